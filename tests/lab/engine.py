@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The container engine under the lab: what this machine has, what must be installed, which flags podman needs."""
+
+import collections
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+REGISTRY_IMAGE = "docker.io/library/debian:trixie"
+MIRROR = os.environ.get("LAB_DEBIAN_MIRROR", "http://deb.debian.org/debian")
+PACKAGES = {  # command -> Debian package
+    "podman": "podman",
+    "runc": "runc",
+    "crun": "crun",
+    "iptables": "iptables",  # netavark's firewall, only recommended by Debian's podman
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "debootstrap": "debootstrap",
+}
+NETWORK_PACKAGES = {"/usr/lib/podman/netavark": "netavark", "/usr/lib/podman/aardvark-dns": "aardvark-dns"}
+ROOTLESS_PACKAGES = {"newuidmap": "uidmap", "slirp4netns": "slirp4netns"}
+
+
+class LabError(Exception):
+    """The lab cannot go on; the message says what, where and what to do."""
+
+
+Result = collections.namedtuple("Result", "ok out err")
+
+
+def podman(*args, check=True, stdin=None, timeout=60):
+    """Run podman; a failure is a LabError that carries command, exit status and stderr (unless check is false)."""
+    command = ["podman", *_runtime_flags(), *args]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            **({"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"`{' '.join(command)}` did not end within {timeout} s") from error
+    result = Result(done.returncode == 0, done.stdout.strip(), done.stderr.strip())
+    if check and not result.ok:
+        raise LabError(f"`{' '.join(command)}` ended with {done.returncode}:\n{result.err or result.out}")
+    return result
+
+
+def preflight(say):
+    """Install what the lab needs (root on Debian or Ubuntu), or end with one line that says how to get it."""
+    missing = {package for command, package in PACKAGES.items() if not _found(command)}
+    missing |= {package for path, package in NETWORK_PACKAGES.items() if not Path(path).exists()}
+    if os.geteuid() != 0:
+        missing |= {package for command, package in ROOTLESS_PACKAGES.items() if not _found(command)}
+        if _cgroup_version() != 2:
+            raise LabError("a rootless lab needs cgroup v2, and this machine has v1: run it as root")
+    if missing:
+        apt_install(sorted(missing), say)
+
+
+def apt_install(packages, say):
+    """Install Debian packages, or say in one line who has to."""
+    if not shutil.which("apt-get"):
+        raise LabError(f"missing: {', '.join(packages)}; this is no Debian or Ubuntu: install their equivalents")
+    if os.geteuid() != 0:
+        raise LabError(f"missing: {', '.join(packages)}; as root: apt-get install -y {' '.join(packages)}")
+    say(f"installing {', '.join(packages)}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (
+        ["apt-get", "update", "-qq"],
+        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages],
+    ):
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+        )
+        if done.returncode:
+            raise LabError(f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stderr.strip()}")
+
+
+def build_base(context, tag, say):
+    """Build the base image from the registry's Debian, or where no registry answers, from debootstrap's."""
+    pulled = podman("pull", "-q", REGISTRY_IMAGE, check=False, timeout=300)
+    source = REGISTRY_IMAGE if pulled.ok else "localhost/glidein-lab-debootstrap:trixie"
+    if not pulled.ok and not podman("image", "exists", source, check=False).ok:
+        say("no registry answers: making Debian 13 with debootstrap")
+        _debootstrap(source)
+    podman("build", "-q", "--isolation=chroot", "--build-arg", f"BASE={source}", "-t", tag, context, timeout=900)
+
+
+def run_flags():
+    """Flags of `podman run` that this machine needs: its default limits may exceed the machine's own hard ones."""
+    flags = []
+    for name, number, usual in (("nofile", resource.RLIMIT_NOFILE, 1048576), ("nproc", resource.RLIMIT_NPROC, 4194304)):
+        hard = resource.getrlimit(number)[1]
+        if hard != resource.RLIM_INFINITY and hard < usual:
+            # Well below the hard limit, because the engine's own helpers may run under a lower one than we do.
+            limit = min(hard, 4096)
+            flags += ["--ulimit", f"{name}={limit}:{limit}"]
+    return flags
+
+
+def _debootstrap(tag):
+    if os.geteuid() != 0:
+        raise LabError(f"{REGISTRY_IMAGE} cannot be pulled, and debootstrap needs root: run as root, or `podman pull` it")
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "root")
+        command = ["debootstrap", "--variant=minbase", "--include=ca-certificates", "trixie", str(root), MIRROR]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            tail = "\n".join(done.stdout.splitlines()[-5:])
+            raise LabError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail}\n{done.stderr.strip()}")
+        archive = Path(folder, "root.tar")
+        subprocess.run(["tar", "-C", str(root), "-cf", str(archive), "."], check=True)
+        podman("import", "-q", str(archive), tag, timeout=300)
+
+
+def _cgroup_version():
+    return 2 if Path("/sys/fs/cgroup/cgroup.controllers").exists() else 1
+
+
+def _runtime_flags():
+    """crun refuses hybrid cgroup v1 ("cgroups in hybrid mode not supported"); runc takes it."""
+    return ["--runtime", "runc"] if _cgroup_version() == 1 else []
+
+
+def _found(command):
+    return shutil.which(command, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")

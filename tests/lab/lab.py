@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab: systemd containers on one podman network, each standing for a real host, reached by real SSH.
+
+    lab.py up       build what is missing, start what is stopped, write .lab/NAME/   (seconds when all is up)
+    lab.py down     remove the containers, the network and .lab/NAME; the images stay, as a cache
+    lab.py status   one line per host
+    lab.py purge    down, and the images too
+
+The environment variable LAB names the lab (default glidein-lab), so that two of them live on one machine.
+Nothing of the user's podman beside NAME-* containers, the NAME network and localhost/NAME-* images is touched.
+Only the Python standard library: it runs before anything is installed.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from engine import LabError, build_base, podman, preflight, run_flags
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGES = Path(__file__).resolve().parent / "images"
+
+# host -> (published container ports, {ssh alias: user})
+HOSTS = {
+    "cm": ((22, 11001), {"cm": "admin", "cm-alice": "alice"}),
+    "slurm": ((22,), {"slurm": "glidein", "slurm-root": "root"}),
+}
+SSH_WAIT_S = 90
+_started = time.monotonic()
+
+
+def say(text):
+    """One line of progress with the elapsed time."""
+    print(f"[{time.monotonic() - _started:6.1f} s] {text}", flush=True)
+
+
+class Lab:
+    """One named lab: its names, its state directory, and what it takes to bring it up or down."""
+
+    def __init__(self, name):
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,30}", name):
+            raise LabError(f"LAB={name!r}: a lab's name is lower-case letters, digits and '-', at most 31 of them")
+        self.name = name
+        self.state = ROOT / ".lab" / name
+        self.key = self.state / "id_ed25519"
+
+    def container(self, host):
+        return f"{self.name}-{host}"
+
+    def image(self, which):
+        return f"localhost/{self.name}-{which}"
+
+    @contextlib.contextmanager
+    def locked(self):
+        """Two `make lab` at once take turns instead of building the same image twice."""
+        self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self.state / "lock").open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+    # -- up -------------------------------------------------------------------------------------------------
+
+    def up(self):
+        with self.locked():
+            if not self.key.exists():
+                _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", str(self.key)])
+            tags = self._images()
+            if not podman("network", "exists", self.name, check=False).ok:
+                podman("network", "create", self.name)
+                say(f"network {self.name} created")
+            for host in HOSTS:
+                self._start(host, tags[host])
+            for host in HOSTS:
+                self._authorise(host)
+            self._write_ssh_config()
+            for host in HOSTS:
+                self._wait_for_ssh(host)
+            say("up: " + ", ".join(self.container(host) for host in HOSTS))
+
+    def _images(self):
+        """Build what is missing. A tag is the hash of all that goes in, so an edit makes a new image."""
+        authorities = sorted(Path("/usr/local/share/ca-certificates").glob("*.crt"))
+        base = f"{self.image('base')}:{_digest([IMAGES / 'base', *authorities])}"
+        if not podman("image", "exists", base, check=False).ok:
+            say("building the base image (Debian 13 with systemd and sshd): a minute the first time")
+            with tempfile.TemporaryDirectory() as context:
+                shutil.copytree(IMAGES / "base", context, dirs_exist_ok=True)
+                # A certificate authority that this machine was told to trust, the lab's hosts trust too:
+                # without it nothing can be downloaded from behind a TLS-inspecting proxy.
+                trusted = Path(context, "ca-certificates")
+                trusted.mkdir()
+                for path in authorities:
+                    shutil.copy(path, trusted)
+                build_base(context, base, say)
+        tags = {}
+        for host in HOSTS:
+            tags[host] = f"{self.image(host)}:{_digest([IMAGES / host], base)}"
+            if not podman("image", "exists", tags[host], check=False).ok:
+                say(f"building the image of {host}")
+                podman("build", "-q", "--isolation=chroot", "--build-arg", f"BASE={base}", "-t", tags[host],
+                       str(IMAGES / host), timeout=900)
+        return tags
+
+    def _start(self, host, image):
+        name = self.container(host)
+        found = podman("container", "inspect", "-f", "{{.State.Status}} {{.ImageName}}", name, check=False)
+        if found.ok:
+            status, made_from = found.out.split()
+            if made_from != image:
+                say(f"{name} was made from an older image: replacing it")
+                podman("rm", "-f", "-t", "5", name)
+            elif status == "running":
+                return
+            else:
+                say(f"{name} is {status}: starting it")
+                if podman("start", name, check=False).ok:
+                    return
+                say(f"{name} does not start again: replacing it")
+                podman("rm", "-f", "-t", "5", name)
+        ports = [flag for port in HOSTS[host][0] for flag in ("-p", f"127.0.0.1::{port}")]
+        podman("run", "-d", "--name", name, "--hostname", host, "--network", self.name, "--network-alias", host,
+               "--systemd=always", "--label", f"lab={self.name}", *ports, *run_flags(), image, timeout=120)
+        say(f"{name} started")
+
+    def _authorise(self, host):
+        """Put the lab's public key where each login of the host looks for it; safe to repeat."""
+        key = Path(f"{self.key}.pub").read_text(encoding="ascii")
+        script = 'install -d -m 755 /etc/ssh/lab-keys && cat > /etc/ssh/lab-keys/authorized_keys'
+        deadline = time.monotonic() + SSH_WAIT_S
+        while not podman("exec", "-i", self.container(host), "sh", "-c", script, check=False, stdin=key).ok:
+            if time.monotonic() > deadline:
+                raise LabError(f"{self.container(host)}: no command runs in it; see `podman logs {self.container(host)}`")
+            time.sleep(0.5)
+
+    def _write_ssh_config(self):
+        known, blocks = [], []
+        for host, (_ports, aliases) in HOSTS.items():
+            port = self.port(host, 22)
+            public = self._host_key(host)
+            known.append(f"[127.0.0.1]:{port} {public}")
+            for alias, user in aliases.items():
+                blocks.append(f"Host {alias}\n  Hostname 127.0.0.1\n  Port {port}\n  User {user}\n")
+        # A relative path in IdentityFile would be looked up from the caller's folder, so they are absolute.
+        common = (f"Host *\n  IdentityFile {self.key}\n  IdentitiesOnly yes\n  UserKnownHostsFile "
+                  f"{self.state / 'known_hosts'}\n  StrictHostKeyChecking yes\n  LogLevel ERROR\n")
+        _write(self.state / "known_hosts", "".join(line + "\n" for line in known))
+        _write(self.state / "ssh_config", "".join(blocks) + common)
+        _write(self.state / "demand_url", f"http://127.0.0.1:{self.port('cm', 11001)}")
+
+    def _host_key(self, host):
+        deadline = time.monotonic() + SSH_WAIT_S
+        while True:
+            found = podman("exec", self.container(host), "cat", "/etc/ssh/ssh_host_ed25519_key.pub", check=False)
+            if found.ok and found.out:
+                return " ".join(found.out.split()[:2])
+            if time.monotonic() > deadline:
+                raise LabError(f"{self.container(host)}: sshd has made no host key after {SSH_WAIT_S} s: {found.err}")
+            time.sleep(0.5)
+
+    def _wait_for_ssh(self, host):
+        alias = next(iter(HOSTS[host][1]))
+        command = ["ssh", "-F", str(self.state / "ssh_config"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", alias]
+        deadline = time.monotonic() + SSH_WAIT_S
+        while True:
+            # `--wait` returns when boot is over; "degraded" (a unit failed) is reported, not hidden.
+            done = subprocess.run([*command, "systemctl", "is-system-running", "--wait"], capture_output=True,
+                                  text=True, timeout=SSH_WAIT_S, stdin=subprocess.DEVNULL, check=False)
+            state = done.stdout.strip()
+            if state == "running":
+                return
+            if state in ("degraded", "maintenance"):
+                failed = podman("exec", self.container(host), "systemctl", "--failed", "--plain", "--no-legend").out
+                raise LabError(f"{self.container(host)} is {state}; failed units:\n{failed}")
+            if time.monotonic() > deadline:
+                raise LabError(f"{self.container(host)}: no SSH login after {SSH_WAIT_S} s: {done.stderr.strip()}")
+            time.sleep(0.5)
+
+    def port(self, host, inside):
+        """The port of 127.0.0.1 that leads to port `inside` of the host."""
+        return int(podman("port", self.container(host), f"{inside}/tcp").out.splitlines()[0].rsplit(":", 1)[1])
+
+    # -- down and status ------------------------------------------------------------------------------------
+
+    def down(self):
+        for host in HOSTS:
+            if podman("container", "exists", self.container(host), check=False).ok:
+                podman("rm", "-f", "-t", "5", self.container(host), timeout=120)
+                say(f"{self.container(host)} removed")
+        if podman("network", "exists", self.name, check=False).ok:
+            podman("network", "rm", self.name)
+            say(f"network {self.name} removed")
+        shutil.rmtree(self.state, ignore_errors=True)
+
+    def purge(self):
+        self.down()
+        listed = podman("image", "ls", "--format", "{{.Repository}}:{{.Tag}}").out.split()
+        names = tuple(self.image(which) + ":" for which in ("base", *HOSTS))
+        for image in (name for name in listed if name.startswith(names)):
+            podman("rmi", "-f", image)
+            say(f"{image} removed")
+
+    def status(self):
+        for host in HOSTS:
+            found = podman("container", "inspect", "-f", "{{.State.Status}}", self.container(host), check=False)
+            print(f"{self.container(host):30} {found.out.strip() if found.ok else 'absent'}")
+
+
+def _run(command):
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+
+
+def _write(path, text):
+    """Replace a private file at once: a reader sees the old text or the new one."""
+    fresh = path.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(path)
+
+
+def _digest(paths, salt=""):
+    """12 hex digits over the files below `paths`, names included."""
+    sums = hashlib.sha256(salt.encode())
+    for top in paths:
+        for path in sorted(p for p in ([top] if top.is_file() else top.rglob("*")) if p.is_file()):
+            sums.update(path.name.encode() + b"\0" + path.read_bytes())
+    return sums.hexdigest()[:12]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="the lab of systemd containers")
+    parser.add_argument("action", choices=("up", "down", "status", "purge"))
+    action = parser.parse_args().action
+    try:
+        if not shutil.which("podman") and action != "up":
+            return print("no podman here, so no lab either")
+        if action == "up":
+            preflight(say)
+        getattr(Lab(os.environ.get("LAB") or "glidein-lab"), action)()
+    except LabError as error:
+        sys.exit(f"lab: {error}")
+
+
+if __name__ == "__main__":
+    main()
