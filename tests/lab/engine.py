@@ -108,7 +108,9 @@ def run_flags():
 
 def _debootstrap(tag):
     if os.geteuid() != 0:
-        raise LabError(f"{REGISTRY_IMAGE} cannot be pulled, and debootstrap needs root: run as root, or `podman pull` it")
+        raise LabError(
+            f"{REGISTRY_IMAGE} cannot be pulled, and debootstrap needs root: run as root, or `podman pull` it"
+        )
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "root")
         command = ["debootstrap", "--variant=minbase", "--include=ca-certificates", "trixie", str(root), MIRROR]

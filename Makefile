@@ -1,0 +1,47 @@
+# A table of contents: the work is done by tests/prepare.py (environment), tests/run.py (checks and tests)
+# and tests/lab/lab.py (the containers). Everything that is made lies in .venv, .build and .lab.
+
+LAB ?= glidein-lab
+PYTHON ?= python3
+export LAB
+
+PREPARE = $(PYTHON) tests/prepare.py
+RUN = $(PYTHON) tests/run.py
+
+.DEFAULT_GOAL := help
+.PHONY: help venv collection lab lab-down demo test test-fast test-e2e lint clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@echo "Variables: LAB=$(LAB) (name of the lab), PYTHON=$(PYTHON) (Python >= 3.11 that makes .venv)."
+
+demo: ## the main job from end to end: an idle job becomes a glidein on Slurm, and runs
+	@$(RUN) collection lab
+	@$(PREPARE) exec python tests/demo.py
+
+test: ## all checks and tests, the end-to-end test on the lab among them
+	@$(RUN) all
+
+test-fast: ## checks and tests that need no lab
+	@$(RUN) fast
+
+test-e2e: ## the end-to-end test on the lab (Molecule)
+	@$(RUN) e2e
+
+lint: ## the linters alone
+	@$(RUN) lint
+
+lab: ## bring the lab up: containers with a real HTCondor pool and a real Slurm cluster
+	@$(PYTHON) tests/lab/lab.py up
+
+lab-down: ## remove the lab and its network
+	@$(PYTHON) tests/lab/lab.py down
+
+venv: ## make .venv: ansible-core and the tools of tests/requirements.txt
+	@$(PREPARE) venv
+
+collection: ## build the collection and install it in .build/collections
+	@$(PREPARE) collection
+
+clean: ## remove .venv, .build and tests/output (the lab stays: make lab-down)
+	rm -rf .venv .build tests/output

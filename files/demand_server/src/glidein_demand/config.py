@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The configuration file: read it, check every setting, say in one line what is wrong."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+class ConfigError(Exception):
+    """A setting that cannot be used; the message is one line that names it, its value and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked settings. Times are seconds, steps are MiB; an empty string means "not set"."""
+
+    bind: str
+    port: int
+    threads: int
+    max_body_bytes: int
+    max_sites: int
+    token_file: str
+    allow_anonymous_monitoring: bool
+    collector: str
+    schedds: tuple[str, ...]
+    constraint: str
+    attributes: tuple[str, ...]
+    runtime_attributes: tuple[str, ...]
+    refresh_seconds: int
+    query_timeout_seconds: int
+    stale_seconds: int
+    silent_seconds: int
+    memory_step_mb: int
+    disk_step_mb: int
+    disk_usage_step_mb: int
+
+    @property
+    def max_age_seconds(self) -> int:
+        """Age in seconds from which a reading counts as stale: `stale_seconds`, or three missed refreshes."""
+        return self.stale_seconds or max(3 * self.refresh_seconds, 60)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    default: Any
+    allowed: str
+    accepts: Callable[[Any], bool]
+
+
+def _integer(default: int, low: int, high: int) -> _Rule:
+    # bool is an int to Python, not to a person who writes a configuration file.
+    return _Rule(
+        default,
+        f"an integer from {low} to {high}",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and low <= value <= high,
+    )
+
+
+def _line(default: str, allowed: str) -> _Rule:
+    return _Rule(default, allowed, lambda value: isinstance(value, str) and value.isprintable())
+
+
+def _flag(default: bool) -> _Rule:
+    return _Rule(default, "true or false", lambda value: isinstance(value, bool))
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and value.isprintable() and " " not in value
+
+
+def _words(default: tuple[str, ...], allowed: str) -> _Rule:
+    return _Rule(default, allowed, lambda value: isinstance(value, list) and all(map(_is_word, value)))
+
+
+def _attribute_names(default: tuple[str, ...]) -> _Rule:
+    return _Rule(
+        default,
+        "a list of ClassAd attribute names (letters, digits, underscores)",
+        lambda value: isinstance(value, list) and all(isinstance(name, str) and name.isidentifier() for name in value),
+    )
+
+
+RULES: dict[str, dict[str, _Rule]] = {
+    "server": {
+        "bind": _Rule("0.0.0.0", "an address of this host, or * for all of IPv4 and IPv6", _is_word),  # noqa: S104
+        "port": _integer(11001, 1, 65535),
+        "threads": _integer(8, 1, 256),
+        "max_body_bytes": _integer(1024 * 1024, 1024, 64 * 1024 * 1024),
+        "max_sites": _integer(1000, 1, 100000),
+        "token_file": _line("", "the path of a file that holds the token, or empty"),
+        "allow_anonymous_monitoring": _flag(False),
+    },
+    "pool": {
+        "collector": _line("", "host or host:port, or empty for this host's HTCondor configuration"),
+        "schedds": _words((), "a list of schedd names as condor_status -schedd shows them; [] is this host's schedd"),
+        "constraint": _line("", "a ClassAd expression, or empty"),
+        "attributes": _attribute_names(()),
+        "runtime_attributes": _attribute_names(("AllowedExecuteDuration", "AllowedJobDuration")),
+        "refresh_seconds": _integer(300, 1, 86400),
+        "query_timeout_seconds": _integer(60, 1, 3600),
+        "stale_seconds": _integer(0, 0, 604800),
+        "silent_seconds": _integer(3600, 60, 2592000),
+    },
+    "rounding": {
+        "memory_step_mb": _integer(128, 1, 1024 * 1024),
+        "disk_step_mb": _integer(1, 1, 1024 * 1024),
+        "disk_usage_step_mb": _integer(1024, 1, 1024 * 1024),
+    },
+}
+
+
+def load(path: Path) -> Settings:
+    """Read and check the configuration file at `path`; raise ConfigError with one line if it cannot be used."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not a TOML file: {_one_line(error)}") from error
+    try:
+        return parse(data)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def parse(data: dict[str, Any]) -> Settings:
+    """Check a parsed configuration file; what it does not set gets its default."""
+    _reject_unknown("section", "", data, RULES)
+    values = {}
+    for section, rules in RULES.items():
+        given = data.get(section, {})
+        if not isinstance(given, dict):
+            raise ConfigError(f"{section} = {_shown(given)}: must be a section [{section}]")
+        _reject_unknown("setting", f"{section}.", given, rules)
+        for name, rule in rules.items():
+            value = given.get(name, rule.default)
+            if name in given and not rule.accepts(value):
+                raise ConfigError(f"{section}.{name} = {_shown(value)}: must be {rule.allowed}")
+            values[name] = tuple(value) if isinstance(value, list) else value
+    return Settings(**values)
+
+
+def _reject_unknown(kind: str, prefix: str, given: dict[str, Any], known: dict[str, Any]) -> None:
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {prefix}{close[0]}?" if close else f"known: {', '.join(sorted(known))}"
+            raise ConfigError(f"{prefix}{name}: unknown {kind}; {hint}")
+
+
+def _shown(value: Any) -> str:
+    return _one_line(repr(value))[:200]
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())

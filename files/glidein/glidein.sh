@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# A glidein: a batch job that starts an HTCondor startd on this node, which joins a pool and runs its users' jobs.
+#
+# It writes only below GLIDEIN_SCRATCH (a directory of its own, removed at its end) and GLIDEIN_LOG_DIR, listens on one
+# unprivileged port, talks only to the pool, and runs as the user of the batch job. Settings come from the
+# environment; `glidein.sh --help` lists them and the exit statuses. Needs sh, tar, gzip, sha256sum: no more.
+
+set -u
+umask 077
+LC_ALL=C
+export LC_ALL
+PATH="${PATH:-/usr/bin:/bin}:/usr/bin:/bin:/usr/sbin:/sbin"
+export PATH
+
+case $0 in
+*/*) PAYLOAD=${0%/*} ;;
+*) PAYLOAD=. ;;
+esac
+for part in report settings scratch unpack credential configure daemons; do
+  if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
+    echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
+    exit 11
+  fi
+  # shellcheck source=/dev/null
+  . "$PAYLOAD/lib/$part.sh"
+done
+
+case ${1-} in
+'') ;;
+-h | --help) show_help; exit 0 ;;
+*) echo "glidein: $1: no such option; see glidein.sh --help"; exit 10 ;;
+esac
+
+catch_signals      # from here on every ending goes through `finish`
+check_settings     # the environment: all of it, before anything is written
+plan_times         # when to retire, when to end
+make_scratch       # a directory of our own with room for what was promised
+verify_tarball     # is it whole?
+unpack_tarball     # into the scratch directory, each file checked
+try_condor         # can this node run it?
+copy_credential    # 0600, in the scratch directory
+check_gpus         # are the promised ones there?
+write_config       # one condor_config
+start_master
+watch_master       # until it ends or has to

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=sh
+# condor_master: started, watched, stopped.
+
+MASTER_PID=
+STOP_S=20   # how long a stop asked for by a signal may take; Slurm kills 30 s after TERM
+SETTLE_S=5  # what a job accepted in the last second before retirement takes to show
+RENEW_S=60  # how often the credential is looked at
+
+start_master() {
+  { use_condor && exec "$SCRATCH/condor/sbin/condor_master" -f; } >"$SCRATCH/log/master.out" 2>&1 </dev/null &
+  MASTER_PID=$!
+  say "condor_master started, process $MASTER_PID"
+}
+
+# watch_master: looks every second until registered, then every five; a signal is acted upon at once.
+watch_master() {
+  registered=
+  renewed=$STARTED_AT
+  used=$STARTED_AT
+  while :; do
+    if [ -n "$registered" ]; then pause 5; else pause 1; fi
+    now=$(date +%s)
+    stop_if_signalled
+    stop_if_ended
+    if [ -z "$registered" ]; then
+      wait_to_register
+      used=$now
+    fi
+    stop_if_over
+    if [ $((now - renewed)) -ge "$RENEW_S" ]; then
+      renewed=$now
+      renew_credential
+    fi
+  done
+}
+
+stop_if_signalled() {
+  [ -n "$SIGNAL" ] || return 0
+  stop_master "$STOP_S"
+  leave "$SIGNAL_STATUS" "of signal $SIGNAL"
+}
+
+# stop_if_ended: the master has gone; or the startd has, and the master will not start another (condor_off does that;
+# after a crash, another status, it would).
+stop_if_ended() {
+  kill -0 "$MASTER_PID" 2>/dev/null || master_ended
+  case $(grep -e 'The STARTD (pid' -e 'Started DaemonCore process.*condor_startd' "$SCRATCH/log/MasterLog" 2>/dev/null |
+    tail -n 1) in
+  *'exited with status 0') ;;
+  *) return 0 ;;
+  esac
+  stop_master "$STOP_S"
+  leave 0 "the pool told it to shut down"
+}
+
+# stop_if_over: the walltime is over, it has retired and its last job is done, or no job has run for too long.
+stop_if_over() {
+  if [ "$now" -ge "$TO_DIE" ]; then
+    stop_master $((MARGIN_S * 2 / 3))
+    leave 0 "its walltime is over"
+  fi
+  if jobs_seen; then
+    used=$now
+  elif [ "$now" -ge $((TO_RETIRE + SETTLE_S)) ]; then
+    stop_master "$STOP_S"
+    leave 0 "it has retired and has no job left"
+  elif [ "$GLIDEIN_IDLE_TIMEOUT_S" -gt 0 ] && [ $((now - used)) -ge "$GLIDEIN_IDLE_TIMEOUT_S" ]; then
+    stop_master "$STOP_S"
+    leave 0 "no job ran for $GLIDEIN_IDLE_TIMEOUT_S s"
+  fi
+}
+
+# jobs_seen: a job runs (it has a directory), or one has written to its starter's log since the last look.
+JOBS_LAST=
+jobs_seen() {
+  jobs_now=$(ls -ln "$SCRATCH"/log/StarterLog.slot* 2>/dev/null)
+  if [ -n "$(ls -A "$SCRATCH/execute" 2>/dev/null)" ] || [ "$jobs_now" != "$JOBS_LAST" ]; then
+    JOBS_LAST=$jobs_now
+    return 0
+  fi
+  return 1
+}
+
+# log_has LOG PATTERN
+log_has() {
+  grep -q "$2" "$SCRATCH/log/$1" 2>/dev/null
+}
+
+# wait_to_register: the startd has sent its first update (it says so even when nobody took it, hence the rest), no
+# error came back, and the collector has taken the glidein as a client of its CCB, which needs the same right.
+wait_to_register() {
+  if log_has StartLog 'condor_starter.* did not produce any output'; then
+    stop_master 5
+    show_logs
+    leave 18 "condor_starter does not work here, so no job could run"
+  elif log_has MasterLog 'The STARTD (pid.*exited with status [1-9]'; then
+    stop_master 5
+    show_logs
+    leave 18 "the startd failed"
+  elif log_has StartLog 'Initial update sent to collector' && [ -z "$(startd_error)" ] &&
+    log_has SharedPortLog 'CCBListener: registered with CCB server'; then
+    registered=yes
+    say "registered with $GLIDEIN_COLLECTOR as $NAME, $((now - STARTED_AT)) s after start"
+  elif [ $((now - STARTED_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
+    why=$(startd_error)
+    stop_master 5
+    show_logs
+    leave 19 "the pool could not be joined within $GLIDEIN_REGISTER_S s: $GLIDEIN_COLLECTOR: ${why:-no answer}"
+  fi
+}
+
+# startd_error: what the collector last answered to the startd's updates, if that was an error.
+startd_error() {
+  sed -n '/Initial update sent/,$ s/^.* ERROR: //p' "$SCRATCH/log/StartLog" 2>/dev/null | tail -n 1
+}
+
+# master_ended: it went away by itself.
+master_ended() {
+  wait "$MASTER_PID"
+  master_status=$?
+  MASTER_PID=
+  if [ "$master_status" -eq 0 ] && [ -s "$SCRATCH/log/MasterLog" ]; then
+    leave 0 "the pool told it to shut down"
+  fi
+  [ ! -s "$SCRATCH/log/master.out" ] || show_tail "$SCRATCH/log/master.out" 5
+  show_logs
+  leave 18 "condor_master ended by itself with status $master_status"
+}
+
+show_logs() {
+  show_tail "$SCRATCH/log/MasterLog" 15
+  show_tail "$SCRATCH/log/StartLog" 15
+}
+
+# stop_master SECONDS: jobs are told to vacate and get so many seconds; then they are killed, then the daemons are.
+stop_master() {
+  [ -n "$MASTER_PID" ] || return 0
+  say "stopping condor_master; running jobs have $1 s to vacate"
+  kill -s TERM "$MASTER_PID" 2>/dev/null
+  wait_for_master "$1" && return 0
+  say "still running after $1 s: stopping fast"
+  kill -s QUIT "$MASTER_PID" 2>/dev/null
+  wait_for_master 5 && return 0
+  say "still running: killing"
+  kill -s KILL "$MASTER_PID" 2>/dev/null
+}
+
+# wait_for_master SECONDS: true when it has gone within that time.
+wait_for_master() {
+  deadline=$(($(date +%s) + $1))
+  while kill -0 "$MASTER_PID" 2>/dev/null; do
+    [ "$(date +%s)" -lt "$deadline" ] || return 1
+    pause 1
+  done
+}

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=sh
+# What a glidein says, and how it ends. Everything goes to stdout: the batch system's log of the job.
+
+END_STATUS=
+END_REASON=
+STARTED_AT=$(date +%s)
+
+# say TEXT...: one line with the time (UTC) in front.
+say() {
+  printf '%s glidein: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$*"
+}
+
+# leave STATUS REASON...: end here. The EXIT trap cleans up and says why.
+leave() {
+  END_STATUS=$1
+  shift
+  END_REASON=$*
+  exit "$END_STATUS"
+}
+
+# show_tail FILE LINES: the end of a log, indented, without anything that looks like a token.
+show_tail() {
+  [ -s "$1" ] || return 0
+  say "last lines of ${1##*/}:"
+  tail -n "$2" "$1" | sed -e 's/eyJ[A-Za-z0-9_=-]*\.[A-Za-z0-9_.=-]*/<token>/g' -e 's/^/    /'
+}
+
+# Signals of batch systems: TERM (scancel, qdel), HUP and INT (a terminal), USR1 and USR2 (warnings before a kill).
+SIGNAL=
+catch_signals() {
+  trap finish EXIT
+  trap 'on_signal HUP 129' HUP
+  trap 'on_signal INT 130' INT
+  trap 'on_signal USR1 138' USR1
+  trap 'on_signal USR2 140' USR2
+  trap 'on_signal TERM 143' TERM
+}
+
+# Before there is a master, a signal ends the script; after that, the watch loop has to stop the master first.
+on_signal() {
+  [ -n "$SIGNAL" ] || {
+    SIGNAL=$1
+    SIGNAL_STATUS=$2
+  }
+  [ -n "${MASTER_PID:-}" ] || leave "$SIGNAL_STATUS" "of signal $SIGNAL"
+  WOKEN=yes
+  stop_pausing
+}
+
+# pause SECONDS: like sleep, but a signal ends it at once, also one that has come since the last pause.
+PAUSE_PID=
+WOKEN=
+pause() {
+  sleep "$1" >/dev/null 2>&1 &
+  PAUSE_PID=$!
+  [ -n "$WOKEN" ] || wait "$PAUSE_PID" 2>/dev/null
+  stop_pausing
+  WOKEN=
+}
+
+stop_pausing() {
+  [ -z "$PAUSE_PID" ] || kill "$PAUSE_PID" 2>/dev/null
+  PAUSE_PID=
+}
+
+# The EXIT trap: whatever happened, nothing of this glidein stays on the node.
+finish() {
+  END_EXIT=$?
+  trap '' HUP INT TERM USR1 USR2
+  trap - EXIT
+  [ -n "$END_STATUS" ] || {
+    END_STATUS=$END_EXIT
+    END_REASON="of an error in the script itself"
+  }
+  stop_pausing
+  kill_leftovers
+  save_logs
+  remove_scratch
+  say "ended because $END_REASON (exit status $END_STATUS, after $(($(date +%s) - STARTED_AT)) s)"
+  exit "$END_STATUS"
+}
+
+show_help() {
+  cat <<'HELP'
+glidein.sh: starts an HTCondor startd in this batch job; it joins a pool and runs its users' jobs.
+
+Settings (environment):
+  GLIDEIN_DEPLOYMENT GLIDEIN_SITE GLIDEIN_ENTRY GLIDEIN_SHAPE   names, advertised in the machine ad
+  GLIDEIN_HOME             directory with glidein.sh, lib/, glidein.tar.gz, glidein.tar.gz.sha256
+  GLIDEIN_CREDENTIAL       file with the token; empty: the tarball brings etc/pool_password
+  GLIDEIN_COLLECTOR        the pool's collector, HOST or HOST:PORT (default port 9618)
+  GLIDEIN_CPUS GLIDEIN_MEMORY_MB GLIDEIN_DISK_MB GLIDEIN_GPUS   what jobs may use here; MB are MiB
+  GLIDEIN_WALLTIME_S       what the batch system gives this job, in seconds
+  GLIDEIN_RETIREMENT_S     so long before that no new job is accepted
+  GLIDEIN_IDLE_TIMEOUT_S   end after so long without a job; 0: never for that reason
+  GLIDEIN_SCRATCH          directory in which the scratch directory is made
+  GLIDEIN_LOG_DIR          directory to which the daemons' logs are copied at the end
+  GLIDEIN_ATTRIBUTES       lines "Name = <ClassAd literal>" for the machine ad; may be empty
+  GLIDEIN_BATCH_ID         the batch system's id of this job
+Optional:
+  GLIDEIN_REGISTER_S       end if the pool has not been joined after so many seconds (default 300)
+
+Exit status:
+    0  ended as planned: no job for too long, retired, walltime over, or shut down by the pool
+   10  a setting is missing or wrong, or the job runs as root
+   11  a file of the payload is missing or cannot be read
+   12  the tarball is damaged: its sha256 is not the one expected
+   13  no scratch directory could be made, or it has too little room
+   14  the tarball could not be unpacked, or a file in it is not what its list says
+   15  this node cannot run the tarball's HTCondor (architecture, glibc, noexec)
+   16  the credential is missing or cannot be read
+   17  fewer GPUs here than promised
+   18  HTCondor's daemons failed
+   19  the pool could not be joined in time
+  129 130 138 140 143  stopped by HUP, INT, USR1, USR2, TERM
+HELP
+}

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=sh
+# The scratch directory: the only place on the node where a glidein and its jobs write.
+#   condor/      the tarball's content        credential/  token or pool password (0600)
+#   log/         the daemons' logs            execute/     one directory per running job
+#   condor_config                             lock/ spool/ tmp/
+
+unset SCRATCH NAME # sites export such names; ours shall stay in this shell
+SCRATCH=
+UNPACKED_MB=60 # what the tarball takes when unpacked, plus logs: on top of the disk promised to jobs
+
+make_scratch() {
+  cd / || leave 13 "the directory / cannot be entered"
+  SCRATCH=$(mktemp -d "$GLIDEIN_SCRATCH/glidein.XXXXXXXX" 2>&1) || {
+    why=$SCRATCH
+    SCRATCH=
+    leave 13 "no scratch directory can be made in GLIDEIN_SCRATCH=$GLIDEIN_SCRATCH: $why"
+  }
+  for directory in condor credential log execute lock spool tmp; do
+    mkdir "$SCRATCH/$directory" || leave 13 "the directory $SCRATCH/$directory cannot be made"
+  done
+  NAME=glidein_$(printf '%s' "$GLIDEIN_BATCH_ID" | tr -c 'A-Za-z0-9_.-' '_')_${SCRATCH##*.}
+  say "scratch directory $SCRATCH, name $NAME"
+  check_room
+}
+
+check_room() {
+  needed=$((GLIDEIN_DISK_MB + UNPACKED_MB))
+  free=$(free_mb "$SCRATCH")
+  case $free in
+  '' | *[!0-9]*) say "df does not say how much room is in $SCRATCH: going on" ;;
+  *) [ "$free" -ge "$needed" ] ||
+    leave 13 "$GLIDEIN_SCRATCH has $free MB free; GLIDEIN_DISK_MB=$GLIDEIN_DISK_MB and HTCondor itself need $needed" ;;
+  esac
+}
+
+# free_mb DIRECTORY: MiB that an ordinary user may still write there. Device and mount point may contain blanks.
+free_mb() {
+  free_kb=$(df -Pk "$1" 2>/dev/null | sed -n '2s/.* \([0-9][0-9]*\)  *[0-9][0-9]*% .*/\1/p')
+  [ -z "$free_kb" ] || echo $((free_kb / 1024))
+}
+
+# save_logs: the ends of the daemons' logs go to GLIDEIN_LOG_DIR, at most 30 files of 256 KiB.
+save_logs() {
+  [ -n "$SCRATCH" ] && [ -s "$SCRATCH/log/MasterLog" ] || return 0
+  LOGS=$GLIDEIN_LOG_DIR/$NAME
+  mkdir -p "$LOGS" 2>/dev/null || {
+    say "the daemons' logs are lost: $LOGS cannot be made"
+    return 0
+  }
+  count=0
+  for log in "$SCRATCH"/log/*Log*; do
+    [ -s "$log" ] || continue
+    count=$((count + 1))
+    [ "$count" -le 30 ] || break
+    tail -c 262144 "$log" >"$LOGS/${log##*/}" 2>/dev/null || say "$LOGS/${log##*/} could not be written"
+  done
+  say "the daemons' logs are in $LOGS"
+}
+
+remove_scratch() {
+  [ -n "$SCRATCH" ] || return 0
+  # A job may have made directories that it cannot write to; then the first attempt fails.
+  rm -rf "$SCRATCH" 2>/dev/null || {
+    find "$SCRATCH" -type d ! -perm -700 -exec chmod u+rwx {} \; 2>/dev/null
+    rm -rf "$SCRATCH"
+  } || say "could not remove all of $SCRATCH"
+}
+
+# kill_leftovers: whatever still runs from or in the scratch directory (a killed master leaves its children and jobs).
+kill_leftovers() {
+  [ -n "$SCRATCH" ] || return 0
+  for round in 1 2 3 4; do
+    left=$(leftovers)
+    [ -n "$left" ] || return 0
+    [ "$round" -eq 1 ] || sleep 1
+    # shellcheck disable=SC2086 # a list of process ids
+    kill -s KILL $left 2>/dev/null
+  done
+  say "processes that cannot be killed: $left"
+}
+
+# leftovers: ids of processes whose program, directory or environment is in the scratch directory. Other users' cannot be
+# read, and are none of ours. (grep -z is not POSIX, yet every Linux has it; without, a job that hides might stay.)
+leftovers() {
+  # shellcheck disable=SC2012 # find cannot say where links lead
+  {
+    ls -l /proc/[0-9]*/exe /proc/[0-9]*/cwd | awk -v inside=" -> $SCRATCH/" 'index($0, inside)'
+    grep -lzF -- "$SCRATCH/" /proc/[0-9]*/environ
+  } 2>/dev/null | sed -n 's|^[^/]*/proc/\([0-9]*\)/.*|\1|p' | sort -u | grep -vx "$$"
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=sh
+# The settings: every one is looked at before anything is done. The first wrong one ends the glidein (status 10).
+
+bad_setting() {
+  leave 10 "of a bad setting: $*"
+}
+
+# need_value NAME: the environment variable NAME must not be empty; its value is in `value` then. NAME is one of ours.
+need_value() {
+  eval "value=\${$1-}"
+  [ -n "$value" ] || bad_setting "$1 is missing or empty"
+}
+
+need_name() {
+  need_value "$1"
+  case $value in
+  [!A-Za-z0-9]* | *[!A-Za-z0-9._-]*)
+    bad_setting "$1 is '$value': a name starts with a letter or digit and has only letters, digits, '.', '_', '-'" ;;
+  esac
+}
+
+# need_number NAME LOWEST. At most 15 digits, no leading zero: the shell would read that as octal.
+need_number() {
+  need_value "$1"
+  case $value in
+  *[!0-9]* | 0?* | ????????????????*) bad_setting "$1 is '$value': not a whole number" ;;
+  esac
+  [ "$value" -ge "$2" ] || bad_setting "$1 is $value: the least allowed is $2"
+}
+
+# Paths stand unquoted in condor_config and in LD_LIBRARY_PATH, so some characters cannot be allowed in them.
+need_path() {
+  need_value "$1"
+  case $value in
+  [!/]*) bad_setting "$1 is '$value': not an absolute path" ;;
+  *[!A-Za-z0-9\ /._,+@%=~-]*)
+    bad_setting "$1 is '$value': allowed in a path are letters, digits, blanks and /._,+@%=~-" ;;
+  esac
+}
+
+check_settings() {
+  [ "$(id -u)" -ne 0 ] || bad_setting "user is root: a glidein runs as an ordinary user"
+  need_name GLIDEIN_DEPLOYMENT
+  need_name GLIDEIN_SITE
+  need_name GLIDEIN_ENTRY
+  need_name GLIDEIN_SHAPE
+  need_path GLIDEIN_HOME
+  [ "${GLIDEIN_CREDENTIAL+set}" = set ] || bad_setting "GLIDEIN_CREDENTIAL is missing (empty: pool password in the tarball)"
+  [ -z "$GLIDEIN_CREDENTIAL" ] || need_path GLIDEIN_CREDENTIAL
+  check_collector
+  need_number GLIDEIN_CPUS 1
+  need_number GLIDEIN_MEMORY_MB 1
+  need_number GLIDEIN_DISK_MB 1
+  need_number GLIDEIN_GPUS 0
+  need_number GLIDEIN_WALLTIME_S 1
+  need_number GLIDEIN_RETIREMENT_S 0
+  need_number GLIDEIN_IDLE_TIMEOUT_S 0
+  [ "$GLIDEIN_RETIREMENT_S" -lt "$GLIDEIN_WALLTIME_S" ] ||
+    bad_setting "GLIDEIN_RETIREMENT_S is $GLIDEIN_RETIREMENT_S: it must be less than GLIDEIN_WALLTIME_S, $GLIDEIN_WALLTIME_S"
+  need_path GLIDEIN_SCRATCH
+  need_path GLIDEIN_LOG_DIR
+  need_value GLIDEIN_BATCH_ID
+  [ "${GLIDEIN_ATTRIBUTES+set}" = set ] || bad_setting "GLIDEIN_ATTRIBUTES is missing (it may be empty)"
+  check_attributes
+  GLIDEIN_REGISTER_S=${GLIDEIN_REGISTER_S:-300}
+  need_number GLIDEIN_REGISTER_S 1
+}
+
+check_collector() {
+  need_value GLIDEIN_COLLECTOR
+  case $GLIDEIN_COLLECTOR in
+  *[!A-Za-z0-9.:_-]* | :* | *: | *:*[!0-9]* | *:*:*)
+    bad_setting "GLIDEIN_COLLECTOR is '$GLIDEIN_COLLECTOR': not HOST or HOST:PORT" ;;
+  esac
+}
+
+# Each line becomes a line of condor_config: no macros, no continuation lines, no names that are not ClassAd names.
+check_attributes() {
+  while IFS= read -r line; do
+    [ -n "$line" ] || continue
+    name=${line%% = *}
+    case $name in
+    "$line" | '' | [!A-Za-z_]* | *[!A-Za-z0-9_]*)
+      bad_setting "GLIDEIN_ATTRIBUTES has the line '$line': not 'Name = <ClassAd literal>'" ;;
+    esac
+    case ${line#* = } in
+    "" | *"\$("* | *"\\") bad_setting "GLIDEIN_ATTRIBUTES has the line '$line': not a ClassAd literal" ;;
+    esac
+  done <<ATTRIBUTES
+$GLIDEIN_ATTRIBUTES
+ATTRIBUTES
+}
+
+# attribute_names: the names in GLIDEIN_ATTRIBUTES, one per line.
+attribute_names() {
+  printf '%s\n' "$GLIDEIN_ATTRIBUTES" | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\) = .*/\1/p'
+}
+
+# Sets the times of this glidein (epoch seconds; MARGIN_S seconds):
+#   TO_RETIRE  no job is accepted any more
+#   TO_DIE     it stops by itself; MARGIN_S before the batch system would kill it, to let jobs vacate and to clean up
+plan_times() {
+  MARGIN_S=$((GLIDEIN_WALLTIME_S / 10))
+  [ "$MARGIN_S" -le 120 ] || MARGIN_S=120
+  TO_DIE=$((STARTED_AT + GLIDEIN_WALLTIME_S - MARGIN_S))
+  TO_RETIRE=$((STARTED_AT + GLIDEIN_WALLTIME_S - GLIDEIN_RETIREMENT_S))
+  [ "$TO_RETIRE" -le "$TO_DIE" ] || TO_RETIRE=$TO_DIE
+  say "start of $GLIDEIN_SITE/$GLIDEIN_ENTRY/$GLIDEIN_SHAPE, batch job $GLIDEIN_BATCH_ID, on $(uname -n):" \
+    "$GLIDEIN_CPUS cpus, $GLIDEIN_MEMORY_MB MB memory, $GLIDEIN_DISK_MB MB disk, $GLIDEIN_GPUS gpus," \
+    "retires in $((TO_RETIRE - STARTED_AT)) s, ends in $((TO_DIE - STARTED_AT)) s"
+}

@@ -1,0 +1,37 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options of modules that talk to the demand server."""
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  server_url:
+    description:
+      - Base address of the demand server, such as V(http://cm.example.org:11001).
+      - Calls go to C(/jsonrpc) below it. Redirects are not followed.
+    type: str
+    required: true
+  token:
+    description:
+      - The server's token. Needed to report, and to see who owns the jobs.
+    type: str
+  timeout:
+    description:
+      - Seconds to wait for the server.
+    type: int
+    default: 30
+  ca_path:
+    description:
+      - File with the certificates of the authorities that the server's certificate is checked against.
+      - Without it those of the requests library are used.
+    type: path
+  validate_certs:
+    description:
+      - Whether an C(https) server's certificate is checked.
+    type: bool
+    default: true
+requirements:
+  - requests (Python library, on the host where the module runs)
+"""

@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The batch queue, counted by entry and shape."""
+
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of, job_name
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
+
+
+class Counted:
+    """The jobs of one site in the queue.
+
+    targets: {(entry, shape): [Job]} for every configured pair; orphans: jobs that this site submitted for a pair that
+    is no longer configured; others: jobs of our deployment that this site knows nothing of (another site of the
+    inventory may share the account).
+    """
+
+    def __init__(self, targets, orphans, others):
+        self.targets = targets
+        self.orphans = orphans
+        self.others = others
+
+    def number(self, key, *states):
+        """Return how many glideins of (entry, shape) are in one of these states."""
+        return sum(1 for job in self.targets[key] if job.state in states)
+
+    def ours(self):
+        """Return every job of this site."""
+        return [job for key in self.targets for job in self.targets[key]] + self.orphans
+
+
+def count(jobs, site, recorded_names):
+    """Sort a queue's jobs (list of Job, anybody's names) into a Counted.
+
+    site: result of normalise_site; recorded_names: job names that this site has submitted, of which those that match
+    no (entry, shape) any more make orphans.
+    """
+    deployment = site["deployment"]
+    by_name = {
+        job_name(deployment, site["site"], entry["name"], shape): (entry["name"], shape)
+        for entry in site["entries"].values()
+        for shape in entry["shapes"]
+    }
+    targets = {key: [] for key in by_name.values()}
+    orphans, others = [], []
+    for job in jobs:
+        if job.name in by_name:
+            targets[by_name[job.name]].append(job)
+        elif is_job_of(job.name, deployment):
+            (orphans if job.name in recorded_names else others).append(job)
+    return Counted(targets, orphans, others)
+
+
+def queue_result(site, counted, user, now_s, versions):
+    """Return the `queue` that queue_info gives to plan. now_s: epoch seconds; versions: see submissions.versions."""
+    entries = []
+    for entry, shape in sorted(counted.targets):
+        jobs = counted.targets[(entry, shape)]
+        waiting = [job.submitted for job in jobs if job.state == QUEUED]
+        result = {"entry": entry, "shape": shape, "job_name": job_name(site["deployment"], site["site"], entry, shape)}
+        result.update(state_counts(jobs))
+        result["sick_reasons"] = sorted({job.reason for job in jobs if job.state == SICK})
+        result["oldest_queued_s"] = max(0, int(now_s) - min(waiting)) if waiting else None
+        entries.append(result)
+    return {
+        "site": site["site"],
+        "as_of": int(now_s),
+        "user": user,
+        "entries": entries,
+        "orphans": _waiting_and_started(counted.orphans),
+        "others": _waiting_and_started(counted.others),
+        "versions": versions,
+    }
+
+
+def state_counts(jobs):
+    """Return {"queued", "running", "completing", "sick"} of a list of Job."""
+    return {state: sum(1 for job in jobs if job.state == state) for state in (QUEUED, RUNNING, COMPLETING, SICK)}
+
+
+def _waiting_and_started(jobs):
+    waiting = sum(1 for job in jobs if job.cancellable)
+    return {"queued": waiting, "running": len(jobs) - waiting}

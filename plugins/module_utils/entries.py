@@ -1,0 +1,272 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A site's entries as the operator writes them (glidein_entries, glidein_limits), checked and completed.
+
+A mistake is reported as `variable: value is wrong; allowed: ...`, all mistakes of a site in one error.
+"""
+
+import math
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
+
+RESOURCES = ("cpus", "memory_mb", "disk_mb", "gpus")
+LIMITS = ("queued", "total", "per_cycle")
+DEFAULT_LIMITS = {"queued": 10, "total": 100, "per_cycle": 10}
+DEFAULT_RETIREMENT_S = 600
+DEFAULT_IDLE_TIMEOUT_S = 1200
+
+ENTRY_KEYS = (
+    "queue",
+    "account",
+    "walltime",
+    "shapes",
+    "limits",
+    "accept",
+    "directives",
+    "attributes",
+    "retirement",
+    "idle_timeout",
+    "priority",
+)
+SHAPE_KEYS = ("cpus", "memory_mb", "disk_mb", "gpus", "gpu_type", "whole_node")
+
+# What queues, accounts and GPU types are called on real systems; nothing that a directive line or a shell could read
+# as more than one word.
+_WORD = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.,:@+/=-]*\Z")
+_WORD_RULE = "letters, digits and _ . , : @ + / = - without spaces"
+_ATTRIBUTE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\Z")
+_OWN_ATTRIBUTE = re.compile(r"^(glidein_|is_glidein\Z)", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# Attributes pass through HTCondor's configuration, where $(X) and $ENV(X) would be replaced.
+_MACRO = re.compile(r"\$[A-Za-z_]*\(")
+_INTEGER = re.compile(r"^[+-]?[0-9]+\Z")
+
+
+class _Checker:
+    """Collects mistakes; every method returns a usable value so that checking can go on."""
+
+    def __init__(self):
+        self.problems = []
+
+    def wrong(self, variable, value, allowed):
+        shown = repr(value)
+        if len(shown) > 120:
+            shown = shown[:117] + "..."
+        self.problems.append(f"{variable}: {shown} is not accepted; allowed: {allowed}")
+
+    def missing(self, variable, allowed):
+        self.problems.append(f"{variable}: missing; allowed: {allowed}")
+
+    def mapping(self, variable, value, keys=None):
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self.wrong(variable, value, "a mapping" + (f" with the keys {', '.join(keys)}" if keys else ""))
+            return {}
+        if keys:
+            for key in value:
+                if key not in keys:
+                    self.wrong(f"{variable}.{key}", value[key], f"no such key here; the keys are {', '.join(keys)}")
+        return value
+
+    def integer(self, variable, value, minimum=None, default=None, required=False):
+        if value is None:
+            if required:
+                self.missing(variable, _integer_rule(minimum))
+            return default
+        number = integer(value)
+        if number is None or (minimum is not None and number < minimum):
+            self.wrong(variable, value, _integer_rule(minimum))
+            return default
+        return number
+
+    def duration(self, variable, value, minimum, default=None, required=False):
+        if value is None:
+            if required:
+                self.missing(variable, f"at least {minimum} s: {DURATION_FORMS}")
+            return default
+        seconds = parse_duration(value)
+        if seconds is None or seconds < minimum:
+            self.wrong(variable, value, f"at least {minimum} s: {DURATION_FORMS}")
+            return default
+        return seconds
+
+    def boolean(self, variable, value):
+        if value is None:
+            return False
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in ("true", "false"):
+            return str(value).lower() == "true"
+        self.wrong(variable, value, "true or false")
+        return False
+
+    def word(self, variable, value):
+        if value is None or value == "":
+            return None
+        if not isinstance(value, str) or not _WORD.match(value):
+            self.wrong(variable, value, _WORD_RULE)
+            return None
+        return value
+
+
+def integer(value):
+    """Return a whole number that may be text, as Jinja without native types hands it over, or None if it is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str) and _INTEGER.match(value.strip()):
+        return int(value)
+    return None
+
+
+def _integer_rule(minimum):
+    return "a whole number" if minimum is None else f"a whole number, {minimum} or more"
+
+
+def normalise_site(deployment, site, entries, limits=None):
+    """Check what an operator wrote for one site; return it with every default filled in.
+
+    Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "entries": {name: entry}}
+    with entry = {"name", "queue", "account", "walltime_s", "shapes", "limits", "accept", "directives", "attributes",
+    "retirement_s", "idle_timeout_s", "priority"}. Raises InputError.
+    """
+    check = _Checker()
+    for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):
+        if not is_name(value):
+            check.wrong(variable, value, NAME_RULE)
+    site_limits = _limits(check, "glidein_limits", limits, {})
+    entries = check.mapping("glidein_entries", entries)
+    if not entries and not check.problems:
+        check.missing("glidein_entries", "at least one entry")
+    result = {}
+    for name in entries:
+        variable = f"glidein_entries.{name}"
+        if not is_name(name):
+            check.wrong(f"name of {variable}", name, NAME_RULE)
+        result[name] = _entry(check, variable, name, entries[name])
+    if check.problems:
+        raise InputError(check.problems)
+    return {"deployment": deployment, "site": site, "limits": site_limits, "entries": result}
+
+
+def _entry(check, variable, name, raw):
+    raw = check.mapping(variable, raw, ENTRY_KEYS)
+    walltime_s = check.duration(f"{variable}.walltime", raw.get("walltime"), 60, required=True)
+    # A default must not refuse a short walltime.
+    default_retirement_s = DEFAULT_RETIREMENT_S if walltime_s is None else min(DEFAULT_RETIREMENT_S, walltime_s // 4)
+    retirement_s = check.duration(f"{variable}.retirement", raw.get("retirement"), 0, default_retirement_s)
+    if walltime_s is not None and retirement_s >= walltime_s:
+        check.wrong(f"{variable}.retirement", raw.get("retirement"), f"less than the walltime ({walltime_s} s)")
+    return {
+        "name": name,
+        "queue": check.word(f"{variable}.queue", raw.get("queue")),
+        "account": check.word(f"{variable}.account", raw.get("account")),
+        "walltime_s": walltime_s,
+        "shapes": _shapes(check, f"{variable}.shapes", raw.get("shapes")),
+        "limits": _limits(check, f"{variable}.limits", raw.get("limits"), DEFAULT_LIMITS),
+        "accept": _accept(check, f"{variable}.accept", raw.get("accept")),
+        "directives": _directives(check, f"{variable}.directives", raw.get("directives")),
+        "attributes": _attributes(check, f"{variable}.attributes", raw.get("attributes")),
+        "retirement_s": retirement_s,
+        "idle_timeout_s": check.duration(
+            f"{variable}.idle_timeout", raw.get("idle_timeout"), 1, DEFAULT_IDLE_TIMEOUT_S
+        ),
+        "priority": check.integer(f"{variable}.priority", raw.get("priority"), default=0),
+    }
+
+
+def _shapes(check, variable, raw):
+    raw = check.mapping(variable, raw)
+    if not raw:
+        check.missing(variable, "at least one shape, such as {core: {cpus: 1, memory_mb: 2000, disk_mb: 10000}}")
+    shapes = {}
+    for name in raw:
+        if not is_name(name):
+            check.wrong(f"name of {variable}.{name}", name, NAME_RULE)
+        shapes[name] = _shape(check, f"{variable}.{name}", raw[name])
+    return shapes
+
+
+def _shape(check, variable, raw):
+    raw = check.mapping(variable, raw, SHAPE_KEYS)
+    shape = {
+        "cpus": check.integer(f"{variable}.cpus", raw.get("cpus"), 1, required=True),
+        "memory_mb": check.integer(f"{variable}.memory_mb", raw.get("memory_mb"), 1, required=True),
+        "disk_mb": check.integer(f"{variable}.disk_mb", raw.get("disk_mb"), 1, required=True),
+        "gpus": check.integer(f"{variable}.gpus", raw.get("gpus"), 0, default=0),
+        "gpu_type": check.word(f"{variable}.gpu_type", raw.get("gpu_type")),
+        "whole_node": check.boolean(f"{variable}.whole_node", raw.get("whole_node")),
+    }
+    if shape["gpu_type"] and not shape["gpus"]:
+        check.wrong(f"{variable}.gpu_type", shape["gpu_type"], "only in a shape with gpus of 1 or more")
+    return shape
+
+
+def _limits(check, variable, raw, defaults):
+    raw = check.mapping(variable, raw, LIMITS)
+    return {key: check.integer(f"{variable}.{key}", raw.get(key), 0, defaults.get(key)) for key in LIMITS}
+
+
+def _accept(check, variable, raw):
+    raw = check.mapping(variable, raw, RESOURCES)
+    accept = {}
+    for resource in RESOURCES:
+        if resource not in raw:
+            continue
+        name = f"{variable}.{resource}"
+        bounds = check.mapping(name, raw[resource], ("min", "max"))
+        low = check.integer(f"{name}.min", bounds.get("min"), 0)
+        high = check.integer(f"{name}.max", bounds.get("max"), 0)
+        if low is not None and high is not None and low > high:
+            check.wrong(name, raw[resource], "a min that is not above the max")
+        accept[resource] = {"min": low, "max": high}
+    return accept
+
+
+def _directives(check, variable, raw):
+    if raw is None:
+        return []
+    if not isinstance(raw, list):
+        check.wrong(variable, raw, "a list of options of the batch system, such as ['-C EGRESS']")
+        return []
+    for number, directive in enumerate(raw):
+        if not isinstance(directive, str) or not directive.startswith("-") or _CONTROL.search(directive):
+            check.wrong(
+                f"{variable}[{number}]",
+                directive,
+                "one option of the batch system: text that begins with - and has no line break",
+            )
+    return list(raw)
+
+
+def _attributes(check, variable, raw):
+    raw = check.mapping(variable, raw)
+    for name in raw:
+        where = f"{variable}.{name}"
+        value = raw[name]
+        if not isinstance(name, str) or not _ATTRIBUTE.match(name):
+            check.wrong(f"name of {where}", name, "a ClassAd attribute name: letters, digits and underscores")
+        elif _OWN_ATTRIBUTE.match(name):
+            check.wrong(f"name of {where}", name, "any name but is_glidein and GLIDEIN_..., which are ours")
+        if isinstance(value, str):
+            if _CONTROL.search(value) or _MACRO.search(value):
+                check.wrong(where, value, "text without line breaks, control characters or $(...)")
+        elif not isinstance(value, (bool, int, float)) or not math.isfinite(value):
+            check.wrong(where, value, "text, a number, true or false")
+    return dict(raw)
+
+
+def classad_literal(value):
+    """Return a text, number or truth value as a ClassAd literal."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,239 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes a site's queue match the plan: the act that belongs to reconcile's decision."""
+
+import os
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.counts import state_counts
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, OutcomeUnknownError
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
+from ansible_collections.glidein.ops.plugins.module_utils.reconcile import decide, orphans_to_cancel
+from ansible_collections.glidein.ops.plugins.module_utils.script import batch_script
+from ansible_collections.glidein.ops.plugins.module_utils.sitedir import write_private
+from ansible_collections.glidein.ops.plugins.module_utils.submissions import Submissions
+
+_COLLECTOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z")
+_COLLECTOR_RULE = "HOST or HOST:PORT of letters, digits, dots, dashes and underscores"
+
+
+def payload_of(directory, collector, token, scratch):
+    """Return what batch_script needs to know of the deployed payload.
+
+    directory: SiteDir; token: whether the credential is a token file. Raises InputError, NotDeployedError.
+    """
+    problems = []
+    if not _COLLECTOR.match(collector):
+        problems.append(f"collector: {collector!r} is not accepted; allowed: {_COLLECTOR_RULE}")
+    try:
+        scratch_word(scratch)
+    except ValueError:
+        problems.append(f"scratch: {scratch!r} is not accepted; allowed: {SCRATCH_RULE}")
+    if problems:
+        raise InputError(problems)
+    return {
+        "home": directory.deployed(token),
+        "log_dir": directory.log_dir,
+        "credential": directory.credential if token else "",
+        "collector": collector,
+        "scratch": scratch,
+    }
+
+
+class Matching:
+    """One run for one site. Decides when made; `act` does what was decided; `result` tells.
+
+    queue: SiteQueue; wanted: of reconcile.check_plan; payload: of payload_of. Raises CommandError, OutputError.
+    """
+
+    def __init__(self, queue, wanted, payload):
+        self.queue = queue
+        self.wanted = wanted
+        self.payload = payload
+        self.counted, self.before = queue.read()
+        self.after = self.before
+        self.decisions = decide(wanted, self.counted, queue.site)
+        self.orphans = orphans_to_cancel(self.counted)
+        self.scripts = [self._script(decision) for decision in self.decisions if decision.submit]
+        self.intended = self.diff()
+        self.submitted = []
+        self.cancelled = []
+        self.errors = []
+
+    @property
+    def changes(self):
+        """Whether anything is to be submitted or cancelled."""
+        return bool(self.scripts or self.orphans or any(decision.cancel for decision in self.decisions))
+
+    def act(self):
+        """Cancel and submit what was decided; the failure of one entry leaves the others working."""
+        if not self.changes:
+            return
+        os.makedirs(self.payload["log_dir"], mode=0o700, exist_ok=True)
+        self._cancel(None, None, self.orphans)
+        for decision in self.decisions:
+            self._cancel(decision.entry, decision.shape, decision.cancel)
+        scripts = {(script["entry"], script["shape"]): script for script in self.scripts}
+        for decision in self.decisions:
+            if decision.submit:
+                self._submit(decision, scripts[(decision.entry, decision.shape)])
+        try:
+            self.after = self.queue.read()[1]
+        except GlideinError as error:
+            self.after = None
+            self._failed(None, None, error)
+
+    def result(self, acted):
+        """Return the module's result without `changed`, `diff` and `failed`."""
+        return {
+            "submitted": self.submitted,
+            "cancelled": self.cancelled,
+            "before": self.before,
+            "after": self.after,
+            "errors": self.errors,
+            "decisions": [_decision_result(decision) for decision in self.decisions],
+            "scripts": self.scripts,
+            "report": self.report() if acted else None,
+        }
+
+    def report(self):
+        """Return what demand_report tells the server of this run."""
+        seen = self.after or self.before
+        counts = {(count["entry"], count["shape"]): count for count in seen["entries"]}
+        entries = []
+        for decision in self.decisions:
+            key = (decision.entry, decision.shape)
+            mine = [error["error"] for error in self.errors if (error["entry"], error["shape"]) == key]
+            item = self.wanted[key]
+            entries.append(
+                {
+                    "entry": decision.entry,
+                    "shape": decision.shape,
+                    "present": decision.present,
+                    "queued": counts[key]["queued"],
+                    "running": counts[key]["running"],
+                    "sick": counts[key]["sick"],
+                    "registered": item.get("registered", 0),
+                    "launched": _total(self.submitted, key),
+                    "cancelled": _total(self.cancelled, key),
+                    "reason": item.get("reason") or "",
+                    "error": " ".join(mine) or None,
+                }
+            )
+        general = [error["error"] for error in self.errors if error["entry"] is None]
+        return {
+            "as_of": seen["as_of"],
+            "error": " ".join(general) or None,
+            "entries": entries,
+            "orphans": sum(seen["orphans"].values()),
+        }
+
+    def diff(self):
+        """Return Ansible's diff: the counts as they are and as they are to be, and each script that is written."""
+        before, after = [], []
+        for decision in self.decisions:
+            counts = state_counts(self.counted.targets[(decision.entry, decision.shape)])
+            line = "{entry}/{shape}: {queued} queued, {running} running, {sick} sick\n"
+            names = {"entry": decision.entry, "shape": decision.shape}
+            before.append(line.format(**dict(counts, **names)))
+            counts["queued"] += decision.submit - len(decision.cancel)
+            after.append(line.format(**dict(counts, **names)))
+        if self.orphans:
+            before.append(f"orphans: {len(self.orphans)} queued\n")
+            after.append("orphans: 0 queued\n")
+        header = f"glideins of {self.queue.site['site']}"
+        diffs = [{"before_header": header, "after_header": header, "before": "".join(before), "after": "".join(after)}]
+        # The whole script, also where one like it was handed over before: this is what the batch system gets.
+        for script in self.scripts:
+            diffs.append(
+                {"before_header": "", "after_header": script["path"], "before": "", "after": script["content"]}
+            )
+        return diffs
+
+    def _script(self, decision):
+        text = batch_script(self.queue.scheduler, self.queue.site, decision.entry, decision.shape, self.payload)
+        path = os.path.join(self.payload["home"], "scripts", f"{decision.entry}.{decision.shape}.sh")
+        return {"entry": decision.entry, "shape": decision.shape, "path": path, "content": text}
+
+    def _cancel(self, entry, shape, jobs):
+        if not jobs:
+            return
+        ids = [job.id for job in jobs]
+        try:
+            self.queue.scheduler.cancel(self.queue.user, ids)
+        except GlideinError as error:
+            self._failed(entry, shape, error)
+            return
+        self.cancelled.append({"entry": entry, "shape": shape, "count": len(ids), "job_ids": ids})
+
+    def _submit(self, decision, script):
+        site = self.queue.site
+        record = Submissions(self.payload["home"])
+        name = job_name(site["deployment"], site["site"], decision.entry, decision.shape)
+        try:
+            write_private(script["path"], script["content"])
+            submission = record.begin(decision.entry, decision.shape, name, decision.submit)
+        except OSError as error:
+            self._failed(decision.entry, decision.shape, error)
+            return
+        try:
+            self._hand_over(decision, script, record, submission)
+        except OSError as error:
+            # The line before the submission stands: its outcome counts as unknown, which keeps the version.
+            self._failed(decision.entry, decision.shape, error)
+
+    def _hand_over(self, decision, script, record, submission):
+        try:
+            job_id = self.queue.scheduler.submit(script["path"], decision.submit)
+        except OutcomeUnknownError as error:
+            self.submitted.append(_submission(decision, None))
+            self._failed(decision.entry, decision.shape, error)
+            record.unknown(submission, error)
+        except GlideinError as error:
+            self._failed(decision.entry, decision.shape, error)
+            record.refused(submission, error)
+        else:
+            self.submitted.append(_submission(decision, job_id))
+            record.submitted(submission, job_id)
+
+    def _failed(self, entry, shape, error):
+        failure = {"entry": entry, "shape": shape, "error": str(error)}
+        if isinstance(error, GlideinError):
+            failure.update(error.details())
+        self.errors.append(failure)
+
+
+def failure_message(site, errors):
+    """Return one message for all errors of a run."""
+    texts = []
+    for error in errors:
+        where = f"{error['entry']}/{error['shape']}: " if error["entry"] else ""
+        texts.append(where + error["error"])
+    return f"Site {site}: " + " ".join(texts)
+
+
+def _submission(decision, job_id):
+    """One element of `submitted`; job_id None: the outcome is unknown."""
+    return {"entry": decision.entry, "shape": decision.shape, "count": decision.submit, "job_id": job_id}
+
+
+def _total(changes, key):
+    """Sum of the counts for (entry, shape); submissions of unknown outcome do not count."""
+    return sum(
+        change["count"]
+        for change in changes
+        if (change["entry"], change["shape"]) == key and change.get("job_id", "") is not None
+    )
+
+
+def _decision_result(decision):
+    return {
+        "entry": decision.entry,
+        "shape": decision.shape,
+        "present": decision.present,
+        "submit": decision.submit,
+        "cancel": len(decision.cancel),
+        "limited_by": decision.limited_by,
+    }

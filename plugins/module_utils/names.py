@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names of sites, entries and shapes, and the job names made from them."""
+
+import hashlib
+import re
+
+NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+NAME_RULE = "1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit"
+
+_JOB_NAME = re.compile(r"^g[0-9a-f]{5}-[0-9a-f]{8}\Z")
+
+
+def is_name(value):
+    """Tell whether `value` may name a deployment, site, entry or shape."""
+    return isinstance(value, str) and bool(NAME.match(value))
+
+
+def job_prefix(deployment):
+    """Return the 7 characters with which the names of all batch jobs of a deployment begin."""
+    return f"g{hashlib.sha256(deployment.encode('utf-8')).hexdigest()[:5]}-"
+
+
+def job_name(deployment, site, entry, shape):
+    """Return the batch job name of a glidein: 15 characters, because old PBS allows no more.
+
+    The queue alone then says whose a job is and what it is for.
+    """
+    what = "\0".join((site, entry, shape)).encode("utf-8")
+    return job_prefix(deployment) + hashlib.sha256(what).hexdigest()[:8]
+
+
+def is_job_of(name, deployment):
+    """Tell whether a batch job's name is one that job_name makes for `deployment`."""
+    return bool(_JOB_NAME.match(name)) and name.startswith(job_prefix(deployment))

@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Text from outside on its way into a shell script."""
+
+import re
+
+SCRATCH_RULE = "a path of letters, digits, blanks, . _ / + @ % , = - and the variables $NAME, ${NAME} or ${NAME:-path}"
+
+_PLAIN = r"[A-Za-z0-9 ._/+@%,=-]"
+_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})"
+_WITH_DEFAULT = r"\$\{[A-Za-z_][A-Za-z0-9_]*:-(?:" + _PLAIN + "|" + _VARIABLE + r")*\}"
+_SCRATCH = re.compile(r"^(?:" + _PLAIN + "|" + _VARIABLE + "|" + _WITH_DEFAULT + r")+\Z")
+
+
+def sh_quote(text):
+    """Return `text` as one single-quoted shell word. Line breaks stay; NUL raises ValueError (no shell can hold it)."""
+    if "\0" in text:
+        raise ValueError("a NUL character cannot be passed to a shell")
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def scratch_word(text):
+    """Return a scratch directory as a double-quoted shell word whose variables the compute node expands.
+
+    Only what SCRATCH_RULE names is let through, so that nothing else is ever expanded; else ValueError.
+    """
+    if not _SCRATCH.match(text):
+        raise ValueError(SCRATCH_RULE)
+    return f'"{text}"'

@@ -1,0 +1,28 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The batch systems that this collection can submit to. A new one is a file here and a line in SCHEDULERS."""
+
+import os
+
+from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.slurm import Slurm
+
+SCHEDULERS = {"slurm": Slurm}
+
+
+def make_scheduler(name, options=None, entries=None, environ=None):
+    """Return a Scheduler, its options and the site's normalised entries checked. Raises InputError.
+
+    options: glidein_scheduler_options; entries: {name: entry} of normalise_site; environ: default os.environ.
+    """
+    if name not in SCHEDULERS:
+        raise InputError(f"glidein_scheduler: {name!r} is not accepted; allowed: {', '.join(sorted(SCHEDULERS))}")
+    kind = SCHEDULERS[name]
+    options = kind.check_options(options)
+    problems = [problem for entry in (entries or {}).values() for problem in kind.check_entry(entry)]
+    if problems:
+        raise InputError(problems)
+    environment = clean_environment(os.environ if environ is None else environ, kind.scrub_prefixes, kind.keep)
+    return kind(Runner(environment, options["timeout"]), options["commands"])

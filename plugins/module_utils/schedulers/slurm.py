@@ -1,0 +1,249 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Slurm. Sources: the manual pages of sbatch, squeue and scancel, 20.11 to 24.11."""
+
+import calendar
+import re
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import (
+    COMPLETING,
+    QUEUED,
+    RUNNING,
+    SICK,
+    Job,
+    Scheduler,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.units import clock
+
+# Most seconds before the end of the walltime at which glidein.sh gets SIGTERM; short jobs get a tenth. That is when it
+# would end by itself, see plan_times in files/glidein/lib/settings.sh. Slurm may send it up to 60 s early.
+NOTICE_S = 120
+
+# squeue %T; None: has ended, merely still shown.
+STATES = {
+    "PENDING": QUEUED,
+    "CONFIGURING": RUNNING,  # has its nodes, they are booting
+    "POWER_UP_NODE": RUNNING,
+    "RUNNING": RUNNING,
+    "RESIZING": RUNNING,
+    "EXPEDITING": QUEUED,
+    "COMPLETING": COMPLETING,
+    "SIGNALING": COMPLETING,
+    "STAGE_OUT": COMPLETING,
+    "REQUEUED": COMPLETING,
+    "REQUEUE_FED": COMPLETING,
+    "REQUEUE_HOLD": SICK,
+    "RESV_DEL_HOLD": SICK,
+    "SPECIAL_EXIT": SICK,
+    "STOPPED": SICK,
+    "SUSPENDED": SICK,
+    "BOOT_FAIL": None,
+    "CANCELLED": None,
+    "COMPLETED": None,
+    "DEADLINE": None,
+    "FAILED": None,
+    "LAUNCH_FAILED": None,
+    "NODE_FAIL": None,
+    "OUT_OF_MEMORY": None,
+    "PREEMPTED": None,
+    "RECONFIG_FAIL": None,
+    "REVOKED": None,
+    "TIMEOUT": None,
+}
+
+# States of jobs that have started once, so that cancelling them could end a user's job.
+_STARTED = ("STOPPED", "SUSPENDED")
+
+# Why a pending job will not start until somebody changes it or the configuration (squeue %r, "JOB REASON CODES").
+# Priority, Resources, ...MaxJobsPerUser..., Dependency, ReqNodeNotAvail and the like pass by themselves.
+_NEVER_STARTS = re.compile(
+    r"""^(?:
+        JobHeld\w* | JobHoldMaxRequeue | JobLaunchFailure | DependencyNeverSatisfied | ReservationDeleted
+      | BadConstraints | Constraints | AccountNotAllowed | AccountingPolicy | InvalidAccount | InvalidQOS
+      | QOSNotAllowed | DeadLine | PartitionTimeLimit | PartitionNodeLimit | PartitionConfig | QOSTimeLimit
+      | QOSUsageThreshold
+      | (?:QOS|Assoc)\w*PerJob\w* | (?:QOS|Assoc)MaxWall\w* | (?:QOS|Assoc)Min\w*
+      | (?:QOS|Assoc)Grp\w*Minutes\w*
+      | .*(?:_|\ )held(?:_|\ |$).*
+    )$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+# Options that are set here and that counting, cancelling or n-means-n depend upon.
+_RESERVED = {
+    "-J": "--job-name",
+    "-a": "--array",
+    "-t": "--time",
+    "-N": "--nodes",
+    "-n": "--ntasks",
+    "-c": "--cpus-per-task",
+    "-o": "--output",
+    "-e": "--error",
+    "-p": "--partition",
+    "-A": "--account",
+    "-d": "--dependency",
+    "-D": "--chdir",
+    "-M": "--clusters",
+    "-W": "--wait",
+    "-H": "--hold",
+}
+_RESERVED_LONG = tuple(_RESERVED.values()) + (
+    "--requeue",
+    "--no-requeue",
+    "--mem",
+    "--mem-per-cpu",
+    "--parsable",
+    "--wrap",
+    "--uid",
+    "--test-only",
+)
+_INSTEAD = {
+    "--partition": "queue",
+    "--account": "account",
+    "--time": "walltime",
+    "--gres": "shapes",
+    "--mem": "shapes",
+    "--mem-per-cpu": "shapes",
+    "--cpus-per-task": "shapes",
+}
+
+_FIELDS = ("%i", "%T", "%V", "%r", "%j")  # the name is last: it alone may contain the separator
+_SEPARATOR = "|"
+_JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
+_SUBMITTED = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
+_NO_SUCH_JOB = re.compile(r"^scancel: error: .*Invalid job id specified\Z")
+_REFUSED_OR_NOT = re.compile(r"timed out|zero bytes|connection reset|transport endpoint|broken pipe", re.IGNORECASE)
+
+
+class Slurm(Scheduler):
+    """Slurm through sbatch, squeue and scancel; one array job for any number of glideins."""
+
+    name = "slurm"
+    commands = {"sbatch": ["sbatch"], "squeue": ["squeue"], "scancel": ["scancel"]}
+    # SBATCH_* would override the script's directives, SQUEUE_* the output format; SLURM_TIME_FORMAT the times.
+    scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
+    keep = ("SLURM_CONF",)
+    directive_prefix = "#SBATCH"
+    batch_id = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
+
+    @classmethod
+    def check_entry(cls, entry):
+        problems = []
+        gpus = any(shape["gpus"] for shape in entry["shapes"].values())
+        for number, directive in enumerate(entry["directives"]):
+            ours = _option_of_ours(directive, gpus)
+            if ours:
+                instead = f"; use {_INSTEAD[ours]} of the entry" if ours in _INSTEAD else ""
+                problems.append(
+                    f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; "
+                    f"allowed: options of sbatch other than {ours}, which is set here{instead}"
+                )
+        return problems
+
+    def directives(self, entry, shape, job_name, log_dir):
+        lines = [f"--job-name={job_name}"]
+        if entry["queue"]:
+            lines.append(f"--partition={entry['queue']}")
+        if entry["account"]:
+            lines.append(f"--account={entry['account']}")
+        lines += [
+            f"--time={clock(entry['walltime_s'])}",
+            "--nodes=1",
+            "--ntasks=1",
+            f"--cpus-per-task={shape['cpus']}",
+            f"--mem={shape['memory_mb']}M",
+        ]
+        if shape["gpus"]:
+            kind = f"{shape['gpu_type']}:" if shape["gpu_type"] else ""
+            lines.append(f"--gres=gpu:{kind}{shape['gpus']}")
+        if shape["whole_node"]:
+            lines.append("--exclusive")
+        lines += [
+            "--no-requeue",
+            # To the batch shell alone, which is glidein.sh: it stops its daemons in order.
+            f"--signal=B:TERM@{max(1, min(NOTICE_S, entry['walltime_s'] // 10))}",
+            "--export=NIL",
+            f"--chdir={_quoted(log_dir)}",
+            f"--output={_quoted(log_dir.replace('%', '%%') + '/%x.%A.%a.out')}",
+        ]
+        return lines
+
+    def submit_argv(self, script, count):
+        return self.argv["sbatch"] + ["--parsable", f"--array=1-{count}", script]
+
+    def parse_submission(self, stdout):
+        match = _SUBMITTED.match(stdout.strip())
+        if not match:
+            raise self.unreadable("the job id that sbatch printed", stdout)
+        return match.group(1)
+
+    def may_have_submitted(self, error):
+        # The request was sent and the answer lost: slurmctld may have taken it.
+        return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
+
+    def list_argv(self, user):
+        # -r: one line per array task. --json and %i without -r cut long task lists.
+        return self.argv["squeue"] + ["-r", "-h", "-u", user, "-o", _SEPARATOR.join(_FIELDS)]
+
+    def parse_list(self, stdout):
+        jobs = []
+        for line in stdout.splitlines():
+            job = self._parse_line(line)
+            if job:
+                jobs.append(job)
+        return jobs
+
+    def _parse_line(self, line):
+        fields = line.split(_SEPARATOR, len(_FIELDS) - 1)
+        if len(fields) != len(_FIELDS):
+            raise self.unreadable("a line of squeue's output", line)
+        job_id, state, submitted, reason, name = fields
+        match = _JOB_ID.match(job_id)
+        if not match or state not in STATES:
+            raise self.unreadable("a line of squeue's output", line)
+        try:
+            submitted_s = calendar.timegm(time.strptime(submitted, "%Y-%m-%dT%H:%M:%S"))
+        except ValueError:
+            raise self.unreadable("a submit time in squeue's output", line) from None
+        common = STATES[state]
+        if common is None:
+            return None
+        why = "" if reason == "None" else reason
+        if common == QUEUED and _NEVER_STARTS.match(why):
+            common = SICK
+        elif common == SICK:
+            why = state if not why else f"{state}: {why}"
+        started = common in (RUNNING, COMPLETING) or state in _STARTED
+        return Job(job_id, match.group(1), name, common, not started, why, submitted_s)
+
+    def cancel_argv(self, user, ids):
+        # --state: what started since it was counted is left alone.
+        return self.argv["scancel"] + [f"--user={user}", "--state=PENDING"] + list(ids)
+
+    def had_ended(self, error):
+        # scancel goes on to the other ids and then exits with 1.
+        lines = error.stderr.splitlines()
+        return bool(lines) and all(_NO_SUCH_JOB.match(line) for line in lines)
+
+
+def _option_of_ours(directive, gpus):
+    """Return the option set here that a directive would set again, or None. gpus: whether --gres is among ours.
+
+    -N2, -N 2, --nodes=2, --nodes 2 and --nod=2 are all the same to sbatch.
+    """
+    option = re.split(r"[=\s]", directive, maxsplit=1)[0]
+    if not option.startswith("--"):
+        option = _RESERVED.get(option[:2], option)
+    if not option.startswith("--"):
+        return None
+    reserved = _RESERVED_LONG + (("--gres",) if gpus else ())
+    return next((ours for ours in reserved if ours == option), None) or next(
+        (ours for ours in reserved if ours.startswith(option)), None
+    )
+
+
+def _quoted(path):
+    """Return a path as sbatch reads it within a directive line: in double quotes, backslash escapes."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options that modules on a login node share (doc fragment `site`), and what is made of them."""
+
+import os
+import pwd
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.counts import count, queue_result
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.sitedir import SiteDir, recorded_names, version_usage
+
+
+def site_argument_spec():
+    """Return the argument spec of the doc fragment `site`."""
+    return {
+        "deployment": {"type": "str", "required": True},
+        "site": {"type": "str", "required": True},
+        "scheduler": {"type": "str", "required": True},
+        "scheduler_options": {"type": "dict", "default": {}},
+        "entries": {"type": "dict", "required": True},
+        "limits": {"type": "dict", "default": {}},
+        "home": {"type": "str", "default": "~/.glidein"},
+    }
+
+
+class SiteQueue:
+    """One site seen from its login node: configuration, directory, batch system."""
+
+    def __init__(self, params):
+        """params: values of site_argument_spec. Raises InputError, before anything is run or read."""
+        self.site = normalise_site(params["deployment"], params["site"], params["entries"], params["limits"])
+        self.scheduler = make_scheduler(params["scheduler"], params["scheduler_options"], self.site["entries"])
+        self.directory = SiteDir(params["home"], self.site["site"])
+        self.user = pwd.getpwuid(os.geteuid()).pw_name
+
+    def read(self):
+        """Return (Counted, `queue` result) of this moment. Raises CommandError or OutputError."""
+        records = self.directory.records()
+        jobs = self.scheduler.jobs(self.user)
+        counted = count(jobs, self.site, recorded_names(records))
+        usage = version_usage(records, self.directory.current(), counted.ours() + counted.others)
+        return counted, queue_result(self.site, counted, self.user, time.time(), usage)

@@ -1,0 +1,273 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a person reads at the end of a cycle, and when asking how things stand. Pure functions, lines of text."""
+
+import textwrap
+
+WIDTH = 100
+# The first columns of a table are names, of up to 64 characters each: they share what the numbers leave. Numbers of 8
+# characters everywhere, and SUBMITTED with a job id, leave 4 for each name.
+_NAMES = 3
+_NAME_LEAST = 4
+_NUMBER_MOST = 9999999
+_JOB_IDS_MOST = 12
+# A problem may quote what a command printed, and there may be a problem or a group of jobs for every user and site.
+_PROBLEM_MOST = 800
+_LISTED_MOST = 20
+
+_CYCLE_HEAD = ("SITE", "ENTRY", "SHAPE", "PRESENT", "QUEUED", "RUNNING", "REGISTERED", "SUBMITTED", "CANCELLED")
+_CHECK_HEAD = _CYCLE_HEAD[:-2] + ("TO SUBMIT", "TO CANCEL")
+_STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTERED", "DEMAND")
+
+
+def cycle_summary(outcomes, demand, plan, check_mode=False):
+    """Return {"lines", "problems"}: what a cycle decided and did.
+
+    outcomes: [{"host", "site", "error", "matched": result of glideins, "report_error"}]; demand, plan: results of
+    demand_info and plan, each with "msg" instead of its values when it failed. In check mode the lines say what would
+    be done.
+    """
+    outcomes = list(outcomes)
+    items = plan.get("plan") or []
+    problems = [_one_line(problem) for problem in _cycle_problems(outcomes, demand, plan)]
+    rows = []
+    for item in items:
+        done = _done(outcomes, item, check_mode)
+        if not _is_quiet(item, done):
+            rows.append((_cycle_row(item, done), item["reason"]))
+    lines = _demand_lines(demand, plan)
+    lines += _part("", _table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
+    quiet = len(items) - len(rows)
+    if quiet:
+        lines += _part("", [f"{quiet} of {_many(len(items), 'shape')} without glideins, and without jobs for them."])
+    lines += _part("", _orphan_lines(outcomes, check_mode))
+    lines += _part("NOT SERVED", _unserved_lines(demand, plan))
+    lines += _part("PROBLEMS", _listed(problems, "problem"))
+    if check_mode:
+        lines += ["", "Check mode: nothing was submitted, cancelled or reported."]
+    return {"lines": lines, "problems": problems}
+
+
+def status_table(plan, demand):
+    """Return the lines of the table of sites. plan, demand: results of plan and demand_info."""
+    items = plan.get("plan") or []
+    rows = []
+    for item in items:
+        cells = [_number(item[key]) for key in ("queued", "running", "sick", "registered")]
+        rows.append((_names(item) + cells + [_number(sum(item["serves"].values()))], ""))
+    problems = _reading_problems(demand, plan)
+    # The same for all entries of a site, whose queue is read at once.
+    problems += [f"{item['site']}: {item['reason']}" for item in items if item["queued"] is None]
+    problems += [f"{'/'.join(_names(item))}: {item['reason']}" for item in items if item["sick"]]
+    problems += [f"{error['site']}: {error['error']}" for error in plan.get("errors") or []]
+    lines = _demand_lines(demand, plan)
+    lines += _part("", _table(_STATUS_HEAD, rows))
+    lines += _part("NOT SERVED", _unserved_lines(demand, plan))
+    return lines + _part("PROBLEMS", _listed([_one_line(problem) for problem in dict.fromkeys(problems)], "problem"))
+
+
+def _cycle_problems(outcomes, demand, plan):
+    """Return one sentence for each thing that went wrong."""
+    problems = []
+    for what, result in (("no demand", demand), ("no plan", plan)):
+        if result.get("failed"):
+            problems.append(f"{what}, so nothing was changed: {result.get('msg')}")
+    problems += _reading_problems(demand, plan)
+    named = set()
+    for outcome in outcomes:
+        wrong = _site_problems(outcome)
+        if wrong:
+            named.add(outcome["site"])
+        problems += [f"{outcome['site']} ({outcome['host']}): {problem}" for problem in wrong]
+        if outcome["report_error"]:
+            problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
+    problems += [
+        f"{error['site']}: {error['error']}" for error in plan.get("errors") or [] if error["site"] not in named
+    ]
+    return problems
+
+
+def _reading_problems(demand, plan):
+    """Return what the demand server could not read, and why a plan changes nothing."""
+    problems = []
+    for failed in ((demand.get("demand") or {}).get("schedds") or {}).get("failed") or []:
+        problems.append(f"schedd {failed.get('name')} did not answer the demand server: {failed.get('error')}")
+    error = (demand.get("supply") or {}).get("error")
+    if error:
+        problems.append(f"the demand server could not read the collector: {error}")
+    # One reason for all sites: without idle jobs no line of the table would show it.
+    reasons = [item["reason"] for item in plan.get("plan") or []]
+    return problems + list(dict.fromkeys(reason for reason in reasons if reason.endswith(": nothing is changed")))
+
+
+def _site_problems(outcome):
+    """Return what went wrong at a site itself, a sentence each."""
+    matched = outcome["matched"] or {}  # of a task that was skipped, it has nothing of what is looked for here
+    prefix = f"Site {outcome['site']}: "
+
+    def plain(text):
+        text = str(text)
+        return text[len(prefix) :] if text.startswith(prefix) else text
+
+    if outcome["error"]:
+        return [f"left as it is: {plain(outcome['error'])}"]
+    if matched.get("errors"):
+        return [
+            (f"{error['entry']}/{error['shape']}: " if error["entry"] else "") + str(error["error"])
+            for error in matched["errors"]
+        ]
+    # Without a list of errors the module could not even begin.
+    return [plain(matched.get("msg"))] if matched.get("failed") or matched.get("unreachable") else []
+
+
+def _done(outcomes, item, check_mode):
+    """Return (submitted, cancelled) as text for a plan item: numbers, and the job ids of what was submitted."""
+    matched = next((outcome["matched"] or {} for outcome in outcomes if outcome["site"] == item["site"]), {})
+
+    def of_item(what):
+        return [
+            each for each in matched.get(what) or [] if (each["entry"], each["shape"]) == (item["entry"], item["shape"])
+        ]
+
+    if check_mode:
+        return tuple(_number(sum(each[what] for each in of_item("decisions"))) for what in ("submit", "cancel"))
+    submitted = of_item("submitted")
+    ids = ", ".join(str(each["job_id"] or "unknown") for each in submitted)
+    return (
+        _number(sum(each["count"] for each in submitted)) + (f" (job {_cut(ids, _JOB_IDS_MOST)})" if ids else ""),
+        _number(sum(each["count"] for each in of_item("cancelled"))),
+    )
+
+
+def _is_quiet(item, done):
+    """Whether there is nothing to say about a shape: no glidein there, none needed, nothing done, nothing wrong."""
+    numbers = [item[key] for key in ("present", "queued", "running", "sick", "registered")]
+    return done == ("0", "0") and numbers == [0] * len(numbers) and not item["serves"]
+
+
+def _cycle_row(item, done):
+    return _names(item) + [_number(item[key]) for key in ("present", "queued", "running", "registered")] + list(done)
+
+
+def _names(item):
+    return [item["site"], item["entry"], item["shape"]]
+
+
+def _orphan_lines(outcomes, check_mode):
+    """Return a line for each site whose queued orphans go; a plan has no item for them."""
+    lines = []
+    for outcome in outcomes:
+        matched = outcome["matched"] or {}
+        if check_mode:
+            number = ((matched.get("before") or {}).get("orphans") or {}).get("queued", 0)
+        else:
+            number = sum(each["count"] for each in matched.get("cancelled") or [] if each["entry"] is None)
+        if number:
+            verb = "to cancel" if check_mode else "cancelled"
+            orphans = _many(number, "queued glidein")
+            lines += _wrap(f"{outcome['site']}: {orphans} {verb} whose entry or shape is not in the inventory.", "")
+    return lines
+
+
+def _demand_lines(demand, plan):
+    """Return what waits, and for what; nothing when the demand is not known."""
+    groups = (demand.get("demand") or {}).get("groups")
+    if groups is None:
+        return []
+    idle = sum(group["count"] for group in groups)
+    text = f"Demand: {_many(idle, 'idle job')} in {_many(len(groups), 'group')}" if idle else "Demand: no idle jobs"
+    if idle and plan.get("plan") is not None:
+        coming = sum(sum(item["serves"].values()) for item in plan["plan"])
+        left = sum(each["count"] for each in plan.get("unserved") or [])
+        parts = (
+            (coming, "for glideins on their way"),
+            (idle - coming - left, "for free slots"),
+            (left, "not served"),
+        )
+        text += ": " + ", ".join(f"{number} {what}" for number, what in parts if number > 0)
+    return _wrap(text + ".", "")
+
+
+def _unserved_lines(demand, plan):
+    """Return a paragraph for each group of jobs that no glidein is ordered for."""
+    groups = {group["id"]: group for group in (demand.get("demand") or {}).get("groups") or []}
+    texts = []
+    for each in plan.get("unserved") or []:
+        first = groups.get(each["group"], {}).get("first_job")
+        like = f" like {first}" if first else ""
+        texts.append(f"{_many(each['count'], 'job')}{like} (group {each['group']}): {each['reason']}")
+    return _listed(texts, "group")
+
+
+def _part(title, lines):
+    """Return the lines with an empty one and a title before them; nothing when there are none."""
+    return ([""] + ([title] if title else []) + lines) if lines else []
+
+
+def _listed(texts, noun):
+    """Return indented paragraphs, at most _LISTED_MOST, and how many there are more."""
+    lines = [line for text in texts[:_LISTED_MOST] for line in _wrap(text, "  ")]
+    more = len(texts) - _LISTED_MOST
+    return lines + ([f"  and {_many(more, noun)} more"] if more > 0 else [])
+
+
+def _table(head, rows):
+    """Return aligned lines, each followed by its note; nothing without rows. rows: [(cells, note)].
+
+    Names that are too long are cut; then the note begins with them in full.
+    """
+    if not rows:
+        return []
+    widths = _widths([head] + [cells for cells, note in rows])
+    lines = [_row(head, widths)]
+    for cells, note in rows:
+        is_cut = any(len(cell) > width for cell, width in zip(cells, widths))
+        texts = (["/".join(cells[:_NAMES])] if is_cut else []) + ([note] if note else [])
+        lines += [_row(cells, widths)] + (_wrap(": ".join(texts), "  ") if texts else [])
+    return lines
+
+
+def _widths(rows):
+    """Return the columns' widths: as wide as their cells, but names less so until all fit."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    while sum(widths) + 2 * (len(widths) - 1) > WIDTH:
+        widest = max(range(_NAMES), key=lambda column: widths[column])
+        if widths[widest] <= _NAME_LEAST:
+            break
+        widths[widest] -= 1
+    return widths
+
+
+def _row(cells, widths):
+    texts = [
+        _cut(cell, width).ljust(width) if column < _NAMES else cell.rjust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths))
+    ]
+    return "  ".join(texts).rstrip()
+
+
+def _wrap(text, indent):
+    """Return the lines of a text of any origin: each within the width, further ones indented more."""
+    return textwrap.wrap(_one_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+
+
+def _one_line(text):
+    """Return a text of any origin without line breaks and control characters, not too long to be read."""
+    line = " ".join(str(text).split())
+    return _cut("".join(character if character.isprintable() else "?" for character in line), _PROBLEM_MOST)
+
+
+def _cut(text, width):
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _many(number, noun):
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _number(value):
+    """A number for people, of at most 8 characters; ? where nobody knows."""
+    if value is None:
+        return "?"
+    return str(value) if value <= _NUMBER_MOST else f">{_NUMBER_MOST}"

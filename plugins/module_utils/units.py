@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Units that operators write."""
+
+import re
+
+DURATION_FORMS = "seconds as a number, or text such as 48h, 90m, 1d12h, 45s, 2:30:00 or 1-12:00:00"
+
+_UNITS = re.compile(r"^(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?$")
+_CLOCK = re.compile(r"^(?:([0-9]+)-)?([0-9]+):([0-5]\d):([0-5]\d)$")
+_SECONDS = re.compile(r"^[0-9]+\Z")
+
+
+def parse_duration(value):
+    """Return a duration in seconds, or None when `value` has none of DURATION_FORMS.
+
+    Two-part clock times ("2:30") are refused: they could be minutes or hours. (Unquoted 2:30:00 in YAML 1.1 arrives as
+    the number 9000, which means the same.)
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        return None
+    if isinstance(value, int):
+        return value if value >= 0 else None
+    text = value.strip().lower()
+    if _SECONDS.match(text):
+        return int(text)
+    match = _CLOCK.match(text) or (_UNITS.match(text) if text else None)
+    if not match:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def clock(seconds):
+    """Return seconds as H:MM:SS, the form that batch systems share (hours may exceed 24)."""
+    minutes, second = divmod(int(seconds), 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{hour}:{minute:02d}:{second:02d}"

@@ -1,0 +1,111 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: demand_info
+short_description: Read demand and supply of a pool from the demand server
+version_added: 0.1.0
+description:
+  - Asks the demand server for the idle jobs of the pool, grouped by what they request, and for the glideins that have
+    registered with the pool's collector.
+  - Runs on the controller, once per cycle.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_server
+  - glidein.ops.server
+attributes:
+  check_mode:
+    support: full
+    details: The module only reads.
+  diff_mode:
+    support: N/A
+    details: The module only reads.
+seealso:
+  - module: glidein.ops.plan
+  - module: glidein.ops.demand_report
+"""
+
+EXAMPLES = r"""
+- name: Read demand and supply
+  glidein.ops.demand_info:
+    server_url: "{{ glidein_demand_url }}"
+    token: "{{ glidein_demand_token }}"
+  delegate_to: localhost
+  run_once: true
+  register: glidein_now
+"""
+
+RETURN = r"""
+demand:
+  description: Idle jobs, the server's C(get_demand).
+  returned: success
+  type: dict
+  contains:
+    as_of:
+      description: When the schedds were read, in epoch seconds; null before the first reading.
+      type: int
+      sample: 1795211273
+    schedds:
+      description: Which schedds C(answered) (names) and which C(failed) (C(name) and C(error)).
+      type: dict
+      sample: {answered: [cm.example.org], failed: []}
+    groups:
+      description: Groups of idle jobs with equal requests. Memory and disk are in MiB, times in seconds.
+      type: list
+      elements: dict
+      sample:
+        - {id: 3f2a9c, count: 120, cpus: 1, memory_mb: 2048, disk_mb: 1000, gpus: 0, requirements: null, attributes: {},
+           max_runtime_s: 7200, first_job: "1234.0"}
+supply:
+  description: Registered glideins, the server's C(get_supply).
+  returned: success
+  type: dict
+  contains:
+    as_of:
+      description: When the collector was read, in epoch seconds; null before the first reading.
+      type: int
+      sample: 1795211272
+    error:
+      description: Why the last reading failed, or null.
+      type: str
+      sample: null
+    entries:
+      description: Glideins by site, entry and shape, with their C(free) slots.
+      type: list
+      elements: dict
+      sample:
+        - {site: lab, entry: main, shape: core, registered: 3, cpus: 3, cpus_claimed: 2, oldest: 1795210000,
+           newest: 1795211000, free: [{cpus: 1, memory_mb: 2000, disk_mb: 10000, gpus: 0, count: 1}]}
+    others:
+      description: Number of machines in the pool that are no glideins.
+      type: int
+      sample: 0
+"""
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
+    REQUESTS_ERROR,
+    DemandClient,
+    server_argument_spec,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+
+
+def main():
+    module = AnsibleModule(argument_spec=server_argument_spec(), supports_check_mode=True)
+    if REQUESTS_ERROR:
+        module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR)
+    try:
+        client = DemandClient.from_params(module.params)
+        demand, supply = client.call("get_demand"), client.call("get_supply")
+    except GlideinError as error:
+        module.fail_json(msg=str(error), **error.details())
+    module.exit_json(changed=False, demand=demand, supply=supply)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: glideins
+short_description: Make the glideins of a site match the plan
+version_added: 0.1.0
+description:
+  - Counts the site's glideins in the batch queue again, and submits what is missing to the numbers of O(plan), or
+    cancels queued ones that are too many, newest first. All entries of the site in one run; a second run changes
+    nothing.
+  - Never submits beyond the limits of the entries and of the site, and never cancels a glidein that has started.
+  - Queued glideins that this site submitted for an entry or shape that is no more are cancelled.
+  - A submission whose outcome is unknown, because the batch system gave no answer in time, is an error and is not
+    repeated in this run.
+  - Runs on the site's login node, as the user who submits the glideins, after the site has been deployed.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.site
+attributes:
+  check_mode:
+    support: full
+    details: Counts and decides in the same way, and submits, cancels and writes nothing.
+  diff_mode:
+    support: full
+    details: Shows the counts as they are and as they are to be, and the whole batch script of every submission.
+options:
+  plan:
+    description:
+      - The items of RV(glidein.ops.plan#module:plan) for this site. Entries and shapes that it does not name, and those
+        whose C(present) is null, are left as they are.
+    type: list
+    elements: dict
+    required: true
+  plan_as_of:
+    description:
+      - When the plan was made, in epoch seconds, RV(glidein.ops.plan#module:as_of).
+    type: int
+    required: true
+  max_plan_age:
+    description:
+      - Seconds after which a plan is refused.
+    type: int
+    default: 600
+  collector:
+    description:
+      - The collector that glideins register with, as host or C(host:port).
+    type: str
+    required: true
+  credential:
+    description:
+      - What the glideins prove themselves with. V(token) is an IDTOKEN in the file C(credential) of the site's
+        directory; V(pool_password) is inside the tarball.
+    type: str
+    choices: [token, pool_password]
+    default: token
+  scratch:
+    description:
+      - Directory on the compute node below which a glidein makes its own. Variables in it are replaced there; allowed
+        are C($NAME), C(${NAME}) and C(${NAME:-path}).
+    type: str
+    default: "${TMPDIR:-/tmp}"
+  fail_on_error:
+    description:
+      - Whether the module fails, after all entries have had their turn, when an entry could not be made to match.
+      - Wrong options, a plan that is too old, a site that is not deployed and a queue that cannot be read are always
+        failures; nothing is changed then.
+    type: bool
+    default: true
+seealso:
+  - module: glidein.ops.plan
+  - module: glidein.ops.demand_report
+"""
+
+EXAMPLES = r"""
+- name: Make the site's glideins match the plan
+  glidein.ops.glideins:
+    deployment: "{{ glidein_deployment }}"
+    site: "{{ glidein_site }}"
+    scheduler: slurm
+    entries: "{{ glidein_entries }}"
+    collector: "{{ glidein_collector }}"
+    plan: "{{ glidein_plan.plan | selectattr('site', 'equalto', glidein_site) }}"
+    plan_as_of: "{{ glidein_plan.as_of }}"
+
+- name: Have exactly one glidein of one shape
+  glidein.ops.glideins:
+    deployment: "{{ glidein_deployment }}"
+    site: "{{ glidein_site }}"
+    scheduler: slurm
+    entries: "{{ glidein_entries }}"
+    collector: "{{ glidein_collector }}"
+    plan:
+      - entry: main
+        shape: core
+        present: 1
+    plan_as_of: "{{ now().timestamp() | int }}"
+"""
+
+RETURN = r"""
+submitted:
+  description: Submissions. C(job_id) is null when the outcome is unknown.
+  returned: always, when the queue could be read
+  type: list
+  elements: dict
+  sample: [{entry: main, shape: core, count: 3, job_id: "123"}]
+cancelled:
+  description: Cancelled glideins. C(entry) and C(shape) are null for orphans.
+  returned: always, when the queue could be read
+  type: list
+  elements: dict
+  sample: [{entry: main, shape: core, count: 1, job_ids: ["123_3"]}]
+before:
+  description: The queue before, as in RV(glidein.ops.queue_info#module:queue).
+  returned: always, when the queue could be read
+  type: dict
+  sample: {site: lab, as_of: 1795211281, user: glidein, entries: [], orphans: {queued: 0, running: 0}, versions: {}}
+after:
+  description: The queue after; null when it could not be read again. In check mode the same as RV(before).
+  returned: always, when the queue could be read
+  type: dict
+  sample: {site: lab, as_of: 1795211282, user: glidein, entries: [], orphans: {queued: 0, running: 0}, versions: {}}
+decisions:
+  description: What was decided for every item of the plan. C(submit) and C(cancel) are numbers; C(limited_by) names the
+    limit because of which less is submitted than is missing, or is null.
+  returned: always, when the queue could be read
+  type: list
+  elements: dict
+  sample: [{entry: main, shape: core, present: 5, submit: 3, cancel: 0, limited_by: null}]
+errors:
+  description: What went wrong, by C(entry) and C(shape) (null for the site as a whole), with C(error) as a sentence,
+    and C(cmd), C(rc), C(stdout), C(stderr) of a command that failed.
+  returned: always, when the queue could be read
+  type: list
+  elements: dict
+  sample: []
+scripts:
+  description: The batch scripts of what is submitted, with C(path) and C(content).
+  returned: always, when the queue could be read
+  type: list
+  elements: dict
+  sample:
+    - entry: main
+      shape: core
+      path: /home/glidein/.glidein/lab/0a1b2c3d4e5f/scripts/main.core.sh
+      content: "#!/bin/sh"
+report:
+  description: What M(glidein.ops.demand_report) tells the server; null in check mode.
+  returned: always, when the queue could be read
+  type: dict
+  sample: {as_of: 1795211282, error: null, entries: [], orphans: 0}
+"""
+
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.matching import Matching, failure_message, payload_of
+from ansible_collections.glidein.ops.plugins.module_utils.reconcile import check_plan
+from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQueue, site_argument_spec
+
+
+def match(params, check_mode):
+    """Decide, and act unless in check mode; return the Matching. Raises GlideinError."""
+    queue = SiteQueue(params)
+    wanted = check_plan(params["plan"], params["plan_as_of"], queue.site, time.time(), params["max_plan_age"])
+
+    def decide():
+        payload = payload_of(queue.directory, params["collector"], params["credential"] == "token", params["scratch"])
+        return Matching(queue, wanted, payload)
+
+    if check_mode:
+        return decide()
+    # The version that is current is looked up within the lock: unused versions are removed under the same one.
+    with queue.directory.lock():
+        matching = decide()
+        matching.act()
+    return matching
+
+
+def main():
+    spec = site_argument_spec()
+    spec.update(
+        plan={"type": "list", "elements": "dict", "required": True},
+        plan_as_of={"type": "int", "required": True},
+        max_plan_age={"type": "int", "default": 600},
+        collector={"type": "str", "required": True},
+        credential={"type": "str", "choices": ["token", "pool_password"], "default": "token"},
+        scratch={"type": "str", "default": "${TMPDIR:-/tmp}"},
+        fail_on_error={"type": "bool", "default": True},
+    )
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    try:
+        matching = match(module.params, module.check_mode)
+    except GlideinError as error:
+        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
+    result = matching.result(acted=not module.check_mode)
+    result["changed"] = matching.changes if module.check_mode else bool(matching.submitted or matching.cancelled)
+    if module._diff:
+        result["diff"] = matching.intended
+    if matching.errors and module.params["fail_on_error"]:
+        first = {key: value for key, value in matching.errors[0].items() if key in ("cmd", "rc", "stdout", "stderr")}
+        module.fail_json(msg=failure_message(module.params["site"], matching.errors), **dict(result, **first))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

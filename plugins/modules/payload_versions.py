@@ -1,0 +1,103 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: payload_versions
+short_description: Remove versions of the payload that no glidein uses any more
+version_added: 0.1.0
+description:
+  - Removes from a site's directory every version of the payload that is not the current one and that no queued or
+    running glidein may still need.
+  - Works under the same lock as M(glidein.ops.glideins), so that no submission is made from a version that is going.
+  - Runs on the site's login node, as the user who submits the glideins.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.site
+attributes:
+  check_mode:
+    support: full
+    details: Decides in the same way and removes nothing.
+  diff_mode:
+    support: full
+options:
+  patience:
+    description:
+      - Seconds to wait for another run that is changing the site's glideins.
+    type: int
+    default: 60
+seealso:
+  - module: glidein.ops.queue_info
+"""
+
+EXAMPLES = r"""
+- name: Remove versions that no glidein uses
+  glidein.ops.payload_versions:
+    deployment: "{{ glidein_deployment }}"
+    site: "{{ glidein_site }}"
+    scheduler: slurm
+    entries: "{{ glidein_entries }}"
+"""
+
+RETURN = r"""
+removed:
+  description: Versions that were removed.
+  returned: success
+  type: list
+  elements: str
+  sample: [0a1b2c3d4e5f]
+kept:
+  description: Versions that are there still.
+  returned: success
+  type: list
+  elements: str
+  sample: [f5e4d3c2b1a0]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQueue, site_argument_spec
+
+
+def decide(queue):
+    """Return (versions to remove, versions to keep) of a SiteQueue, sorted. Raises GlideinError."""
+    versions = queue.read()[1]["versions"]
+    unused = sorted(version for version, usage in versions.items() if not usage["in_use"])
+    return unused, sorted(set(versions) - set(unused))
+
+
+def tidy(params, check_mode):
+    """Remove what is not needed; return (removed, kept). Raises GlideinError or OSError."""
+    queue = SiteQueue(params)
+    if check_mode:
+        return decide(queue)  # without the lock, which is a file that would be made
+    with queue.directory.lock(params["patience"]):
+        removed, kept = decide(queue)
+        for version in removed:
+            queue.directory.remove_version(version)
+    return removed, kept
+
+
+def main():
+    spec = site_argument_spec()
+    spec.update(patience={"type": "int", "default": 60})
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    try:
+        removed, kept = tidy(module.params, module.check_mode)
+    except GlideinError as error:
+        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
+    except OSError as error:
+        module.fail_json(msg=f"Site {module.params['site']}: a version cannot be removed: {error}")
+    diff = {
+        "before": "".join(f"{version}\n" for version in sorted(removed + kept)),
+        "after": "".join(f"{version}\n" for version in kept),
+    }
+    module.exit_json(changed=bool(removed), removed=removed, kept=kept, diff=diff)
+
+
+if __name__ == "__main__":
+    main()

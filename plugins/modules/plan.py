@@ -1,0 +1,265 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: plan
+short_description: Decide how many glideins should be where, and why
+version_added: 0.1.0
+description:
+  - "Decides for all sites at once, from demand, supply, queues and the sites' configuration: for every entry and shape,
+    how many glideins should be present (queued and running)."
+  - Jobs are first given to free slots, to glideins that are starting, and to queued ones. What is left is packed by all
+    resources into the smallest shape that fits, entry by entry in order of their priority, within the limits. A queued
+    glidein that no job needs is left out of the count; a running one never is.
+  - Nothing is changed when demand or supply is too old, and nothing at an entry whose queue is not known.
+  - Runs on the controller and does nothing but compute.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_glidein
+attributes:
+  check_mode:
+    support: full
+    details: The module only computes.
+  diff_mode:
+    support: none
+options:
+  demand:
+    description:
+      - Idle jobs, RV(glidein.ops.demand_info#module:demand).
+    type: dict
+    required: true
+  supply:
+    description:
+      - Registered glideins, RV(glidein.ops.demand_info#module:supply).
+    type: dict
+    required: true
+  deployment:
+    description:
+      - Name of the deployment.
+    type: str
+    required: true
+  sites:
+    description:
+      - The sites to plan for.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      site:
+        description:
+          - Name of the site.
+        type: str
+        required: true
+      scheduler:
+        description:
+          - The site's batch system, as for M(glidein.ops.queue_info). Checked, like the entries; the plan does not
+            depend on it.
+        type: str
+        required: true
+      scheduler_options:
+        description:
+          - Settings of the batch system, as for M(glidein.ops.queue_info).
+        type: dict
+        default: {}
+      entries:
+        description:
+          - The site's entries, as for M(glidein.ops.queue_info).
+        type: dict
+        required: true
+      limits:
+        description:
+          - Limits of the whole site, as for M(glidein.ops.queue_info).
+        type: dict
+        default: {}
+      queue:
+        description:
+          - What the site has, RV(glidein.ops.queue_info#module:queue) (a mapping), or null when it could not be read.
+        type: raw
+      error:
+        description:
+          - Why the queue could not be read. A site with an error is left as it is.
+        type: str
+  max_demand_age:
+    description:
+      - Seconds after which demand and supply are too old to act upon.
+    type: int
+    default: 900
+  now:
+    description:
+      - The time to plan for, in epoch seconds. Without it, the time of day.
+    type: int
+  explain:
+    description:
+      - Id of a demand group. RV(explanation) then says for every entry and shape why it serves this group or not.
+    type: str
+seealso:
+  - module: glidein.ops.demand_info
+  - module: glidein.ops.queue_info
+  - module: glidein.ops.glideins
+"""
+
+EXAMPLES = r"""
+- name: Plan for all sites
+  glidein.ops.plan:
+    deployment: "{{ glidein_deployment }}"
+    demand: "{{ glidein_now.demand }}"
+    supply: "{{ glidein_now.supply }}"
+    sites:
+      - site: lab
+        scheduler: slurm
+        entries:
+          main:
+            queue: debug
+            walltime: 2h
+            shapes:
+              core: {cpus: 1, memory_mb: 2000, disk_mb: 10000}
+        queue: "{{ hostvars['slurm'].glidein_queue.queue }}"
+  delegate_to: localhost
+  run_once: true
+  register: glidein_plan
+"""
+
+RETURN = r"""
+plan:
+  description: One item per site, entry and shape.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    site:
+      description: Name of the site.
+      type: str
+      sample: lab
+    entry:
+      description: Name of the entry.
+      type: str
+      sample: main
+    shape:
+      description: Name of the shape.
+      type: str
+      sample: core
+    present:
+      description: Glideins that should be queued or running; null where the entry is to be left as it is because its
+        queue is not known.
+      type: int
+      sample: 5
+    queued:
+      description: Glideins that are queued; null where not known.
+      type: int
+      sample: 1
+    running:
+      description: Glideins that run; null where not known.
+      type: int
+      sample: 4
+    sick:
+      description: Glideins that are held, suspended or can never start; null where not known.
+      type: int
+      sample: 0
+    registered:
+      description: Glideins that the collector knows.
+      type: int
+      sample: 4
+    serves:
+      description: Number of jobs by demand group that starting, queued and new glideins are meant for.
+      type: dict
+      sample: {3f2a9c: 28}
+    reason:
+      description: One sentence that says why.
+      type: str
+      sample: "2 idle jobs to serve: 2 in queued or new glideins; 0 running, 1 queued, 1 to add"
+as_of:
+  description: When the plan was made, in epoch seconds; O(glidein.ops.glideins#module:plan_as_of).
+  returned: success
+  type: int
+  sample: 1795211280
+unserved:
+  description: Idle jobs that no glidein is ordered for, by C(group), with C(count) and C(reason).
+  returned: success
+  type: list
+  elements: dict
+  sample: [{group: 77aa01, count: 3, reason: "no shape fits: lab/main/core: asks for 8 cpus, the shape has 1"}]
+errors:
+  description: Sites whose configuration is wrong; they have no items. C(site) and C(error).
+  returned: success
+  type: list
+  elements: dict
+  sample: []
+table:
+  description: The plan as lines of at most 100 columns.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - SITE  ENTRY  SHAPE  PRESENT  QUEUED  RUNNING  WHY
+explanation:
+  description: One mapping per C(site), C(entry) and C(shape) with the number of jobs it C(serves) and the C(reason).
+  returned: success, empty without O(explain)
+  type: list
+  elements: dict
+  sample: [{site: lab, entry: main, shape: core, serves: 3, reason: fits 1 jobs per glidein}]
+"""
+
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.planning import make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
+
+SITE_SPEC = {
+    "site": {"type": "str", "required": True},
+    "scheduler": {"type": "str", "required": True},
+    "scheduler_options": {"type": "dict", "default": {}},
+    "entries": {"type": "dict", "required": True},
+    "limits": {"type": "dict", "default": {}},
+    "queue": {"type": "raw"},
+    "error": {"type": "str"},
+}
+
+
+def read_sites(deployment, raw_sites):
+    """Return (sites for make_plan, errors of those whose configuration is wrong)."""
+    sites, errors = [], []
+    for raw in raw_sites:
+        try:
+            site = normalise_site(deployment, raw["site"], raw["entries"], raw["limits"])
+            make_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])
+        except InputError as error:
+            errors.append({"site": raw["site"], "error": str(error)})
+            continue
+        sites.append({"site": site, "queue": raw["queue"] or None, "error": raw["error"] or None})
+    return sites, errors
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "demand": {"type": "dict", "required": True},
+            "supply": {"type": "dict", "required": True},
+            "deployment": {"type": "str", "required": True},
+            "sites": {"type": "list", "elements": "dict", "required": True, "options": SITE_SPEC},
+            "max_demand_age": {"type": "int", "default": 900},
+            "now": {"type": "int"},
+            "explain": {"type": "str"},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    now_s = int(time.time()) if params["now"] is None else params["now"]
+    try:
+        sites, errors = read_sites(params["deployment"], params["sites"])
+        result = make_plan(
+            params["demand"], params["supply"], sites, now_s, params["max_demand_age"], params["explain"]
+        )
+    except GlideinError as error:
+        module.fail_json(msg=str(error), **error.details())
+    module.exit_json(changed=False, as_of=now_s, errors=errors, **result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: queue_info
+short_description: Count a site's glideins in its batch queue
+version_added: 0.1.0
+description:
+  - Counts the glideins of a deployment in the batch queue, by entry and shape, as the batch system itself tells.
+  - Says which versions of the payload a queued or running glidein may still need.
+  - Runs on the site's login node, as the user who submits the glideins. Output of the batch system that cannot be read
+    is an error, never a count of zero.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.site
+attributes:
+  check_mode:
+    support: full
+    details: The module only reads.
+  diff_mode:
+    support: N/A
+    details: The module only reads.
+seealso:
+  - module: glidein.ops.plan
+  - module: glidein.ops.glideins
+"""
+
+EXAMPLES = r"""
+- name: Count the glideins in the queue
+  glidein.ops.queue_info:
+    deployment: "{{ glidein_deployment }}"
+    site: "{{ glidein_site }}"
+    scheduler: slurm
+    entries: "{{ glidein_entries }}"
+  register: glidein_queue
+"""
+
+RETURN = r"""
+queue:
+  description: The site's glideins.
+  returned: success
+  type: dict
+  contains:
+    site:
+      description: Name of the site.
+      type: str
+      sample: lab
+    as_of:
+      description: When the queue was read, in epoch seconds.
+      type: int
+      sample: 1795211273
+    user:
+      description: The user whose jobs were counted.
+      type: str
+      sample: glidein
+    entries:
+      description: Counts for every configured entry and shape.
+      type: list
+      elements: dict
+      contains:
+        entry:
+          description: Name of the entry.
+          type: str
+          sample: main
+        shape:
+          description: Name of the shape.
+          type: str
+          sample: core
+        job_name:
+          description: Name of the batch jobs, 15 characters.
+          type: str
+          sample: g3f2a9-0c11d2e4
+        queued:
+          description: Glideins that wait to start.
+          type: int
+          sample: 2
+        running:
+          description: Glideins that have started.
+          type: int
+          sample: 3
+        completing:
+          description: Glideins that the batch system is cleaning up after.
+          type: int
+          sample: 0
+        sick:
+          description: Glideins that are held or suspended, or that the batch system says can never start.
+          type: int
+          sample: 1
+        sick_reasons:
+          description: The batch system's reasons for the sick ones.
+          type: list
+          elements: str
+          sample: [JobHeldUser]
+        oldest_queued_s:
+          description: Seconds that the oldest queued glidein has waited, or null.
+          type: int
+          sample: 95
+    orphans:
+      description: C(queued) and C(running) glideins that this site submitted for an entry or shape that is no more.
+      type: dict
+      sample: {queued: 0, running: 0}
+    others:
+      description: C(queued) and C(running) glideins of this deployment that this site has no record of, such as those
+        of another site that shares the account.
+      type: dict
+      sample: {queued: 0, running: 0}
+    versions:
+      description: The versions of the payload on the login node; C(in_use) when a glidein may need it, C(current) when
+        it is the one that the next glidein gets.
+      type: dict
+      sample: {0a1b2c3d4e5f: {in_use: true, current: true}}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQueue, site_argument_spec
+
+
+def main():
+    module = AnsibleModule(argument_spec=site_argument_spec(), supports_check_mode=True)
+    try:
+        queue = SiteQueue(module.params).read()[1]
+    except GlideinError as error:
+        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
+    module.exit_json(changed=False, queue=queue)
+
+
+if __name__ == "__main__":
+    main()

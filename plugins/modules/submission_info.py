@@ -1,0 +1,126 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: submission_info
+short_description: Say how far the glideins of one submission have come
+version_added: 0.1.0
+description:
+  - Says of each glidein of one submission where it is in the batch queue, and what its log says.
+  - Runs on the site's login node, as the user who submitted.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.site
+attributes:
+  check_mode:
+    support: full
+    details: The module only reads.
+  diff_mode:
+    support: N/A
+    details: The module only reads.
+options:
+  job_id:
+    description:
+      - Id of the submission, as in RV(glidein.ops.glideins#module:submitted).
+    type: str
+    required: true
+  log_lines:
+    description:
+      - Number of lines, from the end, of each glidein's log.
+    type: int
+    default: 100
+seealso:
+  - module: glidein.ops.glideins
+"""
+
+EXAMPLES = r"""
+- name: Wait until the glidein has joined the pool or has failed
+  glidein.ops.submission_info:
+    deployment: "{{ glidein_deployment }}"
+    site: "{{ glidein_site }}"
+    scheduler: slurm
+    entries: "{{ glidein_entries }}"
+    job_id: "123"
+  register: probe
+  until: probe.registered > 0 or probe.in_queue == 0
+  retries: 60
+  delay: 10
+"""
+
+RETURN = r"""
+jobs:
+  description: Glideins that are in the queue, each with C(id), C(state) (queued, running, completing or sick) and
+    C(reason), the batch system's word for why it does not run.
+  returned: success
+  type: list
+  elements: dict
+  sample: [{id: "123_1", state: running, reason: ""}]
+in_queue:
+  description: Number of glideins that are in the queue.
+  returned: success
+  type: int
+  sample: 1
+registered:
+  description: Number of glideins whose log says that they joined the pool.
+  returned: success
+  type: int
+  sample: 1
+logs:
+  description: Logs, each with C(path), C(text), C(registered) and C(exit_status), which is null before the end.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - path: /home/glidein/.glidein/lab/log/g3f2a9-0c11d2e4.123.1.out
+      text: "2026-11-21T00:13:09Z glidein: start of lab/main/core ..."
+      registered: true
+      exit_status: null
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.glidein_log import check_job_id, find_logs, read_log, tail
+from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.sitedir import read_text
+
+
+def look(params):
+    """Return the module's result. Raises GlideinError."""
+    queue = SiteQueue(params)
+    check_job_id(params["job_id"])
+    if params["log_lines"] < 0:
+        raise InputError(f"log_lines: {params['log_lines']} is not accepted; allowed: 0 or more")
+    # The queue before the logs: what is not in it any more has written its last line.
+    jobs = [job for job in queue.scheduler.jobs(queue.user) if job.submission == params["job_id"]]
+    logs = []
+    for path in find_logs(queue.directory.log_dir, params["job_id"]):
+        text = read_text(path)
+        logs.append(dict(read_log(text), path=path, text=tail(text, params["log_lines"])))
+    return {
+        "jobs": [{"id": job.id, "state": job.state, "reason": job.reason} for job in jobs],
+        "in_queue": len(jobs),
+        "registered": sum(1 for log in logs if log["registered"]),
+        "logs": logs,
+    }
+
+
+def main():
+    spec = site_argument_spec()
+    spec.update(job_id={"type": "str", "required": True}, log_lines={"type": "int", "default": 100})
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    try:
+        result = look(module.params)
+    except GlideinError as error:
+        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
+    except OSError as error:
+        module.fail_json(msg=f"Site {module.params['site']}: a log cannot be read: {error}")
+    module.exit_json(changed=False, **result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ansible-test in a copy of the checkout: `sanity`, `units` on several Pythons, `python3.6` with the old core.
+
+ansible-test wants a path .../ansible_collections/glidein/ops. Its virtual environments and caches go to a HOME of
+their own under .build, so that the user's ~/.ansible stays as it is.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import prepare  # noqa: E402  (tests/ is no package)
+
+SKIPPED = 77
+PYTHONS = [f"3.{minor}" for minor in range(6, 15)]
+# Pythons on which modules of tests/requirements.txt's ansible-core run.
+CORE_PYTHONS = [f"3.{minor}" for minor in range(8, 14)]
+# The last ansible-core whose modules run on RHEL 8's Python 3.6, and the controllers' Pythons that it supports.
+OLD_CORE, OLD_CORE_PYTHONS = "ansible-core==2.16.19", ((3, 10), (3, 12))
+BOOTSTRAP = re.compile(r"bootstrap script can be manually downloaded and saved to: (\S+)")
+
+PIP_FROM_WHEEL = '''\
+"""Stands in for get-pip.py: pip, out of PyPI's wheel of it, installs what it is told to."""
+import sys
+sys.path.insert(0, {wheel!r})
+from pip._internal.cli.main import main
+sys.exit(main(["install", *(a for a in sys.argv[1:] if a not in ("--no-setuptools", "--no-wheel"))]))
+'''
+
+
+def copy_sources(target):
+    """Make target hold the checkout's files and nothing else but what ansible-test keeps in tests/output."""
+    kept = [target / ".git", target / "tests" / "output"]
+    for path in sorted(target.rglob("*"), reverse=True):
+        if path.is_dir() or path in kept or any(place in path.parents for place in kept):
+            continue
+        path.unlink()
+    prepare.copy(prepare.sources(), target)
+    # A repository of its own: in the checkout's, .build is ignored, and ansible-test would find nothing to test.
+    subprocess.run(["git", "init", "--quiet", "."], cwd=target, check=True)
+
+
+def real_pythons():
+    """Interpreters by version ("3.8"): from PATH without version managers' shims, then from pyenv's own directory."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    folders = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if Path(part).name != "shims"]
+    found = {}
+    for version in PYTHONS:
+        candidates = [folder / f"python{version}" for folder in folders if folder != prepare.VENV / "bin"]
+        candidates += sorted(pyenv.glob(f"versions/{version}*/bin/python{version}"))
+        for candidate in candidates:
+            if candidate.is_file() and works(candidate, version):
+                found[version] = candidate.resolve()
+                break
+    return found
+
+
+def works(interpreter, version):
+    """Whether an interpreter is of this version and can make virtual environments."""
+    probe = "import sys, venv, ssl; print('%d.%d' % sys.version_info[:2])"
+    result = subprocess.run([str(interpreter), "-c", probe], capture_output=True, text=True, check=False)
+    return result.stdout.strip() == version
+
+
+def link_pythons(folder, pythons):
+    """Fill a folder with links pythonX.Y, so that it alone decides what ansible-test finds."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for version, interpreter in pythons.items():
+        (folder / f"python{version}").symlink_to(interpreter)
+
+
+def provide_bootstrap(path):
+    """Write what ansible-test could not download: a script (path) that installs with pip's wheel from PyPI."""
+    version = path.stem[len("get_pip_") :].replace("_", ".")
+    folder = path.parent / f"pip-{version}"
+    download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), f"pip=={version}"]
+    # The wheel is for another Python than this one, perhaps: pip 21.3.1 for Python 3.6.
+    subprocess.run([*download, "--only-binary=:all:", "--ignore-requires-python"], check=True)
+    (wheel,) = folder.glob("pip-*.whl")
+    path.write_text(PIP_FROM_WHEEL.format(wheel=str(wheel)))
+    print(f"no download of get-pip.py: {path} uses pip {version} from PyPI", flush=True)
+
+
+class AnsibleTest:
+    """ansible-test of one virtual environment in a tree of its own."""
+
+    def __init__(self, venv, name, pythons):
+        """venv: where ansible-core is; name: the tree's; pythons: interpreters by version."""
+        self.program = venv / "bin" / "ansible-test"
+        base = prepare.BUILD / "ansible-test" / name
+        self.tree = base / "ansible_collections" / "glidein" / "ops"
+        self.tree.mkdir(parents=True, exist_ok=True)
+        copy_sources(self.tree)
+        link_pythons(base / "bin", pythons)
+        env = prepare.environment()
+        path = os.pathsep.join([str(base / "bin"), str(venv / "bin"), env["PATH"]])
+        self.env = dict(env, PATH=path, HOME=str(base / "home"))
+        self.env.pop("VIRTUAL_ENV")
+        for config in (".config/pip/pip.conf", ".pip/pip.conf"):  # with another HOME, the user's mirror must be named
+            if (Path.home() / config).is_file():
+                self.env.setdefault("PIP_CONFIG_FILE", str(Path.home() / config))
+
+    def run(self, *arguments):
+        """Run it; return its exit status. A bootstrap script that cannot be downloaded is replaced, once each."""
+        provided = set()
+        while True:
+            status, output = self.attempt(arguments)
+            missing = set(BOOTSTRAP.findall(output)) - provided
+            if "All targets skipped" in output:
+                sys.exit("ansible-test found nothing to test")
+            if status == 0 or not missing:
+                return status
+            for path in missing:
+                provide_bootstrap(Path(path))
+            provided |= missing
+
+    def attempt(self, arguments):
+        """Run it once, showing the output as it comes; return exit status and output."""
+        command = [str(self.program), *arguments, "--color", "no"]
+        print("+ ansible-test", *arguments, flush=True)
+        lines = []
+        with subprocess.Popen(
+            command, cwd=self.tree, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            for line in process.stdout:
+                lines.append(line)
+                print(line, end="", flush=True)
+        return process.returncode, "".join(lines)
+
+
+def sanity():
+    """All sanity tests, on the Python of .venv and with the newest rules."""
+    return AnsibleTest(prepare.VENV, "sanity", real_pythons()).run("sanity", "--local")
+
+
+def units():
+    """Unit tests on the oldest and the newest Python that are found and supported, and on the controller's."""
+    pythons = real_pythons()
+    supported = [version for version in CORE_PYTHONS if version in pythons]
+    own = "{}.{}".format(*sys.version_info)
+    test = AnsibleTest(prepare.VENV, "units", pythons)
+    versions = sorted({supported[0], own, supported[-1]}, key=supported.index)
+    print(f"unit tests on Python {', '.join(versions)}", flush=True)
+    return max(test.run("units", "--venv", "--python", version) for version in versions)
+
+
+def python36():
+    """The oldest Python of login nodes: compile, import and unit tests with the last ansible-core that supports it."""
+    pythons = real_pythons()
+    if "3.6" not in pythons:
+        print("no Python 3.6 in PATH or pyenv; the check `vermin` looks after that floor")
+        return SKIPPED
+    oldest, newest = OLD_CORE_PYTHONS
+    if not oldest <= sys.version_info[:2] <= newest:
+        print(f"{OLD_CORE} does not run on Python {sys.version.split()[0]}; the check `vermin` looks after the floor")
+        return SKIPPED
+    venv = prepare.BUILD / "venv-2.16"
+    prepare.make_venv(venv, [OLD_CORE], "")
+    test = AnsibleTest(venv, "python3.6", pythons)
+    imports = test.run("sanity", "--local", "--test", "compile", "--test", "import", "--python", "3.6")
+    return test.run("units", "--venv", "--python", "3.6") or imports
+
+
+def main():
+    """Command line."""
+    actions = {"sanity": sanity, "units": units, "python3.6": python36}
+    if len(sys.argv) != 2 or sys.argv[1] not in actions:
+        sys.exit(f"usage: ansible_test.py {'|'.join(actions)}")
+    return actions[sys.argv[1]]()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

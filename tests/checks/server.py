@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The demand server's own tests, against the package as pip installs it in a virtual environment of its own."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import prepare  # noqa: E402  (tests/ is no package)
+
+PACKAGE = "files/demand_server"
+TESTS = "tests/server"
+
+
+def pytest_arguments(given):
+    """The arguments of the command line, and the directory of the tests unless some of them are named there."""
+    named = any((prepare.ROOT / argument.split("::")[0]).exists() for argument in given)
+    return given if named else [*given, TESTS]
+
+
+def main():
+    """Install, then run pytest with the arguments of the command line; its exit status is ours."""
+    names = [name for name in prepare.sources() if name.startswith(f"{PACKAGE}/")]
+    # Built from a copy: setuptools leaves files behind, which the next build would pick up.
+    copy = prepare.BUILD / "server"
+    shutil.rmtree(copy, ignore_errors=True)
+    prepare.copy(names, copy)
+    directory = prepare.BUILD / "venv-server"
+    package = copy / PACKAGE
+    # With the versions that a deployment gets.
+    prepare.make_venv(
+        directory, ["--constraint", str(package / "requirements.txt"), f"{package}[test]"], prepare.digest(names)
+    )
+    command = [str(directory / "bin" / "python"), "-m", "pytest", *pytest_arguments(sys.argv[1:])]
+    return subprocess.run(command, cwd=prepare.ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab as the end-to-end tests see it: hosts over SSH, playbooks by their FQCN, the demand server over HTTP.
+
+`make test-e2e` deploys before these run. Each test begins with no job in the pool and no glidein in Slurm.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import requests
+import testinfra
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import prepare  # noqa: E402  (tests/ is no package)
+
+STATE = ROOT / ".lab" / (os.environ.get("LAB") or "glidein-lab")
+INVENTORY = ROOT / "inventories" / "lab"
+
+SLEEP_JOB = """\
+executable = /bin/sh
+arguments = "-c 'hostname; sed -n s/^GLIDEIN_Site.=.//p $_CONDOR_MACHINE_AD; sleep {seconds}'"
+output = job.$(Cluster).$(Process).out
+error = job.$(Cluster).$(Process).err
+log = job.$(Cluster).log
+request_cpus = {cpus}
+request_memory = {memory_mb}MB
+request_disk = {disk_mb}MB
+queue {count}
+"""
+
+
+def wait_for(what, look, seconds=60):
+    """Call `look` until it returns something true, and return that; fail the test after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"{what}: not seen within {seconds} s; last seen: {found!r}"
+        time.sleep(0.5)
+
+
+def host(alias, sudo=False):
+    """A host of the lab, as testinfra's object."""
+    return testinfra.get_host(f"ssh://{alias}", ssh_config=str(STATE / "ssh_config"), sudo=sudo)
+
+
+class Play:
+    """A finished ansible-playbook."""
+
+    def __init__(self, command, done):
+        self.command = " ".join(command)
+        self.rc = done.returncode
+        self.output = done.stdout
+
+    def __repr__(self):
+        return f"$ {self.command}\n{self.output}\n[rc={self.rc}]"
+
+    @property
+    def recap(self):
+        """{host: {"ok": n, "changed": n, ...}}."""
+        lines = self.output.split("PLAY RECAP", 1)[1].splitlines()[1:]
+        rows = (line.split(":", 1) for line in lines if ":" in line)
+        return {
+            name.strip(): {key: int(value) for key, value in (pair.split("=") for pair in counts.split())}
+            for name, counts in rows
+        }
+
+    @property
+    def summary(self):
+        """What the playbook's last `Show ...` task showed."""
+        task = self.output.rsplit("TASK [Show ", 1)[1].split("\nTASK [")[0].split("\nPLAY RECAP")[0]
+        return yaml.safe_load(task.split("=>", 1)[1])["msg"]
+
+
+def playbook(name, *arguments, inventory=(INVENTORY,)):
+    """Run a playbook of the collection by its FQCN."""
+    command = ["ansible-playbook", *(part for path in inventory for part in ("-i", str(path))), f"glidein.ops.{name}"]
+    command += arguments
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        env=prepare.environment(),
+    )
+    return Play(command, done)
+
+
+@pytest.fixture(scope="session")
+def cm():
+    """The central manager, as its administrator."""
+    return host("cm", sudo=True)
+
+
+@pytest.fixture(scope="session")
+def slurm():
+    """The login node, as the user who submits glideins."""
+    return host("slurm")
+
+
+@pytest.fixture(scope="session")
+def slurm_root():
+    """The login node's administrator, who can break things."""
+    return host("slurm-root")
+
+
+@pytest.fixture(scope="session")
+def alice():
+    """The scientist, on the access point."""
+    return Scientist(host("cm-alice"))
+
+
+@pytest.fixture(scope="session")
+def server():
+    return Server((STATE / "demand_url").read_text(encoding="ascii").strip())
+
+
+@pytest.fixture(autouse=True)
+def clean(cm, slurm, server):
+    """No job, no glidein, and a demand server that knows it."""
+    cm.check_output("condor_rm -all >/dev/null 2>&1; true")
+    wait_for("an empty job queue", lambda: not cm.check_output("condor_q -all -af ClusterId"))
+    slurm.check_output("scancel -u glidein")
+    wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
+    wait_for("a pool without glideins", lambda: not cm.check_output("condor_status -constraint is_glidein -af Name"))
+    now = time.time()
+    wait_for("a reading without jobs", lambda: not server.groups_since(now) and not server.supply()["entries"])
+
+
+class Scientist:
+    """Submits jobs and looks at what became of them."""
+
+    def __init__(self, machine):
+        self.host = machine
+
+    def submit(self, count=1, seconds=0, cpus=1, memory_mb=100, disk_mb=10):
+        """Queue jobs; return the cluster id."""
+        text = SLEEP_JOB.format(count=count, seconds=seconds, cpus=cpus, memory_mb=memory_mb, disk_mb=disk_mb)
+        self.host.check_output("cat > job.sub <<'END'\n" + text + "END")
+        return self.host.check_output("condor_submit -terse job.sub").split(".")[0]
+
+    def outputs(self, cluster, count=1):
+        """Wait until all jobs of a cluster have ended well; return what each printed."""
+        ended = f"condor_history {cluster} -limit {count} -af JobStatus ExitCode"
+        wait_for(
+            f"the end of cluster {cluster}", lambda: self.host.check_output(ended).splitlines() == ["4 0"] * count, 120
+        )
+        return [self.host.check_output(f"cat job.{cluster}.{process}.out") for process in range(count)]
+
+
+class Server:
+    """The demand server as a client sees it."""
+
+    def __init__(self, url):
+        self.url = url
+
+    def call(self, method, params=None, token=None):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        request = {"jsonrpc": "2.0", "method": method, "params": params or {}, "id": 1}
+        return requests.post(f"{self.url}/jsonrpc", json=request, headers=headers, timeout=10).json()
+
+    def groups_since(self, since):
+        """Demand groups of a reading made after `since` (epoch seconds); None before there is one."""
+        demand = self.call("get_demand")["result"]
+        return demand["groups"] if demand["as_of"] and demand["as_of"] > since else [None]
+
+    def supply(self):
+        return self.call("get_supply")["result"]
+
+    def wait_for_jobs(self, count):
+        """Wait until a reading shows so many idle jobs."""
+        wait_for(
+            f"{count} idle jobs in the demand",
+            lambda: sum(group["count"] for group in self.call("get_demand")["result"]["groups"]) == count,
+        )
+
+
+def add_sites(folder, sites):
+    """Write an inventory with sites, {host name: variables}, to add to the lab's; return the inventories to use."""
+    # `inventory_dir`, from which the lab's inventory finds .lab, is another one for these hosts.
+    hosts = {name: {"lab_state": str(STATE), **variables} for name, variables in sites.items()}
+    path = folder / "more.json"
+    path.write_text(json.dumps({"all": {"children": {"glidein_sites": {"hosts": hosts}}}}), encoding="utf-8")
+    return (INVENTORY, path)
+
+
+@pytest.fixture
+def more_sites(tmp_path):
+    """A function like add_sites, with a folder of its own."""
+    return lambda sites: add_sites(tmp_path, sites)

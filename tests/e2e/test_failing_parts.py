@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A part that fails: the entry is left as it is, the message says what to do, and the other sites go on."""
+
+import pytest
+from conftest import add_sites, playbook, wait_for
+
+ENTRY = {"walltime": "1h", "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 1000}}}
+
+
+def entries(**more):
+    return {"cpu": {**ENTRY, "priority": 10, **more}}
+
+
+def queued(slurm):
+    return len(slurm.check_output("squeue -h -r -u glidein").splitlines())
+
+
+def test_an_unreachable_site_and_a_broken_one_stop_no_other(alice, server, slurm, more_sites):
+    inventory = more_sites(
+        {
+            "unreachable": {"glidein_entries": entries()},  # ssh knows no such host
+            "broken": {
+                "ansible_host": "slurm",
+                "glidein_entries": entries(),
+                "glidein_scheduler_options": {"commands": {"squeue": ["/opt/none/squeue"]}},
+            },
+            "misspelt": {"ansible_host": "slurm", "glidein_entries": {"cpu": {**ENTRY, "walltime": "soon"}}},
+        }
+    )
+    alice.submit()
+    server.wait_for_jobs(1)
+    cycle = playbook("cycle", inventory=inventory)
+    assert cycle.rc == 0, cycle
+    assert "slurm" in cycle.summary and "1 (job " in cycle.summary
+    assert queued(slurm) == 1
+    problems = " ".join(cycle.summary.split("PROBLEMS")[1].split())
+    assert "unreachable (unreachable): left as it is:" in problems
+    assert "/opt/none/squeue" in problems
+    assert "glidein_entries.cpu.walltime: 'soon' is not accepted" in problems
+
+
+def test_the_run_ends_with_an_error_when_that_was_asked_for(more_sites):
+    inventory = more_sites({"unreachable": {"glidein_entries": entries()}})
+    assert playbook("cycle", "-e", "glidein_fail_on_error=true", inventory=inventory).rc != 0
+
+
+@pytest.fixture(scope="module")
+def refused_site(tmp_path_factory):
+    """A function that gives the inventories with a second, deployed site on the lab's login node."""
+    folder = tmp_path_factory.mktemp("refused")
+
+    def inventories(**settings):
+        return add_sites(folder, {"refused": {"ansible_host": "slurm", "glidein_entries": entries(**settings)}})
+
+    deploy = playbook("deploy", "-l", "cm,refused", inventory=inventories())
+    assert deploy.rc == 0, deploy
+    return inventories
+
+
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ({"account": "nobody"}, "Invalid account or account/partition combination specified"),
+        ({"queue": "closed"}, "Required partition not available (inactive or drain)"),
+    ],
+)
+def test_a_refused_submission_is_shown_with_its_command(alice, server, slurm, refused_site, settings, said):
+    alice.submit()
+    server.wait_for_jobs(1)
+    cycle = playbook("cycle", inventory=refused_site(**settings))
+    assert cycle.rc == 0, cycle
+    problems = " ".join(cycle.summary.split("PROBLEMS")[1].split())
+    assert said in problems
+    assert "sbatch --parsable --array=1-1" in problems
+    assert queued(slurm) == 0  # the refused entry has the higher priority; nothing else is ordered for the same job
+
+
+def test_slurm_that_does_not_answer_is_no_empty_queue(alice, server, slurm, slurm_root):
+    alice.submit(seconds=60)
+    server.wait_for_jobs(1)
+    slurm_root.check_output("systemctl stop slurmctld")
+    try:
+        cycle = playbook("cycle")
+    finally:
+        slurm_root.check_output("systemctl start slurmctld")
+    assert cycle.rc == 0, cycle
+    problems = " ".join(cycle.summary.split("PROBLEMS")[1].split())
+    assert "slurm (slurm): left as it is:" in problems
+    assert "squeue" in problems and "Unable to contact slurm controller" in problems
+    wait_for("slurmctld", lambda: slurm.run("squeue -h").rc == 0)
+    assert queued(slurm) == 0
+    assert "1 (job " in playbook("cycle").summary  # and the next cycle repairs it
+
+
+def test_nothing_is_submitted_without_the_demand_server(alice, server, slurm, cm):
+    alice.submit()
+    server.wait_for_jobs(1)
+    cm.check_output("systemctl stop glidein-demand")
+    try:
+        cycle = playbook("cycle")
+    finally:
+        cm.check_output("systemctl start glidein-demand")
+        wait_for(
+            "the demand server",
+            lambda: (
+                cm.run(
+                    "curl -sf http://127.0.0.1:11001/healthz || "
+                    'python3 -c "import urllib.request as u; '
+                    "u.urlopen('http://127.0.0.1:11001/healthz')\""
+                ).rc
+                == 0
+            ),
+        )
+    assert cycle.rc == 0, cycle
+    assert "no demand, so nothing was changed" in cycle.summary
+    assert queued(slurm) == 0
+
+
+def test_nothing_is_submitted_on_demand_that_is_too_old(alice, server, slurm, cm):
+    alice.submit()
+    server.wait_for_jobs(1)
+    # Readings are made every 5 s in the lab: from the past, an allowed age below that makes each of them too old.
+    cm.check_output("systemctl stop condor")
+    try:
+        wait_for("a reading that is older than 2 s", lambda: server.call("get_demand")["result"]["schedds"]["failed"])
+        cycle = playbook("cycle", "-e", "glidein_max_demand_age=1")
+    finally:
+        cm.check_output("systemctl start condor")
+        wait_for("HTCondor", lambda: cm.run("condor_q").rc == 0)
+    assert cycle.rc == 0, cycle
+    assert "s old, at most 1 s are allowed: nothing is changed" in " ".join(cycle.output.split()), cycle
+    assert queued(slurm) == 0
+
+
+@pytest.mark.parametrize(
+    "variables, said",
+    [
+        ({"glidein_scheduler": "slrum"}, "glidein_scheduler: 'slrum' is not accepted; allowed: "),
+        ({"glidein_entries": {}}, "glidein_entries: missing"),
+        (
+            {"glidein_entries": {"cpu": {**ENTRY, "limits": {"total": -1}}}},
+            "glidein_entries.cpu.limits.total: -1 is not accepted",
+        ),
+        (
+            {"glidein_entries": {"cpu": {**ENTRY, "walltime": "2 fortnights"}}},
+            "glidein_entries.cpu.walltime: '2 fortnights'",
+        ),
+    ],
+)
+def test_a_wrong_variable_ends_the_deployment_before_anything_is_touched(more_sites, variables, said):
+    inventory = more_sites({"wrong": {"ansible_host": "slurm", "glidein_entries": entries(), **variables}})
+    deploy = playbook("deploy", inventory=inventory)
+    assert deploy.rc != 0
+    assert said in " ".join(deploy.output.split())
+    assert "cm" not in deploy.recap

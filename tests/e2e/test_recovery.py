@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was interrupted or left behind is put right by the next run."""
+
+import os
+import subprocess
+import sys
+
+from conftest import ROOT, playbook, wait_for
+
+
+def test_versions_that_nothing_uses_are_removed_and_half_copied_ones_completed(slurm):
+    folder = "/home/glidein/.glidein/slurm"
+    current = slurm.check_output(f"readlink {folder}/current")
+    slurm.check_output(
+        f"cp -r {folder}/{current} {folder}/000000000000 && rm {folder}/000000000000/submissions.jsonl; "
+        f"mv {folder}/{current} {folder}/incoming-{current} && rm {folder}/incoming-{current}/lib/*"
+    )
+    deploy = playbook("deploy", "-l", "slurm")
+    assert deploy.rc == 0, deploy
+    assert not slurm.file(f"{folder}/000000000000").exists
+    assert slurm.check_output(f"cd {folder}/{current} && sha256sum -c glidein.tar.gz.sha256") == "glidein.tar.gz: OK"
+    assert slurm.file(f"{folder}/{current}/lib/daemons.sh").exists
+    again = playbook("deploy", "-l", "slurm")
+    assert again.recap["slurm"]["changed"] == 0, again
+
+
+def test_a_version_that_a_queued_glidein_uses_stays(alice, server, slurm, slurm_root):
+    folder = "/home/glidein/.glidein/slurm"
+    current = slurm.check_output(f"readlink {folder}/current")
+    slurm_root.check_output("scontrol update partitionname=cpu state=down")
+    try:
+        alice.submit()
+        server.wait_for_jobs(1)
+        assert "1 (job " in playbook("cycle").summary
+        # As after a deployment of other content: the version in use is no longer the current one.
+        slurm.check_output(f"cp -r {folder}/{current} {folder}/000000000000 && ln -sfn 000000000000 {folder}/current")
+        assert playbook("deploy", "-l", "slurm").rc == 0
+        slurm.check_output(f"ln -sfn 000000000000 {folder}/current")
+        assert playbook("deploy", "-l", "slurm").rc == 0
+        assert slurm.file(f"{folder}/{current}/glidein.sh").exists
+    finally:
+        slurm_root.check_output("scontrol update partitionname=cpu state=up")
+
+
+def test_a_lab_whose_containers_were_killed_comes_back(slurm, cm):
+    lab = os.environ.get("LAB") or "glidein-lab"
+    subprocess.run(["podman", "kill", f"{lab}-slurm"], check=True, capture_output=True)
+    subprocess.run([sys.executable, str(ROOT / "tests" / "lab" / "lab.py"), "up"], check=True, timeout=120)
+    wait_for("Slurm", lambda: "idle" in slurm.run("sinfo -h -o %T").stdout)

@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A login node in a directory, and glideins that run from it: as an ordinary user, under each shell."""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "roles" / "tarball" / "files"))
+
+import build_tarball  # noqa: E402 - a role's script, found by the path above
+
+SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash"]}
+NOBODY = 65534
+TOKEN = ".".join(["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiJnbGlkZWluIn0", "c2lnbmF0dXJl"])
+
+# A shell cannot catch signals that were ignored when it started, as they are under nohup or in the background. A
+# handler that does nothing is as good here, and is not passed on.
+for _number in (signal.SIGHUP, signal.SIGINT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *unused: None)
+
+STAND_IN = (Path(__file__).parent / "stand_in_master.sh").read_bytes()
+
+
+class Site:
+    """~/.glidein/SITE of a login node, below a directory that an ordinary user can reach."""
+
+    def __init__(self, root):
+        self.root = root
+        self.home = root / "a home" / "v1"
+        self.scratch = root / "scratch of node 1"
+        self.logs = root / "log"
+        self.credential = root / "credential"
+        shutil.copytree(ROOT / "files" / "glidein", self.home)
+        self.scratch.mkdir()
+        self.logs.mkdir()
+        self.credential.write_text(TOKEN + "\n")
+        self.credential.chmod(0o600)
+        self.bring("good")
+
+    def bring(self, behaviour, extra=None, master=STAND_IN):
+        """Put a tarball in place whose condor_master is the stand-in with that `behaviour`."""
+        files = {
+            "sbin/condor_master": (master, 0o755),
+            "etc/behaviour": (behaviour.encode(), 0o644),
+            "MANIFEST.json": (build_tarball.to_json({"htcondor": "0.0.0", "platform": "none", "arch": "all"}), 0o644),
+        }
+        files.update(extra or {})
+        sums = "".join("{}  {}\n".format(build_tarball.sha256(data), name) for name, (data, _mode) in files.items())
+        files.setdefault("SHA256SUMS", (sums.encode(), 0o644))
+        packed = build_tarball.tar_gz({name: build_tarball.Item(*file) for name, file in files.items()})
+        (self.home / "glidein.tar.gz").write_bytes(packed)
+        self.sum_of(packed)
+        return self
+
+    def sum_of(self, packed):
+        line = "{}  glidein.tar.gz\n".format(hashlib.sha256(packed).hexdigest())
+        (self.home / "glidein.tar.gz.sha256").write_text(line)
+
+    def settings(self, **changes):
+        """The environment of a glidein; a change to None leaves the variable out."""
+        values = {
+            "PATH": "/usr/bin:/bin",
+            "GLIDEIN_DEPLOYMENT": "test",
+            "GLIDEIN_SITE": "site-1",
+            "GLIDEIN_ENTRY": "short",
+            "GLIDEIN_SHAPE": "small",
+            "GLIDEIN_HOME": self.home,
+            "GLIDEIN_CREDENTIAL": self.credential,
+            "GLIDEIN_COLLECTOR": "cm.example.org",
+            "GLIDEIN_CPUS": 2,
+            "GLIDEIN_MEMORY_MB": 1024,
+            "GLIDEIN_DISK_MB": 1,
+            "GLIDEIN_GPUS": 0,
+            "GLIDEIN_WALLTIME_S": 3600,
+            "GLIDEIN_RETIREMENT_S": 600,
+            "GLIDEIN_IDLE_TIMEOUT_S": 1200,
+            "GLIDEIN_SCRATCH": self.scratch,
+            "GLIDEIN_LOG_DIR": self.logs,
+            "GLIDEIN_ATTRIBUTES": 'OpSysAndVer = "RHEL8"\nHAS_X = true',
+            "GLIDEIN_BATCH_ID": "123_4[5].server",
+        }
+        values.update(changes)
+        return {name: str(value) for name, value in values.items() if value is not None}
+
+    def start(self, shell, **changes):
+        return Glidein(self, shell, self.settings(**changes))
+
+    def run(self, shell, **changes):
+        """Run a glidein to its end: (exit status, output)."""
+        return self.start(shell, **changes).end()
+
+    def give_to_user(self):
+        if os.getuid() == 0:
+            for path in [self.root, *self.root.rglob("*")]:
+                os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+
+class Glidein:
+    """One started glidein.sh, in a process group of its own."""
+
+    def __init__(self, site, shell, environment):
+        self.site = site
+        site.give_to_user()
+        handle, name = tempfile.mkstemp(dir=site.root, prefix="out.")
+        self.output_file = Path(name)
+        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+        self.process = subprocess.Popen(
+            [*SHELLS[shell], str(site.home / "glidein.sh")],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=handle,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            **user,
+        )
+        os.close(handle)
+
+    @property
+    def output(self):
+        return self.output_file.read_text()
+
+    def wait_for(self, text, timeout=20):
+        deadline = time.monotonic() + timeout
+        while text not in self.output:
+            assert time.monotonic() < deadline and self.process.poll() is None, self.output
+            time.sleep(0.05)
+        return self
+
+    def directory(self):
+        """Its scratch directory."""
+        return next(self.site.scratch.glob("glidein.*"))
+
+    def signal(self, number):
+        self.process.send_signal(number)
+        return self
+
+    def signal_group(self, number):
+        os.killpg(self.process.pid, number)
+        return self
+
+    def end(self, timeout=40):
+        """(exit status, output), when it has ended."""
+        try:
+            return self.process.wait(timeout), self.output
+        finally:
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+
+@pytest.fixture(params=sorted(SHELLS))
+def shell(request):
+    return require(request.param)
+
+
+def is_installed(name):
+    return shutil.which(SHELLS[name][0]) is not None
+
+
+def require(name):
+    """The shell's name; where it is not installed, the case is skipped, and says so."""
+    if not is_installed(name):
+        pytest.skip("{0} is not installed: as root, apt-get install {0}".format(name))
+    return name
+
+
+def new_site():
+    """Yields a Site directly below the system's temporary directory: pytest's own is closed to other users."""
+    with tempfile.TemporaryDirectory(prefix="glidein-test.") as name:
+        root = Path(name)
+        root.chmod(0o755)
+        yield Site(root)
+
+
+@pytest.fixture()
+def site():
+    yield from new_site()
+
+
+@pytest.fixture(scope="module")
+def untouched_site():
+    """For glideins that end before they write anything: one for many tests."""
+    yield from new_site()

@@ -1,0 +1,63 @@
+#!/bin/sh
+# Stands for condor_master where only glidein.sh is tested: signals, endings, clean-up. It writes the lines that
+# glidein.sh looks for, as HTCondor 23.9.6 was seen to write them. etc/behaviour says what it does.
+set -u
+case "$*" in
+-version) echo "stand-in"; exit 0 ;;
+-f) ;;
+*) echo "unexpected arguments: $*"; exit 64 ;;
+esac
+root=$(sed -n 's/^LOCAL_DIR = //p' "$CONDOR_CONFIG")
+log=$root/log
+read -r behaviour <"$root/condor/etc/behaviour"
+env >"$log/EnvironmentLog"
+tr '\0' '\n' <"/proc/$$/cmdline" >>"$log/EnvironmentLog"
+echo "starting as $behaviour" >"$log/MasterLog"
+
+register() {
+  echo '01/01/26 00:00:00 Started DaemonCore process "/x/condor_startd", pid and pgroup = 7' >>"$log/MasterLog"
+  echo "01/01/26 00:00:00 CCBListener: registered with CCB server cm:9618 as ccbid cm:9618#1" >"$log/SharedPortLog"
+  echo "01/01/26 00:00:00 Initial update sent to collector(s)" >"$log/StartLog"
+}
+
+rest() {
+  while :; do
+    sleep 1 &
+    wait $!
+  done
+}
+
+trap 'echo "got TERM" >>"$log/MasterLog"; exit 0' TERM
+case $behaviour in
+good) register ;;
+busy)
+  register
+  mkdir "$root/execute/dir_1"
+  ;;
+stubborn)
+  trap '' TERM QUIT
+  register
+  # A job that hides: in a session of its own, with nothing but its directory to tell whose it is.
+  mkdir "$root/execute/dir_1"
+  (cd "$root/execute/dir_1" && exec setsid env -i /bin/sleep 300) >/dev/null 2>&1 &
+  ;;
+silent) ;;
+refused)
+  register
+  echo '01/01/26 00:00:00 ERROR: SECMAN:2010:Received "DENIED" from server' >>"$log/StartLog"
+  ;;
+alone) echo "01/01/26 00:00:00 Initial update sent to collector(s)" >"$log/StartLog" ;;
+no_starter) echo '01/01/26 00:00:00 "/x/condor_starter -classad" did not produce any output, ignoring' >"$log/StartLog" ;;
+startd_dies) echo "01/01/26 00:00:00 The STARTD (pid 7) exited with status 4" >>"$log/MasterLog" ;;
+off)
+  register
+  sleep 2
+  echo "01/01/26 00:00:00 The STARTD (pid 7) exited with status 0" >>"$log/MasterLog"
+  ;;
+crash)
+  echo "01/01/26 00:00:00 ERROR with eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJnbGlkZWluIn0.c2lnbmF0dXJl in it" >>"$log/MasterLog"
+  exit 44
+  ;;
+*) exit 65 ;;
+esac
+rest

@@ -1,0 +1,307 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every ending: exit status, last line, and nothing left on the node."""
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from conftest import SHELLS, TOKEN, Site, is_installed, require
+
+
+def processes_in(directory):
+    """Command lines of processes that run from or in `directory`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            places = [str((process / "cwd").readlink()), str((process / "exe").readlink())]
+            command = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if any(place.startswith(str(directory)) for place in places) or str(directory).encode() in command:
+            found.append(command)
+    return found
+
+
+def assert_ended(site, status, output, expected, words):
+    assert status == expected, output
+    assert words in output.splitlines()[-1], output
+    assert "(exit status {},".format(expected) in output.splitlines()[-1]
+    assert list(site.scratch.iterdir()) == []
+    assert processes_in(site.scratch) == []
+    assert TOKEN not in output
+
+
+# --- before HTCondor is started
+
+
+@pytest.mark.parametrize("name", ["glidein.tar.gz", "glidein.tar.gz.sha256"])
+def test_missing_file_of_the_payload(site, shell, name):
+    (site.home / name).unlink()
+    assert_ended(site, *site.run(shell), 11, name + " is missing")
+
+
+def test_missing_part_of_the_script(site, shell):
+    (site.home / "lib" / "unpack.sh").unlink()
+    status, output = site.run(shell)
+    assert status == 11
+    assert "lib/unpack.sh is missing" in output
+
+
+def test_truncated_tarball(site, shell):
+    tarball = site.home / "glidein.tar.gz"
+    tarball.write_bytes(tarball.read_bytes()[:-10])
+    assert_ended(site, *site.run(shell), 12, "is damaged")
+
+
+def test_wrong_sum(site, shell):
+    site.sum_of(b"something else")
+    assert_ended(site, *site.run(shell), 12, "is damaged")
+
+
+def test_tarball_that_is_none(site, shell):
+    (site.home / "glidein.tar.gz").write_bytes(b"no tar")
+    site.sum_of(b"no tar")
+    assert_ended(site, *site.run(shell), 14, "could not be unpacked")
+
+
+def test_file_that_is_not_as_listed(site, shell):
+    site.bring("good", {"SHA256SUMS": (b"0" * 64 + b"  etc/behaviour\n", 0o644)})
+    assert_ended(site, *site.run(shell), 14, "etc/behaviour")
+
+
+def test_missing_scratch(site, shell):
+    assert_ended(site, *site.run(shell, GLIDEIN_SCRATCH="/nowhere/at all"), 13, "GLIDEIN_SCRATCH=/nowhere/at all")
+
+
+def test_unwritable_scratch(site, shell):
+    site.scratch.chmod(0o555)
+    assert_ended(site, *site.run(shell), 13, "no scratch directory can be made")
+
+
+def test_too_little_room(site, shell):
+    assert_ended(site, *site.run(shell, GLIDEIN_DISK_MB=10**12), 13, "GLIDEIN_DISK_MB=1000000000000")
+
+
+def test_program_of_another_architecture(site, shell):
+    site.bring("good", master=b"\x7fELF\x02\x01\x01" + b"\0" * 60)
+    assert_ended(site, *site.run(shell), 15, "HTCondor cannot run here")
+
+
+def test_program_that_lacks_a_library(site, shell):
+    site.bring("good", master=b"#!/bin/sh\necho \"version 'GLIBC_9.9' not found\"\nexit 1\n")
+    assert_ended(site, *site.run(shell), 15, "GLIBC_9.9")
+
+
+def test_missing_credential(site, shell):
+    site.credential.unlink()
+    assert_ended(site, *site.run(shell), 16, str(site.credential))
+
+
+def test_empty_credential(site, shell):
+    site.credential.write_text("")
+    assert_ended(site, *site.run(shell), 16, str(site.credential))
+
+
+def test_no_pool_password_in_the_tarball(site, shell):
+    assert_ended(site, *site.run(shell, GLIDEIN_CREDENTIAL=""), 16, "etc/pool_password")
+
+
+@pytest.mark.parametrize("found", ["DetectedGPUs=0", 'DetectedGPUs="GPU-1"', ""])
+def test_fewer_gpus_than_promised(site, shell, found):
+    discovery = "#!/bin/sh\necho '{}'\n".format(found).encode()
+    site.bring("good", {"libexec/condor_gpu_discovery": (discovery, 0o755)})
+    assert_ended(site, *site.run(shell, GLIDEIN_GPUS=2), 17, "GLIDEIN_GPUS=2 were promised")
+
+
+# --- with a stand-in for condor_master. Each takes seconds of waiting, so all are started at once.
+
+# name: (what the stand-in does, changed settings, exit status, words in the last line)
+BY_ITSELF = {
+    "idle": ("good", {"GLIDEIN_IDLE_TIMEOUT_S": 1}, 0, "no job ran for 1 s"),
+    "retired": ("good", {"GLIDEIN_WALLTIME_S": 100, "GLIDEIN_RETIREMENT_S": 99}, 0, "has no job left"),
+    "walltime": ("busy", {"GLIDEIN_WALLTIME_S": 8, "GLIDEIN_RETIREMENT_S": 2}, 0, "walltime is over"),
+    "stubborn": ("stubborn", {"GLIDEIN_WALLTIME_S": 4, "GLIDEIN_RETIREMENT_S": 0}, 0, "walltime is over"),
+    "told to stop": ("off", {}, 0, "the pool told it to shut down"),
+    "master fails": ("crash", {}, 18, "condor_master ended by itself with status 44"),
+    "startd fails": ("startd_dies", {}, 18, "the startd failed"),
+    "starter fails": ("no_starter", {}, 18, "condor_starter does not work"),
+    "no answer": ("silent", {"GLIDEIN_REGISTER_S": 1}, 19, "cm.example.org: no answer"),
+    "refused": ("refused", {"GLIDEIN_REGISTER_S": 1}, 19, 'Received "DENIED"'),
+    "no CCB": ("alone", {"GLIDEIN_REGISTER_S": 1}, 19, "could not be joined within 1 s"),
+}
+SIGNALS = {"HUP": 129, "INT": 130, "USR1": 138, "USR2": 140, "TERM": 143}
+SLOW_TO_START = b"#!/bin/sh\nsleep 300\n"
+
+
+def no_log_directory(site):
+    shutil.rmtree(site.logs)
+    site.logs.write_text("a file")
+
+
+# name: (preparation of the site, changed settings). They run until their test ends them.
+UNTIL_ENDED = {
+    **{name: (lambda site: site.bring("good"), {}) for name in SIGNALS},
+    "group": (lambda site: site.bring("good"), {}),
+    "before master": (lambda site: site.bring("good", master=SLOW_TO_START), {}),
+    "killed master": (lambda site: site.bring("stubborn"), {}),
+    "no logs": (no_log_directory, {}),
+    "token": (lambda site: site.bring("good"), {}),
+    "pool password": (
+        lambda site: site.bring("good", {"etc/pool_password": (b"secret", 0o644)}),
+        {"GLIDEIN_CREDENTIAL": ""},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def together():
+    """All of BY_ITSELF and UNTIL_ENDED, under every shell here, started at once: {(shell, name): (Site, Glidein)}."""
+    wanted = {
+        **{name: (lambda site, b=row[0]: site.bring(b), row[1]) for name, row in BY_ITSELF.items()},
+        **UNTIL_ENDED,
+    }
+    with tempfile.TemporaryDirectory(prefix="glidein-test.") as root:
+        Path(root).chmod(0o755)
+        started = {}
+        for shell in filter(is_installed, SHELLS):
+            for name, (prepare, changes) in wanted.items():
+                directory = Path(root) / shell / name.replace(" ", "_")
+                directory.mkdir(parents=True)
+                site = Site(directory)
+                prepare(site)
+                started[shell, name] = site, site.start(shell, **changes)
+        yield started
+        for _site, glidein in started.values():
+            if glidein.process.poll() is None:
+                glidein.signal_group(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", BY_ITSELF)
+def test_ends_by_itself(together, shell, name):
+    site, glidein = together[shell, name]
+    _behaviour, _changes, expected, words = BY_ITSELF[name]
+    assert_ended(site, *glidein.end(), expected, words)
+
+
+def test_failing_master_shows_its_log_without_tokens(together, shell):
+    _site, glidein = together[shell, "master fails"]
+    _status, output = glidein.end()
+    assert "ERROR with <token> in it" in output
+
+
+def test_logs_are_kept(together, shell):
+    site, glidein = together[shell, "idle"]
+    glidein.end()
+    (kept,) = site.logs.iterdir()
+    assert kept.name.startswith("glidein_123_4_5_.server_")
+    assert "got TERM" in (kept / "MasterLog").read_text()
+    assert TOKEN not in (kept / "EnvironmentLog").read_text()
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_signal_stops_gracefully(together, shell, name):
+    site, glidein = together[shell, name]
+    glidein.wait_for("registered").signal(getattr(signal, "SIG" + name))
+    assert_ended(site, *glidein.end(timeout=15), SIGNALS[name], "signal " + name)
+    (kept,) = site.logs.iterdir()
+    assert "got TERM" in (kept / "MasterLog").read_text()
+
+
+def test_signal_to_the_whole_group(together, shell):
+    site, glidein = together[shell, "group"]
+    glidein.wait_for("registered").signal_group(signal.SIGTERM)
+    assert_ended(site, *glidein.end(), 143, "signal TERM")
+
+
+def test_signal_before_the_master_runs(together, shell):
+    site, glidein = together[shell, "before master"]
+    # As a batch system does it: to all processes. A shell that waits for a program acts on a signal after it.
+    glidein.wait_for("verified").signal_group(signal.SIGTERM)
+    assert_ended(site, *glidein.end(), 143, "signal TERM")
+
+
+def test_killed_master_takes_its_children_along(together, shell):
+    site, glidein = together[shell, "killed master"]
+    master = glidein.wait_for("registered").output.split("condor_master started, process ")[1].split()[0]
+    assert processes_in(glidein.directory() / "execute") != []
+    os.kill(int(master), signal.SIGKILL)
+    assert_ended(site, *glidein.end(), 18, "condor_master ended by itself with status 137")
+
+
+def test_unwritable_log_directory_does_not_matter(together, shell):
+    site, glidein = together[shell, "no logs"]
+    status, output = glidein.wait_for("registered").signal(signal.SIGTERM).end()
+    assert_ended(site, status, output, 143, "signal TERM")
+    assert "logs are lost" in output
+
+
+def test_several_on_one_node_do_not_meet(site):
+    glideins = [site.start(require("dash")).wait_for("condor_master started") for _unused in range(3)]
+    names = {glidein.output.split("name ")[1].split()[0] for glidein in glideins}
+    assert len(names) == len(list(site.scratch.iterdir())) == 3
+    assert [glidein.signal(signal.SIGTERM).end()[0] for glidein in glideins] == [143] * 3
+    assert list(site.scratch.iterdir()) == []
+
+
+def test_what_is_there_while_it_runs(together, shell):
+    site, glidein = together[shell, "token"]
+    directory = glidein.wait_for("registered").directory()
+    token = directory / "credential" / "tokens.d" / "token"
+    assert token.read_text().strip() == TOKEN
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (directory, token.parent, token)] == [0o700, 0o700, 0o600]
+    config = (directory / "condor_config").read_text()
+    assert TOKEN not in config
+    for line in (
+        'GLIDEIN_Site = "site-1"',
+        'GLIDEIN_BatchId = "123_4[5].server"',
+        'OpSysAndVer = "RHEL8"',
+        "COLLECTOR_HOST = cm.example.org:9618",
+        "LOCAL_DIR = {}".format(directory),
+        "NUM_CPUS = 2",
+        "DISK = 1024",
+        "SEC_DEFAULT_AUTHENTICATION_METHODS = IDTOKENS",
+    ):
+        assert line in config.splitlines()
+    (attributes,) = [line for line in config.replace("\\\n", "").splitlines() if line.startswith("STARTD_ATTRS")]
+    assert {"is_glidein", "GLIDEIN_Shape", "OpSysAndVer", "HAS_X"} <= set(attributes.split())
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
+def test_pool_password_out_of_the_tarball(together, shell):
+    site, glidein = together[shell, "pool password"]
+    directory = glidein.wait_for("registered").directory()
+    password = directory / "credential" / "pool_password"
+    assert (password.read_bytes(), stat.S_IMODE(password.stat().st_mode)) == (b"secret", 0o600)
+    assert not (directory / "condor" / "etc" / "pool_password").exists()
+    assert "SEC_DEFAULT_AUTHENTICATION_METHODS = PASSWORD" in (directory / "condor_config").read_text().splitlines()
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
+def renew(site, shell):
+    """Call the payload's renew_credential for a scratch directory below `site.root`: its output."""
+    script = '. "$0/report.sh"; . "$0/credential.sh"; SCRATCH=$1; GLIDEIN_CREDENTIAL=$2; renew_credential'
+    command = [*SHELLS[shell], "-c", script, str(site.home / "lib"), str(site.root), str(site.credential)]
+    return subprocess.run(command, stdout=-1, timeout=10, check=True).stdout.decode()
+
+
+def test_renewed_token_takes_the_place_of_the_old_one(site, shell):
+    # site.root stands for the scratch directory here
+    held = site.root / "held"
+    (held / "credential" / "tokens.d").mkdir(parents=True)
+    token = held / "credential" / "tokens.d" / "token"
+    token.write_text("old\n")
+    site.root = held
+    assert "credential renewed" in renew(site, shell)
+    assert token.read_text() == TOKEN + "\n"
+    assert [path.name for path in token.parent.iterdir()] == ["token"]
+    assert renew(site, shell) == ""
+    site.credential.write_text("")
+    assert renew(site, shell) == ""
+    assert token.read_text() == TOKEN + "\n"

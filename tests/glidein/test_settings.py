@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A bad setting ends a glidein at once, in one line that names it, with nothing written."""
+
+import os
+import subprocess
+
+import pytest
+from conftest import ROOT, SHELLS
+
+NAMES = ["GLIDEIN_DEPLOYMENT", "GLIDEIN_SITE", "GLIDEIN_ENTRY", "GLIDEIN_SHAPE"]
+NUMBERS = [
+    "GLIDEIN_CPUS",
+    "GLIDEIN_MEMORY_MB",
+    "GLIDEIN_DISK_MB",
+    "GLIDEIN_GPUS",
+    "GLIDEIN_WALLTIME_S",
+    "GLIDEIN_RETIREMENT_S",
+    "GLIDEIN_IDLE_TIMEOUT_S",
+]
+PATHS = ["GLIDEIN_HOME", "GLIDEIN_SCRATCH", "GLIDEIN_LOG_DIR"]
+MAY_BE_EMPTY = ["GLIDEIN_CREDENTIAL", "GLIDEIN_ATTRIBUTES"]
+OTHERS = ["GLIDEIN_COLLECTOR", "GLIDEIN_BATCH_ID"]
+
+BAD = (
+    [(name, None) for name in NAMES + NUMBERS + PATHS + MAY_BE_EMPTY + OTHERS]
+    + [(name, "") for name in NAMES + NUMBERS + PATHS + OTHERS]
+    + [(name, value) for name in NUMBERS[:5:4] for value in ("4x", "-1", "1.5", "08", "1" * 16, "1e3", "1\n2")]
+    + [("GLIDEIN_CPUS", "0"), ("GLIDEIN_GPUS", "-1"), ("GLIDEIN_REGISTER_S", "0"), ("GLIDEIN_RETIREMENT_S", "3600")]
+    + [("GLIDEIN_SITE", value) for value in ('a"b', "a b", ".a", "a\nb", "$(id)", "\u00e4")]
+    + [("GLIDEIN_SCRATCH", value) for value in ("here", "/x/$(LOG)", "/x:/y", "/x\ny", '/x"y')]
+    + [("GLIDEIN_CREDENTIAL", value) for value in ("relative", "/x/`id`")]
+    + [("GLIDEIN_COLLECTOR", value) for value in ("a b", "host:port", ":9618", "host:", "a:1:2", "a,b", "a\nb")]
+    + [
+        ("GLIDEIN_ATTRIBUTES", value)
+        for value in ("X", "1X = 2", "X = ", "X = $(LOG)", "X = 1\\", "X-Y = 1", "= 3", 'A = 1\nB == "x"')
+    ]
+)
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_bad_setting_is_named(untouched_site, shell, name, value):
+    status, output = untouched_site.run(shell, **{name: value})
+    assert status == 10, output
+    assert output.count("glidein: ") == 1
+    assert name in output
+    assert list(untouched_site.scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["is_glidein", "START", "log", "GLIDEIN_SITE"])
+def test_attribute_must_not_be_a_setting_of_the_glidein(site, shell, name):
+    status, output = site.run(shell, GLIDEIN_ATTRIBUTES=name + " = 1")
+    assert status == 10
+    assert name.upper() in output.splitlines()[-1]
+
+
+def test_root_is_refused(site, shell):
+    if os.getuid() != 0:
+        pytest.skip("only root can start a glidein as root")
+    site_env = site.settings()
+    done = subprocess.run(
+        [*SHELLS[shell], str(site.home / "glidein.sh")], env=site_env, stdout=-1, timeout=10, check=False
+    )
+    assert done.returncode == 10
+    assert b"user is root" in done.stdout
+
+
+def test_help_lists_settings_and_statuses(shell):
+    command = [*SHELLS[shell], str(ROOT / "files" / "glidein" / "glidein.sh"), "--help"]
+    text = subprocess.run(command, env={}, stdout=-1, timeout=10, check=True).stdout.decode()
+    for name in NAMES + NUMBERS + PATHS + MAY_BE_EMPTY + OTHERS:
+        assert name in text
+    for status in (0, *range(10, 20)):
+        assert "\n  {:>3}  ".format(status) in text
+
+
+def test_unknown_option_is_refused(shell):
+    command = [*SHELLS[shell], str(ROOT / "files" / "glidein" / "glidein.sh"), "--verbose"]
+    done = subprocess.run(command, stdout=-1, timeout=10, check=False)
+    assert (done.returncode, done.stdout.decode().count("\n")) == (10, 1)

@@ -1,0 +1,257 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Make what the tests and the demo stand on: .venv, and the collection as a user would install it.
+
+Needs nothing but Python's standard library. A step whose inputs did not change does nothing.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BUILD = ROOT / ".build"
+COLLECTIONS = BUILD / "collections"
+COLLECTION = COLLECTIONS / "ansible_collections" / "glidein" / "ops"
+
+OLDEST_PYTHON = (3, 11)
+# What galaxy.yml's build_ignore leaves out: changes there need no new build.
+NOT_IN_COLLECTION = ("tests", "extensions", ".ci", ".github")
+
+
+class MissingError(Exception):
+    """A prerequisite is missing; the message is one line that names it and how to get it."""
+
+
+def environment(base=None):
+    """The environment of every command that is run here: the user's, without what would change Ansible's behaviour.
+
+    The user's ANSIBLE_* and MOLECULE_* variables, PYTHONPATH and version managers' shims are left out; .venv comes
+    first in PATH; collections come from .build/collections alone.
+    """
+    env = {
+        name: value
+        for name, value in (os.environ if base is None else base).items()
+        if not name.startswith(("ANSIBLE_", "MOLECULE_"))
+        and name not in ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__")
+    }
+    path = [part for part in env.get("PATH", os.defpath).split(os.pathsep) if Path(part).name != "shims"]
+    own = str(VENV / "bin")
+    env.update(
+        ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS),
+        ANSIBLE_CONFIG=str(ROOT / "ansible.cfg"),
+        ANSIBLE_HOME=str(BUILD / "ansible"),
+        LAB=env.get("LAB") or "glidein-lab",
+        LC_ALL="C.UTF-8",  # Ansible refuses to start in a locale that is not UTF-8
+        PATH=os.pathsep.join([own, *(part for part in path if part != own)]),
+        PIP_DISABLE_PIP_VERSION_CHECK="1",
+        VIRTUAL_ENV=str(VENV),
+    )
+    return env
+
+
+def sources():
+    """Paths, relative to the checkout, of the project's files: tracked ones and new ones, none that is ignored."""
+    # safe.directory: a checkout that another user owns (a CI volume, say) is still only read.
+    command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "-co", "--exclude-standard"]
+    try:
+        listing = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, timeout=60).stdout
+    except FileNotFoundError:
+        raise MissingError("git is missing: apt-get install git") from None
+    except subprocess.CalledProcessError as error:
+        reason = os.fsdecode(error.stderr).strip()
+        raise MissingError(f"{ROOT} is not a git checkout ({reason}): get it with git clone") from None
+    names = sorted(set(os.fsdecode(listing).split("\0")) - {""})
+    return [name for name in names if (ROOT / name).is_file()]  # deleted, yet tracked: not there any more
+
+
+def digest(names, *extra):
+    """SHA-256 over names, modes and contents of files, and over further strings."""
+    total = hashlib.sha256("\0".join(extra).encode())
+    for name in names:
+        path = ROOT / name
+        total.update(f"\0{name}\0{path.stat().st_mode & 0o111:o}\0".encode())
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def copy(names, target):
+    """Copy files of the checkout into a directory, with their paths."""
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target / name)
+
+
+def up_to_date(stamp, key):
+    """Whether the stamp file holds this key."""
+    return stamp.is_file() and stamp.read_text() == key
+
+
+@contextlib.contextmanager
+def lock(name):
+    """Hold a lock of the checkout, so that two makes at once do not build over each other."""
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / f".{name}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def ensure_venv_module():
+    """Install Debian's python3-venv when this Python cannot make virtual environments.
+
+    Raises MissingError where that is not possible.
+    """
+    found = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < OLDEST_PYTHON:
+        wanted = ".".join(map(str, OLDEST_PYTHON))
+        raise MissingError(
+            f"Python >= {wanted} is needed, {sys.executable} is {found}: make PYTHON=/path/to/python{wanted}"
+        )
+    if importlib.util.find_spec("ensurepip") is not None:
+        return
+    apt_install("python3-venv", f"python3-venv is missing for {sys.executable} ({found})")
+
+
+def ensure_busybox():
+    """Install Debian's busybox when it is missing: its shell is one of those that compute nodes have.
+
+    Raises MissingError where that is not possible.
+    """
+    if shutil.which("busybox") is None:
+        apt_install("busybox", "busybox is missing")
+
+
+def apt_install(package, problem):
+    """Install a Debian package; MissingError with the problem and the remedy where that cannot be done here."""
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise MissingError(f"{problem}: as root, apt-get install {package}")
+    print(f"installing {package} with apt-get", flush=True)
+    env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300"]
+    for arguments in (["update"], ["install", "--no-install-recommends", package]):
+        try:
+            subprocess.run([*apt, *arguments], check=True, env=env, stdin=subprocess.DEVNULL)
+        except subprocess.CalledProcessError as error:
+            raise MissingError(f"{problem}, and apt-get {arguments[0]} ended with {error.returncode}") from None
+
+
+def is_usable(directory):
+    """Whether a virtual environment works, is of this Python's version, and was made where it lies now."""
+    python, pip = directory / "bin" / "python", directory / "bin" / "pip"
+    if not python.exists() or not pip.exists():
+        return False
+    # The scripts in bin/ name the place where they were made: a checkout that was moved needs new ones.
+    if str(directory) not in pip.read_text(errors="replace"):
+        return False
+    probe = [str(python), "-c", "import pip, sys; print(list(sys.version_info[:2]))"]
+    result = subprocess.run(probe, capture_output=True, text=True, check=False)
+    return result.returncode == 0 and result.stdout.strip() == str(list(sys.version_info[:2]))
+
+
+def make_venv(directory, requirements, key):
+    """Make a virtual environment that satisfies pip's arguments `requirements`; return whether that took anything.
+
+    key: text that changes whenever the result would; the directory and the arguments are added to it.
+    """
+    python = directory / "bin" / "python"
+    stamp = directory / ".stamp"
+    key = hashlib.sha256("\0".join([key, str(directory), *map(str, requirements)]).encode()).hexdigest()
+    with lock(f"venv-{directory.name}"):
+        usable = is_usable(directory)
+        if usable and up_to_date(stamp, key):
+            return False
+        ensure_venv_module()
+        if not usable:
+            subprocess.run([sys.executable, "-m", "venv", "--clear", str(directory)], check=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run(
+            [*pip, *map(str, requirements)], check=True, cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL
+        )
+        stamp.write_text(key)
+    return True
+
+
+def venv():
+    """Make .venv from tests/requirements.txt."""
+    name = "tests/requirements.txt"
+    return make_venv(VENV, ["-r", name], digest([name]))
+
+
+def collection():
+    """Build the collection and install it in .build/collections, offline, as `ansible-galaxy` does it for a user."""
+    venv()
+    names = [name for name in sources() if name.split("/")[0] not in NOT_IN_COLLECTION]
+    links = [name for name in names if (ROOT / name).is_symlink()]
+    if links:
+        raise MissingError(f"symbolic links cannot be part of the collection: {', '.join(links)}: make them files")
+    stamp = BUILD / "collection.stamp"
+    key = digest(names, str(ROOT))
+    with lock("collection"):
+        if COLLECTION.is_dir() and up_to_date(stamp, key):
+            return False
+        stamp.unlink(missing_ok=True)
+        source, dist, fresh = BUILD / "source", BUILD / "dist", BUILD / "collections.new"
+        for directory in (source, dist, fresh):
+            shutil.rmtree(directory, ignore_errors=True)
+        # From a copy of what the stamp covers: caches of tools do not get in, and a file edited meanwhile does no harm.
+        copy(names, source)
+        galaxy("build", "--output-path", str(dist), str(source))
+        (archive,) = dist.glob("glidein-ops-*.tar.gz")
+        # Without --force nothing happens while the last one still lies in ANSIBLE_COLLECTIONS_PATH.
+        galaxy("install", "--force", "--offline", "--no-deps", "-p", str(fresh), str(archive))
+        # Swapped whole: a play that is running meets the old or the new collection, no half of either for long.
+        shutil.rmtree(COLLECTIONS, ignore_errors=True)
+        fresh.rename(COLLECTIONS)
+        stamp.write_text(key)
+    return True
+
+
+def galaxy(action, *arguments):
+    """Run `ansible-galaxy collection`; its output is shown only when it fails."""
+    command = [str(VENV / "bin" / "ansible-galaxy"), "collection", action, *arguments]
+    result = subprocess.run(
+        command,
+        cwd=BUILD,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if result.returncode != 0:
+        print(result.stdout, file=sys.stderr)
+        raise subprocess.CalledProcessError(result.returncode, command)
+
+
+def main():
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    actions = parser.add_subparsers(dest="action", required=True)
+    actions.add_parser("venv", help="make .venv")
+    actions.add_parser("collection", help="build and install the collection in .build/collections")
+    run = actions.add_parser("exec", help="run a command in the environment of the tests")
+    run.add_argument("command", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    try:
+        if options.action == "exec":
+            sys.exit(subprocess.run(options.command, env=environment(), check=False).returncode)
+        changed = {"venv": venv, "collection": collection}[options.action]()
+    except MissingError as error:
+        sys.exit(f"error: {error}")
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"error: exit status {error.returncode} from: {' '.join(map(str, error.cmd))}")
+    print(f"{options.action}: {'made' if changed else 'up to date'}")
+
+
+if __name__ == "__main__":
+    main()

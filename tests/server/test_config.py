@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from glidein_demand import config
+
+from conftest import settings
+
+
+def test_an_empty_file_gives_the_documented_defaults():
+    defaults = settings()
+    assert (defaults.port, defaults.refresh_seconds, defaults.allow_anonymous_monitoring) == (11001, 300, False)
+    assert (defaults.memory_step_mb, defaults.disk_step_mb, defaults.disk_usage_step_mb) == (128, 1, 1024)
+
+
+def test_a_reading_is_stale_after_three_missed_refreshes_but_not_within_a_minute():
+    assert settings(pool={"refresh_seconds": 300}).max_age_seconds == 900
+    assert settings(pool={"refresh_seconds": 5}).max_age_seconds == 60
+    assert settings(pool={"stale_seconds": 77}).max_age_seconds == 77
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"server": {"port": 70000}}, ["server.port = 70000", "integer from 1 to 65535"]),
+        ({"server": {"port": "11001"}}, ["server.port = '11001'", "integer"]),
+        ({"server": {"port": True}}, ["server.port = True", "integer"]),
+        ({"server": {"threads": 0}}, ["server.threads = 0", "integer from 1"]),
+        ({"server": {"allow_anonymous_monitoring": "no"}}, ["allow_anonymous_monitoring = 'no'", "true or false"]),
+        ({"server": {"prot": 1}}, ["server.prot", "unknown setting", "did you mean server.port?"]),
+        ({"server": 3}, ["server = 3", "[server]"]),
+        ({"sever": {}}, ["sever", "unknown section", "did you mean server?"]),
+        ({"pool": {"schedds": "cm"}}, ["pool.schedds = 'cm'", "list of schedd names"]),
+        ({"pool": {"schedds": ["a b"]}}, ["pool.schedds", "list of schedd names"]),
+        ({"pool": {"refresh_seconds": 0}}, ["pool.refresh_seconds = 0", "integer from 1 to 86400"]),
+        ({"pool": {"attributes": ["a-b"]}}, ["pool.attributes", "ClassAd attribute names"]),
+        ({"rounding": {"memory_step_mb": 1.5}}, ["rounding.memory_step_mb = 1.5", "integer from 1"]),
+        ({"pool": {"constraint": "a\nb"}}, ["pool.constraint", "ClassAd expression"]),
+    ],
+)
+def test_an_error_names_setting_value_and_what_is_allowed_in_one_line(data, words):
+    with pytest.raises(config.ConfigError) as caught:
+        config.parse(data)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert [word for word in words if word not in message] == []
+
+
+def test_a_file_that_is_missing_or_no_toml_is_named(tmp_path):
+    with pytest.raises(config.ConfigError, match="missing.toml: cannot be read: No such file"):
+        config.load(tmp_path / "missing.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[server\n")
+    with pytest.raises(config.ConfigError, match="broken.toml: not a TOML file"):
+        config.load(broken)

@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The schedd's grouped ads (real ClassAds) become demand groups."""
+
+import classad2
+import pytest
+from glidein_demand import jobs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import job_row
+
+
+def only_group(row, **options):
+    groups, unreadable = jobs.demand_groups([row], jobs.Rounding(), **options)
+    assert unreadable == []
+    assert len(groups) == 1
+    return groups[0]
+
+
+def test_request_disk_is_kib_and_disk_mb_is_mib_rounded_up():
+    assert only_group(job_row("RequestDisk = 1024000;"))["disk_mb"] == 1000
+    assert only_group(job_row("RequestDisk = 1024001;"))["disk_mb"] == 1001
+    assert only_group(job_row("RequestDisk = 1;"))["disk_mb"] == 1
+
+
+def test_memory_is_rounded_up_as_htcondor_does_in_steps_of_128():
+    assert only_group(job_row("RequestMemory = 1000;"))["memory_mb"] == 1024
+    assert only_group(job_row("RequestMemory = 1024;"))["memory_mb"] == 1024
+    assert only_group(job_row("RequestMemory = 1024.5;"))["memory_mb"] == 1152
+
+
+def test_htcondors_default_expressions_are_evaluated():
+    row = job_row(
+        "RequestMemory = ifThenElse(MemoryUsage =!= undefined, MemoryUsage, (ImageSize + 1023) / 1024);"
+        "ImageSize = 300000; RequestDisk = DiskUsage; DiskUsage = 50;"
+    )
+    found = only_group(row)
+    assert (found["memory_mb"], found["disk_mb"]) == (384, 1024)
+
+
+def test_a_job_that_ran_before_stays_in_the_group_of_those_that_did_not():
+    """DiskUsage differs from job to job; with its values as they are every job would be a group of its own."""
+    rows = [job_row(f"RequestDisk = DiskUsage; DiskUsage = {usage};", JobCount=1) for usage in (10, 17, 500, 90000)]
+    groups, _unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    assert [found["count"] for found in groups] == [4]
+
+
+def test_undefined_requests_get_the_least_that_htcondor_hands_out():
+    row = job_row(
+        "RequestCpus = undefined; RequestMemory = undefined; RequestDisk = undefined; RequestGPUs = undefined;"
+    )
+    found = only_group(row)
+    assert (found["cpus"], found["memory_mb"], found["disk_mb"], found["gpus"]) == (1, 128, 1, 0)
+
+
+def test_requests_that_are_missing_altogether_are_like_undefined_ones():
+    ad = classad2.ClassAd("[JobCount = 3;]")
+    assert only_group(ad)["count"] == 3
+
+
+@pytest.mark.parametrize("value", ['"many"', "error", '"a" + 1', "true", "{1, 2}"])
+def test_a_request_without_a_usable_value_is_reported_with_its_jobs(value):
+    groups, unreadable = jobs.demand_groups(
+        [job_row(f"RequestMemory = {value};", JobCount=7, JobIds="12.0 ... 12.6"), job_row()], jobs.Rounding()
+    )
+    assert [found["count"] for found in groups] == [1]
+    assert [(row["count"], row["first_job"], row["attribute"]) for row in unreadable] == [(7, "12.0", "RequestMemory")]
+
+
+def test_an_answer_without_counts_is_an_error_not_a_zero():
+    with pytest.raises(ValueError, match="JobCount"):
+        jobs.demand_groups([classad2.ClassAd("[RequestCpus = 1]")], jobs.Rounding())
+
+
+def test_first_job_is_the_first_of_job_ids():
+    assert only_group(job_row(JobIds="1234.0 ... 1236.5"))["first_job"] == "1234.0"
+    assert only_group(job_row(JobIds="7.3"))["first_job"] == "7.3"
+    assert only_group(job_row(JobIds="7.3, 8.0"))["first_job"] == "7.3"
+
+
+def test_attributes_that_requirements_refer_to_are_part_of_the_group():
+    found = only_group(
+        job_row('WantSite = "X"; Other = 1; Requirements = TARGET.GLIDEIN_Site == MY.WantSite && HasFoo;')
+    )
+    assert found["attributes"] == {"WantSite": "X"}
+    assert found["requirements"] == "TARGET.GLIDEIN_Site == MY.WantSite && HasFoo"
+
+
+def test_requests_are_not_repeated_as_attributes():
+    requirements = "TARGET.Memory >= RequestMemory && TARGET.Disk >= RequestDisk && TARGET.Arch == WantArch;"
+    found = only_group(
+        job_row(f'RequestDisk = DiskUsage; DiskUsage = 5; WantArch = "X86_64"; Requirements = {requirements}')
+    )
+    assert found["attributes"] == {"WantArch": "X86_64"}
+
+
+def test_configured_attributes_are_part_of_the_group_whatever_their_case():
+    found = only_group(job_row('WantPool = "ice";'), attributes=["wantpool", "absent"])
+    assert found["attributes"] == {"WantPool": "ice"}
+
+
+def test_requirements_that_are_absent_or_true_are_null():
+    assert only_group(job_row())["requirements"] is None
+    assert only_group(job_row("Requirements = true;"))["requirements"] is None
+    assert only_group(job_row("Requirements = false;"))["requirements"] == "false"
+
+
+def test_the_shortest_stated_run_time_counts():
+    row = job_row("AllowedJobDuration = 7200; AllowedExecuteDuration = 3600.2;")
+    names = ("AllowedExecuteDuration", "AllowedJobDuration")
+    assert only_group(row, runtime_attributes=names)["max_runtime_s"] == 3601
+    assert only_group(job_row(), runtime_attributes=names)["max_runtime_s"] is None
+
+
+def test_users_are_counted_and_do_not_split_a_group():
+    rows = [job_row(User="alice@pool", JobCount=2), job_row(User="bob@pool", JobCount=3, JobIds="5.0")]
+    groups, _unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    assert [(found["count"], found["users"]) for found in groups] == [(5, {"alice@pool": 2, "bob@pool": 3})]
+
+
+def test_the_projection_has_every_attribute_of_the_constraint_and_none_twice():
+    names = jobs.projection("WantBridges == True && MY.jobprio > 2", ["WantBridges"], ["AllowedJobDuration"])
+    lower = [name.lower() for name in names]
+    assert {"jobstatus", "jobuniverse", "wantbridges", "jobprio", "allowedjobduration", "user"} <= set(lower)
+    assert len(lower) == len(set(lower))
+
+
+def test_the_operators_constraint_cannot_widen_the_query():
+    tree = jobs.constraint("true || true")
+    running = classad2.ClassAd("[JobStatus = 2; JobUniverse = 5]")
+    assert classad2.ExprTree(tree).eval(running) is False
+
+
+@pytest.mark.parametrize("broken", ["WantX ==", "((", "a b", ""])
+def test_what_is_no_expression_is_refused(broken):
+    with pytest.raises(ValueError, match="not a ClassAd expression"):
+        jobs.references(broken)
+
+
+@given(
+    memory=st.one_of(st.integers(-5, 10**9), st.floats(0, 1e9, allow_nan=False)),
+    step=st.integers(1, 5000),
+)
+def test_rounding_never_promises_less_than_was_asked_nor_a_step_too_much(memory, step):
+    rounded = jobs.round_up(memory, step)
+    assert rounded % step == 0
+    assert rounded >= max(memory, step)
+    assert rounded - step < max(memory, 1)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 4000), st.integers(1, 500)), max_size=30))
+def test_no_job_is_lost_or_counted_twice(sizes):
+    rows = [job_row(RequestCpus=cpus, RequestMemory=memory, JobCount=count) for cpus, memory, count in sizes]
+    groups, unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    assert unreadable == []
+    assert sum(found["count"] for found in groups) == sum(count for _cpus, _memory, count in sizes)
+    assert len({found["id"] for found in groups}) == len(groups)

@@ -1,0 +1,195 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""JSON-RPC 2.0 as specified, and PyGlidein's habits on top."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from conftest import NOW, TOKEN, Service, group, site_report
+
+CALL = {"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 7}
+
+
+def error_of(response):
+    assert response.status_code == 400, response.text
+    body = response.json
+    assert body["jsonrpc"] == "2.0"
+    return body["error"]
+
+
+@pytest.mark.parametrize("identity", ["a", "", 0, 3.5, None, "request"])
+def test_the_id_comes_back_as_it_was(service, identity):
+    assert service.post({**CALL, "id": identity}).json == {"jsonrpc": "2.0", "result": [], "id": identity}
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", -32700), (b"{", -32700), (b"[" * 100_000, -32700), (b"\xff\xfe", -32700), (b'{"id": NaN}', -32700),
+        (b"1" * 6000, -32600), (b"[]", -32600), (b"null", -32600), (b'"x"', -32600), (b"{}", -32600),
+    ],
+)  # fmt: skip
+def test_what_is_no_request_is_refused_with_the_specified_code(service, body, code):
+    if code == -32600 and body.startswith(b"1"):  # newer Pythons refuse so long a number already while parsing
+        assert error_of(service.post(body))["code"] in (-32600, -32700)
+    else:
+        assert error_of(service.post(body))["code"] == code
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"jsonrpc": "1.0"}, {"jsonrpc": 2.0}, {"id": []}, {"id": True}, {"method": 5}, {"params": "x"}, {"params": None}],
+)
+def test_a_request_with_a_wrong_member_is_invalid(service, change):
+    response = service.post({**CALL, **change})
+    assert error_of(response)["code"] == -32600
+    assert response.json["id"] is None
+
+
+def test_parameters_that_a_method_does_not_take_are_named(service):
+    assert "nope" in service.error("get_demand", {"nope": 1})["data"]
+    assert service.error("get_state", [1, 2])["code"] == -32602
+
+
+def test_a_notification_is_carried_out_and_not_answered(service):
+    response = service.post({"jsonrpc": "2.0", "method": "report", "params": site_report()}, TOKEN)
+    assert (response.status_code, response.data) == (204, b"")
+    assert "PSC" in service.state.snapshot().reports
+
+
+def test_a_notification_that_fails_is_not_answered_either(service):
+    assert service.post({"jsonrpc": "2.0", "method": "nonsense"}).status_code == 204
+
+
+def test_every_element_of_a_batch_is_answered_for_itself(service):
+    batch = [CALL, {"jsonrpc": "2.0", "method": "get_state"}, 1, {**CALL, "method": "nonsense", "id": 7}]
+    response = service.post(batch)
+    assert response.status_code == 200
+    assert response.json == [
+        {"jsonrpc": "2.0", "result": [], "id": 7},
+        {"jsonrpc": "2.0", "id": None,
+         "error": {"code": -32600, "message": "Invalid Request", "data": "a request must be an object"}},
+        {"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": 7},
+    ]  # fmt: skip
+
+
+def test_a_batch_of_notifications_is_not_answered(service):
+    response = service.post([{"jsonrpc": "2.0", "method": "get_state"}] * 2)
+    assert (response.status_code, response.data) == (204, b"")
+
+
+def test_a_batch_is_bounded(service):
+    assert "at most 100" in error_of(service.post([CALL] * 101))["data"]
+
+
+def test_an_oversized_body_is_refused_with_the_limit():
+    service = Service(server={"max_body_bytes": 2000})
+    response = service.post(json.dumps({**CALL, "params": {"x": "y" * 3000}}))
+    assert response.status_code == 413
+    assert "2000 bytes" in response.json["error"]["data"]
+    assert service.post(CALL).status_code == 200
+
+
+def test_another_content_type_is_refused(service):
+    error = error_of(service.post(CALL, content_type="text/plain"))
+    assert "application/json" in error["data"]
+
+
+def test_get_on_jsonrpc_is_not_allowed(service):
+    assert service.client.get("/jsonrpc").status_code == 405
+
+
+# --- what PyGlidein's own server was recorded to answer ---
+
+
+def test_recorded_get_state_before_the_first_reading(service):
+    response = service.post('{"jsonrpc":"2.0","method":"get_state","params":{},"id":0}')
+    assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": [], "id": 0})
+
+
+def test_recorded_get_state_with_demand(service):
+    answer = {"name": "cm", "groups": [group(1000, cpus=2, memory_mb=550, disk_mb=100)], "unreadable": []}
+    service.state.demand_read("", answer, NOW)
+    response = service.post('{"jsonrpc":"2.0","method":"get_state","params":{},"id":0}')
+    rows = [{"cpus": 2, "memory": 550, "disk": 100.0, "gpus": 0, "os": None, "count": 1000}]
+    assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": rows, "id": 0})
+
+
+RECORDED_MONITORING = [
+    (
+        '{"jsonrpc":"2.0","method":"monitoring","params":{"uuid":"glide@login1","timestamp":1795211273,"metrics":{'
+        '"avg_idle_time":{"Cluster":0},"min_idle_time":{"Cluster":0},"max_idle_time":{"Cluster":0},'
+        '"glideins_idle":{"Cluster":3},"glideins_launched":{"Cluster":3},"glideins_running":{"Cluster":7}}},"id":1}',
+        1, "glide@login1", {"Cluster": 7},
+    ),
+    (
+        '{"jsonrpc":"2.0","method":"monitoring","params":{"uuid":"old@login2","glideins_idle":1,"glideins_running":2,'
+        '"glideins_launched":0},"id":2}',
+        2, "old@login2", {"Cluster": 2},
+    ),
+    (
+        '{"jsonrpc":"2.0","method":"monitoring","params":{"uuid":"mid@login3","glideins_idle":{"Cluster":1},'
+        '"glideins_running":{"Cluster":4}},"id":3}',
+        3, "mid@login3", {"Cluster": 4},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("request_text", "identity", "uuid", "running"), RECORDED_MONITORING)
+def test_recorded_monitoring_in_each_of_its_forms(request_text, identity, uuid, running):
+    service = Service(server={"allow_anonymous_monitoring": True})
+    response = service.post(request_text)
+    assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": "", "id": identity})
+    assert service.state.snapshot().monitoring[uuid]["metrics"]["glideins_running"] == running
+    assert uuid in service.page()
+
+
+def test_recorded_errors(service):
+    unknown = service.post('{"jsonrpc":"2.0","method":"nothing","params":{},"id":3}')
+    assert unknown.status_code == 400
+    assert unknown.json == {"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": 3}
+    invalid = service.post('{"method":"get_state","params":{},"id":3}')
+    assert invalid.status_code == 400
+    assert invalid.json == {
+        "jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request", "data": "jsonrpc is not 2.0"},
+        "id": None,
+    }  # fmt: skip
+
+
+# --- anything at all ---
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+METHODS = st.sampled_from(["get_state", "monitoring", "get_demand", "get_supply", "report"]) | st.text(max_size=10)
+PARAMS = ANYTHING | st.fixed_dictionaries(
+    {},
+    optional={
+        "uuid": ANYTHING, "metrics": ANYTHING, "site": ANYTHING | st.just("A"), "as_of": ANYTHING, "orphans": ANYTHING,
+        "entries": ANYTHING | st.lists(st.fixed_dictionaries({"entry": st.just("q"), "shape": ANYTHING})),
+        "error": ANYTHING, "timestamp": ANYTHING, "glideins_idle": ANYTHING,
+    },
+)  # fmt: skip
+
+
+@hypothesis_settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=300)
+@given(METHODS, PARAMS, ANYTHING, st.sampled_from([None, TOKEN, "wrong"]))
+def test_no_request_makes_the_server_fail(method, params, identity, token):
+    service = Service(server={"allow_anonymous_monitoring": True})
+    request = {"jsonrpc": "2.0", "method": method, "params": params, "id": identity}
+    response = service.post(request, token)
+    assert response.status_code in (200, 400)
+    assert ("result" in response.json) == (response.status_code == 200)
+    service.page()
+
+
+@hypothesis_settings(deadline=None, max_examples=200)
+@given(st.binary(max_size=200))
+def test_no_bytes_make_the_server_fail(body):
+    assert Service().post(body).status_code in (200, 204, 400)

@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes `ansible_collections.glidein.ops` importable when pytest runs by itself in a collection path.
+
+(ansible-test does that on its own.)
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# The same examples in every run: a check must not fail by chance. HYPOTHESIS_PROFILE=explore looks for new ones.
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=200)
+settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+# .../ansible_collections/glidein/ops/tests/unit/conftest.py; elsewhere (a bare checkout) there is nothing to add.
+_COLLECTIONS = next(
+    (folder.parent for folder in Path(__file__).resolve().parents if folder.name == "ansible_collections"), None
+)
+if _COLLECTIONS and str(_COLLECTIONS) not in sys.path:
+    sys.path.insert(0, str(_COLLECTIONS))
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """A strict stand-in for Slurm's commands, first in PATH; see support/fake_slurm.py."""
+    from ansible_collections.glidein.ops.tests.unit.support.fake_slurm import FakeSlurm
+
+    fake = FakeSlurm(str(tmp_path / "slurm"))
+    monkeypatch.setenv("PATH", fake.bin + os.pathsep + os.environ["PATH"])
+    return fake
+
+
+@pytest.fixture
+def site_home(tmp_path):
+    """A login node's home with the site `lab` deployed: version aaaaaaaaaaaa, a credential."""
+    home = tmp_path / "home"
+    version = home / "lab" / "aaaaaaaaaaaa"
+    version.mkdir(parents=True)
+    (version / "glidein.sh").write_text("exit 0\n")
+    (home / "lab" / "credential").write_text("a token\n")
+    (home / "lab" / "current").symlink_to("aaaaaaaaaaaa")
+    return home
+
+
+@pytest.fixture
+def server():
+    """A demand server that answers what the test says."""
+    from ansible_collections.glidein.ops.tests.unit.support.http_server import answering
+
+    with answering() as answers:
+        yield answers

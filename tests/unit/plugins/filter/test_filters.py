@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each filter file gives the one filter of its name, which takes what its documentation says, in that order."""
+
+import inspect
+
+import pytest
+import yaml
+from ansible_collections.glidein.ops.plugins.filter import cycle_summary, status_table
+
+
+@pytest.mark.parametrize("plugin", [cycle_summary, status_table])
+def test_a_filter_takes_what_its_documentation_says(plugin):
+    documentation = yaml.safe_load(plugin.DOCUMENTATION)
+    name = plugin.__name__.rsplit(".", 1)[1]
+    assert documentation["name"] == name
+    filters = plugin.FilterModule().filters()
+    assert list(filters) == [name]
+    parameters = list(inspect.signature(filters[name]).parameters.values())[1:]
+    assert [one.name for one in parameters] == documentation["positional"].split(", ")
+    for one in parameters:
+        option = documentation["options"][one.name]
+        if one.default is inspect.Parameter.empty:
+            assert option["required"] is True
+        else:
+            assert option["default"] == one.default
+
+
+def test_the_filters_give_what_their_documentation_says():
+    demand, plan = {"demand": {"groups": []}}, {"plan": []}
+    assert cycle_summary.FilterModule().filters()["cycle_summary"]([], demand, plan) == {
+        "lines": ["Demand: no idle jobs."],
+        "problems": [],
+    }
+    assert status_table.FilterModule().filters()["status_table"](plan, demand) == ["Demand: no idle jobs."]

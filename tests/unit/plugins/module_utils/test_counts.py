@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from ansible_collections.glidein.ops.plugins.module_utils.counts import count, queue_result
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job, raw_entry, shape, site
+
+MAIN = job_name("glidein", "lab", "main", "core")
+GONE = job_name("glidein", "lab", "old", "core")
+ELSEWHERE = job_name("glidein", "other-site", "main", "core")
+
+
+def result(jobs, recorded=()):
+    return queue_result(site(), count(jobs, site(), set(recorded)), "me", NOW, {})
+
+
+def test_every_state_is_counted_by_entry_and_shape():
+    queue = result(
+        [
+            job("1_1", MAIN),
+            job("1_2", MAIN, submitted=NOW - 500),
+            job("1_3", MAIN, "running"),
+            job("1_4", MAIN, "completing"),
+            job("1_5", MAIN, "sick", reason="JobHeldUser", cancellable=True),
+            job("1_6", MAIN, "sick", reason="BadConstraints", cancellable=True),
+        ]
+    )
+    assert queue["entries"] == [
+        {
+            "entry": "main",
+            "shape": "core",
+            "job_name": MAIN,
+            "queued": 2,
+            "running": 1,
+            "completing": 1,
+            "sick": 2,
+            "sick_reasons": ["BadConstraints", "JobHeldUser"],
+            "oldest_queued_s": 500,
+        }
+    ]
+
+
+def test_configured_pairs_without_jobs_are_zero():
+    two = site({"a": raw_entry(shapes={"x": shape(), "y": shape()}), "b": raw_entry()})
+    queue = queue_result(two, count([], two, set()), "me", NOW, {})
+    assert [(entry["entry"], entry["shape"], entry["queued"]) for entry in queue["entries"]] == [
+        ("a", "x", 0),
+        ("a", "y", 0),
+        ("b", "core", 0),
+    ]
+    assert queue["entries"][0]["oldest_queued_s"] is None
+
+
+def test_jobs_of_other_people_and_deployments_are_nobodys_business():
+    queue = result([job("1", "bash"), job("2", job_name("another", "lab", "main", "core"))])
+    assert queue["orphans"] == queue["others"] == {"queued": 0, "running": 0}
+
+
+def test_what_we_submitted_for_an_entry_that_is_no_more_is_an_orphan():
+    queue = result([job("1_1", GONE), job("1_2", GONE, "running")], recorded=[GONE])
+    assert queue["orphans"] == {"queued": 1, "running": 1}
+
+
+def test_another_sites_glideins_on_the_same_account_are_no_orphans():
+    queue = result([job("1_1", ELSEWHERE)], recorded=[GONE])
+    assert queue["orphans"] == {"queued": 0, "running": 0}
+    assert queue["others"] == {"queued": 1, "running": 0}
+
+
+def test_a_clock_that_lags_gives_no_negative_wait():
+    assert result([job("1", MAIN, submitted=NOW + 50)])["entries"][0]["oldest_queued_s"] == 0
+
+
+def test_twenty_thousand_jobs_are_counted_within_two_seconds():
+    import time
+
+    jobs = [job(str(n), "bash") for n in range(20000)] + [job("9_" + str(n), MAIN) for n in range(2000)]
+    started = time.process_time()
+    assert result(jobs)["entries"][0]["queued"] == 2000
+    assert time.process_time() - started < 2

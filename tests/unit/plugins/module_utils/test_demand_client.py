@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.demand_client import DemandClient
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, ServerError
+
+TOKEN = "s3cret-token"  # noqa: S105
+
+
+def failure(server, method="get_demand"):
+    with pytest.raises(ServerError) as raised:
+        DemandClient(server.url, TOKEN).call(method)
+    text = str(raised.value)
+    assert TOKEN not in text
+    assert server.url + "/jsonrpc, " + method in text
+    return text
+
+
+def test_the_result_is_returned(server):
+    server.result({"groups": []})
+    assert DemandClient(server.url + "/").call("get_demand") == {"groups": []}
+    path, unused, request = server.requests[0]
+    assert path == "/jsonrpc"
+    assert request == {"jsonrpc": "2.0", "method": "get_demand", "params": {}, "id": 1}
+
+
+def test_a_result_may_be_empty(server):
+    server.result("")
+    assert DemandClient(server.url).call("monitoring") == ""
+
+
+def test_the_token_goes_along_whatever_netrc_says(server, tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password other\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    server.result({})
+    DemandClient(server.url, TOKEN).call("report")
+    DemandClient(server.url).call("report")
+    assert server.requests[0][1]["Authorization"] == "Bearer " + TOKEN
+    assert "Authorization" not in server.requests[1][1]
+
+
+def test_an_error_of_the_server_is_passed_on(server):
+    server.say({"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found", "data": "x"}, "id": 1}, 400)
+    assert "HTTP 400, JSON-RPC error -32601: Method not found (x)" in failure(server)
+
+
+@pytest.mark.parametrize(
+    "body, status, words",
+    [
+        ("<html>Bad Gateway</html>", 502, "HTTP 502, not JSON: '<html>Bad Gateway</html>'"),
+        ("", 200, "HTTP 200, not JSON: 'nothing'"),
+        ([], 200, "HTTP 200, no JSON-RPC result: '[]'"),
+        ({"id": 1}, 200, "no JSON-RPC result"),
+        ({"result": 1}, 500, "HTTP 500, no JSON-RPC result"),
+    ],
+)
+def test_what_is_no_answer_is_quoted(server, body, status, words):
+    server.say(body, status)
+    assert words in failure(server)
+
+
+def test_redirects_are_not_followed_with_the_token(server):
+    server.say("", 302, Location=server.url + "/elsewhere")
+    assert "a redirect to " + server.url + "/elsewhere, which is not followed" in failure(server)
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_is_down_is_named():
+    with pytest.raises(ServerError, match=r"http://127.0.0.1:9/jsonrpc, get_demand: no answer: "):
+        DemandClient("http://127.0.0.1:9").call("get_demand")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "cm:11001", "ftp://cm", "http://", "http://cm:port", "http://cm/?a=b", "file:///etc/passwd"]
+)
+def test_a_wrong_address_is_an_error_that_says_what_is_right(url):
+    with pytest.raises(InputError, match="server_url: .* is not accepted; allowed: http://"):
+        DemandClient(url)
+
+
+def test_a_password_in_the_address_is_refused_and_not_shown():
+    with pytest.raises(InputError) as raised:
+        DemandClient("http://me:hidden@cm:1")
+    assert "hidden" not in str(raised.value)
+
+
+@pytest.mark.parametrize("token", ["a\nb", "a b", "\u00e4"])
+def test_a_token_that_no_header_can_hold_is_refused_and_not_shown(token):
+    with pytest.raises(InputError, match="token: is not accepted") as raised:
+        DemandClient("http://cm", token)
+    assert token not in str(raised.value)
+
+
+def test_certificates_are_checked_unless_told_otherwise():
+    params = {"server_url": "https://cm", "token": None, "timeout": 3, "ca_path": None, "validate_certs": True}
+    assert DemandClient.from_params(params).verify is True
+    assert DemandClient.from_params(dict(params, ca_path="/ca.pem")).verify == "/ca.pem"
+    assert DemandClient.from_params(dict(params, validate_certs=False, ca_path="/ca.pem")).verify is False

@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.entries import classad_literal, normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape
+
+
+def normalised(**changes):
+    return normalise_site("glidein", "lab", {"main": raw_entry(**changes)})["entries"]["main"]
+
+
+def problems(entries, limits=None, deployment="glidein", name="lab"):
+    with pytest.raises(InputError) as raised:
+        normalise_site(deployment, name, entries, limits)
+    return raised.value.problems
+
+
+def test_what_is_left_out_gets_the_documented_default():
+    assert normalised() == {
+        "name": "main",
+        "queue": "cpu",
+        "account": None,
+        "walltime_s": 7200,
+        "shapes": {
+            "core": {"cpus": 1, "memory_mb": 2000, "disk_mb": 10000, "gpus": 0, "gpu_type": None, "whole_node": False}
+        },
+        "limits": {"queued": 10, "total": 100, "per_cycle": 10},
+        "accept": {},
+        "directives": [],
+        "attributes": {},
+        "retirement_s": 600,
+        "idle_timeout_s": 1200,
+        "priority": 0,
+    }
+
+
+def test_numbers_that_jinja_made_text_are_numbers():
+    assert normalised(shapes={"core": shape(cpus="4")}, limits={"queued": "0"})["shapes"]["core"]["cpus"] == 4
+
+
+def test_a_short_walltime_shortens_the_default_retirement():
+    assert normalised(walltime="20m")["retirement_s"] == 300
+
+
+def test_a_site_has_no_limits_unless_given():
+    assert normalise_site("glidein", "lab", {"main": raw_entry()}, {"total": 7})["limits"] == {
+        "queued": None,
+        "total": 7,
+        "per_cycle": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"walltime": "48x"}, ["glidein_entries.main.walltime", "'48x'", "48h, 90m"]),
+        ({"walltime": None}, ["glidein_entries.main.walltime", "missing", "48h"]),
+        ({"walltime": "10s"}, ["glidein_entries.main.walltime", "'10s'", "at least 60 s"]),
+        ({"retirement": "2h"}, ["glidein_entries.main.retirement", "'2h'", "less than the walltime (7200 s)"]),
+        ({"limits": {"queued": -1}}, ["glidein_entries.main.limits.queued", "-1", "0 or more"]),
+        ({"limits": {"queued": "ten"}}, ["glidein_entries.main.limits.queued", "'ten'", "a whole number"]),
+        ({"limits": {"idle": 1}}, ["glidein_entries.main.limits.idle", "queued, total, per_cycle"]),
+        ({"shapes": {}}, ["glidein_entries.main.shapes", "missing", "at least one shape"]),
+        ({"shapes": {"core": {"cpus": 1, "disk_mb": 1}}}, ["glidein_entries.main.shapes.core.memory_mb", "missing"]),
+        ({"shapes": {"core": shape(cpus=0)}}, ["glidein_entries.main.shapes.core.cpus", "0", "1 or more"]),
+        ({"shapes": {"core": shape(cpus=True)}}, ["glidein_entries.main.shapes.core.cpus", "True", "a whole number"]),
+        ({"shapes": {"core": shape(memory_mb="2GB")}}, ["glidein_entries.main.shapes.core.memory_mb", "'2GB'"]),
+        ({"shapes": {"core": shape(memory=1)}}, ["glidein_entries.main.shapes.core.memory", "memory_mb"]),
+        (
+            {"shapes": {"core": shape(gpu_type="a100")}},
+            ["glidein_entries.main.shapes.core.gpu_type", "gpus of 1 or more"],
+        ),
+        (
+            {"shapes": {"core": shape(whole_node="yes")}},
+            ["glidein_entries.main.shapes.core.whole_node", "true or false"],
+        ),
+        ({"shapes": {"a b": shape()}}, ["name of glidein_entries.main.shapes.a b", "letters, digits"]),
+        ({"queu": "x"}, ["glidein_entries.main.queu", "no such key", "queue, account, walltime"]),
+        ({"queue": "a b"}, ["glidein_entries.main.queue", "'a b'", "without spaces"]),
+        ({"account": "x\ny"}, ["glidein_entries.main.account", "without spaces"]),
+        ({"accept": {"cpu": {}}}, ["glidein_entries.main.accept.cpu", "cpus, memory_mb, disk_mb, gpus"]),
+        ({"accept": {"gpus": {"min": 2, "max": 1}}}, ["glidein_entries.main.accept.gpus", "not above the max"]),
+        ({"accept": {"gpus": 1}}, ["glidein_entries.main.accept.gpus", "a mapping with the keys min, max"]),
+        ({"directives": "-C x"}, ["glidein_entries.main.directives", "a list"]),
+        ({"directives": ["ok"]}, ["glidein_entries.main.directives[0]", "begins with -"]),
+        ({"directives": ["-C a", "-C b\nid"]}, ["glidein_entries.main.directives[1]", "no line break"]),
+        ({"attributes": {"a-b": 1}}, ["name of glidein_entries.main.attributes.a-b", "ClassAd attribute name"]),
+        ({"attributes": {"GLIDEIN_Site": "x"}}, ["name of glidein_entries.main.attributes.GLIDEIN_Site", "ours"]),
+        ({"attributes": {"A": "x\ny"}}, ["glidein_entries.main.attributes.A", "without line breaks"]),
+        ({"attributes": {"A": "$(HOME)"}}, ["glidein_entries.main.attributes.A", "$(...)"]),
+        ({"attributes": {"A": [1]}}, ["glidein_entries.main.attributes.A", "text, a number, true or false"]),
+        ({"attributes": {"A": float("nan")}}, ["glidein_entries.main.attributes.A", "nan"]),
+        ({"priority": "high"}, ["glidein_entries.main.priority", "'high'", "a whole number"]),
+        ({"idle_timeout": 0}, ["glidein_entries.main.idle_timeout", "0", "at least 1 s"]),
+    ],
+)
+def test_a_mistake_names_variable_value_and_what_is_allowed(changes, words):
+    found = problems({"main": raw_entry(**changes)})
+    assert len(found) == 1
+    for word in words:
+        assert word in found[0]
+
+
+def test_all_mistakes_come_in_one_error():
+    found = problems({"a": raw_entry(walltime="x"), "b": raw_entry(priority="x")}, {"total": -1}, name="a/b")
+    assert [problem.split(":")[0] for problem in found] == [
+        "glidein_site",
+        "glidein_limits.total",
+        "glidein_entries.a.walltime",
+        "glidein_entries.b.priority",
+    ]
+
+
+@pytest.mark.parametrize("entries", [None, {}, [], "x", {"main": "x"}, {"main": None}, {1: raw_entry()}])
+def test_entries_of_another_kind_are_an_error_not_a_crash(entries):
+    assert problems(entries)
+
+
+@pytest.mark.parametrize(
+    "value, literal",
+    [("RHEL8", '"RHEL8"'), ('a"b\\', '"a\\"b\\\\"'), (True, "true"), (False, "false"), (3, "3"), (1.5, "1.5")],
+)
+def test_attribute_values_become_classad_literals(value, literal):
+    assert classad_literal(value) == literal

@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.glidein_log import check_job_id, find_logs, read_log, tail
+
+# As files/glidein writes it.
+STARTED = "2026-11-21T00:13:09Z glidein: start of lab/main/core as 123_1 on n1: 1 CPUs, 2000 MB memory\n"
+REGISTERED = "2026-11-21T00:13:14Z glidein: registered with cm:9618 as glidein_1@n1, 5 s after start\n"
+ENDED = "2026-11-21T00:33:20Z glidein: ended because no job came for 1200 s (exit status 0, after 1211 s)\n"
+REFUSED = "2026-11-21T00:18:10Z glidein: ended because the pool was not joined (exit status 19, after 301 s)\n"
+
+
+@pytest.mark.parametrize(
+    "text, registered, exit_status",
+    [
+        ("", False, None),
+        (STARTED, False, None),
+        (STARTED + REGISTERED, True, None),
+        (STARTED + REGISTERED + ENDED, True, 0),
+        (STARTED + REFUSED, False, 19),
+        (STARTED + ENDED.rstrip("\n"), False, 0),
+    ],
+)
+def test_a_log_says_how_far_its_glidein_has_come(text, registered, exit_status):
+    assert read_log(text) == {"registered": registered, "exit_status": exit_status}
+
+
+@pytest.mark.parametrize("line", [REGISTERED, ENDED])
+def test_lines_of_daemons_that_a_log_quotes_are_none_of_the_glideins_own(line):
+    assert read_log(STARTED + "    " + line) == {"registered": False, "exit_status": None}
+
+
+def test_the_logs_of_a_submission_are_found(tmp_path):
+    for name in ("g1-2.12.1.out", "g1-2.12.2.out", "g1-2.1.1.out", "g1-2.123.12.out", "g1-2.12.1.out.old", "12.1.out"):
+        (tmp_path / name).write_text("")
+    assert find_logs(str(tmp_path), "12") == [str(tmp_path / name) for name in ("g1-2.12.1.out", "g1-2.12.2.out")]
+
+
+def test_a_directory_of_logs_is_taken_by_its_name_and_not_as_a_pattern(tmp_path):
+    for name in ("log[1]", "log1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "g1-2.12.1.out").write_text("")
+    assert find_logs(str(tmp_path / "log[1]"), "12") == [str(tmp_path / "log[1]" / "g1-2.12.1.out")]
+
+
+def test_before_the_first_glidein_there_are_no_logs(tmp_path):
+    assert find_logs(str(tmp_path / "log"), "12") == []
+
+
+@pytest.mark.parametrize("job_id", ["12", "12.server-1", "12_3"])
+def test_ids_of_batch_systems_are_accepted(job_id):
+    check_job_id(job_id)
+
+
+@pytest.mark.parametrize("job_id", ["", "*", "1*", "../1", "1/2", "[1]", "12\n", "-1"])
+def test_what_is_no_job_id_is_refused(job_id):
+    with pytest.raises(InputError, match="job_id: .* is not accepted"):
+        check_job_id(job_id)
+
+
+@pytest.mark.parametrize("lines, expected", [(0, ""), (1, "c"), (2, "b\nc"), (3, "a\nb\nc"), (100, "a\nb\nc")])
+def test_the_end_of_a_log_has_so_many_lines(lines, expected):
+    assert tail("a\nb\nc\n", lines) == expected

@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of, is_name, job_name
+from hypothesis import given
+from hypothesis import strategies as st
+
+names = st.text(min_size=1, max_size=64)
+
+
+@given(names, names, names, names)
+def test_job_names_have_15_plain_characters(deployment, site, entry, shape):
+    name = job_name(deployment, site, entry, shape)
+    assert len(name) == 15
+    assert set(name) <= set("g-0123456789abcdef")
+    assert is_job_of(name, deployment)
+
+
+def test_job_names_never_change_because_queued_jobs_carry_them():
+    assert job_name("glidein", "lab", "main", "core") == "g952ce-1c5e5ee7"
+
+
+def test_site_entry_and_shape_cannot_be_mixed_up():
+    made = {job_name("d", "ab", "c", "d"), job_name("d", "a", "bc", "d"), job_name("d", "a", "b", "cd")}
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "g952ce",
+        "bash",
+        "g952ce-1c5e5ee7x",
+        "xg952ce-1c5e5ee7",
+        "g952ce-1C5E5EE7",
+        "g952ce-1c5e5ee7\n",
+    ],
+)
+def test_jobs_of_other_names_are_not_ours(name):
+    assert not is_job_of(name, "glidein")
+
+
+def test_jobs_of_another_deployment_are_not_ours():
+    assert not is_job_of(job_name("other", "lab", "main", "core"), "glidein")
+
+
+@pytest.mark.parametrize("name", ["a", "RM", "PSC-Bridges", "rm.small_2", "0", "x" * 64])
+def test_ordinary_names_are_accepted(name):
+    assert is_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "-a", ".a", "a b", "a/b", "a\n", "x" * 65, "\u00e9", None, 3, "a;b", "$a"])
+def test_names_that_files_or_shells_could_misread_are_refused(name):
+    assert not is_name(name)

@@ -1,0 +1,344 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.planning import capacity, fit, make_plan, request
+from ansible_collections.glidein.ops.tests.unit.support.builders import (
+    NOW,
+    demand,
+    group,
+    planned_site,
+    queue,
+    raw_entry,
+    shape,
+    site,
+    supplied,
+    supply,
+)
+
+WIDE = {"queued": 1000, "total": 1000, "per_cycle": 1000}
+
+
+def entry(**changes):
+    return raw_entry(**dict({"limits": WIDE}, **changes))
+
+
+def planned(groups, sites=None, have=None, supply_=None, **more):
+    if sites is None:
+        sites = [planned_site(site({"main": entry()}), queue(have))]
+    return make_plan(demand(*groups), supply_ or supply(), sites, NOW, 900, **more)
+
+
+def presents(result):
+    return {(item["site"], item["entry"], item["shape"]): item["present"] for item in result["plan"]}
+
+
+def only(result):
+    assert len(result["plan"]) == 1
+    return result["plan"][0]
+
+
+# Fit.
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ({}, None),
+        ({"cpus": 2}, "asks for 2 cpus, the shape has 1"),
+        ({"memory_mb": 2000}, "asks for 2048 memory_mb, the shape has 2000"),
+        ({"disk_mb": 10001}, "asks for 10001 disk_mb, the shape has 10000"),
+        ({"gpus": 1}, "asks for 1 gpus, the shape has 0"),
+        ({"max_runtime_s": 7200}, None),
+        ({"max_runtime_s": 7201}, "may run 7201 s, the walltime is 7200 s"),
+    ],
+)
+def test_a_job_fits_by_its_resources_and_run_time(changes, reason):
+    one = site({"main": entry()})["entries"]["main"]
+    assert fit(group(**changes), one, (1, 2000, 10000, 0)) == reason
+
+
+@pytest.mark.parametrize(
+    "accept, changes, reason",
+    [
+        ({"gpus": {"min": 1}}, {}, "asks for 0 gpus, accept has min 1"),
+        ({"gpus": {"max": 0}}, {"gpus": 1}, "asks for 1 gpus, accept has max 0"),
+        ({"memory_mb": {"min": 1000, "max": 1000}}, {}, None),
+    ],
+)
+def test_an_entry_says_which_jobs_it_is_for(accept, changes, reason):
+    one = site({"main": entry(accept=accept)})["entries"]["main"]
+    assert fit(group(**changes), one, (8, 64000, 10000, 8)) == reason
+
+
+# Pack.
+
+
+def test_memory_is_handed_out_in_steps_of_128_mb():
+    assert request(group(memory_mb=1000)) == (1, 1024, 100, 0)
+    assert capacity((8, 4000, 10000, 0), request(group(memory_mb=1000))) == 3
+
+
+def test_jobs_are_packed_by_all_resources_at_once():
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=28, memory_mb=120000)})}))]
+    assert only(planned([group(count=28, memory_mb=4000)], sites))["present"] == 1
+    assert only(planned([group(count=29, memory_mb=4000)], sites))["present"] == 2
+    assert only(planned([group(count=28, memory_mb=8192)], sites))["present"] == 2
+
+
+def test_groups_share_a_glidein():
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=64000)})}))]
+    item = only(planned([group("big", 1, memory_mb=50000, cpus=2), group("small", 6, memory_mb=1000)], sites))
+    assert (item["present"], item["serves"]) == (1, {"big": 1, "small": 6})
+
+
+def test_the_smallest_shape_that_fits_is_taken():
+    sites = [
+        planned_site(
+            site(
+                {"main": entry(shapes={"large": shape(cpus=8, memory_mb=16000), "gpu": shape(gpus=1), "core": shape()})}
+            )
+        )
+    ]
+    result = planned([group("one", 2), group("four", 1, cpus=4)], sites)
+    # The job with 4 cores leaves room for the others in its glidein.
+    assert presents(result) == {("lab", "main", "core"): 0, ("lab", "main", "gpu"): 0, ("lab", "main", "large"): 1}
+    assert presents(planned([group("one", 2)], sites))[("lab", "main", "core")] == 2
+
+
+def test_entries_are_used_in_order_of_their_priority():
+    sites = [
+        planned_site(
+            site({"a": entry(limits={"queued": 2}), "b": entry(priority=5, limits={"queued": 3})}, name="one")
+        ),
+        planned_site(site({"c": entry(priority=9, limits={"queued": 1})}, name="two")),
+    ]
+    assert presents(planned([group(count=5)], sites)) == {
+        ("two", "c", "core"): 1,
+        ("one", "b", "core"): 3,
+        ("one", "a", "core"): 1,
+    }
+
+
+def test_no_job_is_ordered_for_at_two_entries():
+    sites = [planned_site(site({"a": entry(), "b": entry()}, name=name)) for name in ("x", "y")]
+    assert sum(presents(planned([group(count=7)], sites)).values()) == 7
+
+
+# Subtract.
+
+
+@pytest.mark.parametrize(
+    "have, supply_entry, new",
+    [
+        ({}, None, 5),
+        ({"queued": 2}, None, 3),
+        ({"running": 2}, None, 3),
+        ({"running": 2}, supplied(registered=2), 5),
+        ({"running": 2}, supplied(registered=1), 4),
+        (
+            {"running": 2},
+            supplied(registered=2, free=[{"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 2}]),
+            3,
+        ),
+        (
+            {"running": 2},
+            supplied(registered=2, free=[{"cpus": 1, "memory_mb": 512, "disk_mb": 9000, "gpus": 0, "count": 2}]),
+            5,
+        ),
+        ({"sick": 4}, None, 5),
+        ({"completing": 4}, None, 5),
+    ],
+)
+def test_what_is_there_is_used_before_anything_is_ordered(have, supply_entry, new):
+    item = only(
+        planned(
+            [group(count=5)], have={("main", "core"): have}, supply_=supply(*([supply_entry] if supply_entry else []))
+        )
+    )
+    assert item["present"] - have.get("queued", 0) - have.get("running", 0) == new
+
+
+def test_a_queued_glidein_that_no_job_needs_goes_and_a_running_one_stays():
+    item = only(
+        planned(
+            [group(count=1)],
+            have={("main", "core"): {"queued": 3, "running": 2}},
+            supply_=supply(supplied(registered=2)),
+        )
+    )
+    assert item["present"] == 3
+    assert "3 queued, of which 2 serve no job and go" in item["reason"]
+
+
+def test_without_demand_only_the_running_stay():
+    item = only(planned([], have={("main", "core"): {"queued": 3, "running": 2}}))
+    assert item["present"] == 2
+
+
+# Limit.
+
+
+@pytest.mark.parametrize(
+    "limits, have, new",
+    [
+        ({"queued": 3}, {"queued": 1}, 2),
+        ({"queued": 3}, {"sick": 2}, 1),
+        ({"total": 4}, {"running": 2, "sick": 1}, 1),
+        ({"per_cycle": 2}, {}, 2),
+        ({"queued": 0}, {}, 0),
+    ],
+)
+def test_limits_of_an_entry_are_kept(limits, have, new):
+    sites = [planned_site(site({"main": entry(limits=dict(WIDE, **limits))}), queue({("main", "core"): have}))]
+    result = planned([group(count=50)], sites)
+    assert only(result)["present"] - have.get("queued", 0) - have.get("running", 0) == new
+    name, value = list(limits.items())[0]
+    assert "lab/main limit {0} {1} reached".format(name, value) in only(result)["reason"]
+    assert "lab/main limit {0} {1}".format(name, value) in result["unserved"][0]["reason"]
+
+
+def test_limits_of_a_site_are_kept_by_its_entries_together():
+    sites = [
+        planned_site(site({"a": entry(), "b": entry()}, {"queued": 4}), queue(orphans={"queued": 1, "running": 0}))
+    ]
+    result = planned([group(count=9)], sites)
+    assert sum(presents(result).values()) == 3
+    assert result["unserved"] == [
+        {"group": "a", "count": 6, "reason": "limits reached where these jobs fit: lab site limit queued 4"}
+    ]
+
+
+# Say why.
+
+
+def test_jobs_that_fit_nowhere_are_counted_with_the_reason():
+    assert planned([group("big", 3, cpus=8)])["unserved"] == [
+        {"group": "big", "count": 3, "reason": "no shape fits: lab/main/core: asks for 8 cpus, the shape has 1"}
+    ]
+
+
+def test_no_site_is_a_reason_too():
+    assert planned([group(count=2)], [])["unserved"] == [{"group": "a", "count": 2, "reason": "no site has an entry"}]
+
+
+def test_every_item_has_a_sentence():
+    item = only(planned([group(count=3)], have={("main", "core"): {"queued": 1, "running": 1, "sick": 1}}))
+    assert item["reason"] == (
+        "3 idle jobs to serve: 1 in starting glideins, 2 in queued or new glideins; "
+        "1 running (1 starting), 1 queued, 1 to add; 1 sick"
+    )
+
+
+def test_a_group_can_be_explained_entry_by_entry():
+    sites = [planned_site(site({"a": entry(accept={"cpus": {"min": 2}}), "b": entry()}))]
+    assert planned([group(count=3)], sites, explain="a")["explanation"] == [
+        {"site": "lab", "entry": "a", "shape": "core", "serves": 0, "reason": "asks for 1 cpus, accept has min 2"},
+        {"site": "lab", "entry": "b", "shape": "core", "serves": 3, "reason": "fits 1 jobs per glidein"},
+    ]
+    with pytest.raises(InputError, match="explain: 'zzz'"):
+        planned([], explain="zzz")
+
+
+def test_the_table_is_for_people():
+    sites = [
+        planned_site(site({"main": entry()}, name="x" * 60)),
+        planned_site(site(name="dead"), None, "no route " * 20),
+    ]
+    lines = planned([group(count=3)], sites)["table"]
+    assert lines[0].split() == ["SITE", "ENTRY", "SHAPE", "PRESENT", "QUEUED", "RUNNING", "WHY"]
+    assert len(lines) == 3
+    assert all(len(line) <= 100 for line in lines)
+
+
+# Stale and failed input.
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"as_of": NOW - 901}, "901 s old, at most 900 s"),
+        ({"as_of": None}, "no demand yet"),
+        ({"as_of": NOW + 901}, "clocks disagree"),
+    ],
+)
+def test_old_demand_changes_nothing(changes, words):
+    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3, "running": 1}}))]
+    result = make_plan(demand(group(count=9), **changes), supply(), sites, NOW, 900)
+    assert only(result)["present"] == 4
+    assert words in only(result)["reason"]
+    assert result["unserved"][0]["count"] == 9
+
+
+def test_old_supply_changes_nothing_either():
+    assert "the supply is 901 s old" in only(planned([group()], supply_=supply(as_of=NOW - 901)))["reason"]
+
+
+def test_a_schedd_that_did_not_answer_makes_nobody_cancel():
+    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3}}))]
+    partial = demand(schedds={"answered": [], "failed": [{"name": "cm2", "error": "timeout"}]})
+    item = only(make_plan(partial, supply(), sites, NOW, 900))
+    assert item["present"] == 3
+    assert "cm2" in item["reason"]
+
+
+@pytest.mark.parametrize(
+    "reading, error", [(None, "Connection timed out"), (None, None), ("empty", "Permission denied")]
+)
+def test_a_site_whose_queue_is_not_known_is_left_as_it_is(reading, error):
+    sites = [
+        planned_site(site({"main": entry(priority=9)}), reading, error),
+        planned_site(site({"m": entry()}, name="ok")),
+    ]
+    result = planned([group(count=2)], sites)
+    assert presents(result) == {("lab", "main", "core"): None, ("ok", "m", "core"): 2}
+    item = [item for item in result["plan"] if item["site"] == "lab"][0]
+    assert item["reason"].startswith("kept as it is, its queue is not known: " + (error or "no reading"))
+
+
+def test_jobs_that_only_an_unknown_site_could_run_say_so():
+    result = planned([group(count=2)], [planned_site(error="down")])
+    assert result["unserved"][0]["reason"] == "the queue is not known where these jobs fit: lab/main"
+
+
+@pytest.mark.parametrize(
+    "groups, place",
+    [
+        ([group(count=-1)], "demand.groups[0].count: -1"),
+        ([group(), group("b", cpus="x")], "demand.groups[1].cpus: 'x'"),
+        ([group(), group()], "demand.groups[1].id: 'a'"),
+        ([group(cpus=0)], "demand.groups[0].cpus: 0"),
+        ([group(memory_mb=1.5)], "demand.groups[0].memory_mb: 1.5"),
+        ([None], "demand.groups[0].id: None"),
+    ],
+)
+def test_odd_demand_is_an_error_that_names_the_place(groups, place):
+    with pytest.raises(InputError) as raised:
+        planned(groups)
+    assert place in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "entries, place",
+    [
+        ([{"site": "lab", "entry": "main", "shape": "core"}], "supply.entries[0].free: None"),
+        ([supplied(registered=-1)], "supply.entries[0].registered: -1"),
+        ([supplied(free=[{"cpus": 1}])], "supply.entries[0].free[0].memory_mb: None"),
+        ([3], "supply.entries[0]: 3"),
+    ],
+)
+def test_odd_supply_is_an_error_that_names_the_place(entries, place):
+    with pytest.raises(InputError) as raised:
+        planned([], supply_=supply(*entries))
+    assert place in str(raised.value)
+
+
+def test_a_queue_of_another_site_is_an_error():
+    with pytest.raises(InputError, match="queue.site: 'other'"):
+        planned([], [planned_site(site(), queue(name="other"))])
+
+
+def test_the_same_site_twice_is_an_error():
+    with pytest.raises(InputError, match="sites: lab is there more than once"):
+        planned([], [planned_site(), planned_site()])

@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import subprocess
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word, sh_quote
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+NASTY = st.text(
+    alphabet=st.one_of(
+        st.sampled_from("'\"\\$`;&|<>(){}[]*?!#~ \t\n\r=%"),
+        st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"),
+    ),
+    max_size=40,
+)
+
+
+def printed_by_sh(script, environment=None):
+    return subprocess.check_output(["/bin/sh", "-c", script], env=environment or {}).decode("utf-8")
+
+
+@given(NASTY)
+@settings(max_examples=150, deadline=None)
+def test_a_quoted_text_comes_through_a_shell_unchanged(text):
+    assert printed_by_sh('value={0}; printf %s "$value"'.format(sh_quote(text))) == text
+
+
+def test_nul_cannot_be_quoted():
+    with pytest.raises(ValueError, match="NUL"):
+        sh_quote("a\0b")
+
+
+@pytest.mark.parametrize(
+    "text, result",
+    [
+        ("/scratch/local", "/scratch/local"),
+        ("${TMPDIR:-/var}", "/fast"),
+        ("${LOCAL:-/var}", "/var"),
+        ("${LOCAL:-$TMPDIR}/x", "/fast/x"),
+        ("$TMPDIR/a b", "/fast/a b"),
+        ("/scratch/${USER}", "/scratch/me"),
+    ],
+)
+def test_scratch_is_expanded_on_the_compute_node(text, result):
+    assert printed_by_sh("printf %s " + scratch_word(text), {"TMPDIR": "/fast", "USER": "me"}) == result
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "$(id)",
+        "`id`",
+        "/var;id",
+        "/var\nid",
+        '/a"b',
+        "${X:=1}",
+        "${X:-$(id)}",
+        "/a'b",
+        "/a\\b",
+        "$",
+        "${",
+        "${X",
+        "$1",
+        "${X:-${Y:-/z}}",
+        "/var&",
+        "/var\n",
+    ],
+)
+def test_scratch_that_could_run_something_is_refused(text):
+    with pytest.raises(ValueError, match="variables"):
+        scratch_word(text)
+
+
+@given(NASTY)
+@settings(max_examples=150, deadline=None)
+def test_scratch_never_runs_anything(text):
+    try:
+        word = scratch_word(text)
+    except ValueError:
+        return
+    # One word, and nothing written but what was asked for.
+    assert printed_by_sh("set -- {0}; printf %s $#".format(word)) == "1"

@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""demand_info, plan and demand_report: what runs on the controller."""
+
+from ansible_collections.glidein.ops.plugins.modules import demand_info, demand_report, plan
+from ansible_collections.glidein.ops.tests.unit.support.builders import (
+    NOW,
+    demand,
+    group,
+    queue,
+    raw_entry,
+    run_module,
+    supply,
+)
+
+TOKEN = "s3cret-token"  # noqa: S105
+
+
+def test_demand_info_reads_demand_and_supply(server):
+    server.say(lambda request: {"jsonrpc": "2.0", "id": 1, "result": {"method": request["method"]}})
+    result = run_module(demand_info.main, {"server_url": server.url})
+    assert (result["demand"], result["supply"]) == ({"method": "get_demand"}, {"method": "get_supply"})
+    assert not result["changed"]
+
+
+def test_demand_info_says_what_the_server_said(server):
+    server.say("<h1>busy</h1>", 503)
+    result = run_module(demand_info.main, {"server_url": server.url})
+    assert result["failed"]
+    assert result["msg"] == "Demand server {0}/jsonrpc, get_demand: HTTP 503, not JSON: '<h1>busy</h1>'".format(
+        server.url
+    )
+
+
+def report(server, check=False, **changes):
+    options = {
+        "server_url": server.url,
+        "token": TOKEN,
+        "site": "lab",
+        "report": {"as_of": NOW, "entries": [{"entry": "main", "shape": "core"}], "orphans": 1},
+    }
+    return run_module(demand_report.main, dict(options, **changes), check)
+
+
+def test_demand_report_sends_the_report(server):
+    server.result({"accepted": True})
+    result = report(server)
+    assert (result["changed"], result["accepted"]) == (True, True)
+    unused, headers, request = server.requests[0]
+    assert headers["Authorization"] == "Bearer " + TOKEN
+    assert request["method"] == "report"
+    assert request["params"] == {
+        "site": "lab",
+        "as_of": NOW,
+        "error": None,
+        "orphans": 1,
+        "entries": [{"entry": "main", "shape": "core"}],
+    }
+
+
+def test_demand_report_sends_nothing_in_check_mode(server):
+    result = report(server, check=True)
+    assert (result["changed"], result["accepted"], server.requests) == (False, False, [])
+
+
+def test_demand_report_can_say_that_a_site_is_away(server):
+    server.result({"accepted": True})
+    report(server, report={"error": "Connection timed out"})
+    sent = server.requests[0][2]["params"]
+    assert (sent["error"], sent["entries"]) == ("Connection timed out", [])
+    assert isinstance(sent["as_of"], int)
+
+
+def test_demand_report_fails_when_the_server_does_not_accept(server):
+    server.result({"accepted": False})
+    assert "report: not accepted" in report(server)["msg"]
+
+
+def test_the_token_is_never_shown(server):
+    server.say({"error": {"code": 1, "message": "bad token " + TOKEN}}, 400)
+    assert TOKEN not in str(report(server))
+
+
+def planned(sites, **changes):
+    options = {
+        "deployment": "glidein",
+        "demand": demand(group(count=2)),
+        "supply": supply(),
+        "now": NOW,
+        "sites": sites,
+    }
+    return run_module(plan.main, dict(options, **changes))
+
+
+def a_site(**changes):
+    have = queue({("main", "core"): {}})
+    return dict({"site": "lab", "scheduler": "slurm", "entries": {"main": raw_entry()}, "queue": have}, **changes)
+
+
+def test_plan_decides_for_all_sites():
+    result = planned([a_site(), a_site(site="away", queue=None, error="Connection timed out")])
+    assert {item["site"]: item["present"] for item in result["plan"]} == {"lab": 2, "away": None}
+    assert (result["as_of"], result["unserved"], result["errors"], result["changed"]) == (NOW, [], [], False)
+
+
+def test_plan_takes_the_empty_text_that_jinja_makes_of_none():
+    result = planned([a_site(queue="", error="")])
+    assert result["plan"][0]["present"] is None
+
+
+def test_a_site_with_a_mistake_does_not_stop_the_others():
+    result = planned([a_site(), a_site(site="odd", entries={"main": raw_entry(walltime="x")})])
+    assert [item["site"] for item in result["plan"]] == ["lab"]
+    assert result["errors"][0]["site"] == "odd"
+    assert "glidein_entries.main.walltime: 'x'" in result["errors"][0]["error"]
+
+
+def test_directives_that_the_batch_system_cannot_have_are_found_before_anything_is_done():
+    result = planned([a_site(entries={"main": raw_entry(directives=["--array=1-9"])})])
+    assert "glidein_entries.main.directives[0]" in result["errors"][0]["error"]
+
+
+def test_plan_explains_a_group():
+    result = planned([a_site()], explain="a")
+    assert result["explanation"] == [
+        {"site": "lab", "entry": "main", "shape": "core", "serves": 2, "reason": "fits 1 jobs per glidein"}
+    ]
+
+
+def test_plan_refuses_odd_demand():
+    assert "demand.groups[0].count: -2" in planned([a_site()], demand=demand(group(count=-2)))["msg"]

@@ -1,0 +1,298 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module as Ansible runs it, against commands that keep a queue."""
+
+import json
+import stat
+import time
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.modules import glideins, queue_info
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+
+CORE = job_name("glidein", "lab", "main", "core")
+OLD = job_name("glidein", "lab", "old", "core")
+
+
+@pytest.fixture
+def run(slurm, site_home):
+    """Run the module on the deployed site `lab` with a plan {entry: present}."""
+
+    def runner(presents=None, check=False, diff=False, plan_age_s=0, **changes):
+        plan = [
+            {"site": "lab", "entry": entry, "shape": "core", "present": present, "reason": "why not"}
+            for entry, present in (presents or {}).items()
+        ]
+        options = {
+            "deployment": "glidein",
+            "site": "lab",
+            "scheduler": "slurm",
+            "entries": {"main": raw_entry()},
+            "home": str(site_home),
+            "collector": "cm.example.org:9618",
+            "plan": plan,
+            "plan_as_of": int(time.time()) - plan_age_s,
+        }
+        return run_module(glideins.main, dict(options, **changes), check, diff)
+
+    return runner
+
+
+def events(site_home):
+    text = (site_home / "lab" / "aaaaaaaaaaaa" / "submissions.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def counts(result, which="after"):
+    return {entry["entry"]: (entry["queued"], entry["running"], entry["sick"]) for entry in result[which]["entries"]}
+
+
+def test_what_is_missing_is_submitted_at_once(run, slurm, site_home):
+    result = run({"main": 3})
+    assert result["changed"]
+    assert result["submitted"] == [{"entry": "main", "shape": "core", "count": 3, "job_id": "1"}]
+    assert len(slurm.calls("sbatch")) == 1
+    assert [name for unused, name, unused_state in slurm.jobs()] == [CORE] * 3
+    assert (counts(result, "before"), counts(result)) == ({"main": (0, 0, 0)}, {"main": (3, 0, 0)})
+
+
+def test_a_second_run_changes_nothing(run, slurm):
+    run({"main": 3})
+    result = run({"main": 3})
+    assert not result["changed"]
+    assert len(slurm.calls("sbatch")) == 1
+
+
+def test_numbers_come_from_the_queue_and_not_from_the_plan(run, slurm):
+    run({"main": 3})
+    slurm.set("1_1", "RUNNING")
+    assert not run({"main": 3})["changed"]
+
+
+def test_surplus_is_cancelled_newest_first_and_never_a_running_one(run, slurm):
+    run({"main": 3})
+    slurm.set("1_2", "RUNNING")
+    result = run({"main": 0})
+    assert result["cancelled"] == [{"entry": "main", "shape": "core", "count": 2, "job_ids": ["1_3", "1_1"]}]
+    assert slurm.jobs() == [("1_2", CORE, "RUNNING")]
+
+
+def test_one_that_started_between_counting_and_cancelling_lives_on(run, slurm):
+    run({"main": 2})
+    slurm.mode("scancel", "gone")
+    result = run({"main": 0})
+    assert not result.get("failed")
+    assert result["errors"] == []
+
+
+def test_limits_are_checked_again(run):
+    result = run({"main": 50}, entries={"main": raw_entry(limits={"queued": 4})})
+    assert result["submitted"][0]["count"] == 4
+    assert result["decisions"][0]["limited_by"] == "limit queued 4"
+
+
+def test_check_mode_decides_the_same_and_touches_nothing(run, slurm, site_home):
+    result = run({"main": 2}, check=True, diff=True)
+    assert result["changed"]
+    assert result["decisions"][0]["submit"] == 2
+    assert (result["submitted"], result["report"], slurm.jobs()) == ([], None, [])
+    assert slurm.calls("sbatch") == []
+    found = sorted(str(path.relative_to(site_home / "lab")) for path in (site_home / "lab").rglob("*"))
+    assert found == ["aaaaaaaaaaaa", "aaaaaaaaaaaa/glidein.sh", "credential", "current"]
+    assert result["diff"][0]["before"] == "main/core: 0 queued, 0 running, 0 sick\n"
+    assert result["diff"][0]["after"] == "main/core: 2 queued, 0 running, 0 sick\n"
+    assert result["diff"][1]["before"] == ""
+    assert "#SBATCH --job-name=" + CORE in result["diff"][1]["after"]
+    assert not run({"main": 0}, check=True)["changed"]
+
+
+def test_the_diff_shows_the_whole_script_again_at_every_submission(run):
+    run({"main": 1})
+    result = run({"main": 2}, diff=True)
+    assert result["diff"][1]["before"] == ""
+    assert result["diff"][1]["after"] == result["scripts"][0]["content"]
+
+
+def test_script_and_record_are_private(run, site_home):
+    run({"main": 1})
+    version = site_home / "lab" / "aaaaaaaaaaaa"
+    for name in ("submissions.jsonl", "scripts/main.core.sh"):
+        assert stat.S_IMODE((version / name).stat().st_mode) == 0o600
+    assert stat.S_IMODE((site_home / "lab" / "log").stat().st_mode) == 0o700
+
+
+def test_a_submission_is_recorded_before_and_after(run, site_home):
+    run({"main": 2})
+    first, second = events(site_home)
+    assert (first["event"], first["job_name"], first["count"]) == ("submitting", CORE, 2)
+    assert (second["event"], second["id"], second["job_id"]) == ("submitted", first["id"], "1")
+
+
+def test_a_bad_entry_leaves_the_others_working(run, slurm, site_home):
+    entries = {"bad": raw_entry(queue="nosuch", priority=9), "main": raw_entry()}
+    result = run({"bad": 1, "main": 1}, entries=entries)
+    assert result["failed"]
+    assert result["submitted"] == [{"entry": "main", "shape": "core", "count": 1, "job_id": "1"}]
+    assert "Site lab: bad/core: sbatch --parsable --array=1-1 " in result["msg"]
+    assert "failed with exit status 1: sbatch: error: invalid partition specified: nosuch" in result["msg"]
+    assert (result["rc"], result["stderr"]) == (1, "sbatch: error: invalid partition specified: nosuch\n")
+    assert result["cmd"][0] == "sbatch"
+    assert [event["event"] for event in events(site_home)] == ["submitting", "refused", "submitting", "submitted"]
+
+
+def test_errors_fail_only_if_the_operator_wants_it(run):
+    result = run({"bad": 1}, entries={"bad": raw_entry(queue="nosuch")}, fail_on_error=False)
+    assert not result.get("failed")
+    assert not result["changed"]
+    assert result["errors"][0]["entry"] == "bad"
+    assert "nosuch" in result["report"]["entries"][0]["error"]
+
+
+@pytest.mark.parametrize("mode", ["hang", "accept_and_time_out", "garbage"])
+def test_an_unknown_outcome_is_an_error_and_not_repeated(run, slurm, site_home, mode):
+    slurm.mode("sbatch", mode)
+    result = run({"main": 2}, scheduler_options={"timeout": 1})
+    assert result["failed"]
+    assert "outcome of this submission is unknown; it is not repeated" in result["msg"]
+    assert len(slurm.calls("sbatch")) == 1
+    assert result["submitted"] == [{"entry": "main", "shape": "core", "count": 2, "job_id": None}]
+    assert [event["event"] for event in events(site_home)] == ["submitting", "unknown"]
+    assert result["report"]["entries"][0]["launched"] == 0
+
+
+def test_the_next_run_counts_what_an_unknown_submission_left(run, slurm):
+    slurm.mode("sbatch", "accept_and_time_out")
+    run({"main": 2})
+    assert not run({"main": 2})["changed"]
+
+
+@pytest.mark.parametrize(
+    "mode, words",
+    [
+        ("down", "failed with exit status 1: slurm_load_jobs error: Unable to contact slurm controller"),
+        ("garbage", "slurm: cannot read a line of squeue's output: 'slurm_load_jobs: what?'"),
+        ("hang", "gave no answer within 1 s and was stopped"),
+    ],
+)
+def test_without_a_readable_queue_nothing_is_submitted(run, slurm, mode, words):
+    slurm.mode("squeue", mode)
+    result = run({"main": 2}, scheduler_options={"timeout": 1}, fail_on_error=False)
+    assert result["failed"]
+    assert words in result["msg"]
+    assert slurm.calls("sbatch") == []
+
+
+def test_orphans_are_cancelled_while_they_are_queued(run, slurm):
+    run({"old": 2}, entries={"old": raw_entry()})
+    slurm.set("1_1", "RUNNING")
+    result = run({}, diff=True)
+    assert result["cancelled"] == [{"entry": None, "shape": None, "count": 1, "job_ids": ["1_2"]}]
+    assert slurm.jobs() == [("1_1", OLD, "RUNNING")]
+    assert result["report"]["orphans"] == 1
+
+
+def test_another_sites_glideins_on_the_same_account_are_left_alone(run, slurm):
+    slurm.add("7", job_name("glidein", "neighbour", "main", "core"))
+    slurm.add("8", "my own job | with a bar")
+    result = run({"main": 0})
+    assert not result["changed"]
+    assert len(slurm.jobs()) == 2
+    assert result["after"]["others"] == {"queued": 1, "running": 0}
+
+
+def test_failing_to_cancel_is_an_error(run, slurm):
+    run({"main": 2})
+    slurm.mode("scancel", "down")
+    result = run({"main": 0})
+    assert result["failed"]
+    assert result["cancelled"] == []
+    assert "Unable to contact slurm controller" in result["msg"]
+
+
+def test_sick_glideins_are_replaced_and_shown(run, slurm):
+    run({"main": 2})
+    slurm.set("1_1", "PENDING", "JobHeldUser")
+    result = run({"main": 2})
+    assert counts(result) == {"main": (2, 0, 1)}
+    assert result["after"]["entries"][0]["sick_reasons"] == ["JobHeldUser"]
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"plan_age_s": 700}, "s old; allowed: at most 600 s (max_plan_age)"),
+        ({"plan_age_s": -100}, "clocks"),
+        ({"scheduler": "pbs"}, "glidein_scheduler: 'pbs' is not accepted; allowed: slurm"),
+        ({"entries": {"main": raw_entry(walltime="48x")}}, "glidein_entries.main.walltime: '48x'"),
+        ({"limits": {"total": -1}}, "glidein_limits.total: -1"),
+        ({"collector": "cm:9618;id"}, "collector: 'cm:9618;id'"),
+        ({"collector": "cm:"}, "collector: 'cm:'"),
+        ({"scratch": "$(id)"}, "scratch: '$(id)'"),
+        ({"home": "/nowhere"}, "Run deploy.yml -l lab first"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_is_touched(run, slurm, changes, words):
+    result = run({"main": 1}, **changes)
+    assert result["failed"]
+    assert words in result["msg"]
+    assert slurm.read()["calls"] == []
+
+
+def test_the_report_is_what_the_server_wants(run):
+    report = run({"main": 2})["report"]
+    assert report["entries"] == [
+        {
+            "entry": "main",
+            "shape": "core",
+            "present": 2,
+            "queued": 2,
+            "running": 0,
+            "sick": 0,
+            "registered": 0,
+            "launched": 2,
+            "cancelled": 0,
+            "reason": "why not",
+            "error": None,
+        }
+    ]
+    assert (report["error"], report["orphans"]) == (None, 0)
+
+
+def test_a_version_stays_in_use_as_long_as_its_glideins_are_there(run, slurm, site_home):
+    def versions():
+        options = {
+            "deployment": "glidein",
+            "site": "lab",
+            "scheduler": "slurm",
+            "entries": {"main": raw_entry()},
+            "home": str(site_home),
+        }
+        return run_module(queue_info.main, options)["queue"]["versions"]
+
+    run({"main": 1})
+    new = site_home / "lab" / "bbbbbbbbbbbb"
+    new.mkdir()
+    (new / "glidein.sh").write_text("exit 0\n")
+    (site_home / "lab" / "current").unlink()
+    (site_home / "lab" / "current").symlink_to("bbbbbbbbbbbb")
+    assert versions() == {
+        "aaaaaaaaaaaa": {"in_use": True, "current": False},
+        "bbbbbbbbbbbb": {"in_use": True, "current": True},
+    }
+    run({"main": 0})
+    assert versions()["aaaaaaaaaaaa"] == {"in_use": False, "current": False}
+
+
+def test_scripts_submit_the_version_that_is_current(run, site_home):
+    script = run({"main": 1})["scripts"][0]
+    version = str(site_home / "lab" / "aaaaaaaaaaaa")
+    assert script["path"] == version + "/scripts/main.core.sh"
+    assert "GLIDEIN_HOME='" + version + "'" in script["content"]
+    assert "GLIDEIN_CREDENTIAL='" + str(site_home / "lab" / "credential") + "'" in script["content"]
+
+
+def test_with_a_pool_password_there_is_no_credential_file(run, site_home):
+    (site_home / "lab" / "credential").unlink()
+    assert "GLIDEIN_CREDENTIAL=''" in run({"main": 1}, credential="pool_password")["scripts"][0]["content"]

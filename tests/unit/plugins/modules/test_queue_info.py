@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.modules import queue_info
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+
+
+def run(tmp_path, **changes):
+    options = {
+        "deployment": "glidein",
+        "site": "lab",
+        "scheduler": "slurm",
+        "entries": {"main": raw_entry()},
+        "home": str(tmp_path / "home"),
+    }
+    return run_module(queue_info.main, dict(options, **changes), check=True)
+
+
+def test_the_queue_is_counted_even_where_nothing_is_deployed(slurm, tmp_path):
+    name = job_name("glidein", "lab", "main", "core")
+    slurm.add("3_1", name)
+    slurm.add("3_2", name, "RUNNING")
+    slurm.add("4", "somebody-elses")
+    result = run(tmp_path)
+    assert not result["changed"]
+    queue = result["queue"]
+    assert (queue["entries"][0]["queued"], queue["entries"][0]["running"]) == (1, 1)
+    assert queue["versions"] == {}
+    assert slurm.calls("squeue")[0][:4] == ["-r", "-h", "-u", queue["user"]]
+
+
+def test_the_users_settings_of_squeue_do_not_matter(slurm, tmp_path, monkeypatch):
+    monkeypatch.setenv("SQUEUE_FORMAT", "%i")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    slurm.add("3_1", job_name("glidein", "lab", "main", "core"), submitted="2026-11-20T12:00:00")
+    queue = run(tmp_path)["queue"]
+    assert queue["entries"][0]["oldest_queued_s"] == max(0, queue["as_of"] - 1795176000)
+
+
+def test_a_failure_has_everything_that_is_known(slurm, tmp_path):
+    slurm.mode("squeue", "down")
+    result = run(tmp_path)
+    assert result["failed"]
+    assert result["rc"] == 1
+    assert result["stderr"].startswith("slurm_load_jobs error")
+    assert result["cmd"][0] == "squeue"
+    assert result["msg"].startswith("Site lab: squeue -r -h -u ")
+
+
+def test_a_command_that_is_elsewhere_can_be_named(slurm, tmp_path):
+    result = run(tmp_path, scheduler_options={"commands": {"squeue": ["/opt/none/squeue"]}})
+    assert "/opt/none/squeue -r -h" in result["msg"]
+    assert "could not be started: No such file or directory" in result["msg"]

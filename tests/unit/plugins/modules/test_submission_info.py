@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.modules import submission_info
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+
+CORE = job_name("glidein", "lab", "main", "core")
+STARTED = "2026-11-21T00:13:09Z glidein: start\n"
+REGISTERED = "2026-11-21T00:13:14Z glidein: registered with cm:9618 as glidein_1@n1, 5 s after start\n"
+ENDED = "2026-11-21T00:33:20Z glidein: ended because no job came for 1200 s (exit status 0, after 1211 s)\n"
+
+
+@pytest.fixture
+def run(slurm, site_home):
+    """Run the module for a submission of the deployed site `lab`."""
+
+    def runner(job_id="7", **changes):
+        options = {
+            "deployment": "glidein",
+            "site": "lab",
+            "scheduler": "slurm",
+            "entries": {"main": raw_entry()},
+            "home": str(site_home),
+            "job_id": job_id,
+        }
+        return run_module(submission_info.main, dict(options, **changes), check=True)
+
+    return runner
+
+
+@pytest.fixture
+def write_log(site_home):
+    """Write the log of one glidein as files/glidein does; returns its path."""
+
+    def writer(task, text, job_id="7"):
+        folder = site_home / "lab" / "log"
+        folder.mkdir(exist_ok=True)
+        path = folder / "{0}.{1}.{2}.out".format(CORE, job_id, task)
+        path.write_text(text)
+        return str(path)
+
+    return writer
+
+
+def test_a_glidein_that_waits_is_in_the_queue_and_has_no_log(run, slurm):
+    slurm.add("7_1", CORE, reason="Resources")
+    result = run()
+    assert not result["changed"]
+    assert result["jobs"] == [{"id": "7_1", "state": "queued", "reason": "Resources"}]
+    assert (result["in_queue"], result["registered"], result["logs"]) == (1, 0, [])
+
+
+def test_a_glidein_that_joined_the_pool_says_so_in_its_log(run, slurm, write_log):
+    slurm.add("7_1", CORE, "RUNNING")
+    path = write_log(1, STARTED + REGISTERED)
+    result = run()
+    assert [job["state"] for job in result["jobs"]] == ["running"]
+    assert result["registered"] == 1
+    text = (STARTED + REGISTERED).rstrip("\n")
+    assert result["logs"] == [{"path": path, "text": text, "registered": True, "exit_status": None}]
+
+
+def test_a_glidein_that_has_ended_is_known_by_its_log_alone(run, write_log):
+    write_log(1, STARTED + ENDED)
+    result = run()
+    assert (result["in_queue"], result["registered"]) == (0, 0)
+    assert result["logs"][0]["exit_status"] == 0
+
+
+def test_each_glidein_of_a_submission_counts_and_those_of_others_do_not(run, slurm, write_log):
+    for job_id, state in (("7_1", "RUNNING"), ("7_2", "PENDING"), ("8_1", "RUNNING"), ("77_1", "RUNNING")):
+        slurm.add(job_id, CORE, state)
+    write_log(1, STARTED + REGISTERED)
+    write_log(1, STARTED + REGISTERED, job_id="8")
+    write_log(7, STARTED + REGISTERED, job_id="77")
+    result = run()
+    assert [job["id"] for job in result["jobs"]] == ["7_1", "7_2"]
+    assert (result["in_queue"], result["registered"], len(result["logs"])) == (2, 1, 1)
+
+
+def test_a_sick_glidein_comes_with_the_batch_systems_reason(run, slurm):
+    slurm.add("7_1", CORE, reason="JobHeldUser")
+    assert run()["jobs"] == [{"id": "7_1", "state": "sick", "reason": "JobHeldUser"}]
+
+
+@pytest.mark.parametrize("lines, text", [(1, ENDED.rstrip("\n")), (0, "")])
+def test_of_a_log_the_last_lines_are_shown_and_all_are_read(run, write_log, lines, text):
+    write_log(1, STARTED + REGISTERED + ENDED)
+    result = run(log_lines=lines)
+    assert result["logs"][0]["text"] == text
+    assert result["registered"] == 1
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"job_id": "*"}, "Site lab: job_id: '*' is not accepted; allowed: letters, digits"),
+        ({"log_lines": -1}, "Site lab: log_lines: -1 is not accepted; allowed: 0 or more"),
+        ({"entries": {"main": raw_entry(walltime="soon")}}, "glidein_entries.main.walltime: 'soon'"),
+    ],
+)
+def test_wrong_input_is_refused_before_anything_is_asked(run, slurm, changes, words):
+    result = run(**changes)
+    assert result["failed"]
+    assert words in result["msg"]
+    assert slurm.read()["calls"] == []
+
+
+def test_without_an_answer_of_the_batch_system_nothing_is_said(run, slurm, write_log):
+    write_log(1, STARTED + REGISTERED)
+    slurm.mode("squeue", "down")
+    result = run()
+    assert result["failed"]
+    assert result["msg"].startswith("Site lab: squeue -r -h -u ")
+    assert result["rc"] == 1
+
+
+def test_a_log_that_cannot_be_read_is_an_error(run, site_home):
+    (site_home / "lab" / "log" / "{0}.7.1.out".format(CORE)).mkdir(parents=True)
+    result = run()
+    assert result["failed"]
+    assert result["msg"].startswith("Site lab: a log cannot be read: [Errno 21] Is a directory: ")

@@ -1,0 +1,112 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tests are built from: a small valid input each, changed by keyword."""
+
+import contextlib
+import io
+import json
+
+from ansible.module_utils import basic
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import Job
+
+NOW = 1795211280
+
+
+def shape(cpus=1, memory_mb=2000, disk_mb=10000, **more):
+    return dict({"cpus": cpus, "memory_mb": memory_mb, "disk_mb": disk_mb}, **more)
+
+
+def raw_entry(**changes):
+    return dict({"queue": "cpu", "walltime": "2h", "shapes": {"core": shape()}}, **changes)
+
+
+def site(entries=None, limits=None, name="lab"):
+    """A normalised site; by default with the entry `main` that has the shape `core`."""
+    return normalise_site("glidein", name, entries or {"main": raw_entry()}, limits)
+
+
+def job(job_id, name, state="queued", submitted=NOW - 100, reason="", cancellable=None):
+    if cancellable is None:
+        cancellable = state == "queued"
+    return Job(job_id, job_id.split("_")[0], name, state, cancellable, reason, submitted)
+
+
+def group(group_id="a", count=1, **changes):
+    return dict(
+        {
+            "id": group_id,
+            "count": count,
+            "cpus": 1,
+            "memory_mb": 1000,
+            "disk_mb": 100,
+            "gpus": 0,
+            "requirements": None,
+            "attributes": {},
+            "max_runtime_s": None,
+            "first_job": "1.0",
+        },
+        **changes,
+    )
+
+
+def demand(*groups, **changes):
+    return dict({"as_of": NOW - 10, "schedds": {"answered": ["cm"], "failed": []}, "groups": list(groups)}, **changes)
+
+
+def supply(*entries, **changes):
+    return dict({"as_of": NOW - 10, "error": None, "entries": list(entries), "others": 0}, **changes)
+
+
+def supplied(entry="main", shape_name="core", registered=0, free=(), site_name="lab"):
+    return {"site": site_name, "entry": entry, "shape": shape_name, "registered": registered, "free": list(free)}
+
+
+def queue(counts=None, name="lab", orphans=None):
+    """A `queue` of queue_info. counts: {(entry, shape): {"queued": 1, ...}}."""
+    entries = []
+    for key, states in (counts or {}).items():
+        entry = {"entry": key[0], "shape": key[1], "queued": 0, "running": 0, "completing": 0, "sick": 0}
+        entries.append(dict(entry, **states))
+    return {
+        "site": name,
+        "as_of": NOW - 5,
+        "user": "glidein",
+        "entries": entries,
+        "orphans": orphans or {"queued": 0, "running": 0},
+        "versions": {},
+    }
+
+
+def planned_site(one=None, reading="empty", error=None):
+    """A site as make_plan takes it; `reading` is None, "empty", or a `queue`, in which missing pairs have no jobs."""
+    one = one or site()
+    if reading is not None:
+        reading = queue(name=one["site"]) if reading == "empty" else reading
+        there = {(count["entry"], count["shape"]) for count in reading["entries"]}
+        pairs = {(entry, key): {} for entry in one["entries"] for key in one["entries"][entry]["shapes"]}
+        missing = queue({pair: pairs[pair] for pair in pairs if pair not in there})["entries"]
+        reading = dict(reading, entries=reading["entries"] + missing)
+    return {"site": one, "queue": reading, "error": error}
+
+
+def run_module(main, arguments, check=False, diff=False):
+    """Run a module's main() with these options; return what it printed, as Ansible would get it."""
+    options = dict(
+        arguments,
+        _ansible_check_mode=check,
+        _ansible_diff=diff,
+        _ansible_remote_tmp="/tmp",  # noqa: S108
+        _ansible_keep_remote_files=False,
+    )
+    before = basic._ANSIBLE_ARGS, getattr(basic, "_ANSIBLE_PROFILE", None)
+    basic._ANSIBLE_ARGS = json.dumps({"ANSIBLE_MODULE_ARGS": options}).encode("utf-8")
+    basic._ANSIBLE_PROFILE = "legacy"
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            main()
+    finally:
+        basic._ANSIBLE_ARGS, basic._ANSIBLE_PROFILE = before
+    return json.loads(printed.getvalue())

@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A stand-in for sbatch, squeue and scancel that keeps a queue in a file and takes only options that Slurm has.
+
+The real thing is tested on the lab; this one fails in ways that real ones do on request. As a program it is one of the
+commands: fake_slurm.py COMMAND DIRECTORY ARGUMENT...
+"""
+
+import argparse
+import json
+import stat
+import sys
+import time
+from pathlib import Path
+
+# Options that #SBATCH lines may hold (sbatch --help of 24.11), as far as they take a value or not.
+DIRECTIVES_WITH_VALUE = (
+    "--account",
+    "--begin",
+    "--chdir",
+    "--constraint",
+    "--cpus-per-task",
+    "--export",
+    "--gres",
+    "--job-name",
+    "--mem",
+    "--nodes",
+    "--ntasks",
+    "--output",
+    "--partition",
+    "--signal",
+    "--time",
+    "--tmp",
+)
+DIRECTIVES = ("--exclusive", "--no-requeue")
+
+
+class FakeSlurm:
+    """The test's side: look at the queue, change it, order failures."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        folder = Path(directory, "bin")
+        folder.mkdir(parents=True)
+        self.bin = str(folder)
+        self._write({"next": 1, "jobs": [], "modes": {}, "calls": []})
+        for command in ("sbatch", "squeue", "scancel"):
+            path = folder / command
+            path.write_text(
+                "#!/bin/sh\nexec '{0}' '{1}' {2} '{3}' \"$@\"\n".format(
+                    sys.executable, Path(__file__).resolve(), command, directory
+                )
+            )
+            path.chmod(stat.S_IRWXU)
+
+    def _path(self):
+        return Path(self.directory, "state.json")
+
+    def read(self):
+        return json.loads(self._path().read_text())
+
+    def _write(self, state):
+        self._path().write_text(json.dumps(state))
+
+    def mode(self, command, mode):
+        """Let a command fail from now on: hang, down, refuse, accept_and_time_out, garbage, gone."""
+        state = self.read()
+        state["modes"][command] = mode
+        self._write(state)
+
+    def add(self, job_id, name, state="PENDING", reason="Priority", submitted="2026-11-20T12:00:00"):
+        """Put a job into the queue."""
+        now = self.read()
+        now["jobs"].append({"id": job_id, "name": name, "state": state, "reason": reason, "submitted": submitted})
+        self._write(now)
+
+    def set(self, job_id, state, reason="None"):
+        """Change a job's state."""
+        now = self.read()
+        for job in now["jobs"]:
+            if job["id"] == job_id:
+                job.update(state=state, reason=reason)
+        self._write(now)
+
+    def jobs(self):
+        """Return [(id, name, state)] of the queue."""
+        return [(job["id"], job["name"], job["state"]) for job in self.read()["jobs"]]
+
+    def calls(self, command):
+        """Return the argument lists with which a command was called."""
+        return [call[1:] for call in self.read()["calls"] if call[0] == command]
+
+
+def _parser(command):
+    # Abbreviated options are off: what real Slurm would take by luck is not to be relied upon.
+    return argparse.ArgumentParser(prog=command, add_help=False, allow_abbrev=False)
+
+
+def _refuse(command, text):
+    sys.stderr.write("{0}: error: {1}\n".format(command, text))
+    sys.exit(1)
+
+
+def sbatch(fake, state, arguments):
+    parser = _parser("sbatch")
+    parser.add_argument("--parsable", action="store_true", required=True)
+    parser.add_argument("--array", required=True)
+    parser.add_argument("script")
+    options = parser.parse_args(arguments)
+    directives = {}
+    for line in Path(options.script).read_text().splitlines():
+        if line.startswith("#SBATCH "):
+            name, equals, value = line[len("#SBATCH ") :].strip().partition("=")
+            if name not in DIRECTIVES and not (name in DIRECTIVES_WITH_VALUE and equals):
+                _refuse("sbatch", "unrecognized option '{0}'".format(name))
+            directives[name] = value
+    first, last = options.array.split("-")
+    if directives.get("--partition") == "nosuch":
+        _refuse("sbatch", "invalid partition specified: nosuch")
+    mode = state["modes"].get("sbatch")
+    if mode == "refuse":
+        _refuse("sbatch", "Batch job submission failed: Invalid account or account/partition combination specified")
+    number = str(state["next"])
+    state["next"] += 1
+    for task in range(int(first), int(last) + 1):
+        state["jobs"].append(
+            {
+                "id": number + "_" + str(task),
+                "name": directives["--job-name"],
+                "state": "PENDING",
+                "reason": "Priority",
+                "submitted": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()),
+            }
+        )
+    fake._write(state)
+    if mode == "accept_and_time_out":
+        _refuse("sbatch", "Batch job submission failed: Socket timed out on send/recv operation")
+    print("Welcome to the cluster" if mode == "garbage" else number)
+
+
+def squeue(fake, state, arguments):
+    parser = _parser("squeue")
+    parser.add_argument("-r", action="store_true", required=True)
+    parser.add_argument("-h", action="store_true", required=True)
+    parser.add_argument("-u", required=True)
+    parser.add_argument("-o", required=True)
+    options = parser.parse_args(arguments)
+    mode = state["modes"].get("squeue")
+    if mode == "down":
+        sys.stderr.write("slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n")
+        sys.exit(1)
+    if mode == "garbage":
+        print("slurm_load_jobs: what?")
+        return
+    for job in state["jobs"]:
+        line = options.o
+        for letter, key in (("%i", "id"), ("%T", "state"), ("%V", "submitted"), ("%r", "reason"), ("%j", "name")):
+            line = line.replace(letter, job[key])
+        print(line)
+
+
+def scancel(fake, state, arguments):
+    parser = _parser("scancel")
+    parser.add_argument("--user", required=True)
+    parser.add_argument("--state", required=True, choices=["PENDING"])
+    parser.add_argument("ids", nargs="+")
+    options = parser.parse_args(arguments)
+    mode = state["modes"].get("scancel")
+    if mode == "down":
+        _refuse("scancel", "Unable to contact slurm controller (connect failure)")
+    known = {job["id"] for job in state["jobs"]}
+    if mode == "gone":
+        state["jobs"] = []
+    state["jobs"] = [job for job in state["jobs"] if job["id"] not in options.ids or job["state"] != "PENDING"]
+    fake._write(state)
+    missing = [job_id for job_id in options.ids if job_id not in known or mode == "gone"]
+    for job_id in missing:
+        sys.stderr.write("scancel: error: Kill job error on job id {0}: Invalid job id specified\n".format(job_id))
+    sys.exit(1 if missing else 0)
+
+
+def main():
+    command, directory = sys.argv[1:3]
+    fake = FakeSlurm.__new__(FakeSlurm)
+    fake.directory = directory
+    state = fake.read()
+    state["calls"].append([command] + sys.argv[3:])
+    fake._write(state)
+    if state["modes"].get(command) == "hang":
+        time.sleep(60)
+    {"sbatch": sbatch, "squeue": squeue, "scancel": scancel}[command](fake, state, sys.argv[3:])
+
+
+if __name__ == "__main__":
+    main()
