@@ -11,7 +11,7 @@ import site_tokens as st
 
 NOW = 1_800_000_000
 DAY = 86400
-WANTED = st.Wanted("glidein-a@pool", "pool", 30 * DAY, 15 * DAY, NOW - 9 * DAY)
+WANTED = st.Wanted("glidein-a@pool", "pool", 30 * DAY, 15 * DAY, "key")
 
 
 def token(**changes):
@@ -30,7 +30,7 @@ def token(**changes):
 
 
 def test_good_token_is_kept():
-    assert st.why_renew(token(), WANTED, NOW) is None
+    assert st.why_renew(token(), "key", WANTED, NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -45,19 +45,22 @@ def test_good_token_is_kept():
         (token(iss="other"), "of other"),
         (token(scope="condor:/ADVERTISE_STARTD"), "allows other things"),
         (token(scope="condor:/ADVERTISE_MASTER condor:/ADVERTISE_STARTD condor:/ADMINISTRATOR"), "allows other things"),
-        (token(iat=NOW - 10 * DAY, exp=NOW + 20 * DAY), "signing key is newer"),
         (token(exp=NOW + 28 * DAY), "it lives"),
     ],
 )
 def test_unfit_token_is_replaced(stored, why):
-    assert why in st.why_renew(stored, WANTED, NOW)
+    assert why in st.why_renew(stored, "key", WANTED, NOW)
 
 
 @pytest.mark.parametrize(("left", "renewed"), [(15 * DAY, False), (15 * DAY - 1, True), (-5, True)])
 def test_token_is_renewed_when_too_little_is_left(left, renewed):
     stored = token(iat=NOW + left - 30 * DAY, exp=NOW + left)
-    wanted = WANTED._replace(key_time=0)
-    assert (st.why_renew(stored, wanted, NOW) is not None) is renewed
+    assert (st.why_renew(stored, "key", WANTED, NOW) is not None) is renewed
+
+
+@pytest.mark.parametrize("key", ["older key", None])
+def test_token_of_another_signing_key_is_replaced(key):
+    assert "signing key is another one" in st.why_renew(token(), key, WANTED, NOW)
 
 
 @pytest.mark.parametrize(
@@ -100,10 +103,11 @@ def keep(directory, sites, check=False):
 
 def test_tokens_are_minted_once_and_removed_with_their_site(tmp_path):
     assert keep(tmp_path, ["a", "b"])["minted"] == {"a": "there is none", "b": "there is none"}
-    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {"a": 0o600, "b": 0o600}
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {"a": 0o600, "b": 0o600, st.KEYS: 0o600}
     assert keep(tmp_path, ["a", "b"]) == {"changed": False, "minted": {}, "removed": []}
     assert keep(tmp_path, ["b"]) == {"changed": True, "minted": {}, "removed": ["a"]}
-    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [st.KEYS, "b"]
 
 
 def test_check_only_says_what_would_change(tmp_path):
@@ -114,6 +118,14 @@ def test_check_only_says_what_would_change(tmp_path):
 
 def test_check_before_the_directory_is_there(tmp_path):
     assert keep(tmp_path / "tokens", ["a"], check=True)["minted"] == {"a": "there is none"}
+
+
+def test_all_tokens_are_renewed_when_the_signing_key_changes(tmp_path):
+    keep(tmp_path, ["a", "b"])
+    (tmp_path / st.KEYS).write_text('{"a": "key", "b": "older key"}')
+    assert list(keep(tmp_path, ["a", "b"])["minted"]) == ["b"]
+    (tmp_path / st.KEYS).write_text("not json")
+    assert list(keep(tmp_path, ["a", "b"])["minted"]) == ["a", "b"]
 
 
 def test_token_that_others_can_read_is_replaced(tmp_path):

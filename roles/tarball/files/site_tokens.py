@@ -9,6 +9,7 @@ condor_token_create's standard output into a file (0600), and is never shown. St
 
 import argparse
 import base64
+import hashlib
 import json
 import os
 import re
@@ -22,9 +23,11 @@ from pathlib import Path
 SCOPES = ("ADVERTISE_MASTER", "ADVERTISE_STARTD")
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
-# Wanted: what a token has to be. lifetime, renew_before: seconds; key_time: when the signing key was last changed
-# (epoch seconds).
-Wanted = namedtuple("Wanted", "identity issuer lifetime renew_before key_time")
+# In the directory of the tokens: for each site the fingerprint of the key that its token was signed with (JSON).
+KEYS = ".signing-keys"
+
+# Wanted: what a token has to be. lifetime, renew_before: seconds; key: fingerprint of the pool's signing key.
+Wanted = namedtuple("Wanted", "identity issuer lifetime renew_before key")
 
 
 class TokenError(Exception):
@@ -51,10 +54,10 @@ def claims(token):
     return found
 
 
-def why_renew(token, wanted, now):
+def why_renew(token, key, wanted, now):
     """Why the stored `token` (text, or None if there is none) has to be replaced; None when it is good.
 
-    `now` in epoch seconds.
+    `key`: fingerprint of the key that it was signed with, as far as known; `now` in epoch seconds.
     """
     if token is None:
         return "there is none"
@@ -67,8 +70,8 @@ def why_renew(token, wanted, now):
         return "it is for {0} of {1}".format(has.get("sub"), has.get("iss"))
     if set(str(has.get("scope", "")).split()) != {"condor:/" + scope for scope in SCOPES}:
         return "it allows other things"
-    if wanted.key_time > issued:
-        return "the signing key is newer"
+    if key != wanted.key:
+        return "the signing key is another one"
     if expires - issued != wanted.lifetime:
         return "it lives {0} s, not {1} s".format(expires - issued, wanted.lifetime)
     if expires - now < wanted.renew_before:
@@ -89,21 +92,38 @@ def keep_tokens(directory, sites, wanted_of, mint, now, check=False):
     Returns {"changed", "minted": {site: why}, "removed": [names]}.
     """
     minted = {}
+    keys = read_keys(directory)
     for site in sorted(sites):
         path, wanted = directory / site, wanted_of(site)
-        why = why_renew(path.read_text() if path.exists() else None, wanted, now)
+        why = why_renew(path.read_text() if path.exists() else None, keys.get(site), wanted, now)
         if why is None and path.stat().st_mode & 0o777 != 0o600:
             why = "others could read it"
         if why is not None:
             minted[site] = why
             if not check:
                 write_atomically(path, (mint(wanted).strip() + "\n").encode())
-    existing = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
+                keys[site] = wanted.key
+                write_atomically(directory / KEYS, json.dumps(keys, sort_keys=True).encode())
+    existing = sorted(path.name for path in directory.iterdir() if path.name != KEYS) if directory.exists() else []
     removed = [name for name in existing if name not in sites]
     if not check:
         for name in removed:
             (directory / name).unlink()
     return {"changed": bool(minted or removed), "minted": minted, "removed": removed}
+
+
+def read_keys(directory):
+    """The fingerprints in KEYS by site; {} when there are none, or none that can be read: all tokens are renewed."""
+    try:
+        keys = json.loads((directory / KEYS).read_text())
+    except (OSError, ValueError):
+        return {}
+    return keys if isinstance(keys, dict) else {}
+
+
+def fingerprint(path):
+    """What tells one signing key from another, and nothing about it: SHA-256 of its file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def write_atomically(path, data):
@@ -136,7 +156,7 @@ def run(argv):
 def mint(wanted):
     """A new token from the pool's signing key; TokenError when what comes back is not what was asked for."""
     token = run(mint_command(wanted.identity, wanted.lifetime)).strip()
-    why = why_renew(token, wanted._replace(renew_before=0), int(time.time()))
+    why = why_renew(token, wanted.key, wanted._replace(renew_before=0), int(time.time()))
     if why:
         raise TokenError("condor_token_create for {0} gave a token that is no good: {1}".format(wanted.identity, why))
     return token
@@ -154,11 +174,11 @@ def main(argv=None):
         domain = run(["condor_config_val", "UID_DOMAIN"]).strip()
         issuer = re.split(r"[,\s]+", run(["condor_config_val", "TRUST_DOMAIN"]).strip())[0]
         key = Path(run(["condor_config_val", "SEC_TOKEN_POOL_SIGNING_KEY_FILE"]).strip())
-        key_time = int(key.stat().st_mtime)
+        key_now = fingerprint(key)
 
         def wanted_of(site):
             identity = "glidein-{0}@{1}".format(site, domain)
-            return Wanted(identity, issuer, options.lifetime, options.renew_before, key_time)
+            return Wanted(identity, issuer, options.lifetime, options.renew_before, key_now)
 
         report = keep_tokens(options.directory, options.sites, wanted_of, mint, int(time.time()), options.check)
     except (TokenError, OSError) as error:
