@@ -50,8 +50,9 @@ def allowed(alice, method, daemon):
 
 
 def cannot_pose_as_a_schedd(alice, method):
-    ad = 'MyType="Scheduler"\\nName="evil"\\nScheddIpAddr="<127.0.0.1:1>"\\nMyAddress="<127.0.0.1:1>"\\nMachine="evil"\\n'
-    alice.host.check_output(f"printf '{ad}' > evil.ad")
+    ad = ["MyType=Scheduler", "Name=evil", "Machine=evil", "ScheddIpAddr=<127.0.0.1:1>", "MyAddress=<127.0.0.1:1>"]
+    lines = "".join('{}="{}"\\n'.format(*line.split("=")) for line in ad)
+    alice.host.check_output(f"printf '{lines}' > evil.ad")
     as_holder(alice, method, "condor_advertise -tcp UPDATE_SCHEDD_AD evil.ad")
     return alice.host.check_output("condor_status -schedd -af Name") == "cm"
 
@@ -94,11 +95,11 @@ def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, s
     )
     deploy = playbook("deploy", inventory=inventory)
     assert deploy.rc == 0, deploy
-    password_file = "/etc/condor/glidein/pool_password"
-    assert cm.check_output(f"base64 -w0 {password_file}") not in deploy.output
-    assert cm.file(password_file).mode == 0o600
+    kept_at = "/etc/condor/glidein/pool_password"
+    assert cm.check_output(f"base64 -w0 {kept_at}") not in deploy.output
+    assert cm.file(kept_at).mode == 0o600
     signing_key = cm.check_output("condor_config_val SEC_TOKEN_POOL_SIGNING_KEY_FILE")
-    assert cm.run(f"cmp -s {password_file} {signing_key}").rc == 1
+    assert cm.run(f"cmp -s {kept_at} {signing_key}").rc == 1
     assert not slurm.file("/home/glidein/.glidein/withpassword/credential").exists
 
     cluster = alice.submit(seconds=5)
@@ -112,7 +113,7 @@ def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, s
     assert alice.outputs(cluster) == ['slurm\n"withpassword"']
 
     # Whoever unpacks the tarball has the pool password. HTCondor's defaults would make him an administrator.
-    steal(password_file, "pool_password")
+    steal(kept_at, "pool_password")
     try:
         assert allowed(alice, "PASSWORD", "collector") == GLIDEINS_MAY
         assert not allowed(alice, "PASSWORD", "schedd") & NOT_FOR_GLIDEINS
