@@ -16,16 +16,17 @@ import time
 from pathlib import Path
 
 import requests
-import yaml
+from plays import shown
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".lab" / (os.environ.get("LAB") or "glidein-lab")
 LOG = ROOT / ".build" / "logs" / "demo.log"
 STARTED = time.monotonic()
 
+# Back quotes, because condor_submit would take $(...) for a macro of its own.
 SUBMIT_FILE = """\
 executable = /bin/sh
-arguments = "-c 'echo Hello from $(hostname), in a glidein of site $(sed -n s/^GLIDEIN_Site.=.//p $_CONDOR_MACHINE_AD)'"
+arguments = "-c 'echo Hello from `hostname`, in a glidein of site `sed -n s/^GLIDEIN_Site.=.//p $_CONDOR_MACHINE_AD`'"
 output = demo.$(Cluster).out
 error = demo.$(Cluster).err
 log = demo.$(Cluster).log
@@ -120,6 +121,14 @@ def group_line(group):
     )
 
 
+def glideins():
+    """One line per glidein that the collector knows: slot, site/entry, batch job."""
+    ask = (
+        "condor_status -constraint 'is_glidein && PartitionableSlot' -format '%s' Name -format '  site %s' GLIDEIN_Site"
+    )
+    return ssh("cm", ask + " -format '/%s' GLIDEIN_Entry -format '  Slurm job %s\\n' GLIDEIN_BatchId")
+
+
 def main():
     LOG.parent.mkdir(parents=True, exist_ok=True)
     LOG.write_text("", encoding="utf-8")
@@ -129,11 +138,14 @@ def main():
     say("Deploying: HTCondor pool, demand server, glidein tarball, and the site `slurm`")
     playbook("deploy")
 
-    machines = ssh("cm", "condor_status -autoformat Name")
-    say(f"The pool's machines: {machines or 'none at all'}")
+    if glideins():
+        say("Glideins of an earlier run are still there: cancelling them")
+        ssh("slurm", "scancel -u glidein")
+        wait_for("a pool without machines", lambda: not glideins())
+    say(f"Machines in the pool: {ssh('cm', 'condor_status -autoformat Name') or 'none'}")
     submitted = time.time()
-    answer = ssh("cm-alice", "condor_submit -", stdin=SUBMIT_FILE)
-    cluster = re.search(r"cluster (\d+)", answer).group(1)
+    answer = ssh("cm-alice", "condor_submit -terse -", stdin=SUBMIT_FILE)
+    cluster = answer.split(".")[0]
     say(
         f"Job {cluster}.0 submitted by alice, idle:",
         ssh("cm-alice", f"condor_q -nobatch {cluster} | grep '^ *{cluster}'"),
@@ -144,19 +156,12 @@ def main():
 
     say("One cycle: read demand and queue, plan, submit, report")
     lines = playbook("cycle")
-    say("The plan, and its reason:", *summary(lines))
+    say("The plan, and its reason:", shown("\n".join(lines)))
 
     queue = ssh("slurm", "squeue -r -u glidein -o '%i %j %P %T %C %m %l'")
     say("In Slurm's queue (squeue):", queue)
 
-    def registered():
-        return ssh(
-            "cm",
-            "condor_status -constraint is_glidein -autoformat:h Name GLIDEIN_Site GLIDEIN_Entry GLIDEIN_BatchId"
-            " State Cpus Memory",
-        )
-
-    say("Registered in the collector (condor_status):", wait_for("a glidein in the collector", registered))
+    say("Registered in the collector (condor_status):", wait_for("a glidein in the collector", glideins))
 
     def finished():
         return ssh("cm-alice", f"condor_history -limit 1 {cluster}.0 -autoformat JobStatus ExitCode LastRemoteHost")
@@ -170,21 +175,15 @@ def main():
         raise DemoError("the job's output is not what it prints")
 
     folder = STATE.relative_to(ROOT)
+    lab = "" if STATE.name == "glidein-lab" else f"LAB={STATE.name} "
     say(
         f"Done. The status page: {url}/",
         "To look around:",
         f"  ssh -F {folder}/ssh_config cm condor_status          # the pool (cm-alice: the scientist)",
         f"  ssh -F {folder}/ssh_config slurm squeue              # the cluster",
-        "  PATH=$PWD/.venv/bin:$PATH ansible-playbook glidein.ops.status",
-        "`make lab-down` removes the lab.",
+        f"  {lab}PATH=$PWD/.venv/bin:$PATH ansible-playbook glidein.ops.status",
+        f"`{lab}make lab-down` removes the lab.",
     )
-
-
-def summary(lines):
-    """The lines that the cycle prints at its end: the message of the task that shows it."""
-    text = "\n".join(lines).split("TASK [Show what was decided and done]", 1)[-1]
-    block = re.search(r"^  msg:\n(?:  .*\n?)+", text, re.MULTILINE)
-    return yaml.safe_load(block.group(0))["msg"].splitlines() if block else [f"(no summary; see {LOG})"]
 
 
 if __name__ == "__main__":

@@ -9,18 +9,16 @@
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
+import prepare
 import pytest
 import requests
 import testinfra
-import yaml
+from plays import shown
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-import prepare  # noqa: E402  (tests/ is no package)
 
 STATE = ROOT / ".lab" / (os.environ.get("LAB") or "glidein-lab")
 INVENTORY = ROOT / "inventories" / "lab"
@@ -78,8 +76,7 @@ class Play:
     @property
     def summary(self):
         """What the playbook's last `Show ...` task showed."""
-        task = self.output.rsplit("TASK [Show ", 1)[1].split("\nTASK [")[0].split("\nPLAY RECAP")[0]
-        return yaml.safe_load(task.split("=>", 1)[1])["msg"]
+        return shown(self.output)
 
 
 def playbook(name, *arguments, inventory=(INVENTORY,)):
