@@ -15,6 +15,8 @@ import time
 from ansible_collections.glidein.ops.plugins.module_utils import submissions
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError, NotDeployedError
 
+# Versions on their way out lie in directories of such names.
+_REMOVED = "removed-"
 _VERSION = re.compile(r"^[0-9a-f]{12}\Z")
 # What glidein.sh accepts: its paths stand in condor_config and in LD_LIBRARY_PATH.
 _PATH = re.compile(r"^/[A-Za-z0-9 /._,+@%=~-]*\Z")
@@ -98,9 +100,15 @@ class SiteDir:
 
     def remove_version(self, version):
         """Remove a payload version. Nobody finds half of it: it loses its name first."""
-        doomed = tempfile.mkdtemp(prefix="removed-", dir=self.path)
+        doomed = tempfile.mkdtemp(prefix=_REMOVED, dir=self.path)
         os.rename(self.version_dir(version), os.path.join(doomed, version))
         shutil.rmtree(doomed)
+
+    def sweep(self):
+        """Remove what removals that were interrupted have left."""
+        for name in os.listdir(self.path):
+            if name.startswith(_REMOVED):
+                shutil.rmtree(os.path.join(self.path, name))
 
 
 def _try_lock(handle):

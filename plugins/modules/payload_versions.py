@@ -77,6 +77,7 @@ def tidy(params, check_mode):
         return decide(queue)  # without the lock, which is a file that would be made
     with queue.directory.lock(params["patience"]):
         removed, kept = decide(queue)
+        queue.directory.sweep()
         for version in removed:
             queue.directory.remove_version(version)
     return removed, kept

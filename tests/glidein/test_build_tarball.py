@@ -147,7 +147,7 @@ def test_manifest_says_what_it_is(release):
 
 
 def test_mixed_architectures_are_refused(release):
-    (release / "sbin/condor_procd").write_bytes(elf(machine=183))
+    (release / "libexec/condor_power_state").write_bytes(elf(machine=183))
     with pytest.raises(bt.BuildError, match="2 architectures"):
         bt.manifest_of(bt.upstream_items(release))
 
@@ -194,7 +194,7 @@ def test_built_once_then_only_when_inputs_change(release, tmp_path):
     assert {mode for _time, mode in before.values()} == {0o600}
     assert not bt.build_all(bt.upstream_items(release), out)["changed"]
     assert results(out) == before
-    (release / "sbin/condor_procd").write_bytes(elf(["libm.so.6"]))
+    (release / "libexec/condor_power_state").write_bytes(elf(["libm.so.6"]))
     assert bt.build_all(bt.upstream_items(release), out)["changed"]
 
 

@@ -34,7 +34,6 @@ PROGRAMS = {
     "sbin/condor_master": True,
     "sbin/condor_startd": True,
     "sbin/condor_starter": True,
-    "sbin/condor_procd": True,
     "libexec/condor_shared_port": True,
     "libexec/condor_gpu_discovery": True,
     "libexec/condor_power_state": True,

@@ -134,3 +134,11 @@ def test_a_version_that_cannot_be_removed_is_an_error(run, site_home, add_versio
     assert result["msg"] == "Site lab: a version cannot be removed: [Errno 16] Device or resource busy: '{0}'".format(
         OLD
     )
+
+
+def test_what_an_interrupted_removal_left_is_removed_by_the_next_run(run, site_home):
+    left = site_home / "lab" / "removed-x1" / OLD
+    left.mkdir(parents=True)
+    (left / "glidein.sh").write_text("exit 0\n")
+    assert not run()["changed"]
+    assert not left.parent.exists()
