@@ -265,6 +265,8 @@ def main():
     print(
         f"{len(results)} parts in {time.monotonic() - start:.0f} s: {verdict} (logs: {LOGS.relative_to(prepare.ROOT)})"
     )
+    states = [result.state for result in results.values()]
+    print(f"{states.count('ok')} passed, {len(failed)} failed, {states.count('skipped')} skipped")
     return 1 if failed else 0
 
 

@@ -51,8 +51,11 @@ def count(jobs, site, recorded_names):
     return Counted(targets, orphans, others)
 
 
-def queue_result(site, counted, user, now_s, versions):
-    """Return the `queue` that queue_info gives to plan. now_s: epoch seconds; versions: see submissions.versions."""
+def queue_result(site, counted, user, now_s, versions, credential_expires):
+    """Return the `queue` that queue_info gives to plan.
+
+    now_s: epoch seconds; versions: see sitedir.version_usage; credential_expires: of token.credential_expires.
+    """
     entries = []
     for entry, shape in sorted(counted.targets):
         jobs = counted.targets[(entry, shape)]
@@ -70,6 +73,7 @@ def queue_result(site, counted, user, now_s, versions):
         "orphans": _waiting_and_started(counted.orphans),
         "others": _waiting_and_started(counted.others),
         "versions": versions,
+        "credential_expires": credential_expires,
     }
 
 

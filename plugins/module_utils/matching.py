@@ -5,15 +5,22 @@
 
 import os
 import re
+import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.counts import state_counts
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, OutcomeUnknownError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+    GlideinError,
+    InputError,
+    NotDeployedError,
+    OutcomeUnknownError,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
 from ansible_collections.glidein.ops.plugins.module_utils.reconcile import decide, orphans_to_cancel
 from ansible_collections.glidein.ops.plugins.module_utils.script import batch_script
 from ansible_collections.glidein.ops.plugins.module_utils.sitedir import write_private
 from ansible_collections.glidein.ops.plugins.module_utils.submissions import Submissions
+from ansible_collections.glidein.ops.plugins.module_utils.token import REMEDY, credential_expires, utc
 
 _COLLECTOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z")
 _COLLECTOR_RULE = "HOST or HOST:PORT of letters, digits, dots, dashes and underscores"
@@ -33,13 +40,23 @@ def payload_of(directory, collector, token, scratch):
         problems.append(f"scratch: {scratch!r} is not accepted; allowed: {SCRATCH_RULE}")
     if problems:
         raise InputError(problems)
+    home = directory.deployed(token)
+    if token:
+        _check_not_expired(directory.credential)
     return {
-        "home": directory.deployed(token),
+        "home": home,
         "log_dir": directory.log_dir,
         "credential": directory.credential if token else "",
         "collector": collector,
         "scratch": scratch,
     }
+
+
+def _check_not_expired(path):
+    """Raise NotDeployedError for a token that no collector would take: its glideins would start in vain."""
+    end = credential_expires(path)
+    if end is not None and end <= time.time():
+        raise NotDeployedError(f"The token {path} expired at {utc(end)}: {REMEDY}.")
 
 
 class Matching:

@@ -35,7 +35,20 @@ MOST_ROUNDS = 10
 _Bin = collections.namedtuple("_Bin", ["kind", "left", "number", "touched"])
 
 
-class Target:
+class Places:
+    """Bins, and what has been put into them."""
+
+    def __init__(self, bins):
+        self.begin(bins)
+
+    def begin(self, bins):
+        """Start a round with these bins and nothing in them."""
+        self.bins = bins
+        self.serves = collections.Counter()
+        self.by_kind = collections.Counter()
+
+
+class Target(Places):
     """One (site, entry, shape): what is there, and what the plan makes of it."""
 
     def __init__(self, site, entry, shape, counts, registered):
@@ -47,13 +60,10 @@ class Target:
         self.registered = registered
         # Glideins that should be queued, as far as the plan has come.
         self.planned = counts["queued"] if counts else 0
-        self.begin([])
+        super().__init__([])
 
     def begin(self, bins):
-        """Start a round with these bins and nothing in them."""
-        self.bins = bins
-        self.serves = collections.Counter()
-        self.by_kind = collections.Counter()
+        super().begin(bins)
         self.new = 0
         self.limited_by = None
         # Planned glideins that no job needs, and how many of them are not to be kept.
@@ -85,7 +95,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None):
 
     demand, supply: results of get_demand and get_supply; sites: list of {"site": normalise_site result, "queue": result
     of queue_info or None, "error": text or None}; now_s: epoch seconds; max_age_s: seconds after which demand and
-    supply are too old to act upon; explain: id of a demand group.
+    supply are too old to act upon; explain: id of a demand group. No two sites may have one name.
 
     Returns {"plan", "unserved", "table", "explanation"}; see the `plan` module for what is in them. `present` is None
     for an entry that is to be left as it is because nobody knows what it has. Raises InputError.
@@ -132,8 +142,9 @@ def _serve_once(groups, targets, sites, supplied, partial, fits):
     left = {}
     for target in targets:
         target.begin(existing(target, supplied))
+    elsewhere = Places(_free_elsewhere(targets, supplied))
     for group in groups:
-        left[group["id"]] = subtract(group, _candidates(group, targets, fits))
+        left[group["id"]] = subtract(group, _candidates(group, targets, fits), elsewhere)
     for target in targets:
         target.idle = sum(place.number for place in target.bins if place.kind == QUEUED and not place.touched)
         # The jobs of a schedd that did not answer may need what is queued.
@@ -190,10 +201,7 @@ def existing(target, supplied):
 
     Starting are those that run and have not registered. Where the queue could not be read only free slots are known.
     """
-    bins = [
-        _Bin(FREE, tuple(slot[resource] for resource in RESOURCES), slot["count"], False)
-        for slot in supplied.get(target.key, {}).get("free", [])
-    ]
+    bins = _free(supplied.get(target.key, {}))
     if target.counts:
         starting = max(0, target.counts["running"] - target.registered)
         bins.append(_Bin(STARTING, target.size, starting, False))
@@ -201,17 +209,36 @@ def existing(target, supplied):
     return [place for place in bins if place.number]
 
 
-def subtract(group, candidates):
+def _free(supply_entry):
+    return [
+        _Bin(FREE, tuple(slot[resource] for resource in RESOURCES), slot["count"], False)
+        for slot in supply_entry.get("free", [])
+    ]
+
+
+def _free_elsewhere(targets, supplied):
+    """Return the free slots of glideins that no target stands for.
+
+    Their site is not in this plan, or their entry or shape is not in its configuration any more: they take jobs all the
+    same.
+    """
+    ours = {target.key for target in targets}
+    return [place for key in supplied if key not in ours for place in _free(supplied[key]) if place.number]
+
+
+def subtract(group, candidates, elsewhere):
     """Put a group's jobs into what is there; return how many are left.
 
-    candidates: targets that can run them, whose bins and serves are changed. Small glideins are filled first: all that
-    are there are then full before any is ordered, so that what is ordered never takes the place of one that waits.
+    candidates: targets that can run them; elsewhere: Places of which only the resources are known, which are left to
+    the jobs that no free slot of a candidate takes. The bins of all are changed. Small glideins are filled first: all
+    that are there are then full before any is ordered, so that what is ordered never takes the place of one that waits.
     """
     asked = request(group)
     left = group["count"]
-    for kind in (FREE, STARTING, QUEUED):
-        for target in sorted(candidates, key=lambda target: capacity(target.size, asked)):
-            left -= _fill(target, group["id"], kind, asked, left)
+    small_first = sorted(candidates, key=lambda target: capacity(target.size, asked))
+    for kind, places in ((FREE, small_first + [elsewhere]), (STARTING, small_first), (QUEUED, small_first)):
+        for place in places:
+            left -= _fill(place, group["id"], kind, asked, left)
     return left
 
 
@@ -247,11 +274,11 @@ def pack(group, left, candidates, rooms):
     return left, limits
 
 
-def _fill(target, group_id, kind, asked, jobs):
-    """Put up to `jobs` jobs into a target's bins of one kind, those begun and tight ones first; return how many."""
+def _fill(places, group_id, kind, asked, jobs):
+    """Put up to `jobs` jobs into the bins of one kind of Places, those begun and tight ones first; return how many."""
     placed = 0
     bins = []
-    for place in sorted(target.bins, key=lambda place: (not place.touched, place.left)):
+    for place in sorted(places.bins, key=lambda place: (not place.touched, place.left)):
         each = capacity(place.left, asked) if place.kind == kind else 0
         number = min(jobs - placed, each * place.number)
         if not number:
@@ -263,10 +290,10 @@ def _fill(target, group_id, kind, asked, jobs):
         untouched = place.number - full - (1 if rest else 0)
         if untouched:
             bins.append(place._replace(number=untouched))
-    target.bins = bins
-    target.by_kind[kind] += placed
+    places.bins = bins
+    places.by_kind[kind] += placed
     if placed and kind != FREE:
-        target.serves[group_id] += placed
+        places.serves[group_id] += placed
     return placed
 
 

@@ -11,6 +11,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.counts import count, q
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.sitedir import SiteDir, recorded_names, version_usage
+from ansible_collections.glidein.ops.plugins.module_utils.token import credential_expires
 
 
 def site_argument_spec():
@@ -34,6 +35,7 @@ class SiteQueue:
         self.site = normalise_site(params["deployment"], params["site"], params["entries"], params["limits"])
         self.scheduler = make_scheduler(params["scheduler"], params["scheduler_options"], self.site["entries"])
         self.directory = SiteDir(params["home"], self.site["site"])
+        self.directory.check_owner(self.site["deployment"])
         self.user = pwd.getpwuid(os.geteuid()).pw_name
 
     def read(self):
@@ -42,4 +44,5 @@ class SiteQueue:
         jobs = self.scheduler.jobs(self.user)
         counted = count(jobs, self.site, recorded_names(records))
         usage = version_usage(records, self.directory.current(), counted.ours() + counted.others)
-        return counted, queue_result(self.site, counted, self.user, time.time(), usage)
+        end = credential_expires(self.directory.credential)
+        return counted, queue_result(self.site, counted, self.user, time.time(), usage, end)

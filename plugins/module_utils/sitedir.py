@@ -34,6 +34,15 @@ class SiteDir:
         self.log_dir = os.path.join(self.path, "log")
         self.credential = os.path.join(self.path, "credential")
 
+    def check_owner(self, deployment):
+        """Raise InputError when the directory is another deployment's: its credential and versions are not ours."""
+        owner = read_text(os.path.join(self.path, "deployment")).strip()
+        if owner and owner != deployment:
+            raise InputError(
+                f"{self.path} belongs to the deployment {owner!r}, this is {deployment!r}. "
+                "Two deployments that share an account need another glidein_site or glidein_home each."
+            )
+
     def versions(self):
         """Return the names of the payload versions that are there."""
         try:
@@ -63,7 +72,7 @@ class SiteDir:
 
         Raises NotDeployedError.
         """
-        remedy = f"Run deploy.yml -l {self.site} first."
+        remedy = "Run the playbook glidein.ops.deploy for this host first."
         current = self.current()
         if current is None:
             raise NotDeployedError(f"{self.path}/current is no link to a payload version on this login node. {remedy}")
@@ -86,7 +95,8 @@ class SiteDir:
             handle = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w")
         except OSError as error:
             raise NotDeployedError(
-                f"{path} cannot be written on this login node: {error.strerror}. Run deploy.yml -l {self.site} first."
+                f"{path} cannot be written on this login node: {error.strerror}. "
+                "Run the playbook glidein.ops.deploy for this host first."
             ) from error
         with handle:
             while not _try_lock(handle):

@@ -3,7 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a person reads at the end of a cycle, and when asking how things stand. Pure functions, lines of text."""
 
+import collections
 import textwrap
+
+from ansible_collections.glidein.ops.plugins.module_utils.token import REMEDY, utc
 
 WIDTH = 100
 # The first columns of a table are names, of up to 64 characters each: they share what the numbers leave. Numbers of 8
@@ -15,6 +18,8 @@ _JOB_IDS_MOST = 12
 # A problem may quote what a command printed, and there may be a problem or a group of jobs for every user and site.
 _PROBLEM_MOST = 800
 _LISTED_MOST = 20
+# Time enough for someone to deploy again, also over a weekend.
+_TOKEN_LEAST_S = 3 * 86400
 
 _CYCLE_HEAD = ("SITE", "ENTRY", "SHAPE", "PRESENT", "QUEUED", "RUNNING", "REGISTERED", "SUBMITTED", "CANCELLED")
 _CHECK_HEAD = _CYCLE_HEAD[:-2] + ("TO SUBMIT", "TO CANCEL")
@@ -80,10 +85,15 @@ def _cycle_problems(outcomes, demand, plan):
         if wrong:
             named.add(outcome["site"])
         problems += [f"{outcome['site']} ({outcome['host']}): {problem}" for problem in wrong]
+        problems += [f"{outcome['site']} ({outcome['host']}): {text}" for text in _token_problems(outcome)]
         if outcome["report_error"]:
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
+    # A wrong configuration has been told already by the site itself, but none knows that another has its name.
+    hosts = collections.Counter(outcome["site"] for outcome in outcomes)
     problems += [
-        f"{error['site']}: {error['error']}" for error in plan.get("errors") or [] if error["site"] not in named
+        f"{error['site']}: {error['error']}"
+        for error in plan.get("errors") or []
+        if error["site"] not in named or hosts[error["site"]] > 1
     ]
     return problems
 
@@ -119,6 +129,15 @@ def _site_problems(outcome):
         ]
     # Without a list of errors the module could not even begin.
     return [plain(matched.get("msg"))] if matched.get("failed") or matched.get("unreachable") else []
+
+
+def _token_problems(outcome):
+    """Return what is to be said of the end of a site's token, as its login node found it."""
+    before = (outcome["matched"] or {}).get("before") or {}
+    end = before.get("credential_expires")
+    if end is None or end - before["as_of"] > _TOKEN_LEAST_S:
+        return []
+    return [f"its token {'expires' if end > before['as_of'] else 'expired'} at {utc(end)}: {REMEDY}"]
 
 
 def _done(outcomes, item, check_mode):

@@ -56,6 +56,7 @@ options:
     description:
       - What the glideins prove themselves with. V(token) is an IDTOKEN in the file C(credential) of the site's
         directory; V(pool_password) is inside the tarball.
+      - A token that has expired is an error, and nothing is submitted or cancelled.
     type: str
     choices: [token, pool_password]
     default: token
@@ -119,12 +120,28 @@ before:
   description: The queue before, as in RV(glidein.ops.queue_info#module:queue).
   returned: always, when the queue could be read
   type: dict
-  sample: {site: lab, as_of: 1795211281, user: glidein, entries: [], orphans: {queued: 0, running: 0}, versions: {}}
+  sample:
+    site: lab
+    as_of: 1795211281
+    user: glidein
+    entries: []
+    orphans: {queued: 0, running: 0}
+    others: {queued: 0, running: 0}
+    versions: {}
+    credential_expires: 1797803273
 after:
   description: The queue after; null when it could not be read again. In check mode the same as RV(before).
   returned: always, when the queue could be read
   type: dict
-  sample: {site: lab, as_of: 1795211282, user: glidein, entries: [], orphans: {queued: 0, running: 0}, versions: {}}
+  sample:
+    site: lab
+    as_of: 1795211282
+    user: glidein
+    entries: []
+    orphans: {queued: 0, running: 0}
+    others: {queued: 0, running: 0}
+    versions: {}
+    credential_expires: 1797803273
 decisions:
   description: What was decided for every item of the plan. C(submit) and C(cancel) are numbers; C(limited_by) names the
     limit because of which less is submitted than is missing, or is null.

@@ -13,6 +13,7 @@ description:
   - Jobs are first given to free slots, to glideins that are starting, and to queued ones. What is left is packed by all
     resources into the smallest shape that fits, entry by entry in order of their priority, within the limits. A queued
     glidein that no job needs is left out of the count; a running one never is.
+  - Free slots of glideins that belong to none of these sites, entries and shapes are counted too. They have no items.
   - Nothing is changed when demand or supply is too old, and nothing at an entry whose queue is not known.
   - Runs on the controller and does nothing but compute.
 author:
@@ -51,7 +52,7 @@ options:
     suboptions:
       site:
         description:
-          - Name of the site.
+          - Name of the site. Sites that have one name in common are all left out, with an error.
         type: str
         required: true
       scheduler:
@@ -183,7 +184,8 @@ unserved:
   elements: dict
   sample: [{group: 77aa01, count: 3, reason: "no shape fits: lab/main/core: asks for 8 cpus, the shape has 1"}]
 errors:
-  description: Sites whose configuration is wrong; they have no items. C(site) and C(error).
+  description: Sites whose configuration is wrong, and names that several sites have; they have no items. C(site) and
+    C(error).
   returned: success
   type: list
   elements: dict
@@ -203,6 +205,7 @@ explanation:
   sample: [{site: lab, entry: main, shape: core, serves: 3, reason: fits 1 jobs per glidein}]
 """
 
+import collections
 import time
 
 from ansible.module_utils.basic import AnsibleModule
@@ -223,9 +226,24 @@ SITE_SPEC = {
 
 
 def read_sites(deployment, raw_sites):
-    """Return (sites for make_plan, errors of those whose configuration is wrong)."""
-    sites, errors = [], []
+    """Return (sites for make_plan, errors of those whose configuration is wrong).
+
+    Sites of one name are all left out, with one error: their glideins could not be told apart.
+    """
+    number = collections.Counter(raw["site"] for raw in raw_sites)
+    errors = [
+        {
+            "site": name,
+            "error": f"glidein_site: {name!r} is the name of {number[name]} sites of the inventory; allowed: a name of "
+            "its own for each. They are left out of the plan.",
+        }
+        for name in sorted(number)
+        if number[name] > 1
+    ]
+    sites = []
     for raw in raw_sites:
+        if number[raw["site"]] > 1:
+            continue
         try:
             site = normalise_site(deployment, raw["site"], raw["entries"], raw["limits"])
             make_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])

@@ -9,7 +9,7 @@ short_description: Count a site's glideins in its batch queue
 version_added: 0.1.0
 description:
   - Counts the glideins of a deployment in the batch queue, by entry and shape, as the batch system itself tells.
-  - Says which versions of the payload a queued or running glidein may still need.
+  - Says which versions of the payload a queued or running glidein may still need, and when the site's token ends.
   - Runs on the site's login node, as the user who submits the glideins. Output of the batch system that cannot be read
     is an error, never a count of zero.
 author:
@@ -114,6 +114,11 @@ queue:
         it is the one that the next glidein gets.
       type: dict
       sample: {0a1b2c3d4e5f: {in_use: true, current: true}}
+    credential_expires:
+      description: When the site's token ends, in epoch seconds; null when there is none, as with a pool password, or
+        when it does not say.
+      type: int
+      sample: 1797803273
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -26,6 +26,28 @@ def test_versions_that_nothing_uses_are_removed_and_half_copied_ones_completed(s
     assert again.recap["slurm"]["changed"] == 0, again
 
 
+def test_a_damaged_payload_is_repaired_by_the_next_deployment(slurm):
+    folder = "/home/glidein/.glidein/slurm/current"
+    slurm.check_output(
+        f"cd {folder} && truncate -s 1000 glidein.tar.gz && echo exit 0 > lib/daemons.sh && rm glidein.sh"
+    )
+    assert "is missing on this login node" in playbook("probe", "-l", "slurm").output
+    deploy = playbook("deploy", "-l", "slurm")
+    assert deploy.rc == 0, deploy
+    assert slurm.check_output(f"cd {folder}/ && sha256sum -c glidein.tar.gz.sha256") == "glidein.tar.gz: OK"
+    assert "start_master" in slurm.file(f"{folder}/lib/daemons.sh").content_string
+    assert slurm.file(f"{folder}/glidein.sh").mode == 0o700
+
+
+def test_another_deployment_leaves_the_sites_directory_alone(slurm):
+    before = slurm.check_output("cd ~/.glidein/slurm && ls -lR && sha256sum credential")
+    for name in ("deploy", "cycle"):
+        play = playbook(name, "-l", "slurm", "-e", "glidein_deployment=other", "-e", "glidein_fail_on_error=true")
+        assert play.rc != 0, play
+        assert "belongs to the deployment 'lab', this is 'other'" in " ".join(play.output.replace("''", "'").split())
+    assert slurm.check_output("cd ~/.glidein/slurm && ls -lR && sha256sum credential") == before
+
+
 def test_a_version_that_a_queued_glidein_uses_stays(alice, server, slurm, slurm_root):
     folder = "/home/glidein/.glidein/slurm"
     current = slurm.check_output(f"readlink {folder}/current")

@@ -46,7 +46,10 @@ def podman(*args, check=True, stdin=None, timeout=60):
             **({"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}),
         )
     except subprocess.TimeoutExpired as error:
-        raise LabError(f"`{' '.join(command)}` did not end within {timeout} s") from error
+        slow = f"`{' '.join(command)}` did not end within {timeout} s"
+        if not check:
+            return Result(False, "", slow)
+        raise LabError(slow) from error
     result = Result(done.returncode == 0, done.stdout.strip(), done.stderr.strip())
     if check and not result.ok:
         raise LabError(f"`{' '.join(command)}` ended with {done.returncode}:\n{result.err or result.out}")
@@ -73,10 +76,9 @@ def apt_install(packages, say):
         raise LabError(f"missing: {', '.join(packages)}; as root: apt-get install -y {' '.join(packages)}")
     say(f"installing {', '.join(packages)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (
-        ["apt-get", "update", "-qq"],
-        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages],
-    ):
+    # Timeout: a machine that has just been started may be busy with updates of its own.
+    apt = ["apt-get", "-qq", "-y", "-o", "DPkg::Lock::Timeout=300"]
+    for command in ([*apt, "update"], [*apt, "install", "--no-install-recommends", *packages]):
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
         )
@@ -86,7 +88,7 @@ def apt_install(packages, say):
 
 def build_base(context, tag, say):
     """Build the base image from the registry's Debian, or where no registry answers, from debootstrap's."""
-    pulled = podman("pull", "-q", REGISTRY_IMAGE, check=False, timeout=300)
+    pulled = podman("pull", "-q", REGISTRY_IMAGE, check=False, timeout=120)
     source = REGISTRY_IMAGE if pulled.ok else "localhost/glidein-lab-debootstrap:trixie"
     if not pulled.ok and not podman("image", "exists", source, check=False).ok:
         say("no registry answers: making Debian 13 with debootstrap")

@@ -55,13 +55,18 @@ def site_report(**changes):
     return {"site": "PSC", "as_of": NOW, "error": None, "entries": [entry], "orphans": 0, **changes}
 
 
+def new_state(now=NOW, **changes):
+    """A state whose clock stands still."""
+    return State(clock=lambda: now, **changes)
+
+
 class Service:
     """The application under test, with the moves that tests make."""
 
     def __init__(self, token=TOKEN, **sections):
         self.settings = settings(**sections)
-        self.state = State(self.settings.max_sites)
         self.now = NOW
+        self.state = State(self.settings.max_age_seconds, self.settings.max_sites, clock=lambda: self.now)
         self.app = create_app(self.state, self.settings, token, clock=lambda: self.now)
         self.client = self.app.test_client()
 

@@ -7,9 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 from glidein_demand import page, supply
-from glidein_demand.state import State
 
-from conftest import NOW, TOKEN, Service, group, settings, site_report, slot
+from conftest import NOW, TOKEN, Service, group, new_state, settings, site_report, slot
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
@@ -45,7 +44,7 @@ def test_the_numbers_of_a_group_and_of_a_site_stand_in_one_row_each(service):
 
 
 def test_a_stale_reading_is_the_first_problem():
-    state = State()
+    state = new_state()
     state.demand_read("", {"name": "cm", "groups": [], "unreadable": []}, NOW - 5000)
     state.demand_failed("", "no answer within 60 s")
     found = problems(state)
@@ -55,7 +54,7 @@ def test_a_stale_reading_is_the_first_problem():
 
 
 def test_a_failed_schedd_is_named_while_others_answer():
-    state = State()
+    state = new_state()
     state.demand_read("a", {"name": "a", "groups": [], "unreadable": []}, NOW)
     state.demand_failed("b", "refused")
     assert problems(state) == ["Schedd b does not answer (it was never read): refused"]
@@ -82,7 +81,7 @@ def test_errors_sick_glideins_and_orphans_of_a_site_are_named(service):
 
 
 def test_unreadable_jobs_and_a_missing_token_are_problems():
-    state = State()
+    state = new_state()
     row = {"count": 2, "first_job": "3.0", "attribute": "RequestMemory", "error": "RequestMemory is x"}
     state.demand_read("", {"name": "cm", "groups": [], "unreadable": [row]}, NOW)
     found = problems(state, has_token=False)

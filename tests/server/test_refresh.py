@@ -6,9 +6,8 @@ import time
 import pytest
 from glidein_demand.reader import ReadError
 from glidein_demand.refresh import Refresher, orders
-from glidein_demand.state import State
 
-from conftest import NOW, Service, group, settings
+from conftest import NOW, Service, group, new_state, settings
 
 DEMAND = {"name": "cm", "groups": [group(5)], "unreadable": []}
 SUPPLY = {"entries": [], "others": 2}
@@ -33,7 +32,7 @@ def test_without_names_the_local_schedd_is_read():
 
 
 def test_a_refresh_puts_both_answers_in_the_state():
-    state = State()
+    state = new_state()
     Refresher(settings(), state, good, clock=lambda: NOW).refresh_once()
     assert (state.snapshot().demand["as_of"], state.snapshot().supply["as_of"]) == (NOW, NOW)
 
@@ -48,7 +47,7 @@ def test_one_schedd_that_fails_does_not_keep_the_others_from_being_read(failure,
             raise failure
         return good(order, timeout)
 
-    state = State()
+    state = new_state()
     Refresher(settings(pool={"schedds": ["bad", "good"]}), state, read, clock=lambda: NOW).refresh_once()
     schedds = state.snapshot().demand["schedds"]
     assert (schedds["answered"], schedds["failed"][0]["name"]) == (["cm"], "bad")
@@ -88,7 +87,7 @@ def test_the_thread_goes_on_after_failures():
             enough.set()
         raise RuntimeError("boom")
 
-    refresher = Refresher(settings(pool={"refresh_seconds": 1}), State(), read)
+    refresher = Refresher(settings(pool={"refresh_seconds": 1}), new_state(), read)
     refresher.start()
     try:
         assert enough.wait(20)
@@ -107,7 +106,7 @@ def test_a_failure_is_logged_once_and_its_end_too(caplog):
             raise answer
         return answer
 
-    refresher = Refresher(settings(), State(), read, clock=lambda: NOW)
+    refresher = Refresher(settings(), new_state(), read, clock=lambda: NOW)
     with caplog.at_level("INFO"):
         for _unused in range(3):
             refresher.refresh_once()

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What tests are built from: a small valid input each, changed by keyword."""
 
+import base64
 import contextlib
 import io
 import json
@@ -63,6 +64,13 @@ def supplied(entry="main", shape_name="core", registered=0, free=(), site_name="
     return {"site": site_name, "entry": entry, "shape": shape_name, "registered": registered, "free": list(free)}
 
 
+def token(**claims):
+    """A token as HTCondor makes it, with these claims besides its own."""
+    claims = dict({"iat": NOW, "iss": "pool", "jti": "0123", "sub": "glidein-lab@pool"}, **claims)
+    parts = [json.dumps(part).encode("utf-8") for part in ({"alg": "HS256", "kid": "POOL"}, claims)] + [b"signature"]
+    return ".".join(base64.urlsafe_b64encode(part).decode("ascii").rstrip("=") for part in parts) + "\n"
+
+
 def queue(counts=None, name="lab", orphans=None):
     """A `queue` of queue_info. counts: {(entry, shape): {"queued": 1, ...}}."""
     entries = []
@@ -76,6 +84,7 @@ def queue(counts=None, name="lab", orphans=None):
         "entries": entries,
         "orphans": orphans or {"queued": 0, "running": 0},
         "versions": {},
+        "credential_expires": None,
     }
 
 

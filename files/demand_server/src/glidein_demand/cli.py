@@ -40,7 +40,7 @@ def serve(settings: Settings, token: str) -> int:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     # pjrpc logs the parameters of failed calls at INFO: callers' data does not belong in the log.
     logging.getLogger("pjrpc").setLevel(logging.WARNING)
-    state = State(settings.max_sites)
+    state = State(settings.max_age_seconds, settings.max_sites)
     app = create_app(state, settings, token)
     try:
         server = waitress.create_server(

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Callable
 
 from . import demand
 
@@ -42,16 +44,26 @@ _NO_SUPPLY = {"as_of": None, "error": None, "entries": [], "others": 0}
 
 
 class State:
-    """Readings of the pool and what sites reported; safe to use from many threads."""
+    """Readings of the pool and what sites reported; safe to use from many threads.
 
-    def __init__(self, max_sites: int = 1000) -> None:
+    max_age_s: age in seconds from which the last answer of a schedd that fails does not count any more; clock gives
+    epoch seconds.
+    """
+
+    def __init__(self, max_age_s: int = 900, max_sites: int = 1000, clock: Callable[[], float] = time.time) -> None:
         self._lock = threading.Lock()
+        self._max_age_s = max_age_s
         self._max_sites = max_sites
+        self._clock = clock
         self._readings: dict[str, Reading] = {}
-        self._snapshot = Snapshot(supply=_NO_SUPPLY, **_views({}))
+        self._good_until = math.inf
+        self._snapshot = Snapshot(supply=_NO_SUPPLY, **_views([], None))
 
     def snapshot(self) -> Snapshot:
         """The present state; cheap, and never waits for a refresh."""
+        if self._clock() > self._good_until:
+            with self._lock:
+                self._renew_views()
         return self._snapshot
 
     def demand_read(self, source: str, answer: dict[str, Any], as_of: int) -> None:
@@ -60,7 +72,7 @@ class State:
         self._set_reading(source, reading)
 
     def demand_failed(self, source: str, error: str) -> None:
-        """A schedd did not answer: its last groups stay, with their age and with the error."""
+        """A schedd did not answer: its last groups stay until they are too old, with their age and the error."""
         known = self._readings.get(source) or Reading(source or "local schedd")
         self._set_reading(source, replace(known, error=error))
 
@@ -96,18 +108,43 @@ class State:
     def _set_reading(self, source: str, reading: Reading) -> None:
         with self._lock:
             self._readings = {**self._readings, source: reading}
-            self._snapshot = replace(self._snapshot, **_views(self._readings))
+            self._renew_views()
+
+    def _renew_views(self) -> None:
+        """Make the views anew, and note when the next answer of a failing schedd becomes too old; needs the lock."""
+        oldest = self._clock() - self._max_age_s
+        readings = [_current(reading, oldest) for reading in self._readings.values()]
+        failing = [reading.as_of for reading in readings if reading.error is not None and _counts(reading, oldest)]
+        self._good_until = min((as_of + self._max_age_s for as_of in failing if as_of is not None), default=math.inf)
+        self._snapshot = replace(self._snapshot, **_views(readings, _as_of(readings, oldest)))
 
 
-def _views(readings: dict[str, Reading]) -> dict[str, Any]:
-    """What callers get of the schedds' readings, made once per refresh and not once per request.
+def _counts(reading: Reading, oldest: float) -> bool:
+    """Whether a reading is part of the demand; `oldest`: the time from which the answer of a failing schedd is."""
+    return reading.as_of is not None and (reading.error is None or reading.as_of >= oldest)
 
-    `as_of` of the whole is that of the oldest reading: a plan must not take part of it for newer than it is.
+
+def _current(reading: Reading, oldest: float) -> Reading:
+    """A reading without its groups when they do not count any more; its error and its age stay."""
+    return reading if _counts(reading, oldest) else replace(reading, groups=(), unreadable=())
+
+
+def _as_of(readings: list[Reading], oldest: float) -> int | None:
+    """The age of the whole: that of the oldest reading that counts, so that no part is taken for newer than it is.
+
+    One schedd that is gone must not make it old for ever. When none counts, the newest one tells how old all is.
     """
-    ordered = sorted(readings.values(), key=lambda reading: reading.name)
+    counting = [reading.as_of for reading in readings if reading.as_of is not None and _counts(reading, oldest)]
+    known = [reading.as_of for reading in readings if reading.as_of is not None]
+    return min(counting) if counting else max(known, default=None)
+
+
+def _views(readings: list[Reading], as_of: int | None) -> dict[str, Any]:
+    """What callers get of the schedds' readings, made when they change and not once per request."""
+    ordered = sorted(readings, key=lambda reading: reading.name)
     groups = demand.merge(group for reading in ordered for group in reading.groups)
     whole = {
-        "as_of": min((reading.as_of for reading in ordered if reading.as_of is not None), default=None),
+        "as_of": as_of,
         "schedds": {
             "answered": [reading.name for reading in ordered if reading.error is None],
             "failed": [

@@ -11,7 +11,7 @@ ELSEWHERE = job_name("glidein", "other-site", "main", "core")
 
 
 def result(jobs, recorded=()):
-    return queue_result(site(), count(jobs, site(), set(recorded)), "me", NOW, {})
+    return queue_result(site(), count(jobs, site(), set(recorded)), "me", NOW, {}, None)
 
 
 def test_every_state_is_counted_by_entry_and_shape():
@@ -42,7 +42,7 @@ def test_every_state_is_counted_by_entry_and_shape():
 
 def test_configured_pairs_without_jobs_are_zero():
     two = site({"a": raw_entry(shapes={"x": shape(), "y": shape()}), "b": raw_entry()})
-    queue = queue_result(two, count([], two, set()), "me", NOW, {})
+    queue = queue_result(two, count([], two, set()), "me", NOW, {}, None)
     assert [(entry["entry"], entry["shape"], entry["queued"]) for entry in queue["entries"]] == [
         ("a", "x", 0),
         ("a", "y", 0),

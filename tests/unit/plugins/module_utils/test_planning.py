@@ -160,6 +160,42 @@ def test_what_is_there_is_used_before_anything_is_ordered(have, supply_entry, ne
     assert item["present"] - have.get("queued", 0) - have.get("running", 0) == new
 
 
+def slots(count, **changes):
+    return [dict({"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": count}, **changes)]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{"site_name": "not-in-this-plan"}, {"entry": "removed"}, {"shape_name": "removed"}],
+)
+def test_free_slots_of_glideins_that_no_entry_stands_for_take_jobs_first(where):
+    known = supply(supplied(registered=2, free=slots(2), **where))
+    result = planned([group(count=5)], supply_=known)
+    assert (only(result)["present"], only(result)["serves"]) == (3, {"a": 3})
+    assert planned([group(count=2, max_runtime_s=999999)], supply_=known)["unserved"] == []
+
+
+def test_a_queued_glidein_goes_when_a_free_slot_elsewhere_takes_its_job():
+    known = supply(supplied(registered=1, free=slots(1), site_name="not-in-this-plan"))
+    item = only(planned([group(count=2)], have={("main", "core"): {"queued": 2}}, supply_=known))
+    assert item["present"] == 1
+
+
+def test_free_slots_elsewhere_are_left_to_jobs_that_no_entry_is_for():
+    sites = [planned_site(site({"main": entry(accept={"gpus": {"max": 0}})}))]
+    known = supply(
+        supplied(registered=2, free=slots(2, gpus=1), site_name="not-in-this-plan"),
+        supplied(registered=2, free=slots(2)),
+    )
+    result = planned([group("gpu", 2, gpus=1), group("core", 2)], sites, supply_=known)
+    assert (only(result)["present"], result["unserved"]) == (0, [])
+
+
+def test_free_slots_elsewhere_that_are_too_small_take_no_job():
+    known = supply(supplied(registered=2, free=slots(2, memory_mb=512), site_name="not-in-this-plan"))
+    assert only(planned([group(count=5)], supply_=known))["present"] == 5
+
+
 def test_a_queued_glidein_that_no_job_needs_goes_and_a_running_one_stays():
     item = only(
         planned(

@@ -51,10 +51,19 @@ groups_of = st.lists(requests, max_size=5).map(
 )
 
 
+no_slots = st.just(())
+slots = st.lists(st.builds(dict, sizes, count=few), max_size=3)
+
+
 @st.composite
-def pools(draw, limits=limit_sets, registered=None):
-    """(sites for make_plan, supply). registered: None for any number, else all running glideins are registered."""
-    sites, supplies = [], []
+def pools(draw, limits=limit_sets, registered=None, free=no_slots):
+    """(sites for make_plan, supply).
+
+    registered: None for any number, else all running glideins are registered; free: the free slots that each entry of
+    the supply may have, and those of glideins that no entry of a site stands for.
+    """
+    sites = []
+    supplies = [supplied("gone", "x", 1, draw(free), site_name=name) for name in ("s1", "not-in-this-plan")]
     for name in ("s1", "s2")[: draw(st.integers(1, 2))]:
         entries, have = {}, {}
         for entry in ("a", "b")[: draw(st.integers(1, 2))]:
@@ -69,7 +78,7 @@ def pools(draw, limits=limit_sets, registered=None):
                 have[(entry, key)] = draw(counts)
                 running = have[(entry, key)]["running"]
                 known = running if registered == "all" else draw(st.integers(0, running + 1))
-                supplies.append(supplied(entry, key, known, site_name=name))
+                supplies.append(supplied(entry, key, known, draw(free), site_name=name))
         site_limits = (
             draw(st.sampled_from([{}, {"total": 15}, {"queued": 8, "per_cycle": 5}])) if limits is limit_sets else {}
         )
@@ -77,7 +86,7 @@ def pools(draw, limits=limit_sets, registered=None):
     return sites, supply(*supplies)
 
 
-unlimited = pools(limits=st.just(NO_LIMITS))
+unlimited = pools(limits=st.just(NO_LIMITS), free=slots)
 
 
 def plan(groups, pool):
@@ -92,7 +101,7 @@ def growth(item):
     return item["present"] - item["queued"] - item["running"]
 
 
-@given(groups_of, pools())
+@given(groups_of, pools(free=slots))
 def test_no_limit_is_ever_exceeded(groups, pool):
     items = rows(plan(groups, pool))
     for one in pool[0]:
@@ -110,7 +119,7 @@ def test_no_limit_is_ever_exceeded(groups, pool):
                 assert new == 0 or bounds[key] is None or used + (new if key == "per_cycle" else change) <= bounds[key]
 
 
-@given(groups_of, pools(registered="all"))
+@given(groups_of, pools(registered="all", free=slots))
 def test_nothing_is_queued_that_serves_no_job(groups, pool):
     for item in plan(groups, pool)["plan"]:
         assert item["present"] >= item["running"]
@@ -140,7 +149,7 @@ def test_what_is_ordered_is_no_more_than_one_glidein_per_job(groups, pool):
     assert ordered <= sum(one["count"] for one in groups)
 
 
-@given(groups_of, pools(), st.randoms(use_true_random=False))
+@given(groups_of, pools(free=slots), st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(groups, pool, chance):
     sites = [
         dict(
@@ -164,7 +173,20 @@ def _shuffled(mapping, chance):
     return dict(_shuffled_list(mapping.items(), chance))
 
 
-@given(requests, st.integers(1, 40), pools())
+@given(groups_of, pools(free=slots))
+def test_free_slots_take_no_more_jobs_than_they_have_cores_for(groups, pool):
+    result = plan(groups, pool)
+    cores = sum(slot["count"] * slot["cpus"] for entry in pool[1]["entries"] for slot in entry["free"])
+    used = 0
+    for one in groups:
+        served = sum(item["serves"].get(one["id"], 0) for item in result["plan"])
+        left = sum(item["count"] for item in result["unserved"] if item["group"] == one["id"])
+        assert served + left <= one["count"]
+        used += (one["count"] - served - left) * one["cpus"]
+    assert used <= cores
+
+
+@given(requests, st.integers(1, 40), pools(free=slots))
 def test_more_jobs_of_a_kind_never_order_less(wanted, more, pool):
     before = rows(plan([group("g", **wanted)], pool))
     after = rows(plan([group("g", **dict(wanted, count=wanted["count"] + more))], pool))
@@ -177,7 +199,8 @@ def test_more_jobs_of_a_kind_never_order_less(wanted, more, pool):
     pools(
         limits=st.fixed_dictionaries(
             {"queued": st.integers(0, 20), "total": st.integers(0, 30), "per_cycle": st.just(10**6)}
-        )
+        ),
+        free=slots,
     ),
 )
 def test_a_plan_applied_is_followed_by_the_same_plan(groups, pool):

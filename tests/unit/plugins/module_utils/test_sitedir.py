@@ -22,7 +22,7 @@ def test_the_deployed_version_is_found(site_home):
 @pytest.mark.parametrize("missing", ["current", "credential", "aaaaaaaaaaaa/glidein.sh"])
 def test_what_is_missing_is_named_with_the_remedy(site_home, missing):
     (site_home / "lab" / missing).unlink()
-    with pytest.raises(NotDeployedError, match=missing + r".*deploy.yml -l lab first"):
+    with pytest.raises(NotDeployedError, match=missing + r".*glidein.ops.deploy for this host first"):
         SiteDir(str(site_home), "lab").deployed(token=True)
 
 
@@ -79,3 +79,12 @@ def test_files_are_private_and_replaced_as_a_whole(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_site_directory_of_another_deployment_is_refused(site_home):
+    directory = SiteDir(str(site_home), "lab")
+    directory.check_owner("glidein")  # nobody's yet
+    (site_home / "lab" / "deployment").write_text("glidein\n")
+    directory.check_owner("glidein")
+    with pytest.raises(InputError, match="belongs to the deployment 'glidein', this is 'other'"):
+        directory.check_owner("other")

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.summary import WIDTH, cycle_summary, status_table
-from ansible_collections.glidein.ops.tests.unit.support.builders import demand, group, supply
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, demand, group, supply
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -242,6 +242,27 @@ def test_a_submission_of_unknown_outcome_is_told_as_one():
     assert result["problems"] == ["lab (login1): main/core: The outcome of this submission is unknown"]
 
 
+@pytest.mark.parametrize(
+    "left_s, told",
+    [
+        (3 * 86400 + 1, []),
+        (
+            3 * 86400,
+            ["lab (login1): its token expires at 2026-11-23 21:48:00 UTC: run the playbook glidein.ops.deploy"],
+        ),
+        (0, ["lab (login1): its token expired at 2026-11-20 21:48:00 UTC: run the playbook glidein.ops.deploy"]),
+    ],
+)
+def test_a_token_that_ends_soon_or_has_ended_is_told(left_s, told):
+    before = {"as_of": NOW, "credential_expires": NOW + left_s}
+    assert summary([outcome(result=matched(before=before))])["problems"] == told
+
+
+@pytest.mark.parametrize("before", [None, {"as_of": NOW}, {"as_of": NOW, "credential_expires": None}])
+def test_a_token_whose_end_is_not_known_is_no_problem(before):
+    assert summary([outcome(result=matched(before=before))])["problems"] == []
+
+
 def test_a_report_that_was_not_taken_is_a_problem_of_its_own():
     result = summary([outcome(error="down", result=SKIPPED, report_error="HTTP 401")])
     assert result["problems"] == [
@@ -254,6 +275,15 @@ def test_a_wrong_configuration_is_told_once():
     errors = [{"site": "lab", "error": "glidein_entries: missing"}, {"site": "other", "error": "walltime"}]
     result = summary([outcome(error="glidein_entries: missing", result=SKIPPED)], plan=planned(errors=errors))
     assert result["problems"] == ["lab (login1): left as it is: glidein_entries: missing", "other: walltime"]
+
+
+def test_a_name_that_two_sites_have_is_told_also_when_one_of_them_is_away():
+    errors = [{"site": "lab", "error": "glidein_site: 'lab' is the name of 2 sites"}]
+    twins = [outcome(), outcome(host="login2", error="no route", result=SKIPPED)]
+    assert summary(twins, plan=planned(errors=errors))["problems"] == [
+        "lab (login2): left as it is: no route",
+        "lab: glidein_site: 'lab' is the name of 2 sites",
+    ]
 
 
 def test_what_the_demand_server_could_not_read_is_told():

@@ -11,6 +11,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     queue,
     raw_entry,
     run_module,
+    supplied,
     supply,
 )
 
@@ -114,6 +115,20 @@ def test_a_site_with_a_mistake_does_not_stop_the_others():
     assert [item["site"] for item in result["plan"]] == ["lab"]
     assert result["errors"][0]["site"] == "odd"
     assert "glidein_entries.main.walltime: 'x'" in result["errors"][0]["error"]
+
+
+def test_sites_of_one_name_are_left_out_and_do_not_stop_the_others():
+    result = planned([a_site(site="twin"), a_site(), a_site(site="twin", entries={"main": raw_entry(walltime="x")})])
+    assert {item["site"]: item["present"] for item in result["plan"]} == {"lab": 2}
+    assert [error["site"] for error in result["errors"]] == ["twin"]
+    assert "glidein_site: 'twin' is the name of 2 sites" in result["errors"][0]["error"]
+
+
+def test_the_free_slots_of_a_site_with_a_mistake_still_take_jobs():
+    free = {"cpus": 1, "memory_mb": 1024, "disk_mb": 100, "gpus": 0, "count": 1}
+    known = supply(supplied(registered=1, free=[free], site_name="odd"))
+    result = planned([a_site(), a_site(site="odd", entries={"main": raw_entry(walltime="x")})], supply=known)
+    assert {item["site"]: item["present"] for item in result["plan"]} == {"lab": 1}
 
 
 def test_directives_that_the_batch_system_cannot_have_are_found_before_anything_is_done():

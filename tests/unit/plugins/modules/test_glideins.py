@@ -10,7 +10,7 @@ import time
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import glideins, queue_info
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, token
 
 CORE = job_name("glidein", "lab", "main", "core")
 OLD = job_name("glidein", "lab", "old", "core")
@@ -230,7 +230,7 @@ def test_sick_glideins_are_replaced_and_shown(run, slurm):
         ({"collector": "cm:9618;id"}, "collector: 'cm:9618;id'"),
         ({"collector": "cm:"}, "collector: 'cm:'"),
         ({"scratch": "$(id)"}, "scratch: '$(id)'"),
-        ({"home": "/nowhere"}, "Run deploy.yml -l lab first"),
+        ({"home": "/nowhere"}, "Run the playbook glidein.ops.deploy for this host first"),
     ],
 )
 def test_wrong_input_is_refused_before_anything_is_touched(run, slurm, changes, words):
@@ -291,6 +291,23 @@ def test_scripts_submit_the_version_that_is_current(run, site_home):
     assert script["path"] == version + "/scripts/main.core.sh"
     assert "GLIDEIN_HOME='" + version + "'" in script["content"]
     assert "GLIDEIN_CREDENTIAL='" + str(site_home / "lab" / "credential") + "'" in script["content"]
+
+
+def test_an_expired_token_is_an_error_before_anything_is_submitted(run, slurm, site_home):
+    (site_home / "lab" / "credential").write_text(token(exp=1795211280))
+    result = run({"main": 1})
+    assert result["failed"]
+    assert "credential expired at 2026-11-20 21:48:00 UTC: run the playbook glidein.ops.deploy" in result["msg"]
+    assert slurm.read()["calls"] == []
+    assert "GLIDEIN_CREDENTIAL=''" in run({"main": 1}, credential="pool_password")["scripts"][0]["content"]
+
+
+def test_a_token_that_has_not_expired_is_used_and_its_end_told(run, site_home):
+    end = int(time.time()) + 60
+    (site_home / "lab" / "credential").write_text(token(exp=end))
+    result = run({"main": 1})
+    assert result["submitted"][0]["count"] == 1
+    assert result["before"]["credential_expires"] == end
 
 
 def test_with_a_pool_password_there_is_no_credential_file(run, site_home):

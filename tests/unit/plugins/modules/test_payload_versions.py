@@ -118,7 +118,7 @@ def test_while_another_run_is_at_work_nothing_is_removed(run, site_home, add_ver
 
 
 def test_a_site_that_was_never_deployed_is_an_error_and_in_check_mode_an_empty_one(run, tmp_path):
-    assert "Run deploy.yml -l lab first" in run(home=str(tmp_path / "none"))["msg"]
+    assert "Run the playbook glidein.ops.deploy for this host first" in run(home=str(tmp_path / "none"))["msg"]
     result = run(check=True, home=str(tmp_path / "none"))
     assert (result["changed"], result["removed"], result["kept"]) == (False, [], [])
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import queue_info
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, raw_entry, run_module, token
 
 
 def run(tmp_path, **changes):
@@ -28,6 +28,18 @@ def test_the_queue_is_counted_even_where_nothing_is_deployed(slurm, tmp_path):
     assert (queue["entries"][0]["queued"], queue["entries"][0]["running"]) == (1, 1)
     assert queue["versions"] == {}
     assert slurm.calls("squeue")[0][:4] == ["-r", "-h", "-u", queue["user"]]
+
+
+def test_of_the_token_only_its_end_is_told(slurm, tmp_path):
+    assert run(tmp_path)["queue"]["credential_expires"] is None
+    credential = tmp_path / "home" / "lab" / "credential"
+    credential.parent.mkdir(parents=True)
+    text = token(exp=NOW, sub="glidein-secret@pool")
+    credential.write_text(text)
+    result = run(tmp_path)
+    assert result["queue"]["credential_expires"] == NOW
+    assert "glidein-secret" not in str(result)
+    assert not [part for part in text.strip().split(".") if part in str(result)]
 
 
 def test_the_users_settings_of_squeue_do_not_matter(slurm, tmp_path, monkeypatch):

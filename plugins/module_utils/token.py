@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a site's token ends. Nothing else of it leaves this file: it is a secret."""
+
+import base64
+import json
+import time
+
+REMEDY = "run the playbook glidein.ops.deploy"
+
+# 9999-12-31 23:59:59 UTC, the last second that a date of four digits can name.
+_LATEST = 253402300799
+
+
+def expires(text):
+    """Return when a token ends, in epoch seconds, or None when it does not say.
+
+    text: a JSON Web Token as RFC 7519 defines it, which HTCondor's IDTOKENs are; its signature is not looked at.
+    """
+    parts = text.strip().split(".")
+    if len(parts) != 3:
+        return None
+    payload = parts[1] + "=" * (-len(parts[1]) % 4)
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(payload.encode("utf-8")).decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    end = claims.get("exp") if isinstance(claims, dict) else None
+    if isinstance(end, bool) or not isinstance(end, (int, float)) or not 0 <= end <= _LATEST:
+        return None
+    return int(end)
+
+
+def credential_expires(path):
+    """Return when the token in a file ends, in epoch seconds; None when there is no file, or it does not say."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            return expires(handle.read())
+    except OSError:
+        return None
+
+
+def utc(epoch_s):
+    """Return a time for people: 2026-11-21 01:29:42 UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(epoch_s))
