@@ -79,8 +79,8 @@ class Play:
         return shown(self.output)
 
 
-def playbook(name, *arguments, inventory=(INVENTORY,)):
-    """Run a playbook of the collection by its FQCN."""
+def playbook(name, *arguments, inventory=(INVENTORY,), env=None):
+    """Run a playbook of the collection by its FQCN, with the tests' own ansible-core unless `env` says otherwise."""
     command = ["ansible-playbook", *(part for path in inventory for part in ("-i", str(path))), f"glidein.ops.{name}"]
     command += arguments
     done = subprocess.run(
@@ -92,7 +92,7 @@ def playbook(name, *arguments, inventory=(INVENTORY,)):
         timeout=300,
         stdin=subprocess.DEVNULL,
         check=False,
-        env=prepare.environment(),
+        env=env or prepare.environment(),
     )
     return Play(command, done)
 
