@@ -61,7 +61,8 @@ def status_table(plan, demand):
     for item in items:
         cells = [_number(item[key]) for key in ("queued", "running", "sick", "registered")]
         rows.append((_names(item) + cells + [_number(sum(item["serves"].values()))], ""))
-    problems = _reading_problems(demand, plan)
+    problems = [f"no demand: {demand.get('msg')}"] if demand.get("failed") else []
+    problems += _reading_problems(demand, plan)
     # The same for all entries of a site, whose queue is read at once.
     problems += [f"{item['site']}: {item['reason']}" for item in items if item["queued"] is None]
     problems += [f"{'/'.join(_names(item))}: {item['reason']}" for item in items if item["sick"]]

@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import fcntl
 import hashlib
+import ipaddress
 import os
 import re
 import shutil
@@ -149,6 +150,8 @@ class Lab:
             self.name,
             "--network-alias",
             host,
+            "--ip",
+            self._address(host),
             "--systemd=always",
             "--label",
             f"lab={self.name}",
@@ -158,6 +161,11 @@ class Lab:
             timeout=120,
         )
         say(f"{name} started")
+
+    def _address(self, host):
+        """The address of a host, fixed so that it is the same after a restart, as a real host's is."""
+        subnet = podman("network", "inspect", self.name, "--format", "{{(index .Subnets 0).Subnet}}").out
+        return str(ipaddress.ip_network(subnet)[10 + list(HOSTS).index(host)])
 
     def _authorise(self, host):
         """Put the lab's public key where each login of the host looks for it; safe to repeat."""

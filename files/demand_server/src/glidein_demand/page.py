@@ -57,7 +57,10 @@ def problems(snapshot: Snapshot, settings: Settings, now: float, has_token: bool
             f"(first: {row['first_job'] or 'unknown'})."
         )
     for site, report in sorted(snapshot.reports.items()):
-        found.extend(f"Site {site}: {text}" for text in _site_problems(report, settings, now))
+        # Error texts of the collection's modules begin with the site already.
+        found.extend(
+            f"Site {site}: {text.removeprefix(f'Site {site}: ')}" for text in _site_problems(report, settings, now)
+        )
     if not has_token:
         found.append("No token is configured (server.token_file): no site can report.")
     return found
