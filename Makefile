@@ -9,7 +9,7 @@ PREPARE = $(PYTHON) tests/prepare.py
 RUN = $(PYTHON) tests/run.py
 
 .DEFAULT_GOAL := help
-.PHONY: help venv collection lab lab-down demo test test-fast test-e2e lint clean
+.PHONY: help venv collection lab lab-down demo test test-fast fuzz test-e2e lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -25,11 +25,18 @@ test: ## all checks and tests, the end-to-end test on the lab among them
 test-fast: ## checks and tests that need no lab
 	@$(RUN) fast
 
+fuzz: ## 20,000 bad inputs to the demand server (`make test` has 500)
+	@$(PREPARE) exec env GLIDEIN_FUZZ_CASES=$${GLIDEIN_FUZZ_CASES:-20000} python tests/checks/server.py tests/server/test_fuzz.py
+
 test-e2e: ## the end-to-end test on the lab (Molecule)
 	@$(RUN) e2e
 
 lint: ## the linters alone
 	@$(RUN) lint
+
+bench: ## measure speed and memory in a lab of its own, into .bench/results.json (BENCH=NAME for some of it)
+	@$(PREPARE) venv
+	@$(PREPARE) exec python tests/bench/run.py $(BENCH)
 
 lab: ## bring the lab up: containers with a real HTCondor pool and a real Slurm cluster
 	@$(PYTHON) tests/lab/lab.py up

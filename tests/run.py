@@ -51,6 +51,8 @@ PARTS = [
     check("ansible-test-units", python("tests/checks/ansible_test.py", "units"), ("fast", "all"), limit_s=900),
     check("ansible-test-python3.6", python("tests/checks/ansible_test.py", "python3.6"), ("fast", "all"), limit_s=900),
     check("server", python("tests/checks/server.py"), ("fast", "all")),
+    check("browser", python("tests/checks/browser.py"), ("fast", "all"), limit_s=900),
+    check("bench", python("-m", "pytest", "-p", "no:cacheprovider", "tests/bench"), ("fast", "all")),
     check("ansible-lint", ["ansible-lint", "--strict", "--nocolor"], needs=("venv", "collection")),
     check("antsibull-docs", python("tests/checks/docs.py"), needs=("venv", "collection")),
     check("roles", python("tests/checks/roles.py")),

@@ -6,6 +6,9 @@
 from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of, job_name
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 
+# Running glideins of one entry and shape that are named one by one; the demand server takes no more in a report.
+MOST_NAMED = 2000
+
 
 class Counted:
     """The jobs of one site in the queue.
@@ -64,6 +67,7 @@ def queue_result(site, counted, user, now_s, versions, credential_expires):
         result.update(state_counts(jobs))
         result["sick_reasons"] = sorted({job.reason for job in jobs if job.state == SICK})
         result["oldest_queued_s"] = max(0, int(now_s) - min(waiting)) if waiting else None
+        result["running_glideins"] = _named([job for job in jobs if job.state == RUNNING])
         entries.append(result)
     return {
         "site": site["site"],
@@ -80,6 +84,19 @@ def queue_result(site, counted, user, now_s, versions, credential_expires):
 def state_counts(jobs):
     """Return {"queued", "running", "completing", "sick"} of a list of Job."""
     return {state: sum(1 for job in jobs if job.state == state) for state in (QUEUED, RUNNING, COMPLETING, SICK)}
+
+
+def _named(jobs):
+    """Return [{"id", "wait_s"}] of running jobs, or None when there are too many to name them.
+
+    id: what the glidein advertises as GLIDEIN_BatchId; wait_s: seconds between submission and start, None when unknown.
+    """
+    if len(jobs) > MOST_NAMED:
+        return None
+    return [
+        {"id": job.id, "wait_s": None if job.started is None else max(0, job.started - job.submitted)}
+        for job in sorted(jobs, key=lambda job: job.id)
+    ]
 
 
 def _waiting_and_started(jobs):

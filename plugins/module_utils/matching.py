@@ -132,11 +132,13 @@ class Matching:
                     "queued": counts[key]["queued"],
                     "running": counts[key]["running"],
                     "sick": counts[key]["sick"],
+                    "sick_reasons": counts[key]["sick_reasons"],
                     "registered": item.get("registered", 0),
                     "launched": _total(self.submitted, key),
                     "cancelled": _total(self.cancelled, key),
                     "reason": item.get("reason") or "",
                     "error": " ".join(mine) or None,
+                    "running_glideins": counts[key]["running_glideins"],
                 }
             )
         general = [error["error"] for error in self.errors if error["entry"] is None]

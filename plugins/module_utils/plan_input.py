@@ -12,7 +12,8 @@ _STATES = ("queued", "running", "completing", "sick")
 def read_groups(demand):
     """Return the demand groups: {"id", "count", "cpus", "memory_mb", "disk_mb", "gpus", "max_runtime_s"}.
 
-    Groups without jobs are left out. Raises InputError that names the first wrong place.
+    Jobs of schedds that have not answered for long (`stale`) are not counted: nothing is ordered for them. Groups
+    without jobs are left out. Raises InputError that names the first wrong place.
     """
     groups = []
     seen = set()
@@ -22,7 +23,8 @@ def read_groups(demand):
         if not isinstance(group_id, str) or not group_id or group_id in seen:
             raise InputError(f"{where}.id: {group_id!r} is not accepted; allowed: text that no other group has")
         seen.add(group_id)
-        group = {"id": group_id, "count": _whole(raw, "count", where)}
+        stale = _whole(raw, "stale", where) if "stale" in raw else 0
+        group = {"id": group_id, "count": max(0, _whole(raw, "count", where) - stale)}
         for resource in RESOURCES:
             group[resource] = _whole(raw, resource, where, minimum=1 if resource == "cpus" else 0)
         group["max_runtime_s"] = None if raw.get("max_runtime_s") is None else _whole(raw, "max_runtime_s", where)

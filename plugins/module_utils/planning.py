@@ -28,6 +28,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.reconcile import Room,
 # which is our unit already.
 MEMORY_STEP_MB = 128
 
+PAUSED = "the demand server is paused: nothing is submitted, and queued glideins are withdrawn"
+
 # Two or three are usual, see _serve. The bound is for the pool in which two groups for ever take each other's place.
 MOST_ROUNDS = 10
 
@@ -98,7 +100,8 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None):
     supply are too old to act upon; explain: id of a demand group. No two sites may have one name.
 
     Returns {"plan", "unserved", "table", "explanation"}; see the `plan` module for what is in them. `present` is None
-    for an entry that is to be left as it is because nobody knows what it has. Raises InputError.
+    for an entry that is to be left as it is because nobody knows what it has. While the demand server is paused, only
+    what runs is to be present. Raises InputError.
     """
     groups = read_groups(demand)
     _check_unique_sites(sites)
@@ -107,11 +110,14 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None):
     problems = {site["site"]["site"]: site["error"] for site in sites if site["error"]}
     stale = _stale(demand, "demand", now_s, max_age_s) or _stale(supply, "supply", now_s, max_age_s)
     partial = _failed_schedds(demand)
-    if stale:
-        unserved = [{"group": group["id"], "count": group["count"], "reason": stale} for group in groups]
+    stop = stale or (PAUSED if demand.get("paused") else None)
+    if stop:
+        unserved = [{"group": group["id"], "count": group["count"], "reason": stop} for group in groups]
+        if not stale:
+            _withdraw(targets)
     else:
         unserved = _serve(sorted(groups, key=_group_order), targets, sites, supplied, partial)
-    plan = [_item(target, stale, partial, problems.get(target.site)) for target in sorted(targets, key=lambda t: t.key)]
+    plan = [_item(target, stop, partial, problems.get(target.site)) for target in sorted(targets, key=lambda t: t.key)]
     return {
         "plan": plan,
         "unserved": unserved,
@@ -387,8 +393,14 @@ def _failed_schedds(demand):
     return listed(names) if names else None
 
 
-def _item(target, stale, partial, problem):
-    """Return the plan item of a target."""
+def _withdraw(targets):
+    """Plan no queued glidein at all: the pool's operator has stopped the ordering, and what waits would still start."""
+    for target in targets:
+        target.planned = 0
+
+
+def _item(target, stop, partial, problem):
+    """Return the plan item of a target. stop: why nothing was planned for any of them, or None."""
     site, entry, shape = target.key
     item = {
         "site": site,
@@ -411,7 +423,7 @@ def _item(target, stale, partial, problem):
         running=running,
         sick=target.counts["sick"],
     )
-    item["reason"] = stale if stale else item_reason(target, partial)
+    item["reason"] = stop or item_reason(target, partial)
     return item
 
 

@@ -109,6 +109,8 @@ def _reading_problems(demand, plan):
         problems.append(f"the demand server could not read the collector: {error}")
     # One reason for all sites: without idle jobs no line of the table would show it.
     reasons = [item["reason"] for item in plan.get("plan") or []]
+    if (demand.get("demand") or {}).get("paused"):
+        problems.append("the demand server is paused: nothing is submitted until it is resumed there")
     return problems + list(dict.fromkeys(reason for reason in reasons if reason.endswith(": nothing is changed")))
 
 
@@ -195,7 +197,8 @@ def _demand_lines(demand, plan):
     groups = (demand.get("demand") or {}).get("groups")
     if groups is None:
         return []
-    idle = sum(group["count"] for group in groups)
+    stale = sum(group.get("stale", 0) for group in groups)
+    idle = sum(group["count"] for group in groups) - stale
     text = f"Demand: {_many(idle, 'idle job')} in {_many(len(groups), 'group')}" if idle else "Demand: no idle jobs"
     if idle and plan.get("plan") is not None:
         coming = sum(sum(item["serves"].values()) for item in plan["plan"])
@@ -206,7 +209,13 @@ def _demand_lines(demand, plan):
             (left, "not served"),
         )
         text += ": " + ", ".join(f"{number} {what}" for number, what in parts if number > 0)
-    return _wrap(text + ".", "")
+    more = (
+        (stale, "of schedds that do not answer"),
+        (sum(group.get("over_limit", 0) for group in groups), "that MAX_JOBS_RUNNING of their schedd keeps waiting"),
+        (sum(group.get("leased", 0) for group in groups), "that other sites have a lease on"),
+    )
+    text += "." + "".join(f" Not counted: {number} {what}." for number, what in more if number)
+    return _wrap(text, "")
 
 
 def _unserved_lines(demand, plan):

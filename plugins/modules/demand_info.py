@@ -74,16 +74,100 @@ supply:
       type: str
       sample: null
     entries:
-      description: Glideins by site, entry and shape, with their C(free) slots.
+      description: Glideins by site, entry and shape. An entry is here also when nothing of it is registered, but the
+        server knows its history or a sample.
       type: list
       elements: dict
-      sample:
-        - {site: lab, entry: main, shape: core, registered: 3, cpus: 3, cpus_claimed: 2, oldest: 1795210000,
-           newest: 1795211000, free: [{cpus: 1, memory_mb: 2000, disk_mb: 10000, gpus: 0, count: 1}]}
+      contains:
+        site:
+          description: Name of the site, by the identity that authenticated.
+          type: str
+          sample: lab
+        entry:
+          description: Name of the entry.
+          type: str
+          sample: main
+        shape:
+          description: Name of the shape.
+          type: str
+          sample: core
+        registered:
+          description: Glideins in the collector.
+          type: int
+          sample: 3
+        retired:
+          description: Those of them that take no further job.
+          type: int
+          sample: 0
+        cpus:
+          description: Their cores.
+          type: int
+          sample: 3
+        cpus_claimed:
+          description: Cores of them that jobs have.
+          type: int
+          sample: 1
+        free:
+          description: What they have left for jobs, in MiB, with how many slots have it (C(count)).
+          type: list
+          elements: dict
+          sample: [{cpus: 1, memory_mb: 2000, disk_mb: 10000, gpus: 0, count: 1}]
+        passed_over:
+          description: The same for slots that no waiting job took in the last three negotiation cycles.
+          type: list
+          elements: dict
+          sample: [{cpus: 1, memory_mb: 500, disk_mb: 10000, gpus: 0, count: 1}]
+        oldest:
+          description: Start of the oldest one, in epoch seconds, or null.
+          type: int
+          sample: 1795210000
+        newest:
+          description: Start of the newest one, in epoch seconds, or null.
+          type: int
+          sample: 1795211000
+        sample:
+          description: Attributes of the machine ad of one of them, now or earlier, as if no job were on it; null when
+            none was seen, and for callers without a token.
+          type: dict
+          sample: {Arch: X86_64, OpSysAndVer: Debian13, Cpus: 1, Memory: 2000}
+        history:
+          description:
+            - What became of the glideins that were first seen in the last C(window_s) seconds, or null.
+            - C(plans) is what the last 20 reports said.
+            - C(started) glideins were reported as running; C(registered) ones came to the collector;
+              C(never_registered) ones ran without doing so; C(ended_early) ones were gone within about five minutes.
+            - C(wait_median_s) and C(wait_p90_s) are the seconds that they waited in the queue.
+            - What is unknown is null.
+          type: dict
+          sample: {window_s: 21600, plans: [], started: 5, registered: 4, never_registered: 1, ended_early: 0,
+            wait_median_s: 340, wait_p90_s: 900}
     others:
       description: Number of machines in the pool that are no glideins.
       type: int
       sample: 0
+    others_free:
+      description: What those machines have left for jobs, as in C(entries[].free).
+      type: list
+      elements: dict
+      sample: []
+    others_cpus:
+      description: Their cores.
+      type: int
+      sample: 0
+    others_cpus_claimed:
+      description: Cores of them that jobs have.
+      type: int
+      sample: 0
+    problems:
+      description: What is odd about machines that registered, such as one that claims to be of another site.
+      type: list
+      elements: str
+      sample: []
+    demand_history:
+      description: Idle jobs over the last day, as pairs of epoch seconds and number.
+      type: list
+      elements: list
+      sample: [[1795210000, 12], [1795211000, 40]]
 """
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib

@@ -167,10 +167,19 @@ scripts:
       path: /home/glidein/.glidein/lab/0a1b2c3d4e5f/scripts/main.core.sh
       content: "#!/bin/sh"
 report:
-  description: What M(glidein.ops.demand_report) tells the server; null in check mode.
+  description: What M(glidein.ops.demand_report) tells the server; null in check mode. For every entry and shape of the
+    plan it has the numbers, the plan's reason, the error if there was one, and the running glideins
+    (C(running_glideins)) as in RV(glidein.ops.queue_info#module:queue).
   returned: always, when the queue could be read
   type: dict
-  sample: {as_of: 1795211282, error: null, entries: [], orphans: 0}
+  sample:
+    as_of: 1795211282
+    error: null
+    entries:
+      - {entry: main, shape: core, present: 2, queued: 1, running: 1, sick: 0, sick_reasons: [], registered: 1,
+         launched: 1, cancelled: 0, reason: 2 idle jobs, error: null,
+         running_glideins: [{id: "123_1", wait_s: 340}]}
+    orphans: 0
 """
 
 import time

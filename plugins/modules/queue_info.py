@@ -100,6 +100,13 @@ queue:
           description: Seconds that the oldest queued glidein has waited, or null.
           type: int
           sample: 95
+        running_glideins:
+          description: The running glideins, with C(id) (that of the batch system, which is C(GLIDEIN_BatchId) in the
+            machine ad) and C(wait_s), the seconds between submission and start, null when the batch system does not
+            tell. Null when there are more than 2000.
+          type: list
+          elements: dict
+          sample: [{id: "123_1", wait_s: 340}, {id: "123_2", wait_s: 351}]
     orphans:
       description: C(queued) and C(running) glideins that this site submitted for an entry or shape that is no more.
       type: dict

@@ -135,7 +135,7 @@ def clean(cm, slurm, server):
     wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
     wait_for("a pool without glideins", lambda: not cm.check_output("condor_status -constraint is_glidein -af Name"))
     now = time.time()
-    wait_for("a reading without jobs", lambda: not server.groups_since(now) and not server.supply()["entries"])
+    wait_for("a reading without jobs", lambda: not server.groups_since(now) and not server.registered())
 
 
 class Scientist:
@@ -170,6 +170,16 @@ class Server:
         request = {"jsonrpc": "2.0", "method": method, "params": params or {}, "id": 1}
         return requests.post(f"{self.url}/jsonrpc", json=request, headers=headers, timeout=10).json()
 
+    def get(self, path, **more):
+        return requests.get(self.url + path, timeout=10, **more)
+
+    def answers(self):
+        """Whether anything does, well or ill."""
+        try:
+            return bool(self.get("/healthz").status_code)
+        except requests.exceptions.RequestException:
+            return False
+
     def groups_since(self, since):
         """Demand groups of a reading made after `since` (epoch seconds); None before there is one."""
         demand = self.call("get_demand")["result"]
@@ -177,6 +187,10 @@ class Server:
 
     def supply(self):
         return self.call("get_supply")["result"]
+
+    def registered(self):
+        """How many glideins the collector knows; the server remembers entries that have none."""
+        return sum(entry["registered"] for entry in self.supply()["entries"])
 
     def wait_for_jobs(self, count):
         """Wait until a reading shows so many idle jobs."""

@@ -9,12 +9,15 @@ import json
 import classad2
 import pytest
 from glidein_demand import config
-from glidein_demand.demand import group_id
-from glidein_demand.state import State
-from glidein_demand.web import create_app
+from glidein_demand import service as glidein_service
+from glidein_demand.pool.demand import group_id
+
+from databases import database, database_url
+
+__all__ = ["database", "database_url"]  # fixtures
 
 NOW = 1_795_211_273
-TOKEN = "correct-horse-battery-staple"
+TOKEN = "correct-horse-battery-staple"  # of the site PSC, whose reports site_report() makes
 
 
 def settings(**changes):
@@ -55,30 +58,47 @@ def site_report(**changes):
     return {"site": "PSC", "as_of": NOW, "error": None, "entries": [entry], "orphans": 0, **changes}
 
 
-def new_state(now=NOW, **changes):
-    """A state whose clock stands still."""
-    return State(clock=lambda: now, **changes)
-
-
 class Service:
-    """The application under test, with the moves that tests make."""
+    """The application under test over a database of its own, with the moves that tests make.
 
-    def __init__(self, token=TOKEN, **sections):
-        self.settings = settings(**sections)
+    Its clock stands still at `now`. There are tokens of the sites in `sites`, {name: secret}.
+    """
+
+    def __init__(self, sites=None, url="sqlite://", **sections):
         self.now = NOW
-        self.state = State(self.settings.max_age_seconds, self.settings.max_sites, clock=lambda: self.now)
-        self.app = create_app(self.state, self.settings, token, clock=lambda: self.now)
+        state = {"database": url, **sections.pop("state", {})}
+        limits = {"max_requests_per_minute": 1_000_000, **sections.pop("server", {})}
+        self.settings = settings(state=state, server=limits, **sections)
+        built = glidein_service.build(self.settings, lambda: self.now)
+        self.parts, self.app, self.keeper = built.parts, built.app, built.keeper
+        self.database = built.database
+        self.readings = self.parts.readings
+        self.parts.tokens.install({"PSC": TOKEN} if sites is None else sites)
         self.client = self.app.test_client()
 
-    def post(self, body, token=None, content_type="application/json", authorization=None):
+    def token(self, name, kind="site"):
+        """A new token of a site, or of a reader."""
+        return self.parts.tokens.create(name, kind)
+
+    def read(self, *groups, schedd="cm", at=None, unreadable=()):
+        """A schedd answered with these groups."""
+        answer = {"name": schedd, "groups": list(groups), "unreadable": list(unreadable)}
+        self.readings.demand_read(schedd, answer, self.now if at is None else at)
+
+    def post(self, body, token=None, content_type="application/json", authorization=None, headers=None):
         authorization = authorization or (f"Bearer {token}" if token else None)
-        headers = {"Authorization": authorization} if authorization else {}
+        headers = {**(headers or {}), **({"Authorization": authorization} if authorization else {})}
         data = body if isinstance(body, (bytes, str)) else json.dumps(body)
         return self.client.post("/jsonrpc", data=data, content_type=content_type, headers=headers)
 
-    def call(self, method, params=None, token=None):
+    def get(self, path="/", token=None, **headers):
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return self.client.get(path, headers=headers)
+
+    def call(self, method, params=None, token=None, headers=None):
         request = {"jsonrpc": "2.0", "method": method, "params": {} if params is None else params, "id": 1}
-        return self.post(request, token)
+        return self.post(request, token, headers=headers)
 
     def result(self, method, params=None, token=None):
         response = self.call(method, params, token)
@@ -90,12 +110,30 @@ class Service:
         assert response.status_code == 400, response.text
         return response.json["error"]
 
-    def page(self):
-        response = self.client.get("/")
-        assert response.status_code == 200
+    def page(self, token=None):
+        response = self.get("/", token)
+        assert response.status_code == 200, response.text
         return response.text
+
+    def close(self):
+        self.database.close()
 
 
 @pytest.fixture
-def service():
-    return Service()
+def new_service(tmp_path):
+    """A function like Service, whose databases are files of this test."""
+    made = []
+
+    def make(**options):
+        options.setdefault("url", f"sqlite:///{tmp_path}/state.db")
+        made.append(Service(**options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def service(new_service):
+    return new_service()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-from glidein_demand import demand
+from glidein_demand.pool import demand
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +39,38 @@ def test_merging_twice_changes_nothing_and_leaves_the_input_alone(groups):
     assert groups == before
 
 
+@given(GROUPS, st.one_of(st.none(), st.integers(0, 3000)))
+def test_a_limit_lets_through_what_it_leaves_and_loses_no_job(groups, left):
+    within = demand.within_limit(groups, left)
+    total = sum(item["count"] for item in groups)
+    assert sum(item["count"] for item in within) == (total if left is None else min(left, total))
+    assert sum(item["count"] + item.get("over_limit", 0) for item in within) == total
+    for item in within:
+        assert sum(item["users"].values()) == item["count"]
+
+
+def test_the_oldest_jobs_are_let_through_first():
+    within = demand.within_limit([group(5, first_job="10.0", cpus=1), group(5, first_job="9.0", cpus=2)], 7)
+    assert {item["cpus"]: (item["count"], item.get("over_limit", 0)) for item in within} == {2: (5, 0), 1: (2, 3)}
+
+
+def test_of_jobs_of_one_group_the_unmaterialized_ones_wait_first():
+    late = {**group(10, first_job="1.5"), "unmaterialized": 10}
+    (merged,) = demand.merge(demand.within_limit([group(5, first_job="1.0"), late], 8))
+    assert (merged["count"], merged["unmaterialized"], merged["over_limit"]) == (8, 3, 7)
+    (cut,) = demand.within_limit([{**group(15), "unmaterialized": 10}], 6)
+    assert (cut["unmaterialized"], cut["over_limit"]) == (1, 9)
+
+
+def test_a_merged_group_is_as_old_as_its_oldest_part():
+    (merged,) = demand.merge({**group(1), "as_of": as_of, "stale": stale} for as_of, stale in ((200, 0), (100, 1)))
+    assert (merged["as_of"], merged["stale"], merged["count"]) == (100, 1, 2)
+
+
+def test_pyglidein_is_not_told_of_groups_that_only_wait_for_a_limit():
+    assert demand.pyglidein_state([{**group(0), "over_limit": 5}]) == []
+
+
 def test_the_id_says_what_is_asked_and_not_how_often():
     assert group(1)["id"] == group(500, {"bob@pool": 500}, "77.0")["id"]
     assert (
@@ -52,7 +84,7 @@ def test_job_ids_are_ordered_as_numbers():
 
 
 def test_anonymous_callers_see_neither_users_nor_requirements_nor_their_attributes():
-    secret = group(requirements='Owner == "alice"', attributes={"Owner": "alice"})
+    secret = group(requirements='Owner == "alice"', attributes={"Owner": "alice"}, gpu_requirements="alice")
     assert "alice" not in str(demand.for_anonymous(secret))
     assert demand.for_anonymous(secret)["count"] == 1
 

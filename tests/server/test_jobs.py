@@ -4,7 +4,7 @@
 
 import classad2
 import pytest
-from glidein_demand import jobs
+from glidein_demand.pool import jobs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +16,12 @@ def only_group(row, **options):
     assert unreadable == []
     assert len(groups) == 1
     return groups[0]
+
+
+def selects(constraint, **values):
+    """Whether a real ad satisfies the constraint, as the schedd evaluates it."""
+    ad = classad2.ClassAd({"ProcId": 0, "ClusterId": 7, "JobStatus": 1, "JobUniverse": 5, "Owner": "alice", **values})
+    return classad2.ExprTree(constraint).eval(ad) is True
 
 
 def test_request_disk_is_kib_and_disk_mb_is_mib_rounded_up():
@@ -113,23 +119,85 @@ def test_the_shortest_stated_run_time_counts():
     assert only_group(job_row(), runtime_attributes=names)["max_runtime_s"] is None
 
 
-def test_users_are_counted_and_do_not_split_a_group():
-    rows = [job_row(User="alice@pool", JobCount=2), job_row(User="bob@pool", JobCount=3, JobIds="5.0")]
+def test_users_do_not_split_a_group_but_stay_apart_until_the_limit_is_known():
+    rows = [
+        job_row(User=user, JobCount=2, JobIds=job) for user, job in (("a@p", "1.0"), ("b@p", "5.0"), ("a@p", "7.0"))
+    ]
     groups, _unreadable = jobs.demand_groups(rows, jobs.Rounding())
-    assert [(found["count"], found["users"]) for found in groups] == [(5, {"alice@pool": 2, "bob@pool": 3})]
+    assert [(found["count"], found["users"]) for found in groups] == [(4, {"a@p": 4}), (2, {"b@p": 2})]
+    assert len({found["id"] for found in groups}) == 1
 
 
 def test_the_projection_has_every_attribute_of_the_constraint_and_none_twice():
     names = jobs.projection("WantBridges == True && MY.jobprio > 2", ["WantBridges"], ["AllowedJobDuration"])
     lower = [name.lower() for name in names]
-    assert {"jobstatus", "jobuniverse", "wantbridges", "jobprio", "allowedjobduration", "user"} <= set(lower)
+    assert {"wantbridges", "jobprio", "allowedjobduration", "user", "requestcpus"} <= set(lower)
     assert len(lower) == len(set(lower))
 
 
+@pytest.mark.parametrize(
+    "other", [{"JobStatus": 2}, {"JobStatus": 5}, {"JobUniverse": 7}, {"JobUniverse": 9}, {"JobUniverse": 12}]
+)
+def test_only_idle_jobs_of_the_vanilla_universe_count(other):
+    assert selects(jobs.constraint(""))
+    assert not selects(jobs.constraint(""), **other)
+
+
+def test_a_groups_own_ad_passes_though_it_has_nothing_of_what_jobs_are_chosen_by():
+    """The schedd tests the constraint on the groups too, whose ads have only what was grouped by."""
+    constraint = jobs.constraint("WantX == 1", ["alice"], (1, 2))
+    assert classad2.ExprTree(constraint).eval(classad2.ClassAd({"RequestCpus": 1, "WantX": 1})) is True
+
+
 def test_the_operators_constraint_cannot_widen_the_query():
-    tree = jobs.constraint("true || true")
-    running = classad2.ClassAd("[JobStatus = 2; JobUniverse = 5]")
-    assert classad2.ExprTree(tree).eval(running) is False
+    for extra in ("true || true", "WantX =?= 1 || true"):
+        assert selects(jobs.constraint(extra))
+        assert not selects(jobs.constraint(extra), JobStatus=2)
+
+
+@pytest.mark.parametrize(
+    ("users", "seen"),
+    [
+        ([], True), (["alice"], True), (["bob", "alice"], True), (["alice@pool"], True), (["bob"], False),
+        (["Alice"], False), (["alice@elsewhere"], False), (['" || true || "'], False),
+    ],
+)  # fmt: skip
+def test_users_are_chosen_by_name_with_or_without_their_domain(users, seen):
+    assert selects(jobs.constraint("", users), User="alice@pool") is seen
+
+
+@given(st.integers(1, 4), st.integers(1, 1000))
+def test_each_job_is_in_exactly_one_part(parts, cluster):
+    there = [selects(jobs.constraint("", (), (number, parts)), ClusterId=cluster) for number in range(parts)]
+    assert sum(there) == 1
+
+
+def test_what_a_job_demands_of_its_gpus_is_part_of_the_group():
+    found = only_group(
+        job_row(
+            "RequestGPUs = 1; RequireGPUs = Capability >= 8;"
+            "Requirements = countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs;"
+        )
+    )
+    assert (found["gpus"], found["gpu_requirements"], found["attributes"]) == (1, "Capability >= 8", {})
+    assert only_group(job_row("RequireGPUs = Capability >= 8;"))["gpu_requirements"] is None
+
+
+def test_a_list_that_requirements_refers_to_is_part_of_the_group():
+    found = only_group(job_row('Sites = {"A", "B"}; Requirements = member(TARGET.GLIDEIN_Site, MY.Sites);'))
+    assert found["attributes"] == {"Sites": ["A", "B"]}
+
+
+def test_attributes_that_are_expressions_are_evaluated_in_the_job():
+    found = only_group(job_row("Need = Base * 2; Base = 300; Requirements = TARGET.Scratch > MY.Need;"))
+    assert found["attributes"]["Need"] == 600
+
+
+def test_unreadable_jobs_of_the_same_reason_are_shown_in_one_line():
+    rows = [job_row("RequestCpus = error;", JobCount=count, JobIds=f"{count}.0") for count in (2, 3)]
+    assert jobs.demand_groups(rows, jobs.Rounding())[1] == [
+        {"count": 5, "first_job": "2.0", "attribute": "RequestCpus", "error": "RequestCpus is error"}
+    ]
 
 
 @pytest.mark.parametrize("broken", ["WantX ==", "((", "a b", ""])

@@ -3,96 +3,188 @@
 """Who may call what, and what they get."""
 
 import pytest
-from glidein_demand import supply
 
-from conftest import NOW, TOKEN, Service, group, site_report, slot
+from conftest import NOW, TOKEN, group, site_report
 
-
-def with_demand(service):
-    groups = [group(120, requirements='Owner == "alice"', attributes={"Owner": "alice"})]
-    service.state.demand_read("", {"name": "cm", "groups": groups, "unreadable": []}, NOW)
+PRIVATE = {"requirements": 'Owner == "alice"', "attributes": {"Owner": "alice"}}
 
 
-def test_get_demand_with_the_token_has_everything(service):
-    with_demand(service)
+def lease(jobs, site="PSC", entry="RM", **changes):
+    """Parameters of a claim on the group that group() makes."""
+    return {"site": site, "entries": {entry: {group()["id"]: jobs}}, **changes}
+
+
+def granted(service, jobs, token=TOKEN, **changes):
+    """How many jobs such a claim was granted."""
+    params = lease(jobs, **changes)
+    return service.result("lease", params, token)["granted"][next(iter(params["entries"]))][group()["id"]]
+
+
+# --- reading ---
+
+
+def test_get_demand_with_a_token_has_everything(service):
+    service.read(group(120, **PRIVATE))
     demand = service.result("get_demand", token=TOKEN)
-    assert (demand["as_of"], demand["schedds"]) == (NOW, {"answered": ["cm"], "failed": []})
-    assert demand["groups"][0] == {
-        "id": demand["groups"][0]["id"], "count": 120, "cpus": 1, "memory_mb": 2048, "disk_mb": 1000, "gpus": 0,
-        "requirements": 'Owner == "alice"', "attributes": {"Owner": "alice"}, "max_runtime_s": None,
-        "first_job": "1.0", "users": {"alice@pool": 120},
-    }  # fmt: skip
+    assert (demand["as_of"], demand["paused"]) == (NOW, False)
+    assert demand["schedds"] == {"answered": ["cm"], "failed": []}
+    found = demand["groups"][0]
+    assert (found["count"], found["leased"], found["users"]) == (120, 0, {"alice@pool": 120})
+    assert found["requirements"] == PRIVATE["requirements"]
 
 
-def test_get_demand_without_the_token_names_nobody(service):
-    with_demand(service)
-    response = service.call("get_demand")
-    assert response.json["result"]["groups"][0]["count"] == 120
+def test_a_reader_sees_what_a_site_sees(service):
+    service.read(group(120, **PRIVATE))
+    reader = service.token("grafana", "reader")
+    assert service.result("get_demand", token=reader) == service.result("get_demand", token=TOKEN)
+    assert service.result("get_supply", token=reader) == service.result("get_supply", token=TOKEN)
+
+
+@pytest.mark.parametrize("get", [lambda s: s.call("get_demand"), lambda s: s.get("/demand"), lambda s: s.get("/")])
+def test_without_a_token_nobody_is_named(service, get):
+    service.read(group(120, **PRIVATE), unreadable=[
+        {"count": 2, "first_job": "3.0", "attribute": "RequestMemory", "error": "RequestMemory is alice"}
+    ])  # fmt: skip
+    response = get(service)
+    assert response.status_code == 200
+    assert "120" in response.text
     assert "alice" not in response.text
-    assert "requirements" not in response.text
-
-
-def test_unreadable_jobs_are_told_to_all_their_values_only_with_the_token(service):
-    row = {"count": 2, "first_job": "3.0", "attribute": "RequestMemory", "error": "RequestMemory is alice"}
-    service.state.demand_read("", {"name": "cm", "groups": [], "unreadable": [row]}, NOW)
-    assert service.result("get_demand", token=TOKEN)["unreadable"] == [{"schedd": "cm", **row}]
-    assert "alice" not in service.call("get_demand").text
     assert service.result("get_demand")["unreadable"][0]["count"] == 2
 
 
-def test_get_supply_is_what_the_collector_said(service):
-    service.state.supply_read(supply.summarise([slot()], NOW), NOW)
-    found = service.result("get_supply")
-    assert (found["as_of"], found["error"], found["others"], found["entries"][0]["registered"]) == (NOW, None, 0, 1)
+def test_a_sample_of_a_machine_is_for_callers_with_a_token(service):
+    ad = {"OpSysAndVer": "Debian13", "GLIDEIN_Shape": "node"}
+    service.parts.samples.add([{"site": "PSC", "entry": "RM", "by_token": True, "ad": ad}])
+    assert service.result("get_supply", token=TOKEN)["entries"][0]["sample"]["OpSysAndVer"] == "Debian13"
+    assert "Debian13" not in service.call("get_supply").text
+    assert "Debian13" not in service.get("/supply").text
 
 
-def test_report_is_accepted_with_the_token_and_stands_on_the_page(service):
+# --- leases ---
+
+
+def test_a_lease_is_taken_from_what_other_sites_see_and_not_from_what_its_holder_sees(service):
+    service.read(group(100))
+    other = service.token("Cedar")
+    assert granted(service, 30) == 30
+    assert service.result("get_demand", token=TOKEN)["groups"][0]["count"] == 100
+    seen = service.result("get_demand", token=other)["groups"][0]
+    assert (seen["count"], seen["leased"]) == (70, 30)
+    assert service.result("get_demand")["groups"][0]["count"] == 70
+    assert service.result("get_demand", {"sites": ["PSC"]})["groups"][0]["count"] == 100
+    assert granted(service, 90, other, site="Cedar") == 70
+
+
+def test_a_lease_vanishes_from_the_demand_when_its_time_is_over(service):
+    service.read(group(100))
+    answer = service.result("lease", lease(30, ttl_s=60), TOKEN)
+    assert answer["expires"] == NOW + 60
+    assert service.result("get_demand")["groups"][0]["count"] == 70
+    service.now += 61
+    assert service.result("get_demand")["groups"][0]["count"] == 100
+
+
+def test_more_leased_than_there_is_leaves_nothing_and_not_less(service):
+    service.read(group(100))
+    granted(service, 100)
+    service.now += 10
+    service.read(group(40))
+    found = service.result("get_demand")["groups"][0]
+    assert (found["count"], found["leased"]) == (0, 40)
+
+
+def test_before_the_queue_was_read_nothing_is_leased_and_what_was_held_stays(new_service):
+    before = new_service()
+    before.read(group(100))
+    granted(before, 30)
+    restarted = new_service()
+    error = restarted.error("lease", lease(10), TOKEN)
+    assert (error["code"], error["message"]) == (-32003, "Not ready")
+    restarted.read(group(100))
+    assert restarted.result("get_demand")["groups"][0]["leased"] == 30
+
+
+@pytest.mark.parametrize("how", ["command", "configuration"])
+def test_while_paused_every_lease_is_zero_and_everybody_is_told(new_service, how):
+    service = new_service(server={"paused": how == "configuration"})
+    if how == "command":
+        service.parts.switch.pause("maintenance", "operator")
+    service.read(group(100))
+    assert granted(service, 30) == 0
+    assert service.result("get_demand", token=TOKEN)["paused"] is True
+    assert "glidein_demand_paused 1.0" in service.get("/metrics").text
+
+
+def test_the_configuration_can_only_turn_the_switch_on(new_service):
+    service = new_service(server={"paused": True})
+    service.parts.switch.resume()
+    assert service.parts.paused()["paused"]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"entries": []}, "entries"), ({"entries": {"RM": 5}}, "entries.RM"), ({"entries": {"a b": {}}}, "an entry"),
+        ({"entries": {"RM": {"g": -1}}}, "entries.RM.g"), ({"entries": {"RM": {"g": 1.5}}}, "entries.RM.g"),
+        ({"entries": {"RM": {"g": True}}}, "entries.RM.g"),
+        ({"entries": {"RM": {"no group": 1}}}, "a group of entries.RM"),
+        ({"entries": {"RM": {f"g{n}": 1 for n in range(20001)}}}, "entries"), ({"ttl_s": 0}, "ttl_s"),
+        ({"ttl_s": 86401}, "ttl_s"), ({"ttl_s": 10.5}, "ttl_s"), ({"ttl_s": None}, "ttl_s"), ({"site": "a b"}, "site"),
+    ],
+)  # fmt: skip
+def test_a_lease_with_a_wrong_value_is_refused_with_its_field(service, change, named):
+    service.read(group(100))
+    error = service.error("lease", {**lease(1), **change}, TOKEN)
+    assert error["code"] == -32602
+    assert error["data"].startswith(named + " ")
+    assert service.parts.leases.rows() == []
+
+
+# --- reports ---
+
+
+def test_report_is_accepted_with_the_sites_token_and_stands_on_the_page(service):
     assert service.result("report", site_report(), TOKEN) == {"accepted": True}
-    assert service.state.snapshot().reports["PSC"]["received"] == NOW
+    assert service.parts.reports.reports()["PSC"]["received"] == NOW
     assert "28 idle jobs" in service.page()
+
+
+def test_an_accepted_report_outlives_a_restart(new_service):
+    new_service().result("report", site_report(), TOKEN)
+    assert new_service().parts.reports.reports()["PSC"]["entries"][0]["running"] == 2
+
+
+def test_get_supply_has_the_plans_of_a_report_at_once(service):
+    assert service.result("get_supply")["entries"] == []
+    service.result("report", site_report(), TOKEN)
+    found = service.result("get_supply")["entries"][0]
+    assert (found["site"], found["registered"], found["history"]["plans"][0]["present"]) == ("PSC", 0, 3)
+
+
+def test_running_glideins_are_followed_and_not_kept_in_the_report(service):
+    entry = {
+        **site_report()["entries"][0],
+        "running_glideins": [{"id": "77_1", "wait_s": 40}, {"id": "78", "wait_s": None}],
+    }
+    service.result("report", site_report(entries=[entry]), TOKEN)
+    assert service.result("get_supply", token=TOKEN)["entries"][0]["history"]["started"] == 2
+    assert "running_glideins" not in service.parts.reports.reports()["PSC"]["entries"][0]
+
+
+def test_without_running_glideins_what_became_of_them_is_unknown_and_not_zero(service):
+    service.result("report", site_report(), TOKEN)
+    assert service.result("get_supply", token=TOKEN)["entries"][0]["history"]["started"] is None
 
 
 def test_a_site_that_could_not_count_reports_unknown_and_not_zero(service):
     entry = {"entry": "RM", "shape": "node", "queued": None, "error": "squeue: exit status 1"}
     service.result("report", site_report(entries=[entry]), TOKEN)
-    kept = service.state.snapshot().reports["PSC"]["entries"][0]
+    kept = service.parts.reports.reports()["PSC"]["entries"][0]
     assert (kept["queued"], kept["running"], kept["launched"]) == (None, None, 0)
 
 
-@pytest.mark.parametrize("method", ["report", "monitoring"])
-def test_writing_needs_the_token(service, method):
-    params = site_report() if method == "report" else {"uuid": "a", "glideins_idle": 1}
-    error = service.error(method, params)
-    assert error["code"] == -32001
-    assert "Bearer" in error["data"]
-    assert service.state.snapshot().reports == {}
-    assert service.state.snapshot().monitoring == {}
-
-
-@pytest.mark.parametrize(
-    "header", ["Bearer wrong", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", "Bearer \xe4\xf6"]
-)
-@pytest.mark.parametrize("method", ["get_state", "get_demand", "get_supply", "report", "monitoring"])
-def test_a_wrong_token_is_refused_everywhere_and_not_taken_for_none(service, header, method):
-    params = {"report": site_report(), "monitoring": {"uuid": "a"}}.get(method, {})
-    request = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
-    response = service.post(request, authorization=header)
-    assert (response.status_code, response.json["error"]["code"]) == (400, -32001)
-    assert TOKEN not in response.text
-
-
-def test_without_a_configured_token_nobody_is_let_in_with_an_empty_one():
-    service = Service(token="")
-    request = {"jsonrpc": "2.0", "method": "report", "params": site_report(), "id": 1}
-    assert service.post(request, authorization="Bearer ").json["error"]["code"] == -32001
-    assert service.post(request).json["error"]["code"] == -32001
-
-
-def test_anonymous_monitoring_does_not_let_a_wrong_token_pass():
-    service = Service(server={"allow_anonymous_monitoring": True})
-    assert service.error("monitoring", {"uuid": "a"}, "wrong")["code"] == -32001
-    assert service.result("monitoring", {"uuid": "a"}) == ""
-    assert service.result("monitoring", {"uuid": "a"}, TOKEN) == ""
+def glidein(**changes):
+    return [{"entry": "a", "shape": "b", "running_glideins": [{"id": "1", "wait_s": 5, **changes}]}]
 
 
 @pytest.mark.parametrize(
@@ -105,14 +197,21 @@ def test_anonymous_monitoring_does_not_let_a_wrong_token_pass():
         ({"entries": [{"entry": "a"}]}, "entries[0].shape"),
         ({"entries": [{"entry": "a", "shape": "b", "queued": "3"}]}, "entries[0].queued"),
         ({"entries": [{"entry": "a", "shape": "b", "launched": -1}]}, "entries[0].launched"),
+        ({"entries": [{"entry": "a", "shape": "b", "sick_reasons": "x"}]}, "entries[0].sick_reasons"),
         ({"entries": [{"entry": "a", "shape": "b"}] * 1001}, "entries"),
+        ({"entries": glidein(id="")}, "entries[0].running_glideins[0].id"),
+        ({"entries": glidein(id="x" * 101)}, "entries[0].running_glideins[0].id"),
+        ({"entries": glidein(id="a\nb")}, "entries[0].running_glideins[0].id"),
+        ({"entries": glidein(wait_s=-1)}, "entries[0].running_glideins[0].wait_s"),
+        ({"entries": [{"entry": "a", "shape": "b", "running_glideins": [{"id": "1"}] * 2001}]},
+         "entries[0].running_glideins"),
     ],
 )  # fmt: skip
 def test_a_report_with_a_wrong_value_is_refused_with_its_field(service, change, named):
     error = service.error("report", site_report(**change), TOKEN)
     assert error["code"] == -32602
     assert error["data"].startswith(named + " ")
-    assert service.state.snapshot().reports == {}
+    assert service.parts.reports.reports() == {}
 
 
 @pytest.mark.parametrize(
@@ -124,13 +223,21 @@ def test_monitoring_with_a_wrong_value_is_refused(service, params):
     assert service.error("monitoring", params, TOKEN)["code"] == -32602
 
 
-def test_the_number_of_reporting_sites_is_bounded():
-    service = Service(server={"max_sites": 1})
-    service.result("report", site_report(site="A"), TOKEN)
-    error = service.error("report", site_report(site="B"), TOKEN)
+def test_the_number_of_reporting_sites_is_bounded(new_service):
+    service = new_service(server={"max_sites": 1})
+    service.result("report", site_report(), TOKEN)
+    error = service.error("report", site_report(site="B"), service.token("B"))
     assert (error["code"], "max_sites = 1" in error["data"]) == (-32002, True)
 
 
 def test_a_long_error_text_is_cut_and_kept(service):
     service.result("report", site_report(error="x" * 5000), TOKEN)
-    assert len(service.state.snapshot().reports["PSC"]["error"]) == 2000
+    assert len(service.parts.reports.reports()["PSC"]["error"]) == 2000
+
+
+def test_what_was_launched_is_added_up_until_the_history_has_it(service):
+    service.result("report", site_report(), TOKEN)
+    service.result("report", site_report(as_of=NOW + 1), TOKEN)
+    assert service.keeper.keep()
+    series = service.parts.history.site_series(NOW - 900, NOW + 900)
+    assert series["sites"]["PSC"]["launched"] == [2]

@@ -1,163 +1,177 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the page says, in which order, and that it shows hostile text as text."""
+"""The page as it is rendered: order, what whom is shown, and that text from outside stays text."""
 
-import re
-from html.parser import HTMLParser
+import collections
+import time
 
 import pytest
-from glidein_demand import page, supply
 
-from conftest import NOW, TOKEN, Service, group, new_state, settings, site_report, slot
+from page_data import (
+    HOSTILE,
+    NOW,
+    TURNED,
+    Page,
+    demand,
+    entry,
+    experience,
+    group,
+    many,
+    render,
+    report,
+    reports,
+    supplied,
+    supply,
+)  # fmt: skip
 
-HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+PAUSED = {"paused": True, "since": NOW - 300, "reason": "downtime", "by": "root"}
 
 
-def read_all(service, groups=(), slots=()):
-    service.state.demand_read("", {"name": "cm", "groups": list(groups), "unreadable": []}, NOW)
-    service.state.supply_read(supply.summarise(slots, NOW), NOW)
+def everything_says(text):
+    """Data of a page in which every text from outside is `text`."""
+    asked = group(text, first_job=text, requirements=text, attributes={text: text}, users={text: 1})
+    failed = [{"name": text, "error": text, "as_of": None}]
+    rows = [
+        entry(text, text, error=text, reason=text, sick=1, sick_reasons=[text]),
+        entry("other", text, error=text, reason=text),
+    ]
+    unreadable = [{"schedd": text, "count": 1, "first_job": text, "attribute": text, "error": text}]
+    return {
+        "demand": demand(asked, schedds={"answered": [], "failed": failed}, unreadable=unreadable),
+        "supply": supply(supplied(text, text, text), error=text, problems=[text]),
+        "reports": {text: report(text, *rows, error=text)},
+        "monitoring": {text: {"received": 0, "metrics": {"glideins_idle": {text: 1}}, "site": text}},
+        "pause": {"paused": True, "since": NOW, "reason": text, "by": text},
+        "caller_has_token": True,
+    }  # fmt: skip
 
 
-def problems(state, now=NOW, has_token=True, **sections):
-    return page.problems(state.snapshot(), settings(**sections), now, has_token)
+def test_all_well_says_so_in_words():
+    html = render()
+    assert "Nothing is wrong" in html
+    assert '<ul class="problems">' not in html
 
 
-def test_all_well_says_so(service):
-    read_all(service, [group(120)], [slot()])
-    assert "Nothing is wrong" in service.page()
-
-
-def test_demand_comes_after_what_is_wrong_and_before_the_sites(service):
-    service.state.demand_failed("", "no answer")
-    text = service.page()
-    order = [text.index(heading) for heading in ('id="problems"', 'id="demand"', 'id="sites"')]
+def test_what_is_wrong_comes_first_then_demand_then_sites_then_charts():
+    html = render(**everything_says("x"))
+    headings = ["<h2>", 'id="problems-title"', "demand-title", "sites-title", "clients-title", "charts-title"]
+    order = [html.index(heading) for heading in headings]
     assert order == sorted(order)
 
 
-def test_the_numbers_of_a_group_and_of_a_site_stand_in_one_row_each(service):
-    read_all(service, [group(120, cpus=3)], [slot(GLIDEIN_Site="PSC", GLIDEIN_Entry="RM", GLIDEIN_Shape="node")])
-    service.result("report", site_report(), TOKEN)
-    rows = [re.sub(r"<[^>]+>|\s+", " ", row).split() for row in re.findall(r"<tr>.*?</tr>", service.page(), re.DOTALL)]
-    assert [row[:5] for row in rows if row[0] == "120"] == [["120", "3", "2048", "1000", "0"]]
-    # site, entry, shape, queued, running, registered, launched, busy cores
-    assert [row[:10] for row in rows if row[0] == "PSC"] == [["PSC", "RM", "node", "1", "2", "1", "1", "0", "of", "4"]]
+def test_a_pause_is_said_with_since_when_by_whom_and_why():
+    page = Page(render(pause=PAUSED))
+    words = " ".join(page.text.split())
+    assert "Paused: no glidein is ordered" in words
+    assert "Since 2026-11-20 21:42:53 UTC (5 min ago), by root. Reason: downtime" in words
+    assert "Nothing else is wrong" in words
+    assert "Nothing is wrong" not in words
 
 
-def test_a_stale_reading_is_the_first_problem():
-    state = new_state()
-    state.demand_read("", {"name": "cm", "groups": [], "unreadable": []}, NOW - 5000)
-    state.demand_failed("", "no answer within 60 s")
-    found = problems(state)
-    assert "last read 83 min ago" in found[0]
-    assert "cm does not answer" in found[1]
-    assert "no answer within 60 s" in found[1]
+def test_a_note_alone_is_not_something_to_look_at():
+    html = render(demand=demand(group(), waiting_for_limit=[{"schedd": "cm", "count": 1, "limit": 1}]))
+    assert "Nothing is wrong" in html
+    assert "MAX_JOBS_RUNNING" in html
 
 
-def test_a_failed_schedd_is_named_while_others_answer():
-    state = new_state()
-    state.demand_read("a", {"name": "a", "groups": [], "unreadable": []}, NOW)
-    state.demand_failed("b", "refused")
-    assert problems(state) == ["Schedd b does not answer (it was never read): refused"]
+def test_the_numbers_of_a_group_and_of_a_site_stand_in_one_row_each():
+    page = Page(render(demand=demand(group("f00d", 1234, cpus=3, gpus=1, over_limit=5))))
+    assert page.cells("1,234") == [
+        ["1,234", "0", "5", "3", "2 GiB", "1,000 MiB", "1", "2 h", "12.0", "f00d"],
+    ]  # fmt: skip
+    assert page.cells("PSC") == [["PSC", "RM node", "1", "2", "2", "0", "1", "28 of 56", "–", "0 s ago"]]
 
 
-def test_a_silent_site_is_named():
-    service = Service()
-    read_all(service)
-    service.result("report", site_report(), TOKEN)
-    service.now = NOW + 3601
-    read = {"name": "cm", "groups": [], "unreadable": []}
-    service.state.demand_read("", read, service.now)
-    assert problems(service.state, service.now) == ["Site PSC: no report for 60 min."]
-
-
-def test_errors_sick_glideins_and_orphans_of_a_site_are_named(service):
-    read_all(service)
-    entry = {"entry": "RM", "shape": "node", "sick": 2, "error": "sbatch: exit status 1: Invalid account"}
-    service.result("report", site_report(entries=[entry], orphans=3), TOKEN)
-    found = problems(service.state)
-    assert [text for text in found if "Invalid account" in text]
-    assert [text for text in found if "2 glideins are held" in text]
-    assert [text for text in found if "3 glideins belong to no entry" in text]
-
-
-def test_unreadable_jobs_and_a_missing_token_are_problems():
-    state = new_state()
-    row = {"count": 2, "first_job": "3.0", "attribute": "RequestMemory", "error": "RequestMemory is x"}
-    state.demand_read("", {"name": "cm", "groups": [], "unreadable": [row]}, NOW)
-    found = problems(state, has_token=False)
-    assert "2 idle jobs of cm are not counted: RequestMemory" in found[0]
-    assert "No token is configured" in found[1]
-
-
-class Tags(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.attributes = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes.extend(attrs)
-
-
-def test_hostile_text_is_shown_as_text(service):
-    slots = [slot(GLIDEIN_Site=HOSTILE, GLIDEIN_Entry=HOSTILE, GLIDEIN_Shape=HOSTILE)]
-    read_all(service, [group(first_job=HOSTILE)], slots)
-    service.state.demand_failed("", HOSTILE)
-    service.result("report", site_report(error=HOSTILE), TOKEN)
-    service.result("monitoring", {"uuid": HOSTILE, "glideins_idle": 1}, TOKEN)
-    text = service.page()
-    parsed = Tags(text)
-    assert "&lt;script&gt;" in text
-    assert not {"script", "img"} & set(parsed.tags)
-    assert not [name for name, _value in parsed.attributes if name.startswith("on")]
-
-
-def test_the_page_names_no_user_and_loads_nothing_from_elsewhere(service):
-    read_all(service, [group(requirements='Owner == "alice"', attributes={"Owner": "alice"})])
-    text = service.page()
-    assert "alice" not in text
-    parsed = Tags(text)
-    links = [value for name, value in parsed.attributes if name in ("src", "href")]
-    assert links == ["/static/style.css"]
-    assert service.client.get(links[0]).status_code == 200
-
-
-@pytest.mark.parametrize("path", ["/", "/healthz", "/static/style.css", "/nothing", "/jsonrpc"])
-def test_every_answer_has_the_strict_headers(service, path):
-    headers = service.client.get(path).headers
-    assert "default-src 'none'" in headers["Content-Security-Policy"]
-    assert "script-src" not in headers["Content-Security-Policy"]
-    assert headers["X-Content-Type-Options"] == "nosniff"
-
-
-def test_an_error_inside_is_one_line_and_no_stack_trace(service, monkeypatch):
-    # The state is made unusable from outside: there is no way to do it through the service.
-    monkeypatch.setattr(service.state, "_snapshot", None)
-    response = service.client.get("/")
-    assert (response.status_code, response.text) == (500, "500 Internal Server Error\n")
-    assert service.call("get_state").json["error"] == {"code": -32000, "message": "Server error"}
-
-
-def test_health_is_bad_before_the_first_reading_good_after_it_and_bad_when_stale(service):
-    assert (service.client.get("/healthz").status_code, service.client.get("/healthz").json["status"]) == (
-        503,
-        "starting",
+def test_why_stands_below_the_numbers_of_a_site():
+    page = Page(
+        render(reports=reports(report("PSC", entry(sick=1, sick_reasons=["QOSGrpCpuLimit"], error="sbatch: no"))))
     )
-    read_all(service)
-    good = service.client.get("/healthz")
-    assert (good.status_code, good.json["status"], good.json["age_s"]) == (200, "ok", 0)
-    service.now = NOW + 901
-    stale = service.client.get("/healthz")
-    assert (stale.status_code, stale.json["status"], stale.json["age_s"]) == (503, "stale", 901)
+    assert [row for row in page.cells("") if len(row) == 2] == [["", "sbatch: no Held: QOSGrpCpuLimit. 28 idle jobs"]]
+
+
+def test_every_link_inside_the_page_leads_to_something():
+    page = Page(render(**many(sites=60), pause=PAUSED, can_report=False))
+    targets = [link[1:] for link in page.values("href") if link.startswith("#")]
+    assert len(targets) > 10
+    assert set(targets) <= set(page.values("id"))
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7200, "2 h 0 min"), (200000, "2 d 7 h")]
+    "data", [{}, many(sites=60, groups=60), everything_says(HOSTILE)], ids=["few", "many", "hostile"]
 )
-def test_durations_are_said_as_people_do(seconds, said):
-    assert page.duration(seconds) == said
+def test_no_id_is_used_twice(data):
+    ids = collections.Counter(Page(render(**data)).values("id"))
+    assert [name for name, count in ids.items() if count > 1] == []
 
 
-def test_a_time_no_calendar_knows_does_not_break_the_page():
-    assert page.moment(10**18, NOW)["at"] == "epoch 1000000000000000000"
+def test_hostile_text_is_shown_as_text():
+    html = render(**everything_says(HOSTILE))
+    page = Page(html)
+    assert "img" not in [tag for tag, _attributes in page.tags]
+    assert len(page.named("script")) == len(Page(render()).named("script"))
+    assert not [name for _tag, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert page.text.count(HOSTILE) > 15
+    assert "49" not in page.text.replace(HOSTILE, "")  # nothing of it was taken for a template
+
+
+def test_nothing_from_outside_can_turn_or_hide_what_stands_beside_it():
+    html = render(**everything_says(TURNED))
+    assert "abc\\u202edef\\u0000\\u200b\\ud800" in html
+    assert not {"\u202e", "\u0000", "\u200b"} & set(html)
+    html.encode()
+
+
+def test_the_page_needs_no_inline_script_or_style_and_loads_nothing_from_elsewhere():
+    page = Page(render(**everything_says("x")))
+    assert page.values("style") == []
+    assert "style" not in [tag for tag, _attributes in page.tags]
+    assert all(script.get("src", "").startswith("/static/") for script in page.named("script"))
+    links = page.values("href") + page.values("src")
+    assert [link for link in links if not link.startswith(("/", "#", "?")) or link.startswith("//")] == []
+
+
+def test_the_page_names_no_user_to_callers_without_a_token():
+    asked = group(requirements='Owner == "alice"', attributes={"Owner": "alice"})
+    assert "alice" not in render(demand=demand(asked))
+    assert "alice" in render(demand=demand(asked), caller_has_token=True)
+
+
+def test_tables_have_captions_and_every_heading_says_what_it_is_for():
+    page = Page(render(**many(sites=60, groups=60), monitoring={"a": {"received": NOW, "metrics": {}}}))
+    tags = [tag for tag, _attributes in page.tags]
+    assert tags.count("table") == tags.count("caption") >= 5
+    assert all(attributes.get("scope") in ("row", "col") for attributes in page.named("th"))
+
+
+def test_times_are_told_to_machines_too():
+    page = Page(render(reports=reports(report(received=NOW - 90))))
+    assert {"datetime": "2026-11-20T21:46:23Z", "title": "2026-11-20 21:46:23 UTC"} in page.named("time")
+
+
+def test_an_empty_history_says_so():
+    assert render().count("Nothing has been recorded for this yet.") == 4
+
+
+def test_before_anything_was_read_no_zero_is_claimed():
+    html = render(demand=demand(as_of=None), supply=supply(as_of=None), reports={})
+    assert "Demand: not known yet" in html
+    assert "No site has reported, and no glidein is known." in html
+
+
+def test_the_page_is_renewed_as_often_as_the_queue_is_read_but_not_each_second():
+    assert 'data-refresh="300"' in render()
+    assert 'data-refresh="10"' in render(sections={"pool": {"refresh_seconds": 1}})
+
+
+def test_a_large_pool_is_rendered_quickly():
+    data = many(sites=500, entries=3, groups=500)
+    data["supply"]["entries"] = [{**row, "history": experience()} for row in data["supply"]["entries"]]
+    render(**data)  # templates are compiled once
+    times = []
+    for _unused in range(5):
+        begin = time.perf_counter()
+        html = render(**data)
+        times.append(time.perf_counter() - begin)
+    assert "Site-499" in html
+    print(f"500 sites with 3 entries, 500 groups: {min(times) * 1000:.0f} ms, {len(html) // 1024} KiB")
+    assert min(times) < 1.0  # a few times what it takes: the machine may be busy

@@ -1,40 +1,103 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""What a refresh asks and what becomes of the answers; the daemons are functions here."""
+
 import threading
 import time
 
 import pytest
-from glidein_demand.reader import ReadError
-from glidein_demand.refresh import Refresher, orders
+from glidein_demand.pool.reader import ReadError
+from glidein_demand.pool.readings import GONE, Readings
+from glidein_demand.pool.refresh import COLLECTOR, Refresher, demand_orders, schedds_order, supply_order, waits_order
 
-from conftest import NOW, Service, group, new_state, settings
+from conftest import NOW, group, settings
 
-DEMAND = {"name": "cm", "groups": [group(5)], "unreadable": []}
+ANSWER = {"name": "cm", "groups": [group(5)], "unreadable": []}
 SUPPLY = {"entries": [], "others": 2}
 
 
-def good(order, timeout):
-    return DEMAND if order["what"] == "demand" else SUPPLY
+def found(*names, idle=0):
+    return {"schedds": [{"name": name, "address": {"Name": name}, "idle": idle} for name in names]}
 
 
-def test_one_order_for_each_schedd_and_one_for_the_collector():
-    made = orders(settings(pool={"schedds": ["a", "b"], "collector": "cm:9618", "constraint": "X"}), NOW)
-    assert [(order["what"], order.get("schedd")) for order in made] == [
-        ("demand", "a"),
-        ("demand", "b"),
-        ("supply", None),
-    ]
-    assert {order["collector"] for order in made} == {"cm:9618"}
+class Pool:
+    """Answers orders: `schedds` is what the collector knows, `answers` {schedd: answer or exception}."""
+
+    def __init__(self, *schedds, **answers):
+        self.schedds = found(*(schedds or ("cm",)))
+        self.answers = answers
+        self.supply = SUPPLY
+        self.history = {"waits": {}, "until": "1.0"}
+        self.orders = []
+
+    def __call__(self, order, timeout):
+        self.orders.append(order)
+        if order["what"] == "demand":
+            name = order["schedd"]
+            answer = self.answers.get(name, {**ANSWER, "name": name})
+        else:
+            answer = {"schedds": self.schedds, "supply": self.supply, "waits": self.history}[order["what"]]
+        if isinstance(answer, Exception):
+            raise answer
+        return {"schedd": order.get("schedd"), **answer} if order["what"] == "waits" else answer
+
+    def asked(self, what):
+        return [order.get("schedd") for order in self.orders if order["what"] == what]
 
 
-def test_without_names_the_local_schedd_is_read():
-    assert [order["schedd"] for order in orders(settings(), NOW) if order["what"] == "demand"] == [""]
+def refresher(pool, readings=None, clock=lambda: NOW, settings_=None, **more):
+    settings_ = settings_ or settings()
+    return Refresher(settings_, readings or Readings(settings_, clock), pool, clock=clock, **more)
 
 
-def test_a_refresh_puts_both_answers_in_the_state():
-    state = new_state()
-    Refresher(settings(), state, good, clock=lambda: NOW).refresh_once()
-    assert (state.snapshot().demand["as_of"], state.snapshot().supply["as_of"]) == (NOW, NOW)
+def test_orders_carry_what_the_settings_say():
+    chosen = settings(
+        pool={"collector": "cm:9618", "constraint": "X", "users": ["alice"], "attributes": ["A"]},
+        rounding={"memory_step_mb": 64},
+    )
+    (schedd,) = found("cm")["schedds"]
+    (order,) = demand_orders(chosen, schedd, False)
+    assert (order["schedd"], order["address"], order["part"]) == ("cm", {"Name": "cm"}, [0, 1])
+    assert (order["constraint"], order["users"], order["attributes"]) == ("X", ["alice"], ["A"])
+    assert order["rounding"] == {"memory_mb": 64, "disk_mb": 1, "disk_usage_mb": 1024}
+    assert schedds_order(chosen) == {"what": "schedds", "collector": "cm:9618"}
+    assert supply_order(chosen, NOW, {"memory": {}}) == {
+        "what": "supply", "collector": "cm:9618", "now": NOW, "memory": {},
+    }  # fmt: skip
+    assert waits_order(chosen, schedd, "7.0")["since"] == "7.0"
+
+
+def test_a_large_queue_is_asked_for_in_parts_that_leave_nothing_out():
+    (schedd,) = found("cm", idle=100_000)["schedds"]
+    assert [order["part"] for order in demand_orders(settings(), schedd, False)] == [[0, 1]]
+    assert [order["part"] for order in demand_orders(settings(), schedd, True)] == [[0, 3], [1, 3], [2, 3]]
+
+
+@pytest.mark.parametrize(("said", "parts"), [(True, 3), (False, 1)])
+def test_whether_it_is_divided_is_what_the_last_answer_said(said, parts):
+    pool = Pool("cm", cm={"name": "cm", "groups": [], "unreadable": [], "by_requirements": said})
+    pool.schedds = found("cm", idle=100_000)
+    service = refresher(pool)
+    service.refresh_once()
+    assert len(pool.asked("demand")) == 1
+    service.refresh_once()
+    assert len(pool.asked("demand")) == 1 + parts
+
+
+def test_without_names_every_schedd_of_the_collector_is_read():
+    pool, readings = Pool("a", "b", "c"), Readings(settings())
+    refresher(pool, readings).refresh_once()
+    assert readings.snapshot().demand["schedds"] == {"answered": ["a", "b", "c"], "failed": []}
+    assert readings.snapshot().demand["groups"][0]["count"] == 15
+    assert (readings.snapshot().demand["as_of"], readings.snapshot().supply["as_of"]) == (NOW, NOW)
+
+
+def test_with_names_only_these_are_read_and_a_missing_one_is_told():
+    pool, chosen = Pool("a", "b"), settings(pool={"schedds": ["b", "typo"]})
+    readings = Readings(chosen)
+    refresher(pool, readings, settings_=chosen).refresh_once()
+    assert pool.asked("demand") == ["b"]
+    assert readings.snapshot().demand["schedds"]["failed"] == [{"name": "typo", "error": GONE, "as_of": None}]
 
 
 @pytest.mark.parametrize(
@@ -42,30 +105,182 @@ def test_a_refresh_puts_both_answers_in_the_state():
     [(ReadError("no answer within 60 s"), "no answer within 60 s"), (KeyError("groups"), "unexpected answer")],
 )
 def test_one_schedd_that_fails_does_not_keep_the_others_from_being_read(failure, shown):
-    def read(order, timeout):
-        if order.get("schedd") == "bad":
-            raise failure
-        return good(order, timeout)
-
-    state = new_state()
-    Refresher(settings(pool={"schedds": ["bad", "good"]}), state, read, clock=lambda: NOW).refresh_once()
-    schedds = state.snapshot().demand["schedds"]
-    assert (schedds["answered"], schedds["failed"][0]["name"]) == (["cm"], "bad")
+    readings = Readings(settings())
+    refresher(Pool("bad", "good", bad=failure), readings).refresh_once()
+    schedds = readings.snapshot().demand["schedds"]
+    assert (schedds["answered"], schedds["failed"][0]["name"]) == (["good"], "bad")
     assert shown in schedds["failed"][0]["error"]
-    assert state.snapshot().supply["error"] is None
+    assert readings.snapshot().supply["error"] is None
 
 
-def test_requests_are_answered_while_a_refresh_hangs():
+def test_one_schedd_that_hangs_does_not_hold_the_others_answers_back():
+    release = threading.Event()
+    pool, readings = Pool("hangs", "good"), Readings(settings())
+
+    def read(order, timeout):
+        if order.get("schedd") == "hangs":
+            release.wait(30)
+        return pool(order, timeout)
+
+    thread = threading.Thread(target=refresher(read, readings).refresh_once)
+    thread.start()
+    try:
+        deadline = time.monotonic() + 20
+        while readings.snapshot().demand["schedds"]["answered"] != ["good"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        release.set()
+        thread.join()
+
+
+def test_when_the_collector_does_not_answer_the_schedds_of_last_time_are_asked():
+    pool, readings = Pool("a"), Readings(settings())
+    service = refresher(pool, readings)
+    service.refresh_once()
+    pool.schedds = pool.supply = ReadError("refused")
+    service.refresh_once()
+    assert pool.asked("demand") == ["a", "a"]
+    assert readings.snapshot().demand["schedds"] == {"answered": ["a"], "failed": []}
+    assert readings.snapshot().supply["error"] == "refused"
+
+
+@pytest.mark.parametrize(("answer", "error"), [(ReadError("refused"), "refused"), (found(), "it knows no schedd")])
+def test_a_pool_without_any_known_schedd_is_unknown_and_not_empty(answer, error):
+    pool, readings = Pool(), Readings(settings())
+    pool.schedds = answer
+    service = refresher(pool, readings)
+    service.refresh_once()
+    demand = readings.snapshot().demand
+    assert demand["as_of"] is None
+    assert demand["schedds"]["failed"] == [{"name": COLLECTOR, "error": error, "as_of": None}]
+    pool.schedds = found("a")
+    service.refresh_once()
+    assert readings.snapshot().demand["schedds"] == {"answered": ["a"], "failed": []}
+
+
+def test_an_empty_collector_takes_no_demand_away():
+    """A collector that has just been started knows no schedd yet."""
+    pool, readings = Pool("a"), Readings(settings())
+    service = refresher(pool, readings)
+    service.refresh_once()
+    pool.schedds = found()
+    service.refresh_once()
+    demand = readings.snapshot().demand
+    assert (demand["groups"][0]["count"], demand["schedds"]["failed"][0]["name"]) == (5, "a")
+
+
+def test_a_part_that_fails_makes_its_schedd_fail():
+    readings, pool = Readings(settings()), Pool(cm={**ANSWER, "by_requirements": True})
+    pool.schedds = found("cm", idle=100_000)
+    failing = {"part": None}
+
+    def read(order, timeout):
+        if order["what"] == "demand" and order["part"] == failing["part"]:
+            raise ReadError("no answer")
+        return pool(order, timeout)
+
+    service = refresher(read, readings)
+    seen = []
+    for failing["part"] in (None, None, [1, 3]):  # whole, in three parts, in three parts of which one fails
+        service.refresh_once()
+        demand = readings.snapshot().demand
+        seen.append((demand["schedds"]["answered"], demand["groups"][0]["count"]))
+    assert seen == [(["cm"], 5), (["cm"], 15), ([], 15)]
+
+
+def test_what_follows_the_supply_gives_to_the_order_and_takes_from_the_answer():
+    class Following:
+        def order(self, now):
+            return {"memory": now}
+
+        def answered(self, answer, now):
+            return {"others": answer["others"] + 1}
+
+    pool, readings = Pool(), Readings(settings())
+    refresher(pool, readings, following=Following()).refresh_once()
+    assert [order["memory"] for order in pool.orders if order["what"] == "supply"] == [NOW]
+    assert readings.snapshot().supply == {"others": 3, "as_of": NOW, "error": None}
+
+
+def test_after_each_refresh_somebody_is_told():
+    told = []
+    refresher(Pool(), on_refresh=told.append).refresh_once()
+    assert [snapshot.demand["groups"][0]["count"] for snapshot in told] == [5]
+
+
+def test_waits_are_handed_over_with_the_marker_for_the_next_time():
+    pool, taken = Pool("cm"), []
+    pool.history = {"waits": {"86400": {"3": 1}}, "until": "9.0"}
+    service = refresher(pool, on_waits=lambda *what: taken.append(what), wait_marker=lambda schedd: f"{schedd} before")
+    service.refresh_once()
+    service.read_waits_once()
+    assert pool.orders[-1]["since"] == "cm before"
+    assert taken == [("cm", {"schedd": "cm", "waits": {86400: {3: 1}}, "until": "9.0"})]
+
+
+def test_nothing_is_handed_over_when_no_job_has_ended_since():
+    taken = []
+    service = refresher(Pool("cm"), on_waits=lambda *what: taken.append(what), wait_marker=lambda _schedd: "1.0")
+    service.refresh_once()
+    service.read_waits_once()
+    assert taken == []
+
+
+def test_a_history_that_cannot_be_read_is_said_once_and_harms_nothing(caplog):
+    pool, readings = Pool("cm"), Readings(settings())
+    pool.history = ReadError("no history")
+    service = refresher(pool, readings, on_waits=lambda *_what: None)
+    service.refresh_once()
+    service.read_waits_once()
+    service.read_waits_once()
+    assert [record.getMessage() for record in caplog.records] == [
+        "the job history of cm does not answer: no history; its last answer is kept"
+    ]
+    assert readings.snapshot().demand["schedds"] == {"answered": ["cm"], "failed": []}
+
+
+def run_until(service, event):
+    service.start()
+    try:
+        assert event.wait(30)
+    finally:
+        service.stop(5)
+
+
+def test_histories_are_read_in_a_thread_of_their_own():
+    release, taken = threading.Event(), threading.Event()
+    pool = Pool("cm")
+
+    def read(order, timeout):
+        if order["what"] == "supply":
+            release.wait(30)  # the refresh takes long
+        return pool(order, timeout)
+
+    try:
+        run_until(refresher(read, on_waits=lambda *_what: taken.set()), taken)
+    finally:
+        release.set()
+
+
+def test_no_history_is_read_when_the_setting_says_so():
+    pool, told = Pool("cm"), threading.Event()
+    chosen = settings(pool={"job_history_seconds": 0})
+    run_until(refresher(pool, settings_=chosen, on_waits=print, on_refresh=lambda _snapshot: told.set()), told)
+    assert pool.asked("waits") == []
+
+
+def test_requests_are_answered_while_a_refresh_hangs(service):
     release, hanging = threading.Event(), threading.Event()
+    pool = Pool()
 
     def read(order, timeout):
         hanging.set()
         release.wait(30)
-        return good(order, timeout)
+        return pool(order, timeout)
 
-    service = Service()
-    refresher = Refresher(service.settings, service.state, read)
-    refresher.start()
+    background = Refresher(service.settings, service.readings, read)
+    background.start()
     try:
         assert hanging.wait(10)
         began = time.monotonic()
@@ -73,45 +288,34 @@ def test_requests_are_answered_while_a_refresh_hangs():
         assert time.monotonic() - began < 5
     finally:
         release.set()
-        refresher.stop(10)
+        background.stop(10)
     assert service.result("get_demand")["groups"][0]["count"] == 5
 
 
-def test_the_thread_goes_on_after_failures():
-    calls = []
-    enough = threading.Event()
+@pytest.mark.parametrize("what", ["read", "told"])
+def test_the_thread_goes_on_after_failures(what):
+    calls, enough = [], threading.Event()
 
-    def read(order, timeout):
-        calls.append(order["what"])
-        if calls.count("demand") >= 2:
+    def fail(*_what):
+        calls.append(what)
+        if len(calls) >= 5:
             enough.set()
         raise RuntimeError("boom")
 
-    refresher = Refresher(settings(pool={"refresh_seconds": 1}), new_state(), read)
-    refresher.start()
-    try:
-        assert enough.wait(20)
-    finally:
-        refresher.stop(5)
+    chosen = settings(pool={"refresh_seconds": 1})
+    pool, told = (fail, None) if what == "read" else (Pool(), fail)
+    run_until(refresher(pool, settings_=chosen, on_refresh=told), enough)
 
 
 def test_a_failure_is_logged_once_and_its_end_too(caplog):
-    answers = [ReadError("refused"), ReadError("refused"), DEMAND]
-
-    def read(order, timeout):
-        if order["what"] == "supply":
-            return SUPPLY
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    refresher = Refresher(settings(), new_state(), read, clock=lambda: NOW)
+    pool = Pool("cm", cm=ReadError("refused"))
+    service = refresher(pool)
     with caplog.at_level("INFO"):
-        for _unused in range(3):
-            refresher.refresh_once()
-    said = [record.getMessage() for record in caplog.records]
-    assert said == [
-        "the local schedd does not answer: refused; its last answer is kept",
-        "the local schedd answers again",
+        service.refresh_once()
+        service.refresh_once()
+        pool.answers.clear()
+        service.refresh_once()
+    assert [record.getMessage() for record in caplog.records] == [
+        "cm does not answer: refused; its last answer is kept",
+        "cm answers again",
     ]

@@ -5,11 +5,8 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 
-from conftest import NOW, TOKEN, Service, group, site_report
+from conftest import TOKEN, group, site_report
 
 CALL = {"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 7}
 
@@ -58,7 +55,7 @@ def test_parameters_that_a_method_does_not_take_are_named(service):
 def test_a_notification_is_carried_out_and_not_answered(service):
     response = service.post({"jsonrpc": "2.0", "method": "report", "params": site_report()}, TOKEN)
     assert (response.status_code, response.data) == (204, b"")
-    assert "PSC" in service.state.snapshot().reports
+    assert "PSC" in service.parts.reports.reports()
 
 
 def test_a_notification_that_fails_is_not_answered_either(service):
@@ -86,8 +83,8 @@ def test_a_batch_is_bounded(service):
     assert "at most 100" in error_of(service.post([CALL] * 101))["data"]
 
 
-def test_an_oversized_body_is_refused_with_the_limit():
-    service = Service(server={"max_body_bytes": 2000})
+def test_an_oversized_body_is_refused_with_the_limit(new_service):
+    service = new_service(server={"max_body_bytes": 2000})
     response = service.post(json.dumps({**CALL, "params": {"x": "y" * 3000}}))
     assert response.status_code == 413
     assert "2000 bytes" in response.json["error"]["data"]
@@ -99,8 +96,16 @@ def test_another_content_type_is_refused(service):
     assert "application/json" in error["data"]
 
 
-def test_get_on_jsonrpc_is_not_allowed(service):
-    assert service.client.get("/jsonrpc").status_code == 405
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "BREW"])
+def test_another_http_method_on_jsonrpc_is_answered_with_a_jsonrpc_error(service, method):
+    response = service.client.open("/jsonrpc", method=method)
+    assert (response.status_code, response.json["error"]["code"]) == (405, -32600)
+    assert "POST" in response.headers["Allow"]
+
+
+def test_a_number_of_a_thousand_digits_is_refused_before_it_costs_time(service):
+    body = b'{"jsonrpc": "2.0", "method": "get_state", "id": ' + b"1" * 900_000 + b"}"
+    assert "digits" in error_of(service.post(body))["data"]
 
 
 # --- what PyGlidein's own server was recorded to answer ---
@@ -112,8 +117,7 @@ def test_recorded_get_state_before_the_first_reading(service):
 
 
 def test_recorded_get_state_with_demand(service):
-    answer = {"name": "cm", "groups": [group(1000, cpus=2, memory_mb=550, disk_mb=100)], "unreadable": []}
-    service.state.demand_read("", answer, NOW)
+    service.read(group(1000, cpus=2, memory_mb=550, disk_mb=100))
     response = service.post('{"jsonrpc":"2.0","method":"get_state","params":{},"id":0}')
     rows = [{"cpus": 2, "memory": 550, "disk": 100.0, "gpus": 0, "os": None, "count": 1000}]
     assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": rows, "id": 0})
@@ -140,11 +144,11 @@ RECORDED_MONITORING = [
 
 
 @pytest.mark.parametrize(("request_text", "identity", "uuid", "running"), RECORDED_MONITORING)
-def test_recorded_monitoring_in_each_of_its_forms(request_text, identity, uuid, running):
-    service = Service(server={"allow_anonymous_monitoring": True})
+def test_recorded_monitoring_in_each_of_its_forms(new_service, request_text, identity, uuid, running):
+    service = new_service(server={"allow_anonymous_monitoring": True})
     response = service.post(request_text)
     assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": "", "id": identity})
-    assert service.state.snapshot().monitoring[uuid]["metrics"]["glideins_running"] == running
+    assert service.parts.reports.monitoring()[uuid]["metrics"]["glideins_running"] == running
     assert uuid in service.page()
 
 
@@ -158,38 +162,3 @@ def test_recorded_errors(service):
         "jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request", "data": "jsonrpc is not 2.0"},
         "id": None,
     }  # fmt: skip
-
-
-# --- anything at all ---
-
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
-METHODS = st.sampled_from(["get_state", "monitoring", "get_demand", "get_supply", "report"]) | st.text(max_size=10)
-PARAMS = ANYTHING | st.fixed_dictionaries(
-    {},
-    optional={
-        "uuid": ANYTHING, "metrics": ANYTHING, "site": ANYTHING | st.just("A"), "as_of": ANYTHING, "orphans": ANYTHING,
-        "entries": ANYTHING | st.lists(st.fixed_dictionaries({"entry": st.just("q"), "shape": ANYTHING})),
-        "error": ANYTHING, "timestamp": ANYTHING, "glideins_idle": ANYTHING,
-    },
-)  # fmt: skip
-
-
-@hypothesis_settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=300)
-@given(METHODS, PARAMS, ANYTHING, st.sampled_from([None, TOKEN, "wrong"]))
-def test_no_request_makes_the_server_fail(method, params, identity, token):
-    service = Service(server={"allow_anonymous_monitoring": True})
-    request = {"jsonrpc": "2.0", "method": method, "params": params, "id": identity}
-    response = service.post(request, token)
-    assert response.status_code in (200, 400)
-    assert ("result" in response.json) == (response.status_code == 200)
-    service.page()
-
-
-@hypothesis_settings(deadline=None, max_examples=200)
-@given(st.binary(max_size=200))
-def test_no_bytes_make_the_server_fail(body):
-    assert Service().post(body).status_code in (200, 204, 400)

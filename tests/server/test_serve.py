@@ -3,39 +3,20 @@
 """The real command: what it says about a bad configuration, and that it serves, and ends when asked."""
 
 import json
-import os
-import signal
 import socket
 import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 
 import pytest
 
-from conftest import TOKEN
-
-COMMAND = [sys.executable, "-m", "glidein_demand.cli"]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def token_file(folder, content=TOKEN, mode=0o600):
-    path = folder / "token"
-    path.write_text(content)
-    path.chmod(mode)
-    return path
+from conftest import settings, site_report
+from running import COMMAND, Running, certificate
 
 
 def end_of(folder, toml, command="serve"):
     """Start with a configuration that cannot be used; the one line it ends with."""
     path = folder / "config.toml"
-    path.write_text(toml)
+    path.write_text(f"state.database = 'sqlite:///{folder}/state.db'\n{toml}\n")
     done = subprocess.run(
         [*COMMAND, command, "--config", str(path)], capture_output=True, text=True, timeout=60, check=False
     )
@@ -52,9 +33,9 @@ def end_of(folder, toml, command="serve"):
         ("server.bnd = 'x'", ["server.bnd", "did you mean server.bind?"]),
         ("server.port = ", ["not a TOML file"]),
         ("pool.constraint = 'WantX =='", ["pool.constraint = 'WantX =='", "not a ClassAd expression"]),
-        ("server.token_file = '/nonexistent/token'", ["server.token_file = '/nonexistent/token'", "No such file"]),
         ("server.bind = '192.0.2.1'", ["server.bind = '192.0.2.1'", "cannot listen", "address of this host"]),
         ("server.bind = 'no such host'", ["server.bind = 'no such host'", "address of this host"]),
+        ("server.tls_certificate = '/tmp/x'", ["server.tls_key = ''", "both"]),
     ],
 )
 def test_a_bad_configuration_ends_the_start_with_one_line(tmp_path, toml, words):
@@ -63,21 +44,15 @@ def test_a_bad_configuration_ends_the_start_with_one_line(tmp_path, toml, words)
     assert [word for word in words if word not in line] == []
 
 
-@pytest.mark.parametrize(
-    ("content", "mode", "word"),
-    [
-        (TOKEN, 0o644, "mode 0644"),
-        ("short", 0o600, "at least 16"),
-        ("a b" * 9, 0o600, "without spaces"),
-        ("", 0o600, "16"),
-    ],
-)
-def test_an_unfit_token_file_ends_the_start_and_is_not_quoted(tmp_path, content, mode, word):
-    path = token_file(tmp_path, content, mode)
-    line = end_of(tmp_path, f"server.token_file = '{path}'", command="check")
-    assert "server.token_file" in line
-    assert word in line
-    assert not content or content not in line
+def test_a_database_that_cannot_be_used_ends_the_start(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text("state.database = 'sqlite:////nonexistent/state.db'\n")
+    done = subprocess.run(
+        [*COMMAND, "serve", "--config", str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert "state.database" in done.stderr
 
 
 def test_a_port_in_use_ends_the_start(tmp_path):
@@ -90,79 +65,111 @@ def test_a_port_in_use_ends_the_start(tmp_path):
     assert "in use" in line
 
 
+@pytest.mark.parametrize("command", ["serve", "check"])
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda tls: tls["key"].unlink(), ["server.tls_key", "No such file"]),
+        (lambda tls: tls["certificate"].unlink(), ["server.tls_certificate", "No such file"]),
+        (lambda tls: tls["key"].write_text("nothing"), ["server.tls_key", "cannot be used"]),
+        (lambda tls: tls["certificate"].write_bytes(tls["ca"].read_bytes()), ["server.tls_certificate", "mismatch"]),
+    ],
+    ids=["no-key", "no-certificate", "no-pem", "another-key"],
+)  # fmt: skip
+def test_a_certificate_that_cannot_be_used_ends_the_start(tmp_path, spoil, words, command):
+    tls = certificate(tmp_path)
+    spoil(tls)
+    line = end_of(
+        tmp_path, f"server.tls_certificate = '{tls['certificate']}'\nserver.tls_key = '{tls['key']}'", command
+    )
+    assert [word for word in words if word not in line] == []
+
+
 def test_check_accepts_a_good_configuration_silently(tmp_path):
+    tls = certificate(tmp_path)
     path = tmp_path / "config.toml"
-    path.write_text(f"server.token_file = '{token_file(tmp_path)}'\npool.constraint = 'WantX == 1'\n")
+    path.write_text(
+        f"state.database = 'sqlite:///{tmp_path}/state.db'\npool.constraint = 'WantX == 1'\n"
+        f"server.tls_certificate = '{tls['certificate']}'\nserver.tls_key = '{tls['key']}'\n"
+    )
     done = subprocess.run(
         [*COMMAND, "check", "--config", str(path)], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not (tmp_path / "state.db").exists()
+
+
+def test_settings_have_both_tls_files_or_none():
+    with pytest.raises(Exception, match="server.tls_certificate = '': must be set too"):
+        settings(server={"tls_key": "key.pem"})
 
 
 @pytest.fixture
 def server(tmp_path):
     """A running server whose HTCondor does not answer."""
-    port = free_port()
-    (tmp_path / "condor_config").write_text("LOCAL_DIR = /nonexistent\n")
-    (tmp_path / "config.toml").write_text(
-        f"server.bind = '127.0.0.1'\nserver.port = {port}\nserver.token_file = '{token_file(tmp_path)}'\n"
-        "server.max_body_bytes = 2000\npool.collector = '127.0.0.1:1'\n"
-    )
-    process = subprocess.Popen(
-        [*COMMAND, "serve", "--config", str(tmp_path / "config.toml")],
-        stderr=subprocess.PIPE, text=True, env={**os.environ, "CONDOR_CONFIG": str(tmp_path / "condor_config")},
-    )  # fmt: skip
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _unused in range(200):
-            try:
-                fetch(f"{url}/healthz")
-                break
-            except urllib.error.URLError:
-                time.sleep(0.1)
-        yield process, url
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait(10)
-        process.stderr.close()
-
-
-def fetch(url, data=None, headers=None):
-    """(status, body) of an answer, errors included."""
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json", **(headers or {})})
-    try:
-        with urllib.request.urlopen(request, timeout=20) as response:
-            return response.status, response.read().decode()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
+    with Running(tmp_path, sites=["PSC"], max_body_bytes=2000) as running:
+        yield running
 
 
 def test_it_serves_without_any_htcondor_and_says_what_is_wrong(server):
-    _process, url = server
-    body = json.dumps({"jsonrpc": "2.0", "method": "get_demand", "params": {}, "id": 1}).encode()
     failed = []
-    for _unused in range(100):
-        status, text = fetch(f"{url}/jsonrpc", body, {"Authorization": f"Bearer {TOKEN}"})
+    deadline = time.monotonic() + 30
+    while not failed and time.monotonic() < deadline:
+        status, answer = server.call("get_demand", site="PSC")
         assert status == 200
-        failed = json.loads(text)["result"]["schedds"]["failed"]
-        if failed:
-            break
-        time.sleep(0.2)
+        failed = answer["result"]["schedds"]["failed"]
     assert failed[0]["error"]
-    assert fetch(f"{url}/healthz")[0] == 503
-    assert "does not answer" in fetch(f"{url}/")[1]
+    assert server.get("/healthz")[0] == 503
+    assert "does not answer" in server.get("/")[1]
 
 
 def test_a_body_over_the_limit_is_refused_by_the_running_server(server):
-    _process, url = server
-    assert fetch(f"{url}/jsonrpc", b"x" * 4000)[0] == 413
-    assert fetch(f"{url}/jsonrpc", b"x" * 100_000)[0] == 413
+    for size in (4000, 100_000):
+        status, answer = server.call("x" * size)
+        assert (status, "2000 bytes" in answer["error"]["data"]) == (413, True)
 
 
 def test_it_ends_at_once_and_cleanly_when_asked(server):
-    process, _url = server
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
-    assert "Traceback" not in process.stderr.read()
+    began = time.monotonic()
+    assert server.end() == 0
+    assert time.monotonic() - began < 8
+    assert "Traceback" not in server.stderr
+
+
+def test_what_was_acknowledged_is_there_after_a_kill(server):
+    assert server.call("report", site_report(), "PSC")[0] == 200
+    server.kill()
+    server.start()
+    entry = server.call("get_supply")[1]["result"]["entries"][0]
+    assert (entry["site"], entry["history"]["plans"][0]["present"]) == ("PSC", 3)
+
+
+def test_a_pause_and_a_revocation_by_command_are_seen_by_the_running_server_within_a_second(server):
+    def run(*arguments):
+        subprocess.run([*COMMAND, *arguments, "--config", str(server.config)], check=True, capture_output=True)
+        return time.monotonic()
+
+    def within_a_second(began, look):
+        while not look():
+            assert time.monotonic() - began < 1
+        return True
+
+    assert within_a_second(run("pause"), lambda: server.call("get_demand")[1]["result"]["paused"])
+    assert within_a_second(run("resume"), lambda: not server.call("get_demand")[1]["result"]["paused"])
+    assert server.call("get_state", site="PSC")[0] == 200
+    assert within_a_second(run("token", "revoke", "PSC"), lambda: server.call("get_state", site="PSC")[0] == 400)
+
+
+def test_no_secret_and_nothing_that_was_sent_is_in_its_log(server):
+    secret = server.tokens["PSC"]
+    server.call("report", {"site": secret, "as_of": "private"}, "PSC")
+    server.call("private-method", {"private": 1}, "PSC")
+    server.get(f"/private?{secret}")
+    assert server.end() == 0
+    assert secret not in server.stderr
+    assert "private" not in server.stderr
+
+
+def test_the_metrics_page_and_history_of_a_running_server_are_there(server):
+    assert "glidein_demand_info" in server.get("/metrics")[1]
+    assert json.loads(server.get("/history?range=year")[1])["range"] == "year"

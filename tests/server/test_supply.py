@@ -1,23 +1,27 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""What the collector's ads come to: counts by site, entry and shape."""
+
+import json
+
+import classad2
 import pytest
-from glidein_demand import supply
+from glidein_demand.pool import supply
+from glidein_demand.pool.following import Following
+from glidein_demand.store.database import Database
+from glidein_demand.store.glideins import Glideins
+from glidein_demand.store.samples import Samples
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import NOW, slot
-
-
-def only_entry(*slots):
-    entries = supply.summarise(slots, NOW)["entries"]
-    assert len(entries) == 1
-    return entries[0]
+from supply_ads import NEGOTIATOR, Collector, only_entry, pool_of, recorded_ads, summary
 
 
 def test_an_idle_glidein_is_registered_and_free():
     assert only_entry(slot()) == {
-        "site": "A", "entry": "q", "shape": "s", "registered": 1, "cpus": 4, "cpus_claimed": 0,
-        "free": [{"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1}],
+        "site": "A", "entry": "q", "shape": "s", "registered": 1, "retired": 0, "cpus": 4, "cpus_claimed": 0,
+        "free": [{"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1}], "passed_over": [],
         "oldest": NOW - 60, "newest": NOW - 60,
     }  # fmt: skip
 
@@ -45,31 +49,158 @@ def test_a_static_slot_is_claimed_or_free_as_a_whole():
     assert (found["registered"], found["cpus"], found["cpus_claimed"], len(found["free"])) == (1, 2, 1, 1)
 
 
-@pytest.mark.parametrize(
-    "why",
-    [{"GLIDEIN_ToRetire": NOW}, {"Draining": True}, {"State": "Drained"}, {"Start": False}, {"Cpus": 0}],
-)
-def test_what_takes_no_jobs_is_registered_and_not_free(why):
-    found = only_entry(slot(**why))
-    assert (found["registered"], found["free"]) == (1, [])
-
-
-def test_what_still_takes_jobs_before_its_retirement_is_free():
-    assert len(only_entry(slot(GLIDEIN_ToRetire=NOW + 1, Start=True))["free"]) == 1
+def test_retired_glideins_are_registered_and_told_apart():
+    found = only_entry(slot(GLIDEIN_ToRetire=NOW), slot("slot1@glidein_2@node1", GLIDEIN_ToRetire=NOW + 3600))
+    assert (found["registered"], found["retired"], [free["count"] for free in found["free"]]) == (2, 1, [1])
 
 
 @pytest.mark.parametrize(
-    "foreign",
-    [{"is_glidein": False}, {"is_glidein": "true"}, {"GLIDEIN_Site": 5}, {"GLIDEIN_Shape": None}],
+    "foreign", [{"is_glidein": False}, {"is_glidein": "true"}, {"GLIDEIN_Site": 5}, {"GLIDEIN_Shape": None}]
 )
-def test_machines_that_are_no_glideins_of_ours_are_counted_as_others(foreign):
-    assert supply.summarise([slot(**foreign), slot("slot2@x", **foreign)], NOW) == {"entries": [], "others": 1}
+def test_machines_that_are_no_glideins_of_ours_are_others(foreign):
+    found = summary([slot(**foreign), slot("slot2@x", State="Claimed", SlotType="Static", Cpus=2, **foreign)])
+    assert (found["entries"], found["others"]) == ([], 1)
+    assert (found["others_cpus"], found["others_cpus_claimed"]) == (6, 2)
+    assert found["others_free"] == [{"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1}]
+
+
+def test_names_that_somebody_makes_up_have_an_end(monkeypatch):
+    monkeypatch.setattr(supply, "MOST_SHAPES_OF_A_SITE", 3)
+    found = summary(slot(f"slot1@g{n}@n", Machine=f"n{n}", GLIDEIN_Entry=f"q{n}") for n in range(9))
+    assert (len(found["entries"]), found["others"]) == (3, 6)
+    assert found["problems"] == ["site A has more than 3 entries and shapes"]
+
+
+def test_many_problems_are_cut_short():
+    liars = [slot(f"slot1@g{n}@n", AuthenticatedIdentity="glidein-B@pool") for n in range(30)]
+    problems = summary(liars)["problems"]
+    assert len(problems) == supply.MOST_PROBLEMS + 1
+    assert problems[-1] == "and 10 more of this kind"
 
 
 @given(st.lists(st.tuples(st.sampled_from("AB"), st.integers(1, 5), st.integers(0, 4)), max_size=20))
 def test_cores_add_up_whatever_the_order(machines):
     slots = [slot(f"slot1@g{n}@node{n}", GLIDEIN_Site=site, Cpus=free) for site, n, free in machines]
-    forward, backward = supply.summarise(slots, NOW), supply.summarise(slots[::-1], NOW)
+    forward, backward = summary(slots), summary(slots[::-1])
     assert forward == backward
     for entry in forward["entries"]:
         assert entry["cpus"] - entry["cpus_claimed"] == sum(free["cpus"] * free["count"] for free in entry["free"])
+
+
+VALUES = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(), st.booleans())
+
+
+@given(st.dictionaries(st.sampled_from(supply.ATTRIBUTES), VALUES))
+def test_no_ad_stops_the_reading(values):
+    found = summary([slot(**values)], [NEGOTIATOR])
+    assert json.loads(json.dumps(found)) == found
+    assert all(free["cpus"] >= 1 for entry in found["entries"] for free in entry["free"])
+
+
+def test_glideins_are_named_by_their_batch_ids_once():
+    slots = [
+        slot(GLIDEIN_BatchId="7_1", LastHeardFrom=NOW - 9),
+        slot("slot1_1@glidein_1@node1", SlotType="Dynamic", GLIDEIN_BatchId="7_1", LastHeardFrom=NOW - 3),
+        slot("slot1@old@n"),
+    ]
+    assert supply.registered(pool_of(slots)) == [["A", "q", "s", "7_1", NOW - 60, NOW - 3]]
+
+
+@pytest.mark.parametrize("made_up", [5, "", "x" * 129, "7\n8"])
+def test_what_is_no_batch_id_names_no_glidein(made_up):
+    assert supply.registered(pool_of([slot(GLIDEIN_BatchId=made_up)])) == []
+
+
+def test_a_start_is_told_by_the_collectors_clock():
+    ahead = slot(GLIDEIN_BatchId="7_1", DaemonStartTime=NOW + 940, MyCurrentTime=NOW + 999, LastHeardFrom=NOW - 1)
+    assert supply.registered(pool_of([ahead]))[0][4] == NOW - 60
+    assert only_entry(ahead)["oldest"] == NOW - 60
+
+
+def order(**changes):
+    return {"what": "supply", "collector": "", "now": NOW, **changes}
+
+
+def test_recorded_ads_are_read():
+    answer = supply.read(order(now=1795230560), Collector(*recorded_ads()))
+    (entry,) = answer["entries"]
+    assert {key: entry[key] for key in ("site", "entry", "shape", "registered", "cpus", "cpus_claimed", "free")} == {
+        "site": "slurm", "entry": "cpu", "shape": "small", "registered": 1, "cpus": 1, "cpus_claimed": 1, "free": [],
+    }  # fmt: skip
+    assert answer["glideins"] == [["slurm", "cpu", "small", "2_1", 1795230547, 1795230550]]
+    assert [(sample["site"], sample["entry"], sample["by_token"]) for sample in answer["samples"]] == [
+        ("slurm", "cpu", True)
+    ]
+    assert answer["problems"] == []
+    assert json.loads(json.dumps(answer)) == answer
+
+
+def test_an_answers_memory_makes_the_next_one_know_what_was_passed_over():
+    ads = {"MyCurrentTime": NOW - 300, "LastHeardFrom": NOW - 300, "DaemonStartTime": NOW - 900}
+    collector = Collector(classad2.ClassAd(slot(**ads)), negotiators=[classad2.ClassAd(NEGOTIATOR)])
+    first = supply.read(order(now=NOW - 290), Collector(classad2.ClassAd(slot(**ads))))
+    collector.ads["Startd"][0]["LastHeardFrom"] = NOW - 5
+    assert supply.read(order(), collector)["entries"][0]["passed_over"] == []
+    (entry,) = supply.read(order(memory=json.loads(json.dumps(first["memory"]))), collector)["entries"]
+    assert (entry["free"], [one["cpus"] for one in entry["passed_over"]]) == ([], [4])
+
+
+def test_a_sample_is_not_fetched_again_while_it_is_fresh():
+    collector = Collector(*recorded_ads())
+    assert supply.read(order(sampled=[["slurm", "cpu"]]), collector)["samples"] == []
+    assert [projection for _adtype, _constraint, projection in collector.asked if not projection] == []
+
+
+def test_at_most_so_many_samples_are_fetched_at_a_time(monkeypatch):
+    monkeypatch.setattr(supply, "MOST_SAMPLES", 2)
+    machines = [classad2.ClassAd(slot(f'slot1@g"{n}@n', GLIDEIN_Entry=f"q{n}")) for n in range(4)]
+    answer = supply.read(order(sampled=[["A", "q0"]]), Collector(*machines))
+    assert [sample["entry"] for sample in answer["samples"]] == ["q1", "q2"]
+
+
+SAMPLE = {"Arch": "X86_64", "GLIDEIN_Shape": "s"}
+HISTORY = {"window_s": 21600, "started": 3}
+
+
+def presented(slots=(), samples=None, summaries=None, reports=None, with_token=True):
+    whole = {"as_of": NOW, "error": None, **summary(slots)}
+    return supply.present(whole, samples or {}, summaries or {}, reports or {}, with_token)
+
+
+def test_history_and_sample_stand_beside_what_is_registered():
+    shown = presented([slot()], {("A", "q"): SAMPLE}, {("A", "q", "s"): HISTORY})
+    assert shown["as_of"] == NOW
+    (entry,) = shown["entries"]
+    assert (entry["registered"], entry["sample"], entry["history"]) == (1, SAMPLE, HISTORY)
+
+
+def test_samples_are_for_callers_with_a_token():
+    (entry,) = presented([slot()], {("A", "q"): SAMPLE}, with_token=False)["entries"]
+    assert entry["sample"] is None
+
+
+def test_entries_that_only_history_reports_or_samples_know_are_there_with_nothing():
+    report = {"site": "B", "entries": [{"entry": "q", "shape": "s"}]}
+    shown = presented(
+        samples={("C", "q"): SAMPLE, ("A", "q"): SAMPLE}, summaries={("A", "q", "big"): HISTORY}, reports={"B": report}
+    )
+    assert [(one["site"], one["shape"], one["registered"], one["free"]) for one in shown["entries"]] == [
+        ("A", "big", 0, []), ("B", "s", 0, []), ("C", "s", 0, []),
+    ]  # fmt: skip
+    assert [one["sample"] is not None for one in shown["entries"]] == [True, False, True]
+
+
+def test_what_a_reading_leaves_for_the_next_one_comes_with_its_order(tmp_path):
+    database = Database(f"sqlite:///{tmp_path}/state.sqlite")
+    glideins = Glideins(database)
+    following = Following(glideins, Samples(database))
+    assert following.order(NOW) == {"memory": {}, "token_sites": [], "sampled": []}
+    answer = json.loads(json.dumps(supply.read(order(**following.order(NOW)), Collector(*recorded_ads()))))
+    shown = following.answered(answer, NOW)
+    assert set(shown) == set(supply.EMPTY)
+    assert following.order(NOW + 60) == {
+        "memory": {"slot1@glidein_2_1_VvfUujia@slurm": [0, 512, 0, 1795230549, 1795230550]},
+        "token_sites": ["slurm"],
+        "sampled": [["slurm", "cpu"]],
+    }
+    assert glideins.summary(NOW)[("slurm", "cpu", "small")]["registered"] == 1

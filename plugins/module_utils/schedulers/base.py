@@ -22,8 +22,12 @@ SICK = "sick"  # held, suspended, or can never start: serves nothing, its reason
 
 # id: what cancels this one job or array task; submission: the id that the submission returned; name: job name;
 # state: one of the above; cancellable: it has not started, so that cancelling ends no work; reason: the batch system's
-# word for why it does not run ("" if none); submitted: epoch seconds.
-Job = collections.namedtuple("Job", ["id", "submission", "name", "state", "cancellable", "reason", "submitted"])
+# word for why it does not run ("" if none); submitted, started: epoch seconds; started is None when it has not, or when
+# the batch system does not say.
+Job = collections.namedtuple(
+    "Job", ["id", "submission", "name", "state", "cancellable", "reason", "submitted", "started"]
+)
+Job.__new__.__defaults__ = (None,)  # of started (Python 3.6 has no other way)
 
 # Arguments of one cancelling command; more would not fit on every system's command line.
 CANCEL_CHUNK = 500
@@ -42,7 +46,7 @@ class Scheduler:
     scrub_prefixes = ()
     keep = ()
     directive_prefix = ""
-    # Shell text, for use within double quotes, that gives the job's own id on the compute node.
+    # Shell text, for use within double quotes, that gives the job's own id on the compute node, in the form of Job.id.
     batch_id = ""
 
     def __init__(self, runner, commands):

@@ -109,8 +109,9 @@ _INSTEAD = {
     "--cpus-per-task": "shapes",
 }
 
-_FIELDS = ("%i", "%T", "%V", "%r", "%j")  # the name is last: it alone may contain the separator
+_FIELDS = ("%i", "%T", "%V", "%S", "%r", "%j")  # the name is last: it alone may contain the separator
 _SEPARATOR = "|"
+_NO_TIME = ("N/A", "NONE", "Unknown")
 _JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
 _SUBMITTED = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
 _NO_SUCH_JOB = re.compile(r"^scancel: error: .*Invalid job id specified\Z")
@@ -199,14 +200,18 @@ class Slurm(Scheduler):
         fields = line.split(_SEPARATOR, len(_FIELDS) - 1)
         if len(fields) != len(_FIELDS):
             raise self.unreadable("a line of squeue's output", line)
-        job_id, state, submitted, reason, name = fields
+        job_id, state, submitted, started, reason, name = fields
         match = _JOB_ID.match(job_id)
         if not match or state not in STATES:
             raise self.unreadable("a line of squeue's output", line)
         try:
-            submitted_s = calendar.timegm(time.strptime(submitted, "%Y-%m-%dT%H:%M:%S"))
+            submitted_s = _epoch(submitted)
         except ValueError:
             raise self.unreadable("a submit time in squeue's output", line) from None
+        try:
+            started_s = None if started in _NO_TIME else _epoch(started)
+        except ValueError:
+            raise self.unreadable("a start time in squeue's output", line) from None
         common = STATES[state]
         if common is None:
             return None
@@ -215,8 +220,10 @@ class Slurm(Scheduler):
             common = SICK
         elif common == SICK:
             why = state if not why else f"{state}: {why}"
-        started = common in (RUNNING, COMPLETING) or state in _STARTED
-        return Job(job_id, match.group(1), name, common, not started, why, submitted_s)
+        has_started = common in (RUNNING, COMPLETING) or state in _STARTED
+        if not has_started:
+            started_s = None  # of a job that waits, %S is when Slurm expects it to start
+        return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s)
 
     def cancel_argv(self, user, ids):
         # --state: what started since it was counted is left alone.
@@ -242,6 +249,11 @@ def _option_of_ours(directive, gpus):
     return next((ours for ours in reserved if ours == option), None) or next(
         (ours for ours in reserved if ours.startswith(option)), None
     )
+
+
+def _epoch(text):
+    """Return epoch seconds of squeue's time in UTC (the runner sets TZ). Raises ValueError."""
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
 
 
 def _quoted(path):

@@ -28,10 +28,10 @@ def site(entries=None, limits=None, name="lab"):
     return normalise_site("glidein", name, entries or {"main": raw_entry()}, limits)
 
 
-def job(job_id, name, state="queued", submitted=NOW - 100, reason="", cancellable=None):
+def job(job_id, name, state="queued", submitted=NOW - 100, reason="", cancellable=None, started=None):
     if cancellable is None:
         cancellable = state == "queued"
-    return Job(job_id, job_id.split("_")[0], name, state, cancellable, reason, submitted)
+    return Job(job_id, job_id.split("_")[0], name, state, cancellable, reason, submitted, started)
 
 
 def group(group_id="a", count=1, **changes):

@@ -8,6 +8,7 @@ commands: fake_slurm.py COMMAND DIRECTORY ARGUMENT...
 """
 
 import argparse
+import calendar
 import json
 import stat
 import sys
@@ -34,6 +35,17 @@ DIRECTIVES_WITH_VALUE = (
     "--tmp",
 )
 DIRECTIVES = ("--exclusive", "--no-requeue")
+
+TIME = "%Y-%m-%dT%H:%M:%S"
+
+COLUMNS = (
+    ("%i", "id"),
+    ("%T", "state"),
+    ("%V", "submitted"),
+    ("%S", "started"),
+    ("%r", "reason"),
+    ("%j", "name"),
+)
 
 
 class FakeSlurm:
@@ -69,18 +81,30 @@ class FakeSlurm:
         state["modes"][command] = mode
         self._write(state)
 
-    def add(self, job_id, name, state="PENDING", reason="Priority", submitted="2026-11-20T12:00:00"):
+    def add(self, job_id, name, state="PENDING", reason="Priority", submitted="2026-11-20T12:00:00", started="N/A"):
         """Put a job into the queue."""
         now = self.read()
-        now["jobs"].append({"id": job_id, "name": name, "state": state, "reason": reason, "submitted": submitted})
+        now["jobs"].append(
+            {
+                "id": job_id,
+                "name": name,
+                "state": state,
+                "reason": reason,
+                "submitted": submitted,
+                "started": started,
+            }
+        )
         self._write(now)
 
-    def set(self, job_id, state, reason="None"):
-        """Change a job's state."""
+    def set(self, job_id, state, reason="None", waited_s=0):
+        """Change a job's state; one that runs has started `waited_s` seconds after it was submitted."""
         now = self.read()
         for job in now["jobs"]:
             if job["id"] == job_id:
                 job.update(state=state, reason=reason)
+                if state == "RUNNING":
+                    submitted = calendar.timegm(time.strptime(job["submitted"], TIME))
+                    job["started"] = time.strftime(TIME, time.gmtime(submitted + waited_s))
         self._write(now)
 
     def jobs(self):
@@ -130,7 +154,8 @@ def sbatch(fake, state, arguments):
                 "name": directives["--job-name"],
                 "state": "PENDING",
                 "reason": "Priority",
-                "submitted": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()),
+                "submitted": time.strftime(TIME, time.gmtime()),
+                "started": "N/A",
             }
         )
     fake._write(state)
@@ -155,7 +180,7 @@ def squeue(fake, state, arguments):
         return
     for job in state["jobs"]:
         line = options.o
-        for letter, key in (("%i", "id"), ("%T", "state"), ("%V", "submitted"), ("%r", "reason"), ("%j", "name")):
+        for letter, key in COLUMNS:
             line = line.replace(letter, job[key])
         print(line)
 

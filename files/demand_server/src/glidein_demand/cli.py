@@ -5,105 +5,204 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import signal
+import json
+import os
 import sys
+import time
 from pathlib import Path
+from typing import Any, NoReturn, Sequence
 
-import waitress
+from sqlalchemy.exc import SQLAlchemyError
 
-from . import __version__, reader
-from .auth import read_token
+from . import __version__, privileges
 from .config import ConfigError, Settings, load
-from .refresh import Refresher
-from .state import State
-from .web import create_app
+from .store.database import Database
+from .store.switch import Switch
+from .store.tokens import TokenError, Tokens
 
 DEFAULT_CONFIG = "/etc/glidein-demand/config.toml"
+LONGEST_REASON = 300
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Exit status: 0 when asked to end, 2 when the configuration cannot be used (one line on stderr)."""
+class UsageError(Exception):
+    """What a caller gave cannot be used; the message is one line and has no secret."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status: 0 when done, or asked to end; 2 when something cannot be used (one line on stderr)."""
     arguments = _parser().parse_args(argv)
+    path = Path(arguments.config)
     try:
-        settings, token = _checked(Path(arguments.config))
-        if arguments.command == "check":
-            return 0
-        return serve(settings, token)
-    except ConfigError as error:
-        print(f"glidein-demand: {error}", file=sys.stderr)
-        return 2
+        who = privileges.caller()
+        settings = load(path)
+        try:
+            _take_place(settings)
+            return arguments.run(arguments, settings, who)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+    except (ConfigError, TokenError, UsageError) as error:
+        return _failed(f"{error}{_advice(error)}")
+    except SQLAlchemyError as error:
+        return _failed(f"{path}: state.database: {' '.join(str(getattr(error, 'orig', None) or error).split())[:300]}")
+    except KeyboardInterrupt:
+        return _failed("interrupted")
 
 
-def serve(settings: Settings, token: str) -> int:
-    """Refresh in the background and answer requests until SIGTERM or SIGINT."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    # pjrpc logs the parameters of failed calls at INFO: callers' data does not belong in the log.
-    logging.getLogger("pjrpc").setLevel(logging.WARNING)
-    state = State(settings.max_age_seconds, settings.max_sites)
-    app = create_app(state, settings, token)
-    try:
-        server = waitress.create_server(
-            app,
-            listen=f"{_listen_host(settings.bind)}:{settings.port}",
-            threads=settings.threads,
-            ident=None,
-            # The application refuses earlier and says so in JSON; this only bounds what is read before that.
-            max_request_body_size=4 * settings.max_body_bytes,
-        )
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(
-            f"server.bind = {settings.bind!r}, server.port = {settings.port}: cannot listen: {reason}; "
-            "must be an address of this host and a free port"
-        ) from error
-    signal.signal(signal.SIGTERM, _end)
-    refresher = Refresher(settings, state, reader.read)
-    refresher.start()
-    logging.getLogger(__name__).info(
-        "version %s listens on %s:%s, refresh every %s s", __version__, settings.bind, settings.port,
-        settings.refresh_seconds,
-    )  # fmt: skip
-    try:
-        server.run()
-    finally:
-        refresher.stop()
-        server.close()
+def _take_place(settings: Settings) -> None:
+    """Become whom the state belongs to, and see that it can be used."""
+    file = privileges.file_of(settings.database)
+    if file is not None:
+        privileges.become_owner(file)
+        privileges.check_usable(file)
+
+
+def _serve(_arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+    # Here and below: the other commands need neither HTTP nor HTCondor, and are quicker without.
+    from . import service
+
+    return service.run(settings)
+
+
+def _check(_arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+    from . import service
+
+    service.check(settings)
     return 0
 
 
-def _checked(path: Path) -> tuple[Settings, str]:
-    """Settings and token, with the constraint tried as well; ConfigError if anything cannot be used."""
-    settings = load(path)
+def _pause(arguments: argparse.Namespace, settings: Settings, who: str) -> int:
+    reason = arguments.reason
+    if len(reason) > LONGEST_REASON or not reason.isprintable():
+        raise UsageError(f"--reason must be one line of at most {LONGEST_REASON} characters")
+    Switch(Database(settings.database)).pause(reason, who)
+    print("paused: every lease is zero until `glidein-demand resume`")
+    return 0
+
+
+def _resume(_arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+    Switch(Database(settings.database)).resume()
+    if settings.paused:
+        print("still paused: server.paused is true in the configuration")
+    else:
+        print("resumed: leases are granted")
+    return 0
+
+
+def _token_create(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+    kind = "reader" if arguments.reader else "site"
+    secret = Tokens(Database(settings.database)).create(arguments.name, kind)
+    print(f"the token of the {kind} {arguments.name}; it is shown only now:", file=sys.stderr)
+    print(secret)
+    return 0
+
+
+def _token_revoke(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+    Tokens(Database(settings.database)).revoke(arguments.name)
+    print(f"revoked: {arguments.name}")
+    return 0
+
+
+def _token_list(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+    rows = Tokens(Database(settings.database)).rows()
+    print(json.dumps(rows, indent=2) if arguments.json else token_table(rows, time.time()))
+    return 0
+
+
+def _token_sync(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+    wanted = parse_secrets(sys.stdin.buffer.read())
+    if arguments.check and not _exists(settings.database):
+        found = {"created": sorted(wanted), "changed": [], "revoked": []}
+    else:
+        found = Tokens(Database(settings.database)).install(wanted, "site", "role", check=arguments.check)
+    print(json.dumps(found))
+    return 0
+
+
+def parse_secrets(text: bytes) -> dict[str, Any]:
+    """{site: secret} of JSON; UsageError, without anything of the text in it, when it is something else."""
     try:
-        token = read_token(settings.token_file)
-        if settings.constraint:
-            reader.read({"what": "check", "constraint": settings.constraint}, settings.query_timeout_seconds)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
-    except reader.ReadError as error:
-        raise ConfigError(
-            f"{path}: pool.constraint = {settings.constraint!r}: {error}; must be a ClassAd expression, or empty"
-        ) from error
-    return settings, token
+        pairs = json.loads(text, object_pairs_hook=tuple)  # a dict would hide that a name comes twice
+    except (ValueError, RecursionError) as error:
+        raise UsageError("standard input must be JSON: {site: token}") from error
+    if not isinstance(pairs, tuple):
+        raise UsageError("standard input must be a JSON object: {site: token}")
+    secrets = dict(pairs)
+    if len(secrets) < len(pairs):
+        raise UsageError("standard input names a site twice")
+    return secrets
 
 
-def _listen_host(bind: str) -> str:
-    return f"[{bind}]" if ":" in bind and not bind.startswith("[") else bind
+def token_table(rows: Sequence[dict[str, Any]], now: float) -> str:
+    """Rows of Tokens.rows() for people, at most 100 columns wide: names have 64 at most."""
+    cells = [("NAME", "KIND", "ORIGIN", "CREATED", "USED")]
+    for row in rows:
+        created = time.strftime("%Y-%m-%d", time.gmtime(row["created"]))
+        cells.append((row["name"], row["kind"], row["origin"], created, used(row["last_used"], now)))
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in cells)
 
 
-def _end(_signal: int, _frame: object) -> None:
-    raise SystemExit(0)
+def used(last_used: int | None, now: float) -> str:
+    """How long ago, in at most five characters; last_used is kept to the hour."""
+    if last_used is None:
+        return "never"
+    hours = max(int(now - last_used) // 3600, 0)
+    if hours < 48:
+        return f"{hours} h"
+    return f"{hours // 24} d" if hours < 1000 * 24 else f"{hours // 24 // 365} y"
+
+
+def _exists(url: str) -> bool:
+    """Whether there is a database already: looking at it must not make one."""
+    file = privileges.file_of(url)
+    return file is None or file.exists()
+
+
+def _advice(error: Exception) -> str:
+    denied = isinstance(error.__cause__, PermissionError) and os.geteuid() != 0
+    return "; run this with sudo" if denied and "sudo" not in str(error) else ""
+
+
+def _failed(message: str) -> int:
+    print(f"glidein-demand: {message}", file=sys.stderr)
+    return 2
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"glidein-demand: {message}; see {self.prog} --help\n")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="glidein-demand", description="The demand server of glidein.ops.")
+    parser = _Parser(prog="glidein-demand", description="The demand server of glidein.ops.")
     parser.add_argument("--version", action="version", version=f"glidein-demand {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, purpose in (("serve", "run the server"), ("check", "check the configuration and end")):
-        command = commands.add_parser(name, help=purpose)
-        command.add_argument("--config", default=DEFAULT_CONFIG, help=f"configuration file ({DEFAULT_CONFIG})")
+    parser.add_argument("--config", default=DEFAULT_CONFIG, help=f"configuration file ({DEFAULT_CONFIG})")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _command(commands, "serve", _serve, "run the server")
+    _command(commands, "check", _check, "check the configuration and what it names, change nothing")
+    pause = _command(commands, "pause", _pause, "make every lease zero, so that no more glideins are submitted")
+    pause.add_argument("--reason", default="", metavar="TEXT", help="shown on the status page")
+    _command(commands, "resume", _resume, "grant leases again")
+    token = commands.add_parser("token", help="make, revoke and list the tokens of sites and readers")
+    actions = token.add_subparsers(required=True, metavar="ACTION")
+    create = _command(actions, "create", _token_create, "make a token and print it, this once")
+    create.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
+    create.add_argument("--reader", action="store_true", help="it may read all, and write nothing")
+    revoke = _command(actions, "revoke", _token_revoke, "take a token back")
+    revoke.add_argument("name", metavar="NAME")
+    listing = _command(actions, "list", _token_list, "show whose tokens there are")
+    listing.add_argument("--json", action="store_true", help="for programs")
+    sync = _command(actions, "sync", _token_sync, 'read {"site": "token"} from standard input, and have just these')
+    sync.add_argument("--check", action="store_true", help="only say what would change")
     return parser
+
+
+def _command(commands: Any, name: str, run: Any, purpose: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=purpose, description=purpose)
+    command.set_defaults(run=run)
+    # After the command too; absent there, it must not undo the one before.
+    command.add_argument("--config", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    return command
 
 
 if __name__ == "__main__":

@@ -29,10 +29,19 @@ class Settings:
     threads: int
     max_body_bytes: int
     max_sites: int
-    token_file: str
+    reading: str
     allow_anonymous_monitoring: bool
+    paused: bool
+    tls_certificate: str
+    tls_key: str
+    max_connections: int
+    max_requests_per_minute: int
+    max_lease_seconds: int
+    database: str
+    keep_history_days: int
     collector: str
     schedds: tuple[str, ...]
+    users: tuple[str, ...]
     constraint: str
     attributes: tuple[str, ...]
     runtime_attributes: tuple[str, ...]
@@ -40,6 +49,8 @@ class Settings:
     query_timeout_seconds: int
     stale_seconds: int
     silent_seconds: int
+    forget_seconds: int
+    job_history_seconds: int
     memory_step_mb: int
     disk_step_mb: int
     disk_usage_step_mb: int
@@ -74,6 +85,11 @@ def _flag(default: bool) -> _Rule:
     return _Rule(default, "true or false", lambda value: isinstance(value, bool))
 
 
+def _choice(default: str, *others: str) -> _Rule:
+    allowed = (default, *others)
+    return _Rule(default, " or ".join(map(repr, allowed)), lambda value: value in allowed)
+
+
 def _is_word(value: Any) -> bool:
     return isinstance(value, str) and value != "" and value.isprintable() and " " not in value
 
@@ -97,12 +113,19 @@ RULES: dict[str, dict[str, _Rule]] = {
         "threads": _integer(8, 1, 256),
         "max_body_bytes": _integer(1024 * 1024, 1024, 64 * 1024 * 1024),
         "max_sites": _integer(1000, 1, 100000),
-        "token_file": _line("", "the path of a file that holds the token, or empty"),
+        "reading": _choice("open", "token"),
         "allow_anonymous_monitoring": _flag(False),
+        "paused": _flag(False),
+        "tls_certificate": _line("", "the path of a certificate (PEM, with its chain), or empty"),
+        "tls_key": _line("", "the path of the certificate's private key (PEM), or empty"),
+        "max_connections": _integer(500, 1, 100000),
+        "max_requests_per_minute": _integer(600, 1, 1000000),
+        "max_lease_seconds": _integer(86400, 60, 2592000),
     },
     "pool": {
         "collector": _line("", "host or host:port, or empty for this host's HTCondor configuration"),
-        "schedds": _words((), "a list of schedd names as condor_status -schedd shows them; [] is this host's schedd"),
+        "schedds": _words((), "a list of schedd names as condor_status -schedd shows them; [] is all of the pool"),
+        "users": _words((), "a list of user names, with or without @domain; [] is all"),
         "constraint": _line("", "a ClassAd expression, or empty"),
         "attributes": _attribute_names(()),
         "runtime_attributes": _attribute_names(("AllowedExecuteDuration", "AllowedJobDuration")),
@@ -110,11 +133,17 @@ RULES: dict[str, dict[str, _Rule]] = {
         "query_timeout_seconds": _integer(60, 1, 3600),
         "stale_seconds": _integer(0, 0, 604800),
         "silent_seconds": _integer(3600, 60, 2592000),
+        "forget_seconds": _integer(86400, 60, 31536000),
+        "job_history_seconds": _integer(300, 0, 86400),
     },
     "rounding": {
         "memory_step_mb": _integer(128, 1, 1024 * 1024),
         "disk_step_mb": _integer(1, 1, 1024 * 1024),
         "disk_usage_step_mb": _integer(1024, 1, 1024 * 1024),
+    },
+    "state": {
+        "database": _line("sqlite:////var/lib/glidein-demand/state.db", "a database URL such as sqlite:////path"),
+        "keep_history_days": _integer(400, 7, 3660),
     },
 }
 
@@ -147,6 +176,9 @@ def parse(data: dict[str, Any]) -> Settings:
             if name in given and not rule.accepts(value):
                 raise ConfigError(f"{section}.{name} = {_shown(value)}: must be {rule.allowed}")
             values[name] = tuple(value) if isinstance(value, list) else value
+    if bool(values["tls_certificate"]) != bool(values["tls_key"]):
+        lacking = "tls_key" if values["tls_certificate"] else "tls_certificate"
+        raise ConfigError(f"server.{lacking} = '': must be set too; TLS needs both a certificate and its key")
     return Settings(**values)
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-from ansible_collections.glidein.ops.plugins.module_utils.counts import count, queue_result
+from ansible_collections.glidein.ops.plugins.module_utils.counts import MOST_NAMED, count, queue_result
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job, raw_entry, shape, site
 
@@ -19,7 +19,7 @@ def test_every_state_is_counted_by_entry_and_shape():
         [
             job("1_1", MAIN),
             job("1_2", MAIN, submitted=NOW - 500),
-            job("1_3", MAIN, "running"),
+            job("1_3", MAIN, "running", submitted=NOW - 100, started=NOW - 40),
             job("1_4", MAIN, "completing"),
             job("1_5", MAIN, "sick", reason="JobHeldUser", cancellable=True),
             job("1_6", MAIN, "sick", reason="BadConstraints", cancellable=True),
@@ -36,8 +36,20 @@ def test_every_state_is_counted_by_entry_and_shape():
             "sick": 2,
             "sick_reasons": ["BadConstraints", "JobHeldUser"],
             "oldest_queued_s": 500,
+            "running_glideins": [{"id": "1_3", "wait_s": 60}],
         }
     ]
+
+
+def test_a_wait_is_never_negative_and_unknown_without_a_start():
+    jobs = [job("1_2", MAIN, "running"), job("1_1", MAIN, "running", started=NOW - 101)]
+    assert result(jobs)["entries"][0]["running_glideins"] == [{"id": "1_1", "wait_s": 0}, {"id": "1_2", "wait_s": None}]
+
+
+def test_too_many_running_glideins_are_not_named():
+    jobs = [job("1_" + str(number), MAIN, "running") for number in range(MOST_NAMED + 1)]
+    assert len(result(jobs[1:])["entries"][0]["running_glideins"]) == MOST_NAMED
+    assert result(jobs)["entries"][0]["running_glideins"] is None
 
 
 def test_configured_pairs_without_jobs_are_zero():

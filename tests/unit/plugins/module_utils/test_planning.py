@@ -378,3 +378,25 @@ def test_a_queue_of_another_site_is_an_error():
 def test_the_same_site_twice_is_an_error():
     with pytest.raises(InputError, match="sites: lab is there more than once"):
         planned([], [planned_site(), planned_site()])
+
+
+# What the demand server says about its demand.
+
+
+def test_nothing_is_ordered_for_jobs_of_a_schedd_that_is_silent_for_long():
+    assert only(planned([group(count=5, stale=3)]))["present"] == 2
+    assert only(planned([group(count=5, stale=5)]))["present"] == 0
+
+
+def test_while_the_server_is_paused_only_what_runs_is_to_be_present():
+    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3, "running": 2}}))]
+    result = make_plan(demand(group(count=9), paused=True), supply(), sites, NOW, 900)
+    assert only(result)["present"] == 2
+    assert "paused" in only(result)["reason"]
+    assert [(row["count"], "paused" in row["reason"]) for row in result["unserved"]] == [(9, True)]
+
+
+def test_old_demand_changes_nothing_even_when_the_server_is_paused():
+    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3}}))]
+    result = make_plan(demand(group(count=9), paused=True, as_of=NOW - 1000), supply(), sites, NOW, 900)
+    assert only(result)["present"] == 3

@@ -302,6 +302,21 @@ def test_stale_demand_is_told_once_also_where_no_shape_is_shown():
     assert part(status_table(plan, asked()), "PROBLEMS") == [STALE]
 
 
+def test_jobs_that_the_demand_does_not_count_are_told_with_the_reason():
+    groups = (group("a", 3, stale=2, over_limit=7), group("b", 1, leased=4))
+    line = " ".join(" ".join(summary(demanded=asked(*groups))["lines"]).split())
+    assert line.startswith("Demand: 2 idle jobs in 2 groups")
+    assert "Not counted: 2 of schedds that do not answer." in line
+    assert "Not counted: 7 that MAX_JOBS_RUNNING of their schedd keeps waiting." in line
+    assert "Not counted: 4 that other sites have a lease on." in line
+
+
+def test_a_paused_server_is_a_problem():
+    problems = ["the demand server is paused: nothing is submitted until it is resumed there"]
+    assert summary(demanded=asked(paused=True))["problems"] == problems
+    assert part(status_table(planned(), asked(paused=True)), "PROBLEMS") == problems
+
+
 def test_of_very_many_problems_the_first_are_shown_and_all_are_returned():
     result = summary([outcome("s" + str(number), error="down", result=SKIPPED) for number in range(30)])
     told = part(result["lines"], "PROBLEMS")

@@ -250,14 +250,25 @@ def test_the_report_is_what_the_server_wants(run):
             "queued": 2,
             "running": 0,
             "sick": 0,
+            "sick_reasons": [],
             "registered": 0,
             "launched": 2,
             "cancelled": 0,
             "reason": "why not",
             "error": None,
+            "running_glideins": [],
         }
     ]
     assert (report["error"], report["orphans"]) == (None, 0)
+
+
+def test_the_report_names_what_runs_and_says_how_long_it_waited(run, slurm):
+    run({"main": 3})
+    slurm.set("1_2", "RUNNING", waited_s=340)
+    slurm.set("1_3", "PENDING", "JobHeldUser")
+    (entry,) = run({"main": 3})["report"]["entries"]
+    assert entry["running_glideins"] == [{"id": "1_2", "wait_s": 340}]
+    assert entry["sick_reasons"] == ["JobHeldUser"]
 
 
 def test_a_version_stays_in_use_as_long_as_its_glideins_are_there(run, slurm, site_home):

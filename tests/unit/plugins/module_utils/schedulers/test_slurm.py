@@ -16,13 +16,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.slurm import STATES, Slurm
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 
-# squeue -r -h -o '%i|%T|%V|%r|%j' of Slurm 24.11.5 (Debian 13), TZ=UTC0.
+# squeue -r -h -o '%i|%T|%V|%S|%r|%j' of Slurm 24.11.5 (Debian 13), TZ=UTC0.
 RECORDED = """\
-11|PENDING|2026-11-21T00:03:44|BeginTime|a|b c
-9_1|PENDING|2026-11-21T00:03:26|BeginTime|g5bf7a-31086659
-9_2|PENDING|2026-11-21T00:03:26|JobHeldUser|g5bf7a-31086659
-6_1|PENDING|2026-11-21T00:02:52|Resources|g5bf7a-d4e3c50d
-5_1|RUNNING|2026-11-21T00:02:52|None|g5bf7a-7eb8c79c
+12_1|PENDING|2026-11-21T03:30:54|2026-11-21T05:30:55|Resources|g5bf7a-d4e3c50d
+13_1|PENDING|2026-11-21T03:30:55|2026-11-21T04:30:55|BeginTime|g5bf7a-31086659
+15|PENDING|2026-11-21T03:30:55|2026-11-21T04:30:55|BeginTime|a|b c
+13_2|PENDING|2026-11-21T03:30:55|2026-11-21T04:30:55|JobHeldUser|g5bf7a-31086659
+11_1|RUNNING|2026-11-21T03:30:54|2026-11-21T03:30:55|None|g5bf7a-7eb8c79c
 """
 
 slurm = Slurm(None, {"sbatch": ["sbatch"], "squeue": ["squeue"], "scancel": ["scancel"]})
@@ -48,8 +48,8 @@ def refused(stderr):
     return CommandError("sbatch failed", ["sbatch"], 1, "", stderr)
 
 
-def line(state="PENDING", reason="None", job_id="5_1"):
-    return job_id + "|" + state + "|2026-11-21T00:02:52|" + reason + "|g5bf7a-7eb8c79c\n"
+def line(state="PENDING", reason="None", job_id="5_1", started="N/A"):
+    return job_id + "|" + state + "|2026-11-21T00:02:52|" + started + "|" + reason + "|g5bf7a-7eb8c79c\n"
 
 
 def parsed(**changes):
@@ -61,13 +61,19 @@ def test_recorded_output_is_read():
         (job.id, job.submission, job.name, job.state, job.cancellable, job.reason) for job in slurm.parse_list(RECORDED)
     ]
     assert found == [
-        ("11", "11", "a|b c", QUEUED, True, "BeginTime"),
-        ("9_1", "9", "g5bf7a-31086659", QUEUED, True, "BeginTime"),
-        ("9_2", "9", "g5bf7a-31086659", SICK, True, "JobHeldUser"),
-        ("6_1", "6", "g5bf7a-d4e3c50d", QUEUED, True, "Resources"),
-        ("5_1", "5", "g5bf7a-7eb8c79c", RUNNING, False, ""),
+        ("12_1", "12", "g5bf7a-d4e3c50d", QUEUED, True, "Resources"),
+        ("13_1", "13", "g5bf7a-31086659", QUEUED, True, "BeginTime"),
+        ("15", "15", "a|b c", QUEUED, True, "BeginTime"),
+        ("13_2", "13", "g5bf7a-31086659", SICK, True, "JobHeldUser"),
+        ("11_1", "11", "g5bf7a-7eb8c79c", RUNNING, False, ""),
     ]
-    assert slurm.parse_list(RECORDED)[0].submitted == 1795219424  # date -u -d '2026-11-21 00:03:44' +%s
+    assert slurm.parse_list(RECORDED)[0].submitted == 1795231854  # date -u -d '2026-11-21 03:30:54' +%s
+
+
+def test_a_start_is_read_of_what_has_started_and_an_expected_one_is_none():
+    assert [job.started for job in slurm.parse_list(RECORDED)] == [None, None, None, None, 1795231855]
+    assert parsed(state="RUNNING", started="N/A").started is None
+    assert parsed(state="SUSPENDED", started="2026-11-21T00:02:53").started == 1795219373
 
 
 def test_an_empty_queue_is_no_jobs():
@@ -86,6 +92,8 @@ def test_an_empty_queue_is_no_jobs():
         line(job_id="x"),
         line().replace("2026-11-21T00:02:52", "N/A"),
         line().replace("2026-11-21T00:02:52", "00:02"),
+        line(started="00:02"),
+        line(started=""),
         "5_1|RUNNING\n",
     ],
 )
@@ -228,7 +236,7 @@ def test_one_command_submits_any_number():
 
 
 def test_listing_asks_for_one_line_per_task_in_our_own_format():
-    assert slurm.list_argv("me") == ["squeue", "-r", "-h", "-u", "me", "-o", "%i|%T|%V|%r|%j"]
+    assert slurm.list_argv("me") == ["squeue", "-r", "-h", "-u", "me", "-o", "%i|%T|%V|%S|%r|%j"]
 
 
 def test_cancelling_spares_what_has_started():

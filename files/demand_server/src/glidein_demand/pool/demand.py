@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Demand groups as plain data: identity, merging, and what each kind of caller is shown."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any, Callable
+
+IDENTITY = (
+    "cpus", "memory_mb", "disk_mb", "gpus", "gpu_requirements", "requirements", "attributes", "max_runtime_s",
+)  # fmt: skip
+"""What makes a group: two groups that are equal in these are one. Rounded before they come here."""
+
+_COUNTS = ("count", "unmaterialized", "over_limit", "stale")
+
+_FOR_CALLERS_WITH_TOKEN = ("gpu_requirements", "requirements", "attributes", "users")
+
+
+def group_id(group: dict[str, Any]) -> str:
+    """A stable name of 16 hex digits for what a group asks for; counts and users are not part of it."""
+    text = json.dumps([group.get(key) for key in IDENTITY], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def merge(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Groups of the same id become one: counts add up, users add up, the first job is the oldest, and so is as_of.
+
+    The result is sorted, most jobs first, and does not depend on the order of the input.
+    """
+    return _merged(groups, lambda group: group["id"])
+
+
+def compact(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Like merge, but the jobs of different users stay apart: so finely `within_limit` has to divide them."""
+    return _merged(groups, lambda group: (group["id"], *sorted(group["users"])))
+
+
+def _merged(groups: Iterable[dict[str, Any]], key: Callable[[dict[str, Any]], Any]) -> list[dict[str, Any]]:
+    merged: dict[Any, dict[str, Any]] = {}
+    for group in groups:
+        known = merged.get(key(group))
+        if known is None:
+            merged[key(group)] = {
+                **group,
+                **{name: group.get(name, 0) for name in _COUNTS},
+                "users": dict(group["users"]),
+            }
+            continue
+        for name in _COUNTS:
+            known[name] += group.get(name, 0)
+        known["first_job"] = min((known["first_job"], group["first_job"]), key=job_order)
+        if "as_of" in group:
+            known["as_of"] = min(known["as_of"], group["as_of"])
+        for user, count in group["users"].items():
+            known["users"][user] = known["users"].get(user, 0) + count
+    for group in merged.values():
+        group["users"] = dict(sorted(group["users"].items()))
+    return sorted(
+        merged.values(), key=lambda group: (-group["count"], -group["over_limit"], group["id"], *group["users"])
+    )
+
+
+def within_limit(groups: Iterable[dict[str, Any]], left: int | None) -> list[dict[str, Any]]:
+    """Groups with no more than `left` jobs in all (None: no limit), the oldest first; the rest is over_limit.
+
+    A schedd offers the negotiator no more jobs than its MAX_JOBS_RUNNING leaves: the rest cannot start whatever there
+    is. Which ones it offers depends on priorities too; the oldest first is the best that can be told from here.
+    """
+    if left is None:
+        return list(groups)
+    found = []
+    for group in sorted(groups, key=lambda group: job_order(group["first_job"])):
+        fits = min(group["count"], max(0, left))
+        left -= fits
+        found.append(_cut(group, fits) if fits < group["count"] else group)
+    return found
+
+
+def _cut(group: dict[str, Any], count: int) -> dict[str, Any]:
+    """A group with `count` of its jobs; those that are not materialised yet are the last ones."""
+    materialized = group["count"] - group.get("unmaterialized", 0)
+    users, left = {}, count
+    for user, jobs in group["users"].items():
+        users[user] = min(jobs, left)
+        left -= users[user]
+    return {
+        **group,
+        "count": count,
+        "unmaterialized": max(0, count - materialized),
+        "over_limit": group.get("over_limit", 0) + group["count"] - count,
+        "users": {user: jobs for user, jobs in users.items() if jobs},
+    }
+
+
+def for_anonymous(group: dict[str, Any]) -> dict[str, Any]:
+    """A group without what names people or their work: users, Requirements and the attributes they refer to."""
+    return {key: value for key, value in group.items() if key not in _FOR_CALLERS_WITH_TOKEN}
+
+
+def pyglidein_state(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """PyGlidein's `get_state`: memory and disk in MB, os "sl6" where Requirements ask for it, else null."""
+    counts: dict[tuple[Any, ...], int] = {}
+    for group in groups:
+        if not group["count"]:
+            continue
+        wants_sl6 = 'OpSysAndVer =?= "SL6"' in (group["requirements"] or "").replace(" is ", " =?= ")
+        key = (group["cpus"], group["memory_mb"], float(group["disk_mb"]), group["gpus"], "sl6" if wants_sl6 else None)
+        counts[key] = counts.get(key, 0) + group["count"]
+    names = ("cpus", "memory", "disk", "gpus", "os")
+    rows = [{**dict(zip(names, key)), "count": count} for key, count in counts.items()]
+    return sorted(rows, key=lambda row: (-row["count"], row["cpus"], row["memory"], row["disk"], row["gpus"]))
+
+
+def job_order(job: str | None) -> tuple[int, int, int, str]:
+    """Sort key of a job id "cluster.proc": numeric, unknown ids last."""
+    cluster, _dot, proc = (job or "").partition(".")
+    if cluster.isdecimal() and proc.isdecimal():
+        return (0, int(cluster), int(proc), "")
+    return (1, 0, 0, job or "")

@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What became of single glideins: pure rules over what sites' reports and the collector's answers say of them.
+
+A report lists the batch ids that run in the batch system; the collector's ads carry the same ids. Times are epoch
+seconds of this server's clock, but for `started` and `heard`, which are the collector's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .identity import Key
+
+WINDOW_S = 6 * 3600
+"""A summary is about the glideins that were first seen in this time."""
+
+GRACE_S = 600
+"""A glidein that runs and has not registered is given up by itself after 300 s (GLIDEIN_REGISTER_S)."""
+
+EARLY_S = 300
+"""A glidein that was last heard of sooner after its start has ended early."""
+
+MOST_PLANS = 20
+
+_PLAN = ("present", "queued", "running", "registered", "launched", "cancelled")
+
+
+@dataclass(frozen=True)
+class Glidein:
+    """One batch job as far as it was seen.
+
+    running, left: first seen running in a report, first missing from a later one. looked: last time that the collector
+    was read while it ran and had not registered. registered, gone: first seen in the collector, first missing from it
+    afterwards. started, heard: its startd's start and its last update. wait_s: seconds between submission and start.
+    """
+
+    site: str
+    batch_id: str
+    entry: str
+    shape: str
+    first: int
+    running: int | None = None
+    wait_s: int | None = None
+    looked: int | None = None
+    left: int | None = None
+    registered: int | None = None
+    started: int | None = None
+    heard: int | None = None
+    gone: int | None = None
+
+
+def of_report(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str, int | None]], set[tuple[str, str]]]:
+    """(rows for `after_report`, the (entry, shape) whose running glideins the report lists at all)."""
+    rows, told = [], set()
+    for entry in report["entries"]:
+        listed = entry.get("running_glideins")
+        if listed is not None:
+            told.add((entry["entry"], entry["shape"]))
+            rows += [(entry["entry"], entry["shape"], glidein["id"], glidein["wait_s"]) for glidein in listed]
+    return rows, told
+
+
+def after_report(
+    known: Mapping[str, Glidein],
+    site: str,
+    rows: Iterable[tuple[str, str, str, int | None]],
+    told: Collection[tuple[str, str]],
+    now: int,
+) -> list[Glidein]:
+    """The glideins that a report changes. `known`: those of the site by batch id; rows: entry, shape, batch id, wait.
+
+    Only what belongs to an (entry, shape) in `told` can have left: a site that could not count says nothing.
+    """
+    changed = []
+    seen = set()
+    for entry, shape, batch_id, wait_s in rows:
+        if batch_id in seen:
+            continue
+        seen.add(batch_id)
+        old = known.get(batch_id)
+        if old is None:
+            changed.append(Glidein(site, batch_id, entry, shape, now, running=now, wait_s=wait_s))
+        elif old.running is None or old.left is not None:
+            changed.append(replace(old, running=old.running or now, wait_s=wait_s, left=None))
+    changed += [
+        replace(old, left=now)
+        for batch_id, old in known.items()
+        if old.running is not None and old.left is None and batch_id not in seen and (old.entry, old.shape) in told
+    ]
+    return changed
+
+
+def after_reading(
+    known: Mapping[tuple[str, str], Glidein],
+    rows: Iterable[tuple[str, str, str, str, int | None, int]],
+    now: int,
+) -> list[Glidein]:
+    """The glideins that an answer of the collector changes. `known`: by (site, batch id); rows: of supply.registered.
+
+    One that is missing and comes back, as all do after a restart of the collector, is there as if it had never gone.
+    """
+    changed = []
+    seen = set()
+    for site, entry, shape, batch_id, started, heard in rows:
+        name = (site, batch_id)
+        if name in seen:
+            continue
+        seen.add(name)
+        old = known.get(name) or Glidein(site, batch_id, entry, shape, now)
+        new = replace(old, registered=old.registered or now, gone=None)
+        if old.registered is None:
+            new = replace(new, started=started, heard=heard)
+        elif heard_early(old):  # later updates tell nothing more, and need not be written
+            new = replace(new, heard=max(heard, old.heard or 0))
+        if new != old:
+            changed.append(new)
+    for name, old in known.items():
+        if name in seen:
+            continue
+        if old.registered is not None and old.gone is None:
+            changed.append(replace(old, gone=now))
+        elif old.registered is None and old.running is not None and old.left is None:
+            changed.append(replace(old, looked=now))
+    return changed
+
+
+def never_registered(glidein: Glidein) -> bool:
+    """It ran, and the collector was read meanwhile without its ever having been there.
+
+    One that has left is judged when the collector was read once while it ran, one that still runs after GRACE_S: a
+    collector that does not answer condemns nobody. Right as long as glideins live longer than one refresh once they
+    have registered, which their idle timeout sees to.
+    """
+    if glidein.registered is not None or glidein.running is None or glidein.looked is None:
+        return False
+    return glidein.left is not None or glidein.looked - glidein.running >= GRACE_S
+
+
+def heard_early(glidein: Glidein) -> bool:
+    """Whether the last sign of life came less than EARLY_S after the start."""
+    return glidein.started is not None and (glidein.heard or 0) - glidein.started < EARLY_S
+
+
+def ended_early(glidein: Glidein) -> bool:
+    """It registered, is gone, and was not heard of later than EARLY_S after its start.
+
+    A startd tells of itself at least every 300 s, and is seen once per refresh: one that lived up to one refresh
+    longer may count too.
+    """
+    return glidein.gone is not None and heard_early(glidein)
+
+
+def plan_of(report: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of one entry's part of a report, for the history."""
+    return {"as_of": report["as_of"], **{name: entry.get(name) for name in _PLAN}}
+
+
+def with_plan(plans: list[dict[str, Any]], plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """The last MOST_PLANS, oldest first; a report that comes twice is one."""
+    return [*(old for old in plans if old["as_of"] != plan["as_of"]), plan][-MOST_PLANS:]
+
+
+def summaries(
+    glideins: Iterable[Glidein], entries: Mapping[Key, tuple[list[dict[str, Any]], int | None]], now: int
+) -> dict[Key, dict[str, Any]]:
+    """The history of every entry and shape. `entries`: {key: (plans, when running glideins were last listed)}.
+
+    `started` and what follows from it are None (unknown) where no report of the window listed running glideins.
+    """
+    by_key: dict[Key, list[Glidein]] = {key: [] for key in entries}
+    for glidein in glideins:
+        if glidein.first >= now - WINDOW_S:
+            by_key.setdefault((glidein.site, glidein.entry, glidein.shape), []).append(glidein)
+    return {key: _summary(found, *entries.get(key, ([], None)), now) for key, found in by_key.items()}
+
+
+def _summary(glideins: list[Glidein], plans: list[dict[str, Any]], told: int | None, now: int) -> dict[str, Any]:
+    is_told = told is not None and told >= now - WINDOW_S
+    waits = sorted(glidein.wait_s for glidein in glideins if glidein.wait_s is not None)
+    return {
+        "window_s": WINDOW_S,
+        "plans": plans,
+        "started": sum(glidein.running is not None for glidein in glideins) if is_told else None,
+        "registered": sum(glidein.registered is not None for glidein in glideins),
+        "never_registered": sum(map(never_registered, glideins)) if is_told else None,
+        "ended_early": sum(map(ended_early, glideins)),
+        "wait_median_s": _rank(waits, 50),
+        "wait_p90_s": _rank(waits, 90),
+    }
+
+
+def _rank(ordered: list[int], percent: int) -> int | None:
+    """The smallest value that at least `percent` of the values do not exceed (nearest rank)."""
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else None

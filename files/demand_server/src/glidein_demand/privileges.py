@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""As whom the commands work: root becomes the owner of the state, so that no file of the service is ever root's."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+from .config import ConfigError
+from .store.database import parse_url
+
+
+def caller() -> str:
+    """The name of the person at the terminal, also behind sudo."""
+    return os.environ.get("SUDO_USER") or _name(os.getuid())
+
+
+def file_of(url: str) -> Path | None:
+    """The file of the database at `url`; None when it is on a server. Raises ConfigError."""
+    parsed = parse_url(url)
+    return Path(parsed.database).absolute() if parsed.get_backend_name() == "sqlite" else None
+
+
+def become_owner(file: Path) -> None:
+    """When run as root, go on as the owner of `file`'s directory, for good. ConfigError when that is not there."""
+    directory = file.parent
+    try:
+        status = directory.stat()
+    except OSError as error:
+        raise ConfigError(f"state.database: the directory {directory}: {error.strerror}{_advice(error)}") from error
+    if os.geteuid() != 0 or status.st_uid == 0:
+        return
+    os.initgroups(_name(status.st_uid), status.st_gid)
+    os.setgid(status.st_gid)
+    os.setuid(status.st_uid)
+    # HTCondor looks for a person's configuration in there, and root's is closed now.
+    os.environ["HOME"] = _home(status.st_uid)
+
+
+def check_usable(file: Path) -> None:
+    """Raise ConfigError unless this user can make or write the database `file`; makes nothing."""
+    _check_access(file.parent, os.W_OK | os.X_OK, "run this with sudo")
+    for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
+        if path.exists():
+            _check_access(path, os.R_OK | os.W_OK, f"it must belong to {_name(file.parent.stat().st_uid)}")
+
+
+def _check_access(path: Path, needed: int, advice: str) -> None:
+    if not os.access(path, needed):
+        owner, me = _name(path.stat().st_uid), _name(os.geteuid())
+        raise ConfigError(f"state.database: {path} belongs to {owner}, {me} cannot write it; {advice}")
+
+
+def _advice(error: OSError) -> str:
+    return "; run this with sudo" if isinstance(error, PermissionError) and os.geteuid() != 0 else "; must be there"
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _home(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return "/"

@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Puts the parts together and runs them: the one place that knows all of them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import flask
+
+from . import __version__
+from .config import ConfigError, Settings
+from .keeper import Keeper
+from .pool import reader
+from .pool.following import Following
+from .pool.readings import Readings
+from .pool.refresh import Refresher
+from .store.database import Database
+from .store.glideins import Glideins
+from .store.history import History
+from .store.leases import Leases
+from .store.reports import Reports
+from .store.samples import Samples
+from .store.switch import Switch
+from .store.tokens import Tokens
+from .web import tls
+from .web.app import create_app
+from .web.parts import Parts
+from .web.server import Server
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Service:
+    """All parts of one server; nothing of it runs yet."""
+
+    database: Database
+    parts: Parts
+    app: flask.Flask
+    keeper: Keeper
+
+
+def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service:
+    """Open the database and put everything over it. Raises ConfigError when the database cannot be used."""
+    database = Database(settings.database)
+    parts = Parts(
+        settings=settings,
+        readings=Readings(settings, clock),
+        leases=Leases(database, clock),
+        tokens=Tokens(database, clock),
+        reports=Reports(database, settings.max_sites, clock),
+        switch=Switch(database, clock),
+        history=History(database, clock, settings.keep_history_days),
+        glideins=Glideins(database, clock),
+        samples=Samples(database, clock),
+        clock=clock,
+    )
+    return Service(database, parts, create_app(parts), Keeper(parts))
+
+
+def check(settings: Settings) -> None:
+    """Raise ConfigError when something that `settings` name cannot be used; opens neither database nor port."""
+    tls.Certificate.of(settings)
+    if settings.constraint:
+        try:
+            reader.read({"what": "check", "constraint": settings.constraint}, settings.query_timeout_seconds)
+        except reader.ReadError as error:
+            raise ConfigError(
+                f"pool.constraint = {settings.constraint!r}: {error}; must be a ClassAd expression, or empty"
+            ) from error
+
+
+def run(settings: Settings) -> int:
+    """Read the pool in the background and answer requests until SIGTERM or SIGINT; 0. Raises ConfigError."""
+    log_to_stderr()
+    check(settings)
+    service = build(settings)
+    try:
+        server = Server(service.app, settings)
+        with reader.Reader() as reading:
+            _answer(service, server, _refresher(service.parts, reading.read))
+    finally:
+        service.database.close()
+    return 0
+
+
+def _answer(service: Service, server: Server, refresher: Refresher) -> None:
+    settings = service.parts.settings
+    log.info(
+        "version %s listens on %s:%s (%s), refresh every %s s",
+        __version__, settings.bind, settings.port, "https" if settings.tls_certificate else "http",
+        settings.refresh_seconds,
+    )  # fmt: skip
+    refresher.start()
+    service.keeper.start()
+    try:
+        server.run()
+    finally:
+        refresher.stop()
+        service.keeper.stop()
+
+
+def _refresher(parts: Parts, read: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:
+    def keep_waits(schedd: str, found: dict[str, Any]) -> None:
+        parts.history.add_waits(schedd, found["until"], found["waits"])
+
+    return Refresher(
+        parts.settings,
+        parts.readings,
+        read,
+        following=Following(parts.glideins, parts.samples),
+        on_waits=keep_waits,
+        wait_marker=parts.history.wait_marker,
+        clock=parts.clock,
+    )
+
+
+def log_to_stderr() -> None:
+    """Log what an operator wants to know; systemd adds the time."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    # These log what callers send, or a line for everything that they do wrong: neither belongs in the log.
+    logging.getLogger("pjrpc").setLevel(logging.CRITICAL)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    logging.getLogger("asyncio").setLevel(logging.ERROR)

@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The database: one connection pool, transactions, and the version of the schema.
+
+Each file of this package declares its own tables on `metadata`; nobody else writes to them. Several processes may use
+one database at a time (the server, and commands such as `glidein-demand pause`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import Column, Connection, Engine, Integer, MetaData, Table, event, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.sql.dml import Insert
+
+from ..config import ConfigError
+
+SCHEMA = 1
+"""Version of all tables together. A database of another version is refused."""
+
+BUSY_SECONDS = 30
+"""How long a writer waits for its turn before the database counts as unusable."""
+
+metadata = MetaData()
+
+_schema = Table("schema_version", metadata, Column("version", Integer, primary_key=True))
+
+_READS = "glidein_reads"  # the execution option that tells a reading connection from a writing one
+_WRITERS_LOCK = 0x676C6964  # of this program among the advisory locks of a PostgreSQL database
+_INSERTS = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+
+
+class Database:
+    """Transactions on the database at `url` (SQLAlchemy's form; `sqlite:////path` is a file, made with mode 0600).
+
+    What is committed survives `kill -9` of the process at any moment, and with SQLite a power failure too: its
+    write-ahead log is flushed before a commit returns. Raises ConfigError when the database cannot be used.
+    """
+
+    def __init__(self, url: str) -> None:
+        # So that all tables are on `metadata`, whoever opens the database first.
+        from . import tables  # noqa: F401
+
+        parsed = parse_url(url)
+        try:
+            if parsed.get_backend_name() == "sqlite":
+                _make_file(parsed)
+            self._engine = _engine(parsed)
+            self._reader = _reader(self._engine)
+            self._turn = threading.RLock()
+            with self.begin() as connection:
+                metadata.create_all(connection)
+                _check_version(connection)
+        except (SQLAlchemyError, OSError, ImportError) as error:
+            raise ConfigError(f"state.database: cannot be used: {_one_line(error)}") from error
+
+    @contextlib.contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """A transaction that may write: committed at the end of the block, rolled back by an exception.
+
+        Writers take turns, over all processes: what a transaction reads stays true until it ends.
+        """
+        # Between threads of one process a lock is fair and quick; SQLite would make them sleep and try again.
+        with self._turn, self._engine.begin() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection that only reads. It waits for no writer, and all it reads is of one moment."""
+        with self._reader.connect() as connection:
+            yield connection
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def parse_url(url: str) -> URL:
+    """The URL in parts; ConfigError for what is none, or names no file. It may have a password: it is not quoted."""
+    try:
+        parsed = make_url(url)
+        name = parsed.get_backend_name()
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise ConfigError("state.database: not a database URL; must be one such as sqlite:////path") from error
+    if name not in _INSERTS:
+        raise ConfigError(f"state.database: {name} is not supported; must be sqlite or postgresql")
+    if name == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise ConfigError("state.database: names no file; must be a URL such as sqlite:////path")
+    return parsed
+
+
+def upsert(connection: Connection, table: Table, keys: Sequence[str], add: Sequence[str] = ()) -> Insert:
+    """An INSERT that replaces the row with the same `keys` (a primary key or unique), in this database's own words.
+
+        connection.execute(upsert(connection, table, ["site"]), [{"site": "A", "jobs": 3}])
+
+    Every row must give all columns of the table that have no default. Columns in `add` are added to what is there.
+    """
+    statement = _INSERTS[connection.dialect.name](table)
+    new = {
+        column.name: column + statement.excluded[column.name] if column.name in add else statement.excluded[column.name]
+        for column in table.columns
+        if column.name not in keys
+    }
+    if not new:
+        return statement.on_conflict_do_nothing(index_elements=list(keys))
+    return statement.on_conflict_do_update(index_elements=list(keys), set_=new)
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = sqlalchemy.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+        event.listen(engine, "connect", _sqlite_connected)
+        event.listen(engine, "begin", _sqlite_begun)
+        return engine
+    # Each statement sees what was committed before it; that nothing is committed meanwhile is the lock's work.
+    engine = sqlalchemy.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+    event.listen(engine, "begin", _postgresql_begun)
+    return engine
+
+
+def _reader(engine: Engine) -> Engine:
+    """The same connections, for transactions that only read."""
+    options: dict[str, Any] = {_READS: True}
+    if engine.dialect.name == "postgresql":
+        options.update(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    return engine.execution_options(**options)
+
+
+def _sqlite_connected(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions begin where `_sqlite_begun` says, not where the driver guesses
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _sqlite_begun(connection: Connection) -> None:
+    reads = connection.get_execution_options().get(_READS)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _postgresql_begun(connection: Connection) -> None:
+    if not connection.get_execution_options().get(_READS):
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITERS_LOCK})")
+
+
+def _make_file(url: URL) -> None:
+    """Make the file with mode 0600 before SQLite would make it with what the umask leaves."""
+    if url.database:
+        os.close(os.open(url.database, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _check_version(connection: Connection) -> None:
+    found = connection.execute(select(_schema.c.version)).scalar()
+    if found is None:
+        connection.execute(_schema.insert().values(version=SCHEMA))
+    elif found != SCHEMA:
+        raise ConfigError(f"state.database: has tables of version {found}; this program knows version {SCHEMA}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(getattr(error, "orig", None) or error).split())[:300]

@@ -1,0 +1,218 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What became of the glideins lately, and the last plans of each entry. The rules are in pool/tracking.py."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, fields
+from typing import Any, Callable
+
+from sqlalchemy import (  # fmt: skip
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Index,
+    String,
+    Table,
+    Text,
+    and_,
+    delete,
+    func,
+    or_,
+    select,
+    tuple_,
+)
+
+from ..pool import tracking
+from ..pool.identity import Key
+from ..pool.tracking import Glidein
+from .database import Database, metadata, upsert
+
+KEEP_S = 48 * 3600
+"""How long a glidein is remembered after it was last seen, and an entry after its last report."""
+
+OPEN_S = 30 * 86400
+"""How long a glidein is remembered that is never said to have left: the longest walltime."""
+
+MOST_OF_A_SITE = 20_000
+MOST = 200_000
+"""Glideins that are remembered; the oldest make room."""
+
+MOST_ENTRIES_OF_A_SITE = 1000
+
+_FORGET_EVERY_S = 3600
+_CHUNK = 400  # values in one IN (...); databases limit how many a statement may have
+
+_TIMES = ("running", "wait_s", "looked", "left", "registered", "started", "heard", "gone")
+
+_glideins = Table(
+    "glidein",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("batch_id", String(128), primary_key=True),
+    Column("entry", String(64), nullable=False),
+    Column("shape", String(64), nullable=False),
+    Column("first", BigInteger, nullable=False),
+    *(Column(name, BigInteger) for name in _TIMES),
+    Index("glidein_first", "first"),
+)
+_entries = Table(
+    "entry_history",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
+    Column("received", BigInteger, nullable=False),
+    Column("told", BigInteger),
+    Column("plans", Text, nullable=False),
+)
+
+_runs = and_(_glideins.c.running.is_not(None), _glideins.c.left.is_(None))
+_is_there = and_(_glideins.c.registered.is_not(None), _glideins.c.gone.is_(None))
+_name = tuple_(_glideins.c.site, _glideins.c.batch_id)
+
+
+class Glideins:
+    """Follows glideins by their batch ids. Safe from many threads; what a method took in is committed."""
+
+    def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
+        self._db = db
+        self._clock = clock
+        self._forgot = float("-inf")
+
+    def reported(self, report: Mapping[str, Any], now: int | None = None) -> None:
+        """Take in a checked report: its plans, and the running glideins where it lists them."""
+        now = self._now(now)
+        rows, told = tracking.of_report(report)
+        with self._db.begin() as connection:
+            self._take_in_running(connection, report["site"], rows, told, now)
+            _take_in_plans(connection, report, told, now)
+
+    def running(
+        self,
+        site: str,
+        rows: Iterable[tuple[str, str, str, int | None]],
+        now: int | None = None,
+        told: Collection[tuple[str, str]] | None = None,
+    ) -> None:
+        """Take in which glideins run: (entry, shape, batch id, seconds waited or None).
+
+        told: the (entry, shape) that were counted, also those without any; without it, those in `rows`.
+        """
+        rows = list(rows)
+        told = {row[:2] for row in rows} if told is None else told
+        with self._db.begin() as connection:
+            self._take_in_running(connection, site, rows, told, self._now(now))
+
+    def registered(self, rows: Iterable[Iterable[Any]], now: int | None = None) -> None:
+        """Take in an answer of the collector: rows of supply.registered. All that are not named are gone."""
+        now = self._now(now)
+        rows = [tuple(row) for row in rows]
+        with self._db.begin() as connection:
+            known = {(one.site, one.batch_id): one for one in _load(connection, or_(_runs, _is_there))}
+            named = [(row[0], row[3]) for row in rows]
+            known.update(((one.site, one.batch_id), one) for one in _named(connection, named, known))
+            _save(connection, tracking.after_reading(known, rows, now))
+        if now >= self._forgot + _FORGET_EVERY_S:
+            self._forgot = now
+            self.forget(now)
+
+    def summary(self, now: int | None = None) -> dict[Key, dict[str, Any]]:
+        """{(site, entry, shape): history} as get_supply shows it."""
+        now = self._now(now)
+        with self._db.read() as connection:
+            found = _load(connection, _glideins.c.first >= now - tracking.WINDOW_S)
+            rows = connection.execute(select(_entries).where(_entries.c.received >= now - KEEP_S)).all()
+        entries = {(row.site, row.entry, row.shape): (json.loads(row.plans), row.told) for row in rows}
+        return tracking.summaries(found, entries, now)
+
+    def forget(self, now: int | None = None) -> None:
+        """Remove what is older than it is needed, and the oldest where there is too much."""
+        now = self._now(now)
+        column = _glideins.c
+        lately = now - KEEP_S
+        with self._db.begin() as connection:
+            connection.execute(
+                delete(_glideins).where(
+                    or_(
+                        column.gone < lately,
+                        and_(column.registered.is_(None), or_(column.left < lately, column.running < now - OPEN_S)),
+                    )
+                )
+            )
+            connection.execute(delete(_entries).where(_entries.c.received < lately))
+            _keep_newest(connection, column.site.is_not(None), MOST)
+
+    def _take_in_running(
+        self,
+        connection: Connection,
+        site: str,
+        rows: list[tuple[str, str, str, int | None]],
+        told: Collection[tuple[str, str]],
+        now: int,
+    ) -> None:
+        of_site = _glideins.c.site == site
+        known = {(site, one.batch_id): one for one in _load(connection, and_(of_site, _runs))}
+        named = [(site, row[2]) for row in rows]
+        known.update(((site, one.batch_id), one) for one in _named(connection, named, known))
+        by_id = {batch_id: one for (_site, batch_id), one in known.items()}
+        _save(connection, tracking.after_report(by_id, site, rows, told, now))
+        _keep_newest(connection, of_site, MOST_OF_A_SITE)
+
+    def _now(self, now: int | None) -> int:
+        return int(self._clock()) if now is None else now
+
+
+def _take_in_plans(
+    connection: Connection, report: Mapping[str, Any], told: Collection[tuple[str, str]], now: int
+) -> None:
+    of_site = _entries.c.site == report["site"]
+    known = {(row.entry, row.shape): row for row in connection.execute(select(_entries).where(of_site))}
+    new = {}
+    for entry in report["entries"][:MOST_ENTRIES_OF_A_SITE]:
+        pair = (entry["entry"], entry["shape"])
+        old = known.get(pair)
+        plans = tracking.with_plan(json.loads(old.plans) if old else [], tracking.plan_of(report, entry))
+        new[pair] = {
+            "site": report["site"], "entry": pair[0], "shape": pair[1], "received": now, "plans": json.dumps(plans),
+            "told": now if pair in told else old.told if old else None,
+        }  # fmt: skip
+    if new:
+        connection.execute(upsert(connection, _entries, ["site", "entry", "shape"]), list(new.values()))
+    # Entries that a site's later reports do not name make room first.
+    surplus = len(known.keys() | new.keys()) - MOST_ENTRIES_OF_A_SITE
+    oldest = sorted((pair for pair in known if pair not in new), key=lambda pair: known[pair].received)
+    for entry, shape in oldest[: max(0, surplus)]:
+        connection.execute(delete(_entries).where(of_site, _entries.c.entry == entry, _entries.c.shape == shape))
+
+
+def _load(connection: Connection, condition: ColumnElement[bool]) -> list[Glidein]:
+    columns = [_glideins.c[field.name] for field in fields(Glidein)]
+    return [Glidein(*row) for row in connection.execute(select(*columns).where(condition))]
+
+
+def _named(
+    connection: Connection, names: Iterable[tuple[str, str]], known: Collection[tuple[str, str]]
+) -> Iterable[Glidein]:
+    """The glideins of these names (site, batch id), as far as they are remembered and not among `known`."""
+    wanted = [name for name in dict.fromkeys(names) if name not in known]
+    for start in range(0, len(wanted), _CHUNK):
+        yield from _load(connection, _name.in_(wanted[start : start + _CHUNK]))
+
+
+def _save(connection: Connection, changed: list[Glidein]) -> None:
+    if changed:
+        connection.execute(upsert(connection, _glideins, ["site", "batch_id"]), [asdict(one) for one in changed])
+
+
+def _keep_newest(connection: Connection, condition: ColumnElement[bool], most: int) -> None:
+    """Of the glideins for which `condition` holds, remove the oldest if there are more than `most`."""
+    number = connection.execute(select(func.count()).select_from(_glideins).where(condition)).scalar_one()
+    if number > most:
+        first = select(_glideins.c.first).where(condition).order_by(_glideins.c.first.desc()).offset(most).limit(1)
+        limit = connection.execute(first).scalar_one()
+        connection.execute(delete(_glideins).where(condition, _glideins.c.first <= limit))

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the machines of each entry offered when one was last there (pool/samples.py says what a sample is)."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable
+
+from sqlalchemy import BigInteger, Boolean, Column, Connection, String, Table, Text, delete, func, select
+
+from .database import Database, metadata, upsert
+
+FRESH_S = 3600
+"""A sample that is younger is not fetched again."""
+
+TOKEN_S = 48 * 3600
+"""How long a site that has shown a token of its own is believed under no other identity."""
+
+KEEP_S = 90 * 86400
+
+MOST = 2000
+"""Samples that are kept; the oldest make room."""
+
+_samples = Table(
+    "machine_sample",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("as_of", BigInteger, nullable=False),
+    Column("by_token", Boolean, nullable=False),
+    Column("ad", Text, nullable=False),
+)
+
+
+class Samples:
+    """One sample per (site, entry); read from memory, written through. Safe from many threads."""
+
+    def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
+        self._db = db
+        self._clock = clock
+        self._lock = threading.Lock()
+        with db.read() as connection:
+            self._load(connection)
+
+    def add(self, rows: Iterable[Mapping[str, Any]], now: int | None = None) -> None:
+        """Keep samples in place of those of the same entries: {"site", "entry", "by_token", "ad"} each."""
+        now = self._now(now)
+        new = {
+            (row["site"], row["entry"]): {
+                "site": row["site"], "entry": row["entry"], "as_of": now, "by_token": row["by_token"],
+                "ad": json.dumps(row["ad"]),
+            }
+            for row in rows
+        }  # fmt: skip
+        if not new:
+            return
+        with self._lock:
+            with self._db.begin() as connection:
+                connection.execute(upsert(connection, _samples, ["site", "entry"]), list(new.values()))
+                connection.execute(delete(_samples).where(_samples.c.as_of < now - KEEP_S))
+                _keep_newest(connection)
+            with self._db.read() as connection:
+                self._load(connection)
+
+    def all(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """{(site, entry): ad}. The same object until something is added; not to be changed."""
+        return self._ads
+
+    def fresh(self, now: int | None = None) -> list[list[str]]:
+        """[[site, entry]] whose samples need not be fetched: "sampled" of the reader's order."""
+        limit = self._now(now) - FRESH_S
+        return [list(place) for place, (as_of, _by_token) in self._known.items() if as_of > limit]
+
+    def token_sites(self, now: int | None = None) -> list[str]:
+        """Sites that have shown a token of their own lately: "token_sites" of the reader's order."""
+        limit = self._now(now) - TOKEN_S
+        return sorted({site for (site, _entry), (as_of, by_token) in self._known.items() if by_token and as_of > limit})
+
+    def _load(self, connection: Connection) -> None:
+        rows = connection.execute(select(_samples)).all()
+        self._ads = {(row.site, row.entry): json.loads(row.ad) for row in rows}
+        self._known = {(row.site, row.entry): (row.as_of, row.by_token) for row in rows}
+
+    def _now(self, now: int | None) -> int:
+        return int(self._clock()) if now is None else now
+
+
+def _keep_newest(connection: Connection) -> None:
+    number = connection.execute(select(func.count()).select_from(_samples)).scalar_one()
+    if number > MOST:
+        oldest = select(_samples.c.site, _samples.c.entry).order_by(_samples.c.as_of).limit(number - MOST)
+        for site, entry in connection.execute(oldest).all():
+            connection.execute(delete(_samples).where(_samples.c.site == site, _samples.c.entry == entry))

@@ -1,0 +1,213 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tokens of sites and readers: made, revoked, recognised. Only hashes of the secrets are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import secrets as random_secrets
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from sqlalchemy import BigInteger, Column, Connection, String, Table, delete, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from ..web.checks import NAME
+from .database import Database, metadata
+from .fresh import Fresh
+
+KINDS = ("site", "reader")
+SECRET_BYTES = 32
+MINIMUM_LENGTH = 16
+"""Characters of a secret that somebody else has made."""
+USED_STEP_S = 3600
+
+_tokens = Table(
+    "token",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("origin", String(16), nullable=False),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("created", BigInteger, nullable=False),
+    Column("last_used", BigInteger),
+)
+
+
+class TokenError(ValueError):
+    """A token that cannot be made, installed or revoked; the message is one line and never has a secret."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """Whom a secret belongs to: kind "site" writes as the site `name` and reads all; "reader" reads all."""
+
+    name: str
+    kind: str
+
+
+class Tokens:
+    """The tokens. Safe from many threads and processes; what another process changes is seen within half a second."""
+
+    def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
+        self._db = db
+        self._clock = clock
+        self._fresh = Fresh(self._load)
+        self._lock = threading.Lock()
+        self._noted: dict[str, int] = {}  # by digest: the hour for which its use was written, or tried to be
+
+    def create(self, name: str, kind: str = "site") -> str:
+        """Make a token and return its secret (43 characters, safe in a URL), which is told only here.
+
+        Raises TokenError for a bad name or kind, and when `name` has a token: that one must be revoked first.
+        """
+        _check_name(name)
+        _check_kind(kind)
+        secret = random_secrets.token_urlsafe(SECRET_BYTES)
+        with self._db.begin() as connection:
+            if name in _rows_by_name(connection):
+                raise TokenError(f"{name} has a token already; revoke it first: glidein-demand token revoke {name}")
+            connection.execute(_tokens.insert(), [self._row(name, kind, "command", digest(secret))])
+        self._fresh.renew()
+        return secret
+
+    def install(
+        self, secrets: Mapping[str, str], kind: str = "site", origin: str = "role", check: bool = False
+    ) -> dict[str, list[str]]:
+        """Make the tokens of this kind and origin equal to `secrets` ({name: secret}); one transaction.
+
+        Returns {"created": [name], "changed": [name], "revoked": [name]}, sorted; with `check` nothing is changed.
+        A token of the same name and another origin is taken over ("changed"). Raises TokenError.
+        """
+        wanted = wanted_digests(secrets)
+        _check_kind(kind)
+        if check:
+            with self._db.read() as connection:
+                return changes(_rows_by_name(connection), wanted, kind, origin)
+        with self._db.begin() as connection:
+            found = changes(_rows_by_name(connection), wanted, kind, origin)
+            connection.execute(delete(_tokens).where(_tokens.c.name.in_(found["revoked"] + found["changed"])))
+            rows = [self._row(name, kind, origin, wanted[name]) for name in found["created"] + found["changed"]]
+            if rows:
+                connection.execute(_tokens.insert(), rows)
+        self._fresh.renew()
+        return found
+
+    def revoke(self, name: str) -> None:
+        """Take a token back at once. Raises TokenError when there is none of that name."""
+        with self._db.begin() as connection:
+            gone = connection.execute(delete(_tokens).where(_tokens.c.name == name)).rowcount
+        self._fresh.renew()
+        if not gone:
+            raise TokenError(f"there is no token {ascii(name)[:80]}; 'glidein-demand token list' shows them")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """[{"name", "kind", "origin", "created", "last_used"}] by name; times are epoch seconds, last_used None: never.
+
+        last_used is kept to the hour.
+        """
+        with self._db.read() as connection:
+            found = _rows_by_name(connection)
+        return [{key: row[key] for key in row if key != "digest"} for _name, row in sorted(found.items())]
+
+    def identify(self, secret: str) -> Token | None:
+        """The token that has this secret, or None. Cheap enough for each request."""
+        given = digest(secret)
+        # A dict may tell by its timing how much of a digest is right; that says nothing about the secret behind it.
+        found = self._fresh.get().get(given)
+        if found is None or not hmac.compare_digest(found[0], given):
+            return None
+        hour = int(self._clock()) // USED_STEP_S * USED_STEP_S
+        if hour > found[2] and self._noted.get(given, 0) < hour:
+            self._note(given, hour)
+        return found[1]
+
+    def _note(self, given: str, hour: int) -> None:
+        """Write when a token was used. A reader's request must not fail because this cannot be written."""
+        with self._lock:
+            if self._noted.get(given, 0) >= hour:
+                return
+            self._noted[given] = hour
+        try:
+            with self._db.begin() as connection:
+                connection.execute(update(_tokens).where(_tokens.c.digest == given).values(last_used=hour))
+        except SQLAlchemyError as error:
+            logging.getLogger(__name__).warning("last use of a token cannot be kept: %s", type(error).__name__)
+
+    def _row(self, name: str, kind: str, origin: str, hashed: str) -> dict[str, Any]:
+        created = int(self._clock())
+        return {"name": name, "kind": kind, "origin": origin, "digest": hashed, "created": created, "last_used": None}
+
+    def _load(self) -> dict[str, tuple[str, Token, int]]:
+        """{digest: (digest, token, hour of its last use, 0 for never)}"""
+        with self._db.read() as connection:
+            rows = connection.execute(
+                select(_tokens.c.digest, _tokens.c.name, _tokens.c.kind, _tokens.c.last_used)
+            ).all()
+        return {hashed: (hashed, Token(name, kind), used or 0) for hashed, name, kind, used in rows}
+
+
+def digest(secret: str) -> str:
+    """What is kept of a secret. It has 256 random bits, or those of the role's password store: no salt is needed."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def changes(
+    known: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, str], kind: str, origin: str
+) -> dict[str, list[str]]:
+    """What install() has to do. known: rows by name; wanted: {name: digest}. Raises TokenError for a secret in use."""
+    same = {"kind": kind, "origin": origin}
+    changed = [
+        name
+        for name, hashed in wanted.items()
+        if name in known and {"digest": hashed, **same} != {key: known[name][key] for key in ("digest", *same)}
+    ]
+    mine = [name for name, row in known.items() if {key: row[key] for key in same} == same]
+    revoked = [name for name in mine if name not in wanted]
+    for name, row in known.items():
+        if name not in wanted and name not in revoked and row["digest"] in wanted.values():
+            raise TokenError(f"the token of {name} is also that of another name; each must have its own")
+    return {
+        "created": sorted(name for name in wanted if name not in known),
+        "changed": sorted(changed),
+        "revoked": sorted(revoked),
+    }
+
+
+def wanted_digests(secrets: Mapping[str, str]) -> dict[str, str]:
+    """{name: digest} of checked {name: secret}; TokenError for what cannot be installed."""
+    owners: dict[str, str] = {}
+    for name, secret in secrets.items():
+        _check_name(name)
+        fit = isinstance(secret, str) and secret.isascii() and secret.isprintable() and " " not in secret
+        if not fit or len(secret) < MINIMUM_LENGTH:
+            raise TokenError(
+                f"the token of {name} cannot be used; must be at least {MINIMUM_LENGTH} printable ASCII characters "
+                "without spaces"
+            )
+        other = owners.setdefault(digest(secret), name)
+        if other != name:
+            raise TokenError(f"{other} and {name} have the same token; each must have its own")
+    return {name: hashed for hashed, name in owners.items()}
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not NAME.match(name):
+        raise TokenError(
+            f"{ascii(name)[:80]} is no name; must be 1 to 64 letters, digits, '.', '_', '-', "
+            "beginning with a letter or digit"
+        )
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise TokenError(f"{ascii(kind)[:80]} is no kind of token; must be one of {', '.join(KINDS)}")
+
+
+def _rows_by_name(connection: Connection) -> dict[str, dict[str, Any]]:
+    return {row["name"]: dict(row) for row in connection.execute(select(_tokens)).mappings()}

@@ -1,0 +1,199 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""History for the page's charts: as JSON for static/charts.js, and in words and tables for those who do not see them.
+
+GET /history?range=day|week|month|year answers with `history_json`; times are epoch seconds, null is unknown:
+
+    {"range": "day", "since": 1795124873, "until": 1795211273,
+     "pool":  {"times": [t], "idle_jobs": [n|null], "idle_cores": [...], "glidein_cores": [...],
+               "glidein_cores_claimed": [...]},
+     "sites": {"times": [t], "series": [{"name": "PSC", "rest": false, "queued": [n|null], "running": [...],
+                                         "registered": [...]}]},        # most glideins first; "rest": all other sites
+     "waits": [{"week": t, "jobs": n, "p50_s": s, "p90_s": s}],         # week: its Monday, 00:00 UTC
+     "share": [{"week": t, "glidein_core_hours": h, "other_core_hours": h, "percent": p|null}]}
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any, Mapping, Sequence
+
+from .words import UNKNOWN, duration, many, number, plain
+
+DAY_S = 86400
+# Length of the range, points in it (no closer together than the history keeps that age), weeks of the weekly charts.
+RANGES = {
+    "day": (DAY_S, 288, 13),
+    "week": (7 * DAY_S, 168, 13),
+    "month": (30 * DAY_S, 240, 26),
+    "year": (365 * DAY_S, 365, 53),
+}
+DEFAULT_RANGE = "day"
+TOP_SITES = 10
+COUNTS = ("queued", "running", "registered")
+POOL = ("idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed")
+POOL_NAMES = ("Idle jobs", "Idle cores", "Cores of glideins", "Busy cores of glideins")
+_TABLE_ROWS = 25
+_REST = "all other sites"
+
+
+def range_or_default(name: str | None) -> str:
+    """The range that the page shows for `?range=name`: what is no range means a day."""
+    return name if name in RANGES else DEFAULT_RANGE
+
+
+def history_json(history: Any, name: str, now: float) -> dict[str, Any]:
+    """See above. history: a store.history.History; name: one of RANGES, else ValueError says which there are."""
+    if name not in RANGES:
+        raise ValueError(f"range must be one of {', '.join(RANGES)}, not {ascii(name)[:80]}")
+    length, points, weeks = RANGES[name]
+    since = now - length
+    pool = history.pool_series(since, now, points)
+    of_sites = history.site_series(since, now, points, TOP_SITES)
+    series = [{"name": plain(site), "rest": False, **_counts(counts)} for site, counts in of_sites["sites"].items()]
+    if of_sites["others"]:
+        series.append({"name": _REST, "rest": True, **_counts(of_sites["others"])})
+    oldest_week = now - weeks * 7 * DAY_S
+    return {
+        "range": name,
+        "since": int(since),
+        "until": int(now),
+        "pool": {key: pool[key] for key in ("times", *POOL)},
+        "sites": {"times": of_sites["times"], "series": series},
+        "waits": [row for row in history.weekly_waits() if row["week"] > oldest_week],
+        "share": [_share(row) for row in history.weekly_share() if row["week"] > oldest_week],
+    }
+
+
+def ranges(history: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """[{"name", "current": bool}] for the links that choose a range."""
+    current = DEFAULT_RANGE if history is None else history["range"]
+    return [{"name": name, "current": name == current} for name in RANGES]
+
+
+def figures(history: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The charts in the order of the page: [{"id", "title", "words", "empty", "head", "rows", "note"}].
+
+    words: what the chart shows, for who does not see it; head, rows: its numbers as a table of texts; note: what the
+    table leaves out. An empty one has no canvas: there is nothing to draw.
+    """
+    return [_demand(history), _sites(history), _waits(history["waits"]), _shares(history["share"])]
+
+
+def _counts(fields: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    return {name: fields[name] for name in COUNTS}
+
+
+def _share(row: Mapping[str, Any]) -> dict[str, Any]:
+    glideins, other = row["glidein_core_hours"], row["other_core_hours"]
+    total = (glideins or 0) + (other or 0)
+    percent = round(100 * (glideins or 0) / total, 1) if total else None
+    return {"week": row["week"], "glidein_core_hours": glideins, "other_core_hours": other, "percent": percent}
+
+
+def _figure(
+    name: str, title: str, words: str, head: Sequence[str], rows: list[list[str]], note: str = ""
+) -> dict[str, Any]:
+    return {"id": name, "title": title, "words": words, "empty": not rows, "head": head, "rows": rows, "note": note}
+
+
+def _demand(history: Mapping[str, Any]) -> dict[str, Any]:
+    pool = history["pool"]
+    known = [index for index in range(len(pool["times"])) if any(pool[key][index] is not None for key in POOL)]
+    told = [_told(label, pool[key]) for label, key in zip(POOL_NAMES, POOL)]
+    words = f"Demand over the last {history['range']}. " + " ".join(text for text in told if text)
+    # Newest first, and the newest always among them.
+    step = -(-len(known) // _TABLE_ROWS) if known else 1
+    rows = [
+        [_time(pool["times"][index]), *(_rounded(pool[key][index]) for key in POOL)] for index in known[::-1][::step]
+    ]
+    note = "" if step == 1 else f"One value in {step} is shown."
+    return _figure("chart-demand", "Demand", words, ["Time (UTC)", *POOL_NAMES], rows, note)
+
+
+def _sites(history: Mapping[str, Any]) -> dict[str, Any]:
+    head = ["Site"] + [f"{name.capitalize()} {when}" for name in COUNTS for when in ("now", "at most")]
+    rows, told = [], []
+    for series in history["sites"]["series"]:
+        values = [(_last(series[name]), _most(series[name])) for name in COUNTS]
+        if all(most is None for _now, most in values):
+            continue
+        rows.append([series["name"], *(_rounded(value) for pair in values for value in pair)])
+        told.append(f"{series['name']} {_rounded(values[1][0])}")
+    words = f"Glideins per site over the last {history['range']}. Running now: {', '.join(told)}." if rows else ""
+    return _figure("chart-sites", "Glideins per site", words, head, rows)
+
+
+def _waits(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    rows = [
+        [_date(week["week"]), number(week["jobs"]), _waited(week["p50_s"]), _waited(week["p90_s"])]
+        for week in reversed(weeks)
+        if week["jobs"]
+    ]
+    words = ""
+    if rows:
+        date, jobs, half, most = rows[0]
+        words = (
+            f"How long jobs waited, per week. Week of {date}: {jobs} jobs started, half of them within {half}, nine in "
+            f"ten within {most}. {many(len(rows), 'week')} shown."
+        )
+    head = ["Week of", "Jobs started", "Median wait", "90 % waited at most"]
+    return _figure("chart-waits", "How long jobs waited", words, head, rows)
+
+
+def _shares(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    rows = [
+        [
+            _date(week["week"]),
+            f"{week['percent']:g} %",
+            _hours(week["glidein_core_hours"]),
+            _hours(week["other_core_hours"]),
+        ]
+        for week in reversed(weeks)
+        if week["percent"] is not None
+    ]
+    words = ""
+    if rows:
+        date, percent, glideins, other = rows[0]
+        words = (
+            f"Share of the work done by glideins, per week. Week of {date}: {percent}, {glideins} core hours of "
+            f"glideins and {other} of other machines. {many(len(rows), 'week')} shown."
+        )
+    head = ["Week of", "Share of glideins", "Core hours of glideins", "Core hours of other machines"]
+    return _figure("chart-share", "Work done by glideins", words, head, rows)
+
+
+def _told(label: str, values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    return f"{label}: {_rounded(known[-1])} now, lowest {_rounded(min(known))}, highest {_rounded(max(known))}."
+
+
+def _last(values: Sequence[float | None]) -> float | None:
+    return next((value for value in reversed(values) if value is not None), None)
+
+
+def _most(values: Sequence[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _rounded(value: float | None) -> str:
+    # Means over a step are no whole numbers; people count jobs.
+    return number(None if value is None else round(value))
+
+
+def _waited(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None else duration(seconds)
+
+
+def _hours(hours: float | None) -> str:
+    return _rounded(hours) if hours is None or hours >= 10 else f"{hours:.1f}"
+
+
+def _time(epoch: float) -> str:
+    return datetime.fromtimestamp(epoch, timezone.utc).strftime("%d %b %Y, %H:%M")
+
+
+def _date(epoch: float) -> str:
+    return datetime.fromtimestamp(epoch, timezone.utc).strftime("%d %b %Y")

@@ -1,0 +1,183 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check what callers send: values in, plain checked values out, or a ValueError that names field and value."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+GROUP = re.compile(r"[A-Za-z0-9]{1,64}\Z")
+MAX_TEXT = 2000
+MAX_ID = 100
+MAX_ENTRIES = 1000
+MAX_RUNNING = 2000
+"""Running glideins that one entry of a report may name."""
+MAX_REASONS = 20
+"""Reasons that one entry of a report may give for its sick glideins."""
+MAX_CLAIMS = 20000
+"""(entry, group) pairs of one lease."""
+MAX_WHOLE = 2**53  # what every JSON reader holds exactly
+
+METRICS = (
+    "glideins_launched", "glideins_running", "glideins_idle", "avg_idle_time", "min_idle_time", "max_idle_time",
+)  # fmt: skip
+"""What PyGlidein clients measure; whatever else they send is not kept."""
+
+_COUNTS_ALWAYS = ("launched", "cancelled")
+_COUNTS_OR_UNKNOWN = ("present", "queued", "running", "sick", "registered")
+
+
+def report(site: Any, as_of: Any, error: Any, entries: Any, orphans: Any) -> dict[str, Any]:
+    """A site's report. Counts of an entry are null where the site could not find out; unknown keys are left out.
+
+    Of an entry's glideins that run, `running_glideins` is [{"id": batch id, "wait_s": seconds or None}], or None where
+    the report does not list them.
+    """
+    if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
+        raise ValueError(f"entries must be a list of at most {MAX_ENTRIES}, not {_shown(entries)}")
+    return {
+        "site": name("site", site),
+        "as_of": whole("as_of", as_of),
+        "error": None if error is None else text("error", error),
+        "entries": [_entry(f"entries[{index}]", entry) for index, entry in enumerate(entries)],
+        "orphans": whole("orphans", orphans),
+    }
+
+
+def claims(entries: Any) -> dict[str, dict[str, int]]:
+    """The claims of a lease, {entry: {group id: jobs}}."""
+    if not isinstance(entries, dict) or len(entries) > MAX_ENTRIES:
+        raise ValueError(f"entries must be an object of at most {MAX_ENTRIES} entries, not {_shown(entries)}")
+    checked: dict[str, dict[str, int]] = {}
+    for entry, groups in entries.items():
+        name("an entry", entry)
+        if not isinstance(groups, dict):
+            raise ValueError(f"entries.{entry} must be an object {{group id: jobs}}, not {_shown(groups)}")
+        checked[entry] = {
+            _group_id(f"a group of entries.{entry}", group): whole(f"entries.{entry}.{group}", jobs)
+            for group, jobs in groups.items()
+        }
+    pairs = sum(map(len, checked.values()))
+    if pairs > MAX_CLAIMS:
+        raise ValueError(f"entries has {pairs} claims; at most {MAX_CLAIMS} are allowed")
+    return checked
+
+
+def seconds(field: str, value: Any, longest: int) -> int:
+    """A time to live in seconds, from 1 to `longest`."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= longest:
+        raise ValueError(f"{field} must be an integer from 1 to {longest} (seconds), not {_shown(value)}")
+    return value
+
+
+def sites(value: Any, most: int) -> frozenset[str]:
+    """Names of sites."""
+    return frozenset(name(f"sites[{index}]", one) for index, one in enumerate(_list("sites", value, most)))
+
+
+def monitoring(metrics: Any) -> dict[str, dict[str, float]]:
+    """A PyGlidein client's metrics as {metric: {partition: number}}; flat numbers are of partition "Cluster"."""
+    if not isinstance(metrics, dict):
+        raise ValueError(f"metrics must be an object, not {_shown(metrics)}")
+    checked: dict[str, dict[str, float]] = {}
+    for metric in METRICS:
+        given = metrics.get(metric)
+        if given is None:
+            continue
+        partitions = given if isinstance(given, dict) else {"Cluster": given}
+        if len(partitions) > MAX_ENTRIES:
+            raise ValueError(f"{metric} has {len(partitions)} partitions; at most {MAX_ENTRIES} are allowed")
+        checked[metric] = {
+            text(f"a partition of {metric}", partition, 200): number(f"{metric}[{_shown(partition)}]", value)
+            for partition, value in partitions.items()
+        }
+    return checked
+
+
+def name(field: str, value: Any) -> str:
+    """A site, entry or shape name."""
+    if not isinstance(value, str) or not NAME.match(value):
+        raise ValueError(
+            f"{field} must be a name of 1 to 64 letters, digits, '.', '_', '-', beginning with a letter or digit, "
+            f"not {_shown(value)}"
+        )
+    return value
+
+
+def whole(field: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_WHOLE:
+        raise ValueError(f"{field} must be an integer from 0 to {MAX_WHOLE}, not {_shown(value)}")
+    return value
+
+
+def number(field: str, value: Any) -> float:
+    # Not a number (NaN) compares as false, and is refused with the infinite ones.
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= MAX_WHOLE:
+        raise ValueError(f"{field} must be a number, not {_shown(value)}")
+    return value
+
+
+def text(field: str, value: Any, longest: int = MAX_TEXT) -> str:
+    """Text that can be stored and shown: longer than `longest` is cut, what is no character is an error."""
+    if not isinstance(value, str):
+        raise ValueError(f"{field} must be a string, not {_shown(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # a lone surrogate, which JSON can spell and UTF-8 cannot
+        raise ValueError(f"{field} must be valid Unicode") from error
+    return value if len(value) <= longest else value[: longest - 1] + "…"
+
+
+def _entry(field: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{field} must be an object, not {_shown(value)}")
+    error = value.get("error")
+    running = value.get("running_glideins")
+    if running is not None:
+        listed = _list(f"{field}.running_glideins", running, MAX_RUNNING)
+        running = [_running(f"{field}.running_glideins[{index}]", one) for index, one in enumerate(listed)]
+    counts = {key: whole(f"{field}.{key}", value.get(key, 0)) for key in _COUNTS_ALWAYS}
+    for key in _COUNTS_OR_UNKNOWN:
+        counts[key] = None if value.get(key) is None else whole(f"{field}.{key}", value[key])
+    return {
+        "entry": name(f"{field}.entry", value.get("entry")),
+        "shape": name(f"{field}.shape", value.get("shape")),
+        **counts,
+        "reason": text(f"{field}.reason", value.get("reason") or ""),
+        "sick_reasons": [
+            text(f"{field}.sick_reasons[{index}]", one, 300)
+            for index, one in enumerate(_list(f"{field}.sick_reasons", value.get("sick_reasons") or [], MAX_REASONS))
+        ],
+        "error": None if error is None else text(f"{field}.error", error),
+        "running_glideins": running,
+    }
+
+
+def _list(field: str, value: Any, most: int) -> list[Any]:
+    if not isinstance(value, list) or len(value) > most:
+        raise ValueError(f"{field} must be a list of at most {most}, not {_shown(value)}")
+    return value
+
+
+def _group_id(field: str, value: Any) -> str:
+    if not isinstance(value, str) or not GROUP.match(value):
+        raise ValueError(f"{field} must be an id of 1 to 64 letters and digits, not {_shown(value)}")
+    return value
+
+
+def _running(field: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{field} must be an object, not {_shown(value)}")
+    batch_id, wait = value.get("id"), value.get("wait_s")
+    if not isinstance(batch_id, str) or not 1 <= len(batch_id) <= MAX_ID or not batch_id.isprintable():
+        raise ValueError(f"{field}.id must have 1 to {MAX_ID} printable characters, not {_shown(batch_id)}")
+    return {"id": batch_id, "wait_s": None if wait is None else whole(f"{field}.wait_s", wait)}
+
+
+def _shown(value: Any) -> str:
+    try:
+        return ascii(value)[:80]
+    except (RecursionError, ValueError):  # a huge integer has no decimal text on newer Pythons
+        return type(value).__name__

@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The methods that can be called, and who may call them. docs/protocol.md describes them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pjrpc.server
+from pjrpc.server.exceptions import InvalidParamsError
+from sqlalchemy.exc import SQLAlchemyError
+
+from ..store.reports import FullError
+from . import checks
+from .auth import Caller
+from .parts import Parts
+from .replies import Result
+from .rpc import FullUpError, NotReadyError, UnauthorizedError, UnavailableError
+from .views import Views
+
+NAMES = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
+DEFAULT_TTL_S = 1800
+
+
+def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
+    """The methods over `parts`."""
+    methods = pjrpc.server.MethodRegistry()
+    settings = parts.settings
+
+    @methods.add(pass_context="caller")
+    def get_state(caller: Caller) -> list[dict[str, Any]]:
+        _may_read(caller, settings.reading)
+        return parts.readings.snapshot().pyglidein
+
+    @methods.add(pass_context="caller")
+    def get_demand(caller: Caller, sites: Any = None) -> Result:
+        _may_read(caller, settings.reading)
+        with _told():
+            return views.demand(caller, None if sites is None else checks.sites(sites, settings.max_sites))
+
+    @methods.add(pass_context="caller")
+    def get_supply(caller: Caller) -> Result:
+        _may_read(caller, settings.reading)
+        with _told():
+            return views.supply(caller)
+
+    @methods.add(pass_context="caller")
+    def lease(caller: Caller, site: Any, entries: Any, ttl_s: Any = DEFAULT_TTL_S) -> dict[str, Any]:
+        _must_be_site(caller, "lease")
+        with _told():
+            _must_be_its_own(caller, checks.name("site", site))
+            claims = checks.claims(entries)
+            seconds = checks.seconds("ttl_s", ttl_s, settings.max_lease_seconds)
+            demand = parts.readings.snapshot().demand
+            if demand["as_of"] is None:
+                raise NotReadyError(data="the queue has not been read yet; leases that exist stay as they are")
+            counts = {group["id"]: group["count"] for group in demand["groups"]}
+            return parts.leases.claim(caller.name, claims, seconds, counts, parts.paused()["paused"])
+
+    @methods.add(pass_context="caller")
+    def report(
+        caller: Caller, site: Any, as_of: Any, error: Any = None, entries: Any = (), orphans: Any = 0
+    ) -> dict[str, Any]:
+        _must_be_site(caller, "report")
+        with _told():
+            given = list(entries) if isinstance(entries, tuple) else entries
+            checked = checks.report(site, as_of, error, given, orphans)
+            _must_be_its_own(caller, checked["site"])
+            received = int(parts.clock())
+            parts.reports.add(_without_glideins(checked), received)
+            parts.glideins.reported(checked, received)
+            views.reported()
+        return {"accepted": True}
+
+    @methods.add(pass_context="caller")
+    def monitoring(
+        caller: Caller,
+        uuid: Any,
+        timestamp: Any = None,
+        metrics: Any = None,
+        glideins_launched: Any = None,
+        glideins_running: Any = None,
+        glideins_idle: Any = None,
+        avg_idle_time: Any = None,
+        min_idle_time: Any = None,
+        max_idle_time: Any = None,
+    ) -> str:
+        if not settings.allow_anonymous_monitoring or caller.kind != "anonymous":
+            _must_be_site(caller, "monitoring")
+        flat = {
+            "glideins_launched": glideins_launched, "glideins_running": glideins_running,
+            "glideins_idle": glideins_idle, "avg_idle_time": avg_idle_time,
+            "min_idle_time": min_idle_time, "max_idle_time": max_idle_time,
+        }  # fmt: skip
+        with _told():
+            client = checks.text("uuid", uuid, 200)
+            if timestamp is not None:
+                checks.number("timestamp", timestamp)
+            checked = checks.monitoring(flat if metrics is None else metrics)
+            parts.reports.add_monitoring(client, checked, int(parts.clock()), caller.name or None)
+        return ""
+
+    return methods
+
+
+def _without_glideins(report: dict[str, Any]) -> dict[str, Any]:
+    entries = [{key: value for key, value in entry.items() if key != "running_glideins"} for entry in report["entries"]]
+    return {**report, "entries": entries}
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What goes wrong inside, as errors of JSON-RPC."""
+    try:
+        yield
+    except ValueError as error:
+        raise InvalidParamsError(data=str(error)) from error
+    except FullError as error:
+        raise FullUpError(data=str(error)) from error
+    except SQLAlchemyError as error:
+        raise UnavailableError(data="the server's database cannot be used; try again") from error
+
+
+def _not_refused(caller: Caller) -> None:
+    if caller.kind == "refused":
+        raise UnauthorizedError(data="the Authorization header does not carry a token that this server knows")
+
+
+def _may_read(caller: Caller, reading: str) -> None:
+    _not_refused(caller)
+    if reading == "token" and not caller.is_known:
+        raise UnauthorizedError(data="reading needs the header 'Authorization: Bearer <token>' here")
+
+
+def _must_be_site(caller: Caller, method: str) -> None:
+    _not_refused(caller)
+    if caller.kind == "anonymous":
+        raise UnauthorizedError(data=f"{method} needs the header 'Authorization: Bearer <token>'")
+    if caller.kind != "site":
+        raise UnauthorizedError(data=f"{method} needs a site's token; {caller.name} is a reader")
+
+
+def _must_be_its_own(caller: Caller, site: str) -> None:
+    if caller.name != site:
+        raise UnauthorizedError(data=f"the token is of site {caller.name}, not of {site}")

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the web needs of the rest of the program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable
+
+if TYPE_CHECKING:
+    from ..config import Settings
+    from ..pool.readings import Readings
+    from ..store.glideins import Glideins
+    from ..store.history import History
+    from ..store.leases import Leases
+    from ..store.reports import Reports
+    from ..store.samples import Samples
+    from ..store.switch import Switch
+    from ..store.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one running server; all of them are safe to use from many threads. `clock` gives epoch seconds."""
+
+    settings: Settings
+    readings: Readings
+    leases: Leases
+    tokens: Tokens
+    reports: Reports
+    switch: Switch
+    history: History
+    glideins: Glideins
+    samples: Samples
+    clock: Callable[[], float]
+
+    def paused(self) -> dict[str, Any]:
+        """The switch as it works: {"paused", "since", "reason", "by"}; the configuration can only turn it on."""
+        state = self.switch.state()
+        if self.settings.paused and not state["paused"]:
+            return {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
+        return state

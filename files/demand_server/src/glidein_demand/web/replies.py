@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Large results, serialised and compressed once and kept for all who ask the same."""
+
+from __future__ import annotations
+
+import collections
+import gzip
+import hashlib
+import json
+import threading
+from collections.abc import Hashable, Mapping
+from typing import Any, Callable
+
+USUAL_IDS = ("0", "1")
+"""Ids (as JSON) that most clients use: whole replies with these are kept, others are put together each time."""
+
+
+class Result:
+    """A JSON-RPC result, as a value that nobody changes and as bytes, with the replies made of it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.body = dump(value)
+        # Weak, since it stands for the compressed form too; of the content, so that it outlives a restart.
+        self.etag = f'W/"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+        self._whole: dict[str, tuple[bytes, bytes]] = {}
+
+    def envelope(self, identity: str) -> bytes:
+        """The response object around this result; `identity` is the request's id as JSON."""
+        return b'{"jsonrpc":"2.0","result":' + self.body + b',"id":' + identity.encode() + b"}"
+
+    def reply(self, identity: str | None, compress: bool) -> bytes:
+        """The response to one request, or, with None, the bare result; with `compress` as gzip."""
+        key = "" if identity is None else identity
+        if key and key not in USUAL_IDS:
+            whole = self.envelope(key)
+            return _gzip(whole, 1) if compress else whole
+        if key not in self._whole:  # two threads may both make it: the same
+            whole = self.envelope(key) if key else self.body
+            self._whole[key] = (whole, _gzip(whole, 6))
+        return self._whole[key][compress]
+
+
+class Replies:
+    """The last `size` results that differed in what they are made of; safe from many threads."""
+
+    def __init__(self, size: int = 64) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._kept: collections.OrderedDict[Hashable, tuple[float, Result]] = collections.OrderedDict()
+
+    def get(self, key: Hashable, now: float, make: Callable[[], tuple[Any, float]]) -> Result:
+        """The result kept under `key`, or what `make` gives: (value, epoch until which it is true)."""
+        with self._lock:  # made once, also when many ask at the same moment
+            found = self._kept.get(key)
+            if found is None or found[0] <= now:
+                value, until = make()
+                found = (until, Result(value))
+                self._kept[key] = found
+                while len(self._kept) > self._size:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return found[1]
+
+
+def demand_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) -> dict[str, Any]:
+    """What a caller gets of the demand: less what others hold, {group id: jobs}, and whether all is paused.
+
+    `leased` of a group is how many of its idle jobs others hold, so that `count` + `leased` is what the queue has.
+    """
+    groups = []
+    for group in demand["groups"]:
+        leased = min(held.get(group["id"], 0), group["count"])
+        groups.append({**group, "count": group["count"] - leased, "leased": leased})
+    return {**demand, "groups": groups, "paused": paused}
+
+
+def dump(value: Any) -> bytes:
+    """JSON without spaces. Raises ValueError for what JSON cannot say."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _gzip(body: bytes, level: int) -> bytes:
+    return gzip.compress(body, level, mtime=0)

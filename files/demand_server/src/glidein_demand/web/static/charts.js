@@ -1,0 +1,195 @@
+// Copyright: (c) 2026, the glidein.ops authors
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Draws the history that GET /history gives (its shape: charts.py) with Chart.js. Times are epoch seconds, UTC.
+"use strict";
+(() => {
+  const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+  const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+  const HOUR = 3600;
+  const DAY = 24 * HOUR;
+  const WAITS = [1, 3, 10, 30, 60, 180, 600, 1800, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 30 * DAY];
+  const drawn = new Map(); // id of the figure: its Chart
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const choice = document.getElementById("site-count");
+  let data = null;
+
+  const two = (number) => String(number).padStart(2, "0");
+  const at = (seconds) => new Date(1000 * seconds);
+  const day = (date) => `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+  const clock = (date) => `${two(date.getUTCHours())}:${two(date.getUTCMinutes())}`;
+  const full = (seconds) => `${DAYS[at(seconds).getUTCDay()]} ${day(at(seconds))} ${at(seconds).getUTCFullYear()}, ${clock(at(seconds))} UTC`;
+  const count = (number) => number.toLocaleString("en", { maximumFractionDigits: number < 10 ? 1 : 0 });
+
+  function duration(seconds) {
+    if (seconds < 120 && seconds !== 60) return `${Math.round(seconds)} s`;
+    if (seconds < 2 * HOUR && seconds !== HOUR) return `${Math.round(seconds / 60)} min`;
+    if (seconds < 2 * DAY && seconds !== DAY) return `${Math.round(seconds / HOUR)} h`;
+    return `${Math.round(seconds / DAY)} d`;
+  }
+
+  /** Where the time axis has its ticks: whole hours, days or months of UTC. */
+  function ticks(since, until, range) {
+    const found = [];
+    if (range === "year") {
+      for (let month = at(since).getUTCMonth() + 1, year = at(since).getUTCFullYear(); ; month += 1) {
+        const time = Date.UTC(year, month, 1) / 1000;
+        if (time > until) return found;
+        found.push(time);
+      }
+    }
+    const step = { day: 3 * HOUR, week: DAY, month: 5 * DAY }[range];
+    for (let time = Math.ceil(since / step) * step; time <= until; time += step) found.push(time);
+    return found;
+  }
+
+  function tick(seconds, range) {
+    const date = at(seconds);
+    if (range === "year") return date.getUTCMonth() === 0 ? String(date.getUTCFullYear()) : MONTHS[date.getUTCMonth()];
+    if (range === "day" && date.getUTCHours() !== 0) return clock(date);
+    return range === "week" ? `${DAYS[date.getUTCDay()]} ${date.getUTCDate()}` : day(date);
+  }
+
+  function colours() {
+    const style = getComputedStyle(document.documentElement);
+    const of = (name) => style.getPropertyValue(`--${name}`).trim();
+    return { text: of("text"), quiet: of("quiet"), line: of("line"), ground: of("ground"), rest: of("rest"),
+      series: Array.from({ length: 10 }, (_unused, index) => of(`s${index + 1}`)) };
+  }
+
+  const points = (times, values) => times.map((time, index) => ({ x: time, y: values[index] }));
+  const isKnown = (value) => value !== null && value !== undefined;
+
+  /** Options that all charts share. x, y: scales; label: the text of a tooltip's line. */
+  function options(colour, x, y, title, label) {
+    const scale = { grid: { color: colour.line, drawTicks: false }, border: { display: false } };
+    const ticksOf = { color: colour.quiet, padding: 6, maxRotation: 0, autoSkipPadding: 12 };
+    return {
+      animation: false, maintainAspectRatio: false, normalized: true,
+      interaction: { mode: "index", axis: "x", intersect: false },
+      scales: {
+        x: { ...scale, ...x, grid: { display: false }, ticks: { ...ticksOf, ...x.ticks } },
+        y: { ...scale, beginAtZero: true, ...y, ticks: { ...ticksOf, maxTicksLimit: 6, ...y.ticks } },
+      },
+      plugins: {
+        legend: { position: "bottom", align: "start", labels: { color: colour.text, boxWidth: 14, boxHeight: 8, padding: 10 } },
+        tooltip: { callbacks: { title: (items) => title(items[0]), label } },
+      },
+    };
+  }
+
+  function timeAxis() {
+    return {
+      type: "linear", min: data.since, max: data.until,
+      afterBuildTicks: (scale) => { scale.ticks = ticks(data.since, data.until, data.range).map((value) => ({ value })); },
+      ticks: { callback: (value) => tick(value, data.range) },
+    };
+  }
+
+  const counted = (item) => ` ${item.dataset.label}: ${count(item.parsed.y)}`;
+  const atTime = (item) => full(item.parsed.x);
+  const whole = { ticks: { precision: 0, callback: (value) => count(value) } };
+
+  function demand(colour) {
+    const { times } = data.pool;
+    const line = (label, key, index, more) => ({
+      label, data: points(times, data.pool[key]), borderColor: colour.series[index], backgroundColor: colour.series[index],
+      borderWidth: 2, pointRadius: times.length > 1 ? 0 : 3, pointHitRadius: 6, pointStyle: "line", ...more,
+    });
+    const datasets = [
+      line("Idle jobs", "idle_jobs", 0), line("Idle cores", "idle_cores", 1),
+      line("Cores of glideins", "glidein_cores", 2, { borderDash: [6, 4] }),
+      line("Busy cores of glideins", "glidein_cores_claimed", 5, { borderDash: [2, 3] }),
+    ];
+    const chosen = options(colour, timeAxis(), whole, atTime, counted);
+    Object.assign(chosen.plugins.legend.labels, { usePointStyle: true, pointStyleWidth: 28 });
+    return { type: "line", data: { datasets }, options: chosen };
+  }
+
+  function sites(colour) {
+    const { times, series } = data.sites;
+    // Where something is known, a site of which nothing is has none; where nothing is, the areas have a gap.
+    const known = times.map((_time, index) => series.some((site) => isKnown(site[choice.value][index])));
+    const datasets = series.map((site, index) => ({
+      label: site.name,
+      data: points(times, site[choice.value].map((value, when) => (known[when] ? value || 0 : null))),
+      backgroundColor: site.rest ? colour.rest : colour.series[index % 10], borderColor: colour.ground, borderWidth: 0.6,
+      fill: "stack", pointRadius: 0, pointHitRadius: 6,
+    }));
+    const y = { stacked: true, ...whole };
+    const chosen = options(colour, timeAxis(), y, atTime, (item) => (item.parsed.y ? counted(item) : ""));
+    chosen.plugins.tooltip.filter = (item) => item.parsed.y > 0;
+    return { type: "line", data: { datasets }, options: chosen };
+  }
+
+  const weekAxis = (rows) => ({ type: "category", labels: rows.map((row) => day(at(row.week))) });
+  const ofWeek = (rows) => (item) => `Week of ${day(at(rows[item.dataIndex].week))} ${at(rows[item.dataIndex].week).getUTCFullYear()}`;
+
+  function waits(colour) {
+    const rows = data.waits.filter((row) => row.jobs);
+    const line = (label, key, index, pointStyle) => ({
+      label, data: rows.map((row) => (isKnown(row[key]) ? Math.max(1, row[key]) : null)), pointStyle, pointRadius: 4,
+      borderColor: colour.series[index], backgroundColor: colour.series[index], borderWidth: 2,
+    });
+    const y = {
+      type: "logarithmic", beginAtZero: false,
+      afterBuildTicks: (scale) => { scale.ticks = WAITS.filter((value) => value >= scale.min && value <= scale.max).map((value) => ({ value })); },
+      ticks: { callback: (value) => duration(value), autoSkip: false },
+    };
+    const label = (item) => ` ${item.dataset.label}: ${duration(item.parsed.y)}`;
+    const chosen = options(colour, weekAxis(rows), y, ofWeek(rows), label);
+    chosen.plugins.tooltip.callbacks.footer = (items) => `${count(rows[items[0].dataIndex].jobs)} jobs started`;
+    chosen.plugins.legend.labels.usePointStyle = true;
+    const datasets = [line("Median", "p50_s", 0, "circle"), line("90th percentile", "p90_s", 5, "rectRot")];
+    return { type: "line", data: { labels: rows.map((row) => row.week), datasets }, options: chosen };
+  }
+
+  function share(colour) {
+    const rows = data.share.filter((row) => isKnown(row.percent));
+    const y = { min: 0, max: 100, ticks: { callback: (value) => `${value} %` } };
+    const label = (item) => ` ${item.parsed.y} %: ${count(rows[item.dataIndex].glidein_core_hours || 0)} core hours`;
+    const chosen = options(colour, weekAxis(rows), y, ofWeek(rows), label);
+    chosen.plugins.tooltip.callbacks.footer = (items) => `Other machines: ${count(rows[items[0].dataIndex].other_core_hours || 0)} core hours`;
+    const bars = { label: "Share of core hours done by glideins", data: rows.map((row) => row.percent), backgroundColor: colour.series[0], maxBarThickness: 40 };
+    return { type: "bar", data: { labels: rows.map((row) => row.week), datasets: [bars] }, options: chosen };
+  }
+
+  const FIGURES = { "chart-demand": demand, "chart-sites": sites, "chart-waits": waits, "chart-share": share };
+
+  /** Draw all charts anew; one without numbers leaves the place to the sentence that says so. */
+  function draw() {
+    if (!data) return;
+    const colour = colours();
+    Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+    for (const [id, make] of Object.entries(FIGURES)) {
+      const figure = document.getElementById(id);
+      const place = figure.querySelector(".plot");
+      const canvas = place.querySelector("canvas");
+      const words = document.querySelector(`#${id}-data .words`); // none without numbers
+      if (drawn.has(id)) drawn.get(id).destroy();
+      drawn.delete(id);
+      place.hidden = words === null;
+      if (place.hidden) continue;
+      canvas.setAttribute("aria-label", words.textContent);
+      drawn.set(id, new Chart(canvas, make(colour)));
+    }
+    document.querySelector(".choice").hidden = !drawn.has("chart-sites");
+  }
+
+  async function load() {
+    const range = document.querySelector("#ranges [aria-current]").dataset.range;
+    try {
+      const answer = await fetch(`history?range=${range}`, { cache: "no-store" });
+      if (!answer.ok) return; // page.js says when the server does not answer; the tables are there
+      data = await answer.json();
+    } catch {
+      return;
+    }
+    draw();
+  }
+
+  if (!choice) return; // no history is kept
+  choice.addEventListener("change", draw);
+  dark.addEventListener("change", draw);
+  document.addEventListener("glidein:renewed", load);
+  load();
+})();

@@ -1,0 +1,129 @@
+// Copyright: (c) 2026, the glidein.ops authors
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Keeps the page fresh, and filters the sites. Everything is there without it, too.
+"use strict";
+(() => {
+  document.documentElement.classList.add("scripted"); // what stands in for scripts is hidden
+  const LONGEST_REQUEST_MS = 30000;
+  const refreshMs = 1000 * Number(document.body.dataset.refresh);
+  const filter = document.getElementById("filter");
+  const opened = new Map(); // how folded parts were before the filter opened them
+  let timer = 0;
+  let newest = 0;
+
+  /** Show the sites whose text has every word of the filter; parts with a match are opened meanwhile. */
+  function applyFilter() {
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let found = 0;
+    let all = 0;
+    for (const part of document.querySelectorAll("#sites-parts .scroll")) {
+      let here = 0;
+      for (const body of part.querySelectorAll("tbody")) {
+        const text = body.textContent.toLowerCase();
+        body.hidden = !words.every((word) => text.includes(word));
+        here += body.hidden ? 0 : 1;
+        all += 1;
+      }
+      found += here;
+      const folded = part.closest("details");
+      if (!folded) continue;
+      if (words.length && !opened.has(folded.id)) opened.set(folded.id, folded.open);
+      if (words.length) folded.open = here > 0;
+      else if (opened.has(folded.id)) folded.open = opened.get(folded.id);
+    }
+    if (!words.length) opened.clear();
+    document.querySelector(".filter").hidden = all < 2 && !words.length;
+    document.getElementById("filter-found").textContent = words.length ? `${found} of ${all} sites` : "";
+  }
+
+  /** Put the parts of a newer page in place of this one's; folds, scrolling and focus stay as they are. */
+  function renew(fresh) {
+    const focused = document.activeElement;
+    const holder = focused && focused.closest("[id]");
+    const wasSummary = focused && focused.tagName === "SUMMARY";
+    for (const old of document.querySelectorAll("[data-live]")) {
+      const part = fresh.getElementById(old.id);
+      if (!part) continue;
+      for (const folded of part.querySelectorAll("details[id]")) {
+        const known = document.getElementById(folded.id);
+        if (known) folded.open = known.open;
+      }
+      const scrolled = [...old.querySelectorAll(".scroll[id]")].map((box) => [box.id, box.scrollLeft]);
+      old.replaceWith(document.adoptNode(part));
+      for (const [id, left] of scrolled) {
+        const box = document.getElementById(id);
+        if (box) box.scrollLeft = left;
+      }
+    }
+    const again = holder && !document.contains(focused) && document.getElementById(holder.id);
+    if (again) (wasSummary ? again.querySelector("summary") : again).focus({ preventScroll: true });
+    document.title = fresh.title;
+    document.body.dataset.refresh = fresh.body.dataset.refresh;
+    tell(document.getElementById("problems").dataset.said);
+    applyFilter();
+    document.dispatchEvent(new CustomEvent("glidein:renewed"));
+  }
+
+  /** Say a sentence to screen readers, once for each change. */
+  function tell(text) {
+    const said = document.getElementById("said");
+    if (said.textContent !== text) said.textContent = text;
+  }
+
+  async function load(address) {
+    const mine = ++newest;
+    const failed = document.getElementById("failed");
+    try {
+      const answer = await fetch(address, { signal: AbortSignal.timeout(LONGEST_REQUEST_MS), cache: "no-store" });
+      if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
+      const text = await answer.text();
+      if (mine !== newest) return; // a later request has overtaken this one
+      renew(new DOMParser().parseFromString(text, "text/html"));
+      failed.hidden = true;
+    } catch (error) {
+      if (mine !== newest) return;
+      failed.textContent = `These numbers are old: the server does not answer (${error.message}).`;
+      failed.hidden = false;
+    }
+    plan();
+  }
+
+  function plan() {
+    clearTimeout(timer);
+    timer = setTimeout(refresh, refreshMs);
+  }
+
+  function refresh() {
+    // Nobody looks, or somebody copies a text: later.
+    if (document.hidden || !document.getSelection().isCollapsed) return plan();
+    return load(location.href);
+  }
+
+  // A link to a row that is folded away opens what it is in.
+  function reveal() {
+    const row = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!row) return;
+    const folded = row.closest("details:not([open])");
+    if (folded) {
+      folded.open = true;
+      row.scrollIntoView();
+    }
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-range], #reload");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    if (link.dataset.range) history.replaceState(null, "", link.href);
+    load(location.href);
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) refresh();
+  });
+  filter.addEventListener("input", applyFilter);
+  window.addEventListener("hashchange", reveal);
+  tell(document.getElementById("problems").dataset.said);
+  applyFilter(); // a browser may have kept what was typed before a reload
+  reveal();
+  plan();
+})();

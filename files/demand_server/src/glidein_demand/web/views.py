@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Demand and supply as callers get them, made once for all who may see the same."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from ..pool import supply
+from . import charts, replies
+from .auth import Caller
+from .parts import Parts
+
+HISTORY_SECONDS = 86400
+HISTORY_POINTS = 100
+HISTORY_KEPT_S = 60.0
+"""How old the charts may be; the history itself grows every five minutes."""
+SUPPLY_SECONDS = 60.0
+"""How old the history inside of get_supply may be."""
+
+
+class Views:
+    """The large results over `parts`; safe from many threads."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        # Apart, so that nobody waits for a supply who wants a demand.
+        self._demand = replies.Replies()
+        self._supply = replies.Replies(8)
+        self._history = replies.Replies(len(charts.RANGES))
+        self._reports = itertools.count(1)
+        self._last_report = 0
+
+    def reported(self) -> None:
+        """A report came: the supply that was made before is not the newest any more."""
+        self._last_report = next(self._reports)
+
+    def demand(self, caller: Caller, sites: frozenset[str] | None) -> replies.Result:
+        """get_demand: less what sites other than `sites` hold; None stands for the caller's own site."""
+        parts = self._parts
+        own = frozenset([caller.name]) if caller.kind == "site" else frozenset()
+        excluded = own if sites is None else sites
+        snapshot, paused, leases = parts.readings.snapshot(), parts.paused()["paused"], parts.leases.version
+
+        def make() -> tuple[Any, float]:
+            held, until = parts.leases.held(excluded)
+            whole = snapshot.demand if caller.is_known else snapshot.demand_anonymous
+            return replies.demand_for(whole, held, paused), until
+
+        key = (snapshot.version, caller.is_known, leases, paused, excluded)
+        return self._demand.get(key, parts.clock(), make)
+
+    def supply(self, caller: Caller) -> replies.Result:
+        """get_supply: what the collector knows, with samples, recent plans and history per entry."""
+        parts = self._parts
+        snapshot = parts.readings.snapshot()
+        known = caller.is_known
+
+        def make() -> tuple[Any, float]:
+            now = parts.clock()
+            found = supply.present(
+                snapshot.supply,
+                parts.samples.all(),
+                parts.glideins.summary(int(now)),
+                parts.reports.reports(),
+                known,
+            )
+            return {**found, "demand_history": self._demand_history(now)}, now + SUPPLY_SECONDS
+
+        return self._supply.get((snapshot.version, self._last_report, known), parts.clock(), make)
+
+    def history(self, wanted: str) -> replies.Result:
+        """The history for charts, of one of charts.RANGES (else ValueError)."""
+        parts = self._parts
+        now = parts.clock()
+        if wanted not in charts.RANGES:
+            raise ValueError(f"range must be one of {', '.join(charts.RANGES)}, not {ascii(wanted)[:80]}")
+        return self._history.get(
+            wanted, now, lambda: (charts.history_json(parts.history, wanted, now), now + HISTORY_KEPT_S)
+        )
+
+    def _demand_history(self, now: float) -> list[list[float]]:
+        series = self._parts.history.pool_series(now - HISTORY_SECONDS, now, HISTORY_POINTS)
+        pairs = zip(series["times"], series["idle_jobs"])
+        return [[int(time), jobs] for time, jobs in pairs if jobs is not None]

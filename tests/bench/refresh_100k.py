@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A refresh with 100,000 idle jobs in 500 groups in a real schedd, against condor_q of the same attributes.
+
+Both ask on the same host, in turns. condor_q prints values or, with `:r`, expressions (without it Requirements is just
+`undefined`); the faster of the two counts. Two situations: jobs that no negotiator ever asked for have no autocluster,
+which is how it is in a pool without machines, and jobs that have one. The slower refresh counts. Memory is that of the
+service with all its processes, while it refreshes every 5 s and is asked five times a second: the median.
+"""
+
+import concurrent.futures
+import statistics
+
+import bench_lab
+import queue_of_jobs
+import requests_of_demand
+import workload
+from results import Goal
+
+GOALS = [Goal("speedup_vs_condor_q", ">=", 3), Goal("rss_growth_mb", "<=", 30)]
+
+FEW, MANY = 2, 200  # jobs per group
+ROUNDS = 7
+WATCH_S = 16
+# What the server groups by.
+ATTRIBUTES = (
+    "JobStatus", "JobUniverse", "RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "RequireGPUs",
+    "Requirements", "User", "AllowedExecuteDuration", "AllowedJobDuration",
+)  # fmt: skip
+
+
+def measure(lab):
+    """See GOALS, and the seconds and MiB that they come from."""
+    lab.ensure()
+    queue_of_jobs.empty(lab)
+    queue_of_jobs.fill(lab, FEW)
+    few = memory(lab)
+    lab.say(f"memory with {FEW * workload.GROUPS} jobs: {few}")
+    seconds = queue_of_jobs.fill(lab, MANY - FEW)
+    lab.say(f"{MANY * workload.GROUPS} jobs are queued; the submission took {seconds:.0f} s")
+    many, times = {}, {}
+    for situation, prepare in (
+        ("never_negotiated", queue_of_jobs.forget_autoclusters),
+        ("negotiated", queue_of_jobs.make_autoclusters),
+    ):
+        prepare(lab)
+        many[situation] = memory(lab)
+        times[situation] = compare(lab)
+        lab.say(f"{situation}: {times[situation]}, memory {many[situation]}")
+    return summary(few, many, times)
+
+
+def summary(few, many, times):
+    """The result of memory with few and many jobs and of times, the latter two by situation."""
+    speedups = {name: found["condor_q_s"] / found["refresh_s"] for name, found in times.items()}
+    growths = {name: found["steady_mb"] - few["steady_mb"] for name, found in many.items()}
+    return {
+        "speedup_vs_condor_q": round(min(speedups.values()), 2),
+        "rss_growth_mb": round(max(growths.values()), 1),
+        **{f"speedup_{name}": round(value, 2) for name, value in speedups.items()},
+        **{f"{key}_{name}": round(value, 3) for name, found in times.items() for key, value in found.items()},
+        "rss_1k_mb": few["steady_mb"],
+        "rss_100k_mb": max(found["steady_mb"] for found in many.values()),
+        "rss_peak_1k_mb": few["peak_mb"],
+        "rss_peak_100k_mb": max(found["peak_mb"] for found in many.values()),
+    }
+
+
+def compare(lab):
+    """{"refresh_s", "condor_q_s": the faster form's, "condor_q_raw_s"}: medians of rounds in turns."""
+    refreshes = (bench_lab.REMOTE / "refreshes.py").read_text(encoding="utf-8")
+    with service_stopped(lab):
+        order = {"rounds": ROUNDS, "attributes": ATTRIBUTES, "refreshes": refreshes}
+        found = lab.remote("compare", order)
+    # A fast answer must be a right one.
+    expected = {"groups": workload.GROUPS, "jobs": MANY * workload.GROUPS}
+    seen = {key: found[key] for key in expected}
+    if seen != expected:
+        raise bench_lab.BenchError(f"the refresh found {seen} instead of {expected}")
+    plain, raw = statistics.median(found["condor_q"]), statistics.median(found["condor_q_raw"])
+    return {
+        "refresh_s": statistics.median(found["refresh"]),
+        "condor_q_s": min(plain, raw),
+        "condor_q_raw_s": raw,
+    }
+
+
+def service_stopped(lab):
+    """A context without the service: it would refresh on its own meanwhile."""
+    return requests_of_demand.Service(lab, None)
+
+
+def memory(lab):
+    """{"steady_mb", "peak_mb"} of the service while it refreshes and is asked."""
+    settings = {"pool": {"refresh_seconds": 5}, "server": requests_of_demand.NO_LIMITS}
+    with requests_of_demand.Service(lab, settings) as service, concurrent.futures.ThreadPoolExecutor() as pool:
+        asked = [
+            pool.submit(service.load, rate=2.5, seconds=WATCH_S, connections=2, headers=headers)
+            for headers in ({}, {"Accept-Encoding": "gzip"})
+        ]
+        found = lab.remote("memory", {"seconds": WATCH_S})
+        for load in asked:
+            load.result()
+    return found

@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs in the service's virtual environment: a year of history as thinning leaves it, and the page's queries of it.
+
+stdin: {"sites": n, "rounds": n}; stdout: {"mb", "rows", "fill_s", "ms": {range: [ms]}}
+"""
+
+import json
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from glidein_demand.store import history_tables as tables
+from glidein_demand.store.database import Database
+from glidein_demand.store.history import History
+from glidein_demand.store.thinning import DAY, LEVELS
+from glidein_demand.web import charts
+
+NOW = 1_795_212_000  # on a full hour, as whole spans are thinned
+YEAR = 365 * DAY
+WAIT_BUCKETS = 30  # that a day's jobs fall into
+
+
+def fill(database, sites):
+    """One year; return the number of rows of all sites."""
+    chance = random.Random(1)  # noqa: S311 - the same numbers each time
+    with database.begin() as connection:
+        names = [{"id": number, "name": f"site-{number}.example.org"} for number in range(1, sites + 1)]
+        connection.execute(tables.site_names.insert(), names)
+        days = [{"day": NOW // DAY * DAY - day * DAY, "jobs": 100} for day in range(365)]
+        connection.execute(
+            tables.wait_counts.insert(), [{**day, "bucket": bucket} for day in days for bucket in range(WAIT_BUCKETS)]
+        )
+        weeks = [
+            {"week": NOW // DAY * DAY - 7 * DAY * week, "glidein_core_s": 5e9, "other_core_s": 1e9}
+            for week in range(52)
+        ]
+        connection.execute(tables.work_sums.insert(), weeks)
+    rows = 0
+    newest = NOW
+    for number, level in enumerate(LEVELS):
+        oldest = NOW - (level.keep or YEAR)
+        times = range(oldest, newest, level.step)
+        newest = oldest
+        for first in range(0, len(times), 100):
+            with database.begin() as connection:
+                for moment in times[first : first + 100]:
+                    key = {"level": number, "time": moment, "samples": level.step // LEVELS[0].step}
+                    pool = {field: value(chance, number) for field in tables.POOL_FIELDS}
+                    connection.execute(tables.pool_rows.insert(), [{**key, **pool}])
+                    of_sites = [
+                        {**key, "site": site, **{field: value(chance, number) for field in tables.SITE_FIELDS}}
+                        for site in range(sites + 1)  # 0: all of them together
+                    ]
+                    connection.execute(tables.site_rows.insert(), of_sites)
+                    rows += len(of_sites)
+    return rows
+
+
+def value(chance, level):
+    """A count as it comes, or, on the coarser levels, an average with all its digits."""
+    return chance.random() * 5000 if level else float(chance.randrange(5000))
+
+
+def main():
+    order = json.load(sys.stdin)
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        path = Path(folder, "state.db")
+        database = Database(f"sqlite:///{path}")
+        began = time.monotonic()
+        rows = fill(database, order["sites"])
+        seconds = time.monotonic() - began
+        history = History(database, lambda: NOW)
+        found = {name: [] for name in charts.RANGES}
+        for _round in range(order["rounds"]):
+            for name, times in found.items():
+                began = time.monotonic()
+                charts.history_json(history, name, NOW)
+                times.append(1000 * (time.monotonic() - began))
+        database.close()
+        size = sum(file.stat().st_size for file in Path(folder).iterdir())
+    json.dump({"mb": size / 1e6, "rows": rows, "fill_s": seconds, "ms": found}, sys.stdout)
+
+
+main()

@@ -1,0 +1,229 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A small HTTP load generator: many keep-alive connections, one thread, select(); only Python's standard library.
+
+Two ways to load: `rate` None sends the next request of a connection as soon as the last reply is complete (how much can
+be done); a number is an open loop: each connection has its own timetable, and the latency of a request counts from the
+moment at which it was due, not from when it could be sent. So a reply that takes a second is seen by the requests that
+waited behind it too ("coordinated omission" corrected, as wrk2 does it).
+
+stdin: one JSON object, see `Load`; or {"canned_bytes": n, ...} to measure the generator itself, against a process that
+sends a ready reply of that size. stdout: a JSON object, see `Load.result`.
+"""
+
+import collections
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+
+class LoadError(Exception):
+    """The server did what no measurement can be made of; the message says what."""
+
+
+class Connection:
+    """One kept connection and its timetable: `due` is when its next request is to be sent (monotonic seconds)."""
+
+    def __init__(self, address, due):
+        self.socket = socket.create_connection(address, timeout=30)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.due = due
+        self.free = due  # when the last reply was complete
+        self.asked = None  # when the request under way was due; None: none is
+        self.missing = None  # bytes of the reply's body that are still to come; None: its header is not complete
+        self.head = b""
+        self.status = 0
+        self.etag = None
+
+    def fileno(self):
+        return self.socket.fileno()
+
+    def receive(self, buffer):
+        """Read what has come into `buffer`; (whether the reply is complete, bytes read)."""
+        count = self.socket.recv_into(buffer)
+        if count == 0:
+            raise LoadError(f"the server closed the connection after {self.head[:300]!r}")
+        if self.missing is None:
+            self.head += bytes(buffer[:count])
+            end = self.head.find(b"\r\n\r\n")
+            if end < 0:
+                return False, count
+            self.status, length, self.etag = parse_head(self.head[:end])
+            self.missing = length - (len(self.head) - end - 4)
+        else:
+            self.missing -= count
+        if self.missing < 0:
+            raise LoadError(f"more came than the reply's Content-Length says: {self.head[:300]!r}")
+        return self.missing == 0, count
+
+
+def parse_head(head):
+    """(status, length of the body, ETag or None) of a reply's header."""
+    lines = head.decode("latin-1").split("\r\n")
+    status = int(lines[0].split()[1])
+    pairs = (line.partition(":") for line in lines[1:])
+    fields = {name.strip().lower(): value.strip() for name, _colon, value in pairs}
+    if status in (204, 304):
+        return status, 0, fields.get("etag")
+    if "content-length" not in fields:
+        raise LoadError(f"a reply without Content-Length is not understood: {head[:300]!r}")
+    return status, int(fields["content-length"]), fields.get("etag")
+
+
+class Load:
+    """One run. address: [host, port]; request: its bytes as text; status: the one that every reply must have;
+    rate: requests per second of all connections together, or None. Seconds: `warmup` before the measured `seconds`,
+    `patience` after them for what has not been answered yet.
+    """
+
+    def __init__(self, address, request, seconds, status=200, connections=16, rate=None, warmup=1.0, patience=10.0):
+        self.request = request.encode("latin-1")
+        self.status = status
+        self.interval = None if rate is None else connections / rate
+        now = time.monotonic()
+        self.begin = now + warmup
+        self.end = self.begin + seconds
+        self.last = self.end + patience
+        # Out of step with each other, as clients are that know nothing of each other.
+        step = (self.interval or 0) / connections
+        self.connections = [Connection(tuple(address), now + number * step) for number in range(connections)]
+        self.latencies = []
+        self.late = []  # how much too late the generator itself was: sends that no earlier reply held up
+        self.bytes = 0
+        self.unanswered = 0
+        self.buffer = memoryview(bytearray(1 << 20))
+
+    def run(self):
+        """Send and receive until the time is over and all that was due in it is answered, or has waited too long."""
+        started = None
+        while (now := time.monotonic()) < self.last:
+            if started is None and now >= self.begin:
+                started = time.process_time()
+            for connection in self.connections:
+                if connection.asked is None and connection.due <= now and connection.due < self.end:
+                    self.send(connection, now)
+            waiting = [connection for connection in self.connections if connection.asked is not None]
+            due = min((c.due for c in self.connections if c.asked is None and c.due < self.end), default=None)
+            if not waiting and due is None:
+                break
+            # select() takes microseconds, epoll only milliseconds.
+            timeout = max(0.0, (self.last if due is None else due) - time.monotonic())
+            for connection in select.select(waiting, (), (), timeout)[0]:
+                self.receive(connection)
+        self.cpu = time.process_time() - (started or 0)
+        for connection in self.connections:
+            if connection.asked is not None:
+                self.give_up(connection)
+            connection.socket.close()
+
+    def send(self, connection, now):
+        """Send the connection's next request, and note when the one after that is due."""
+        connection.asked = connection.due
+        if self.interval is not None:
+            connection.due += self.interval
+            if connection.asked >= self.begin:
+                self.late.append(now - max(connection.asked, connection.free))
+        connection.head, connection.missing = b"", None
+        connection.socket.sendall(self.request)
+
+    def receive(self, connection):
+        """Take what has come; when the reply is complete, note its latency."""
+        complete, count = connection.receive(self.buffer)
+        now = time.monotonic()
+        if self.begin <= now < self.end:
+            self.bytes += count
+        if not complete:
+            return
+        if connection.status != self.status:
+            raise LoadError(f"status {connection.status} instead of {self.status}: {connection.head[:600]!r}")
+        # What can be done in a time is what was done in it; what was due in a time is waited for.
+        if connection.asked >= self.begin and (self.interval is not None or now < self.end):
+            self.latencies.append(now - connection.asked)
+        connection.asked, connection.free = None, now
+        if self.interval is None:
+            connection.due = now
+
+    def give_up(self, connection):
+        """Count what never came back with the time that it has waited: leaving it out would flatter."""
+        if self.interval is None:
+            return
+        due = connection.asked
+        while due < self.end:
+            self.latencies.append(time.monotonic() - due)
+            self.unanswered += 1
+            due += self.interval
+
+    def result(self):
+        """What was seen; latencies are sorted, `late_p99_ms` is the generator's own, `etag` that of a last reply."""
+        seconds = self.end - self.begin
+        return {
+            "replies": len(self.latencies),
+            "seconds": round(seconds, 3),
+            "rps": round(len(self.latencies) / seconds, 1),
+            "latencies_ms": [round(1000 * latency, 3) for latency in sorted(self.latencies)],
+            "unanswered": self.unanswered,
+            "late_p99_ms": round(1000 * quantile(sorted(self.late), 0.99), 3) if self.late else None,
+            "megabytes": round(self.bytes / 1e6, 1),
+            "etag": self.connections[0].etag,
+            "cpu_share": round(self.cpu / seconds, 3),
+        }
+
+
+def quantile(ordered, share):
+    """The value that at least `share` of the sorted values do not exceed."""
+    return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+
+
+def canned_server(size):
+    """Serve a ready reply of `size` bytes from a process of its own; its address and its process id."""
+    reply = f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n".encode() + b"x" * size
+    listener = socket.create_server(("127.0.0.1", 0))
+    child = os.fork()
+    if child:
+        return listener.getsockname(), child
+    pending = collections.defaultdict(lambda: memoryview(b""))
+    peers = []
+    while True:
+        writers = [peer for peer in peers if pending[peer]]
+        readable, writable, _broken = select.select([listener, *peers], writers, ())
+        for peer in readable:
+            if peer is listener:
+                fresh = listener.accept()[0]
+                fresh.setblocking(False)
+                peers.append(fresh)
+            elif peer.recv(65536):
+                pending[peer] = memoryview(reply)
+            else:
+                peers.remove(peer)
+                peer.close()
+        for peer in {*writable, *(peer for peer in readable if peer in peers)}:
+            if pending[peer]:
+                try:
+                    pending[peer] = pending[peer][peer.send(pending[peer]) :]
+                except BlockingIOError:
+                    continue
+
+
+def main():
+    order = json.load(sys.stdin)
+    child = None
+    if "canned_bytes" in order:
+        order["address"], child = canned_server(order.pop("canned_bytes"))
+    try:
+        load = Load(**order)
+        load.run()
+    except (LoadError, OSError) as error:
+        sys.exit(f"load: {error}")
+    finally:
+        if child:
+            os.kill(child, signal.SIGKILL)
+    json.dump(load.result(), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

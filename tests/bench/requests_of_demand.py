@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The deployed demand server with settings for a measurement, and get_demand requests at it.
+
+The load generator runs on the server's host, so that nothing but the loopback interface lies between.
+"""
+
+PORT = 11001
+BODY = '{"jsonrpc":"2.0","method":"get_demand","params":{},"id":1}'
+
+# One host stands for many here.
+NO_LIMITS = {"max_requests_per_minute": 1000000}
+
+
+class Service:
+    """A context in which the service runs with other settings ({section: {name: value}}), or not at all (None)."""
+
+    def __init__(self, lab, settings, endless=False):
+        self.lab = lab
+        self.order = {"action": "pause"}
+        if settings is not None:
+            self.order = {"action": "start", "settings": settings, "endless": endless}
+        self.token = None
+
+    def __enter__(self):
+        try:
+            self.token = self.lab.remote("service", self.order).get("token")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_exception):
+        self.lab.remote("service", {"action": "stop"})
+
+    def load(self, headers, status=200, **order):
+        """Load it with get_demand; see remote/load.py for `order` and what comes back."""
+        text = request({"Authorization": f"Bearer {self.token}", **headers})
+        order.update(address=["127.0.0.1", PORT], request=text, status=status)
+        return self.lab.remote("load", order)
+
+
+def request(headers):
+    """A get_demand request as it goes over the wire."""
+    lines = [
+        "POST /jsonrpc HTTP/1.1",
+        f"Host: 127.0.0.1:{PORT}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(BODY)}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    return "\r\n".join(lines) + "\r\n\r\n" + BODY

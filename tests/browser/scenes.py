@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the server knows in the tests of its page, put there through its own stores and readings.
+
+As a program it is the server: `python scenes.py CONFIG SCENE` serves what is in the database as `glidein-demand serve`
+does, only that what the pool says comes from the scene and not from HTCondor.
+"""
+
+import math
+import sys
+import time
+from pathlib import Path
+
+from glidein_demand import config, service
+from glidein_demand.pool.waits import bucket
+from glidein_demand.web.server import Server
+
+HOSTILE = '<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>'
+TURNED = "abc\u202edef"
+REASON = "28 idle jobs to serve: 10 in starting glideins, 18 in queued glideins; 12 running (2 starting), 4 queued"
+STEP_S = 300
+DAY_S = 86400
+SITES = ("DESY-Zeuthen", "NERSC", "PSC-Bridges", "SDSC-Expanse", "UW-Madison")
+
+
+def group(number, count, **changes):
+    asked = {
+        "cpus": (1, 1, 2, 4, 8)[number % 5], "memory_mb": (2048, 4096, 2176)[number % 3],
+        "disk_mb": (1024, 10240)[number % 2], "gpus": int(number % 4 == 3), "requirements": None, "attributes": {},
+        "max_runtime_s": (7200, None, 86400)[number % 3],
+    }  # fmt: skip
+    return {
+        "id": f"{0x9E3779B97F4A7C15 * (number + 1) % 2**64:016x}", "count": count, **asked,
+        "first_job": f"{1000 + number}.0", "users": {"alice@pool": count}, **changes,
+    }  # fmt: skip
+
+
+def entry(name="cpu", shape="node", **changes):
+    return {
+        "entry": name, "shape": shape, "present": 16, "queued": 4, "running": 12, "sick": 0, "registered": 12,
+        "launched": 2, "cancelled": 0, "reason": REASON, "error": None, **changes,
+    }  # fmt: skip
+
+
+def report(site, *entries, **changes):
+    now = int(time.time())
+    return {"site": site, "as_of": now, "error": None, "entries": list(entries or [entry()]), "orphans": 0, **changes}
+
+
+def supplied(site, name="cpu", shape="node", registered=12, **changes):
+    now = int(time.time())
+    return {
+        "site": site, "entry": name, "shape": shape, "registered": registered, "retired": 0, "cpus": 28 * registered,
+        "cpus_claimed": 21 * registered, "free": [], "passed_over": [], "oldest": now - 9000, "newest": now - 100,
+        **changes,
+    }  # fmt: skip
+
+
+def read(parts, groups, entries, **changes):
+    """The schedd `cm` and the collector have answered."""
+    now = int(time.time())
+    demand = {"name": "cm", "groups": groups, "unreadable": changes.pop("unreadable", [])}
+    parts.readings.demand_read("cm", demand, now - 20)
+    supply = {
+        "entries": entries, "others": 12, "others_free": [], "others_cpus": 384, "others_cpus_claimed": 300,
+        "problems": [], **changes,
+    }  # fmt: skip
+    parts.readings.supply_read(supply, now - 20)
+
+
+def remember(parts, sites=SITES):
+    """Fill the history: twelve weeks with an hour of work each, a day that is whole but for a gap, and waits."""
+    now = int(time.time())
+    weeks = [now - week * 7 * DAY_S + step * STEP_S for week in range(12, 0, -1) for step in range(12)]
+    day = [now - DAY_S + step * STEP_S for step in range(DAY_S // STEP_S) if not 100 < step < 112]
+    for at in weeks + day:
+        wave = math.sin(at / 9000) + math.sin(at / 2500) / 3
+        pool = {
+            "idle_jobs": int(4000 + 2500 * wave), "idle_cores": int(6000 + 3000 * wave),
+            "glidein_cores": int(5000 + 2000 * wave), "glidein_cores_claimed": int(4000 + 1800 * wave),
+            "other_cores": 384, "other_cores_claimed": int(1500 + 900 * math.sin(at / 600_000)),
+        }  # fmt: skip
+        counts = {}
+        for index, site in enumerate(sites):
+            running = max(0, int((40 + 20 * math.sin(at / 7500 + index)) / (index + 1)))
+            counts[site] = {
+                "queued": index + 2, "running": running, "registered": running, "launched": 1, "cpus": 28 * running,
+                "cpus_claimed": 21 * running,
+            }  # fmt: skip
+        parts.history.record(at, pool, counts)
+    waits = {
+        (now // DAY_S - 7 * week) * DAY_S: {bucket(400 + 90 * (week % 5)): 800, bucket(9000 + 2000 * (week % 7)): 300}
+        for week in range(12)
+    }
+    parts.history.add_waits("cm", "marker", waits)
+
+
+def good(parts):
+    read(parts, [group(number, 3000 // (number + 1)) for number in range(8)], [supplied(site) for site in SITES])
+    for site in SITES:
+        parts.reports.add(report(site), int(time.time()) - 40)
+    remember(parts)
+
+
+def bad(parts):
+    """Every kind of trouble that a site or the pool can have."""
+    now = int(time.time())
+    groups = [group(number, 3000 // (number + 1)) for number in range(8)]
+    groups[0].update(requirements='TARGET.OpSysAndVer == "AlmaLinux9"', attributes={"WantSite": "PSC"})
+    unreadable = [{"count": 2, "first_job": "7.0", "attribute": "RequestMemory", "error": "it is a text"}]
+    read(parts, groups, [supplied(site) for site in SITES[:4]], unreadable=unreadable, problems=["an odd machine"])
+    parts.readings.demand_failed("submit2.example.org", "no answer within 60 s")
+    told = [
+        report(
+            "DESY-Zeuthen", entry(), entry("gpu", "a100", running=0, queued=0, reason="no idle job needs it"), orphans=2
+        ),
+        report(
+            "NERSC", entry(), entry("shared", error="sbatch: exit status 1: invalid partition specified: shared_milan")
+        ),
+        report(
+            "PSC-Bridges",
+            error="Site PSC-Bridges: bridges2.psc.edu: Permission denied (publickey,keyboard-interactive).",
+        ),
+        report(
+            "SDSC-Expanse", entry(sick=3, sick_reasons=["AssocGrpCPUMinutesLimit: the allocation ABC123 is exhausted"])
+        ),
+    ]
+    for each in told:
+        parts.reports.add(each, now - 40)
+    parts.reports.add(report("UW-Madison"), now - 9000)
+    # Ten glideins have run for an hour and the collector never saw them.
+    lost = [{"id": str(number), "wait_s": 700} for number in range(10)]
+    parts.glideins.reported(report("DESY-Zeuthen", entry(running_glideins=lost)), now - 4000)
+    parts.glideins.registered([], now - 60)
+    parts.reports.add_monitoring(
+        "glide@login1", {"glideins_idle": {"Cluster": 3}, "glideins_running": {"Cluster": 7}}, now
+    )
+    counts = {asked["id"]: asked["count"] for asked in groups}
+    parts.leases.claim("NERSC", {"cpu": {groups[0]["id"]: 120}}, 1800, counts)
+    remember(parts)
+
+
+def paused(parts):
+    good(parts)
+    parts.switch.pause("Downtime of the central manager", "root on cm.example.org")
+
+
+def empty(_parts):
+    """A server that has just been installed."""
+
+
+def hostile(parts):
+    """Every text that can come from outside wants to be more than text."""
+    now = int(time.time())
+    asked = group(0, 120, requirements=HOSTILE, users={HOSTILE: 60, TURNED: 60}, first_job=HOSTILE)
+    read(parts, [asked], [supplied(HOSTILE), supplied(TURNED, TURNED, TURNED)], problems=[HOSTILE, TURNED])
+    parts.readings.demand_failed(HOSTILE, HOSTILE)
+    parts.readings.demand_failed(TURNED, TURNED)
+    parts.reports.add(
+        report(HOSTILE, entry(reason=HOSTILE, error=HOSTILE), entry(TURNED, TURNED, reason=TURNED * 40)), now
+    )
+    parts.reports.add(report("long", entry(error="x" * 900, reason="y" * 900)), now)
+    parts.reports.add_monitoring(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
+    parts.switch.pause(HOSTILE + TURNED, HOSTILE)
+    remember(parts, SITES[:1])
+
+
+def many(parts):
+    now = int(time.time())
+    names = [f"Site-{number:03d}" for number in range(500)]
+    rows = ("cpu", "gpu", "large")
+    for number, name in enumerate(names):
+        busy = 0 if number % 2 else number % 9
+        entries = [entry(row, running=busy, queued=busy and 1, launched=0) for row in rows]
+        entries[0]["error"] = "sbatch: exit status 1: invalid account" if number % 50 == 0 else None
+        parts.reports.add(report(name, *entries), now - 40)
+    read(
+        parts,
+        [group(number, 10_000 // (number + 1) + 1) for number in range(500)],
+        [supplied(name, row, registered=2) for name in names[::2] for row in rows],
+    )
+    remember(parts, names[:30])
+
+
+SCENES = {"good": good, "bad": bad, "paused": paused, "empty": empty, "hostile": hostile, "many": many}
+
+
+def main(path, scene):
+    settings = config.load(Path(path))
+    built = service.build(settings)
+    SCENES[scene](built.parts)
+    Server(built.app, settings).run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

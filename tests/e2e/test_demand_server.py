@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The demand server as it is deployed: its tokens, its stop switch, and what it still knows after it was killed."""
+
+import json
+import time
+
+import pytest
+from conftest import STATE, playbook, wait_for
+
+COMMAND = "/opt/glidein-demand/current/bin/glidein-demand"
+
+
+@pytest.fixture(scope="module")
+def token():
+    """What the site `slurm` proves itself with."""
+    return (STATE / "demand_tokens" / "slurm").read_text(encoding="ascii").strip()
+
+
+@pytest.fixture
+def pause(cm):
+    """A function that pauses the server; it is resumed afterwards in any case."""
+    yield lambda reason: cm.check_output(f"{COMMAND} pause --reason '{reason}'")
+    cm.check_output(f"{COMMAND} resume")
+
+
+def report(site, **more):
+    return {"site": site, "as_of": int(time.time()), "error": None, "entries": [], "orphans": 0, **more}
+
+
+def in_queue(slurm):
+    return len(slurm.check_output("squeue -h -r -u glidein").splitlines())
+
+
+def test_a_site_writes_with_its_own_token_and_for_itself_only(server, token):
+    assert server.call("report", report("slurm"), token)["result"] == {"accepted": True}
+    assert server.call("report", report("elsewhere"), token)["error"]["code"] == -32001
+    assert server.call("report", report("slurm"))["error"]["code"] == -32001
+    assert server.call("report", report("slurm"), "x" * 43)["error"]["code"] == -32001
+
+
+def test_a_token_made_by_the_command_works_until_it_is_revoked(cm, server):
+    secret = cm.check_output(f"{COMMAND} token create by-hand 2>/dev/null")
+    assert server.call("report", report("by-hand"), secret)["result"] == {"accepted": True}
+    cm.check_output(f"{COMMAND} token revoke by-hand")
+    wait_for("a refusal", lambda: server.call("report", report("by-hand"), secret).get("error"), 10)
+
+
+def test_no_secret_lies_in_the_database_or_the_log(cm, token):
+    assert cm.run_expect([1], f"grep -r -a -F '{token}' /var/lib/glidein-demand /etc/glidein-demand").stdout == ""
+    assert token not in cm.check_output("journalctl --no-pager -u glidein-demand")
+    assert cm.check_output("find /var/lib/glidein-demand -type f -perm /077") == ""
+
+
+def test_while_it_is_paused_nothing_is_submitted_and_what_waits_is_withdrawn(
+    cm, alice, server, slurm, slurm_root, pause
+):
+    slurm_root.check_output("scontrol update PartitionName=cpu State=DOWN")
+    try:
+        alice.submit(2, seconds=1)
+        server.wait_for_jobs(2)
+        assert playbook("cycle").rc == 0
+        assert in_queue(slurm) == 2
+        pause("disk is <full>")
+        cycle = playbook("cycle")
+        assert cycle.rc == 0, cycle
+        assert "the demand server is paused" in " ".join(cycle.summary.split())
+        assert in_queue(slurm) == 0
+    finally:
+        slurm_root.check_output("scontrol update PartitionName=cpu State=UP")
+    page = server.get("/").text
+    assert "paused" in page.lower()
+    assert "disk is &lt;full&gt;" in page
+    cm.check_output(f"{COMMAND} resume")
+    wait_for("the end of the pause", lambda: not server.call("get_demand")["result"]["paused"], 10)
+    assert playbook("cycle").rc == 0
+    assert in_queue(slurm) > 0
+
+
+def test_leases_and_reports_outlive_a_kill(cm, alice, server, token):
+    alice.submit(5, seconds=60)
+    server.wait_for_jobs(5)
+    group = server.call("get_demand")["result"]["groups"][0]["id"]
+    claim = {"site": "slurm", "entries": {"cpu": {group: 3}}, "ttl_s": 600}
+    assert server.call("lease", claim, token)["result"]["granted"] == {"cpu": {group: 3}}
+    assert server.call("report", report("slurm", error="seen before the kill"), token)["result"]
+    cm.check_output("systemctl kill --signal=KILL --kill-whom=all glidein-demand")
+    # systemd starts it again.
+    wait_for("a new reading", lambda: server.answers() and server.groups_since(0) != [None], 60)
+    demand = server.call("get_demand")["result"]
+    assert [(row["count"], row["leased"]) for row in demand["groups"]] == [(2, 3)]
+    assert [row["count"] for row in server.call("get_demand", token=token)["result"]["groups"]] == [5]
+    assert "seen before the kill" in server.get("/").text
+    released = {"site": "slurm", "entries": {"cpu": {}}, "ttl_s": 60}
+    assert server.call("lease", released, token)["result"]["granted"] == {"cpu": {}}
+    assert server.call("report", report("slurm"), token)["result"]
+
+
+def test_what_prometheus_reads_has_the_demand_and_the_sites(alice, server):
+    alice.submit(4, seconds=60)
+    server.wait_for_jobs(4)
+    assert "glidein_demand_idle_jobs 4.0" in server.get("/metrics").text
+    health = server.get("/healthz")
+    assert (health.status_code, health.json()["status"]) == (200, "ok")
+
+
+def test_reading_can_be_kept_to_callers_with_a_token(server, token):
+    try:
+        deploy = playbook("deploy", "-l", "cm", "-e", json.dumps({"demand_server_reading": "token"}))
+        assert deploy.rc == 0, deploy
+        assert server.get("/").status_code == 401
+        assert server.get("/", auth=("anybody", token)).status_code == 200
+        assert server.call("get_demand")["error"]["code"] == -32001
+        assert server.call("get_demand", token=token)["result"]["groups"] == []
+        assert server.get("/healthz").status_code == 200
+    finally:
+        assert playbook("deploy", "-l", "cm").rc == 0
+    assert server.get("/").status_code == 200

@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A database for each test, as fixtures: `database_url`, and `database`, which is open.
+
+SQLite in the test's directory, unless the environment variable GLIDEIN_TEST_DATABASE has the URL of another database to
+which tests may do what they like, such as postgresql+psycopg://postgres@127.0.0.1:5432/postgres (with psycopg in the
+virtual environment). Each test gets a schema of its own there, which is removed at its end.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+
+import pytest
+import sqlalchemy
+from glidein_demand.store.database import Database
+
+NOW = 1_795_211_273
+SERVER = os.environ.get("GLIDEIN_TEST_DATABASE", "")
+
+
+@pytest.fixture
+def database_url(tmp_path):
+    if not SERVER:
+        yield f"sqlite:///{tmp_path}/state.db"
+        return
+    schema = f"test_{secrets.token_hex(8)}"
+    engine = sqlalchemy.create_engine(SERVER, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE SCHEMA {schema}")
+    url = sqlalchemy.make_url(SERVER).update_query_dict({"options": f"-csearch_path={schema}"})
+    yield url.render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"DROP SCHEMA {schema} CASCADE")
+    engine.dispose()
+
+
+@pytest.fixture
+def database(database_url):
+    opened = Database(database_url)
+    yield opened
+    opened.close()
+
+
+class Clock:
+    """A clock that stands still until it is told."""
+
+    def __init__(self, now):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+def seen_within(seconds, is_so):
+    """Whether `is_so()` comes true in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if is_so():
+            return True
+        time.sleep(0.01)
+    return False

@@ -1,0 +1,161 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Builders of what the page is made of, and the page as it is rendered."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import flask
+from glidein_demand import config
+from glidein_demand.web import charts, page
+
+NOW = 1_795_211_273
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
+TURNED = "abc\u202edef\u0000\u200b\ud800"
+
+
+def group(name="aaaa", count=120, **changes):
+    """A demand group as a snapshot has it."""
+    return {
+        "id": name, "count": count, "cpus": 1, "memory_mb": 2048, "disk_mb": 1000, "gpus": 0, "requirements": None,
+        "attributes": {}, "max_runtime_s": 7200, "first_job": "12.0", "users": {"alice@pool": count},
+        "stale": 0, "unmaterialized": 0, "over_limit": 0, "as_of": NOW, **changes,
+    }  # fmt: skip
+
+
+def demand(*groups, **changes):
+    schedds = {"answered": ["cm"], "failed": []}
+    return {
+        "as_of": NOW,
+        "schedds": schedds,
+        "groups": list(groups),
+        "unreadable": [],
+        "waiting_for_limit": [],
+        **changes,
+    }
+
+
+def supplied(site="PSC", entry="RM", shape="node", **changes):
+    """An entry of the supply."""
+    return {
+        "site": site, "entry": entry, "shape": shape, "registered": 2, "cpus": 56, "cpus_claimed": 28, "free": [],
+        "passed_over": [], "oldest": NOW - 900, "newest": NOW - 60, "retired": 0, "sample": None, "history": None,
+        **changes,
+    }  # fmt: skip
+
+
+def supply(*entries, **changes):
+    return {
+        "as_of": NOW, "error": None, "entries": list(entries), "others": 0, "others_free": [], "others_cpus": 0,
+        "others_cpus_claimed": 0, "problems": [], **changes,
+    }  # fmt: skip
+
+
+def experience(**changes):
+    """The history of an entry: ten glideins started, all registered."""
+    return {
+        "window_s": 21600, "plans": [], "started": 10, "registered": 10, "never_registered": 0, "ended_early": 0,
+        "wait_median_s": 720, "wait_p90_s": 3600, **changes,
+    }  # fmt: skip
+
+
+def entry(name="RM", shape="node", **changes):
+    """An entry of a site's report."""
+    return {
+        "entry": name, "shape": shape, "present": 3, "queued": 1, "running": 2, "sick": 0, "registered": 2,
+        "launched": 1, "cancelled": 0, "reason": "28 idle jobs", "error": None, **changes,
+    }  # fmt: skip
+
+
+def report(site="PSC", *entries, **changes):
+    return {
+        "site": site, "as_of": NOW, "received": NOW, "error": None, "entries": list(entries or [entry()]), "orphans": 0,
+        **changes,
+    }  # fmt: skip
+
+
+def reports(*every):
+    return {each["site"]: each for each in every}
+
+
+def empty_history(name="day"):
+    return {
+        "range": name, "since": NOW - 86400, "until": NOW, "pool": {"times": [], **{key: [] for key in charts.POOL}},
+        "sites": {"times": [], "series": []}, "waits": [], "share": [],
+    }  # fmt: skip
+
+
+def shown(**changes):
+    """A page's data: a pool where all is well, changed by field; sections of the settings in `sections`."""
+    sections = changes.pop("sections", {})
+    values = {
+        "settings": config.parse(sections), "now": NOW, "demand": demand(group()), "supply": supply(supplied()),
+        "reports": reports(report()), "history": empty_history(), **changes,
+    }  # fmt: skip
+    return page.Shown(**values)
+
+
+def view(**changes):
+    return page.view(shown(**changes))
+
+
+def many(sites=500, entries=3, groups=500):
+    """The data of a large pool, one site in ten in trouble."""
+    every, registered = [], []
+    for index in range(sites):
+        name = f"Site-{index:03d}"
+        rows = [entry(f"entry{number}", running=index % 7, queued=index % 3) for number in range(entries)]
+        rows[0]["error"] = "sbatch: exit status 1: invalid account" if index % 10 == 0 else None
+        every.append(report(name, *rows))
+        registered += [supplied(name, row["entry"], history=experience()) for row in rows if row["running"]]
+    wanted = [group(f"{index:016x}", count=10_000 // (index + 1) + 1, cpus=index % 8 + 1) for index in range(groups)]
+    return {"reports": reports(*every), "supply": supply(*registered), "demand": demand(*wanted)}
+
+
+def render(**changes):
+    """The page as HTML, by Flask and the real templates, with the options that the application has."""
+    app = flask.Flask(page.__name__)
+    app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
+    with app.test_request_context("/"):
+        return flask.render_template("status.html", **view(**changes))
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page: `tags` [(name, attributes)], and the text of each row of its tables."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.rows, self.text = [], [], ""
+        self._row = None
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "tr":
+            self._row = []
+            self.rows.append(self._row)
+        elif tag in ("td", "th") and self._row is not None:
+            self._row.append("")
+
+    def handle_endtag(self, tag):
+        if tag == "tr":
+            self._row = None
+
+    def handle_data(self, data):
+        self.text += data
+        if self._row:
+            self._row[-1] += data
+
+    def cells(self, first):
+        """The cells of the rows whose first cell is `first`, without blanks around and between words."""
+        rows = [[re.sub(r"\s+", " ", cell).strip() for cell in row] for row in self.rows]
+        return [row for row in rows if row and row[0] == first]
+
+    def values(self, attribute):
+        return [attributes[attribute] for _tag, attributes in self.tags if attribute in attributes]
+
+    def named(self, name):
+        return [attributes for tag, attributes in self.tags if tag == name]

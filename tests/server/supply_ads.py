@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ads for tests of the supply: recorded ones (HTCondor 23.9.6), and a small collector to ask for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import classad2
+from glidein_demand.pool import free, supply
+
+from conftest import NOW
+
+# A glidein of one core: its partitionable slot, and the dynamic slot of a job of one core and 512 MB.
+RECORDED = (Path(__file__).parent / "data" / "slots-23.9.6.txt").read_text()
+
+# The negotiator's ad of a pool where three idle jobs fitted nowhere, as far as it is asked for.
+NEGOTIATOR = {
+    "LastNegotiationCycleTime0": NOW - 20, "LastNegotiationCycleTime1": NOW - 80,
+    "LastNegotiationCycleTime2": NOW - 140,
+    "LastNegotiationCycleNumIdleJobs0": 3, "LastNegotiationCycleNumIdleJobs1": 3, "LastNegotiationCycleNumIdleJobs2": 3,
+    "LastNegotiationCycleRejections0": 1, "LastNegotiationCycleRejections1": 1, "LastNegotiationCycleRejections2": 1,
+}  # fmt: skip
+
+
+def recorded_ads():
+    return [classad2.ClassAd(f"[{text.strip()}]".replace("\n", ";\n")) for text in RECORDED.strip().split("\n\n")]
+
+
+def recorded_slot():
+    return recorded_ads()[0]
+
+
+class Collector:
+    """Answers `query` with ads as HTCondor's collector does: constraint and projection hold."""
+
+    def __init__(self, *machines, negotiators=()):
+        self.ads = {"Startd": list(machines), "Negotiator": list(negotiators)}
+        self.asked = []
+
+    def __call__(self, adtype, constraint, projection):
+        self.asked.append((adtype, constraint, projection))
+        found = []
+        for ad in self.ads[adtype]:
+            scope = classad2.ClassAd(str(ad))
+            scope["WhetherWanted"] = classad2.ExprTree(constraint)
+            if scope.eval("WhetherWanted") is True:
+                found.append(classad2.ClassAd({name: ad[name] for name in ad if not projection or name in projection}))
+        return found
+
+
+def pool_of(slots, token_sites=()):
+    return supply.sort_out(slots, token_sites)
+
+
+def summary(slots, negotiators=(), memory=None, now=NOW):
+    """The summary of one reading; by default nothing is remembered."""
+    slots = list(slots)
+    memory = free.remember({}, slots) if memory is None else memory
+    return supply.summarise(pool_of(slots), negotiators, memory, now)
+
+
+def only_entry(*slots, **reading):
+    entries = summary(slots, **reading)["entries"]
+    assert len(entries) == 1
+    return entries[0]

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A schedd's demand as it is put together from what the schedd answers, which are real ads."""
+
+import pytest
+from glidein_demand.pool import asking
+from glidein_demand.pool.refresh import demand_orders
+
+from conftest import job_row, settings
+from test_factories import factory
+
+SCHEDD = {"name": "cm", "address": {}, "idle": 0}
+
+
+class Answers:
+    """A schedd of one idle group and one factory; `about` is its own ad."""
+
+    def __init__(self, **about):
+        self.about = {"MaxJobsRunning": 100, "ShadowsRunning": 40, "JobsUnmaterialized": 95, **about}
+        self.asked = []
+
+    def itself(self):
+        return self.about
+
+    def first(self, constraint, projection):
+        return job_row(ClusterId=1, ProcId=0)
+
+    def grouped(self, constraint, projection):
+        self.asked.append((constraint, projection))
+        return [job_row("WantX = 1;", JobCount=120, JobIds="1234.0 ... 1353.0")]
+
+    def clusters(self, constraint):
+        self.asked.append("clusters")
+        return [factory()]
+
+
+def order(idle=0, number=0, **pool):
+    return demand_orders(settings(pool=pool), {**SCHEDD, "idle": idle}, True)[number]
+
+
+def test_demand_is_asked_with_the_constraints_attributes_in_the_projection():
+    schedd = Answers(JobsUnmaterialized=0)
+    answer = asking.read_demand(order(constraint="WantX == 1", users=["alice"]), schedd)
+    constraint, projection = schedd.asked[0]
+    assert "WantX == 1" in constraint and '"alice"' in constraint
+    assert "WantX" in projection
+    assert (answer["name"], answer["groups"][0]["count"], answer["groups"][0]["first_job"]) == ("cm", 120, "1234.0")
+
+
+@pytest.mark.parametrize(
+    ("about", "limit", "left"),
+    [({}, 100, 60), ({"ShadowsRunning": 130}, 100, 0), ({"MaxJobsRunning": 0}, 0, 0)],
+)
+def test_what_max_jobs_running_leaves_is_what_no_running_job_has(about, limit, left):
+    answer = asking.read_demand(order(), Answers(**about))
+    assert (answer["limit"], answer["left"]) == (limit, left)
+
+
+def test_a_schedd_that_tells_no_limit_has_none():
+    schedd = Answers()
+    del schedd.about["MaxJobsRunning"]
+    answer = asking.read_demand(order(), schedd)
+    assert (answer["limit"], answer["left"]) == (None, None)
+
+
+def test_factories_are_asked_for_only_where_there_are_some():
+    there, none = Answers(), Answers(JobsUnmaterialized=0)
+    found = asking.read_demand(order(), there)["groups"]
+    assert sorted((group["count"], group["unmaterialized"]) for group in found) == [(95, 95), (120, 0)]
+    asking.read_demand(order(), none)
+    assert ("clusters" in there.asked, "clusters" in none.asked) == (True, False)
+
+
+def test_only_the_first_part_of_a_large_queue_tells_of_limit_and_factories():
+    schedd = Answers()
+    answer = asking.read_demand(order(idle=100_000, number=1), schedd)
+    assert (answer["left"], len(answer["groups"]), "clusters" in schedd.asked) == (None, 1, False)

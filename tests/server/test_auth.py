@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whom the server takes a caller for, and what it lets them do."""
+
+import base64
+import logging
+
+import pytest
+from glidein_demand.web.auth import secret_of
+
+from conftest import TOKEN, group, site_report
+
+METHODS = ("get_state", "get_demand", "get_supply", "lease", "report", "monitoring")
+WRITING = {
+    "report": site_report(),
+    "lease": {"site": "PSC", "entries": {}},
+    "monitoring": {"uuid": "a", "glideins_idle": 1},
+}
+PATHS = ("/", "/demand", "/supply", "/metrics", "/history", "/static/style.css", "/nothing")
+
+
+def basic(text):
+    return "Basic " + base64.b64encode(text.encode("utf-8", "surrogateescape")).decode()
+
+
+WRONG = [
+    "Bearer wrong", "Bearer", "Bearer ", TOKEN, f"Bearer {TOKEN}x", f"Bearer x{TOKEN}", "Bearer \xe4\xf6", "",
+    f"Basic {TOKEN}", basic(TOKEN), basic(f"{TOKEN}:"), basic(f"a:{TOKEN}:b"), "Basic ====", "Basic \xff",
+    f"Digest {TOKEN}", "Bearer " + "x" * 10000, f"Bearer {TOKEN}, Bearer {TOKEN}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("header", "secret"),
+    [
+        ("Bearer abc", "abc"), ("bearer  abc ", "abc"), (basic("anybody:abc"), "abc"), (basic(":abc"), "abc"),
+        (basic("a:b:c"), "b:c"), ("Basic !!!", ""), ("Basic", ""), ("Negotiate abc", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_the_secret_in_a_header(header, secret):
+    assert secret_of(header) == secret
+
+
+def authorised(service, method, header):
+    request = {"jsonrpc": "2.0", "method": method, "params": WRITING.get(method, {}), "id": 1}
+    return service.post(request, authorization=header)
+
+
+@pytest.mark.parametrize("header", [f"Bearer {TOKEN}", basic(f"whoever:{TOKEN}")])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_sites_token_is_taken_in_both_forms(service, method, header):
+    service.read(group())
+    assert authorised(service, method, header).status_code == 200
+
+
+@pytest.mark.parametrize("header", WRONG)
+def test_a_wrong_token_is_refused_everywhere_and_not_taken_for_none(new_service, header):
+    service = new_service(server={"allow_anonymous_monitoring": True})
+    for method in METHODS:
+        response = authorised(service, method, header) if header else service.client.post(
+            "/jsonrpc", json={"jsonrpc": "2.0", "method": method, "params": WRITING.get(method, {}), "id": 1},
+            headers={"Authorization": ""},
+        )  # fmt: skip
+        assert (response.status_code, response.json["error"]["code"]) == (400, -32001), method
+        assert TOKEN not in response.text
+    for path in PATHS:
+        response = service.client.get(path, headers={"Authorization": header})
+        assert response.status_code == 401, path
+        assert TOKEN not in response.text
+
+
+@pytest.mark.parametrize("method", WRITING)
+def test_writing_needs_a_sites_token(service, method):
+    anonymous = service.error(method, WRITING[method])
+    assert (anonymous["code"], "Bearer" in anonymous["data"]) == (-32001, True)
+    reader = service.error(method, WRITING[method], service.token("grafana", "reader"))
+    assert (reader["code"], "reader" in reader["data"]) == (-32001, True)
+    assert service.parts.reports.reports() == {}
+    assert service.parts.reports.monitoring() == {}
+
+
+@pytest.mark.parametrize("method", ["report", "lease"])
+def test_a_site_cannot_write_for_another(service, method):
+    service.read(group())
+    error = service.error(method, {**WRITING[method], "site": "Cedar"}, TOKEN)
+    assert (error["code"], "site PSC, not of Cedar" in error["data"]) == (-32001, True)
+    assert service.parts.reports.reports() == {}
+
+
+def test_monitoring_is_open_to_clients_without_a_token_where_that_is_allowed(new_service):
+    service = new_service(server={"allow_anonymous_monitoring": True})
+    assert service.result("monitoring", {"uuid": "a"}) == ""
+    assert service.error("monitoring", {"uuid": "b"}, "wrong")["code"] == -32001
+    assert service.result("monitoring", {"uuid": "c"}, TOKEN) == ""
+    assert {uuid: said["site"] for uuid, said in service.parts.reports.monitoring().items()} == {"a": None, "c": "PSC"}
+
+
+def test_a_revoked_token_is_refused_at_once(service):
+    secret = service.token("Cedar")
+    assert service.call("get_state", token=secret).status_code == 200
+    service.parts.tokens.revoke("Cedar")
+    assert service.error("get_state", token=secret)["code"] == -32001
+
+
+def test_where_reading_needs_a_token_only_the_health_is_open(new_service):
+    service = new_service(server={"reading": "token"})
+    service.read(group(), schedd="secret-schedd.example.org")
+    service.readings.demand_failed("secret-schedd.example.org", "down")
+    for path in PATHS:
+        response = service.get(path)
+        assert response.status_code == 401, path
+        assert response.headers["WWW-Authenticate"].startswith("Basic ")
+        assert service.get(path, TOKEN).status_code == (404 if path == "/nothing" else 200), path
+    for method in ("get_state", "get_demand", "get_supply"):
+        assert service.error(method)["code"] == -32001
+        assert service.call(method, token=TOKEN).status_code == 200
+    healthy = service.get("/healthz")
+    assert (healthy.status_code, healthy.json["failed_schedds"]) == (200, 1)
+    assert "secret-schedd" not in healthy.text
+    assert "secret-schedd" in service.get("/healthz", TOKEN).text
+
+
+def test_no_token_and_nothing_that_callers_send_is_logged(service, caplog):
+    with caplog.at_level(logging.INFO):
+        service.post({"jsonrpc": "2.0", "method": "report", "params": {"site": TOKEN}, "id": 1}, TOKEN)
+        service.call("get_state", token=TOKEN + "x")
+        service.get("/nothing", TOKEN)
+    assert TOKEN not in "".join(record.getMessage() for record in caplog.records if record.name != "pjrpc.server")

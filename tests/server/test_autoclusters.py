@@ -1,0 +1,192 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Grouping by AutoClusterId gives what grouping by Requirements gives, whatever the schedd does meanwhile.
+
+`Queue` answers as the schedd does (condor_schedd.V6/autocluster.cpp), on real ads with real constraints.
+"""
+
+import classad2
+import pytest
+from glidein_demand.pool import autoclusters, jobs
+from hypothesis import given
+from hypothesis import strategies as st
+
+SIGNIFICANT = ("RequestCpus", "RequestMemory", "Requirements")
+COLUMNS = jobs.projection("", [], [])
+IDLE = jobs.constraint("")
+
+
+def job(cluster, cpus=1, wants="X", negotiated=True, **values):
+    """A job's whole ad; `negotiated`: the schedd has given it an autocluster."""
+    ad = classad2.ClassAd(
+        "[JobStatus = 1; JobUniverse = 5; RequestMemory = 1000 * RequestCpus; RequestDisk = 1024;"
+        " Requirements = TARGET.Cpus >= RequestCpus && TARGET.Site == MY.WantSite]"
+    )
+    ad.update({"ClusterId": cluster, "ProcId": 0, "RequestCpus": cpus, "WantSite": wants, "User": "a@p", **values})
+    ad["Negotiated"] = negotiated
+    return ad
+
+
+class Queue:
+    """A schedd's job queue. `meanwhile` is called once, after the first grouping."""
+
+    def __init__(self, ads, meanwhile=None):
+        self.ads = list(ads)
+        self.meanwhile = meanwhile
+        self.significant = SIGNIFICANT
+        self.asked = []
+        self.number()
+
+    def number(self, first=1):
+        """Give out autocluster numbers, as a negotiation does."""
+        self.signatures = {}
+        for ad in self.ads:
+            if ad["Negotiated"]:
+                text = self._signature(ad, self.significant)
+                ad["AutoClusterId"] = self.signatures.setdefault(text, first + len(self.signatures))
+                ad["AutoClusterAttrs"] = ",".join(self.significant)
+
+    def _signature(self, ad, names):
+        """Values of `names` and of what they refer to in the job, as the schedd collects them."""
+        found = {name.lower(): name for name in names}
+        for name in names:
+            if isinstance(ad.get(name), classad2.ExprTree):
+                refs = [*ad.internalRefs(ad[name]), *(ref[3:] for ref in ad.externalRefs(ad[name]) if ref[:3] == "MY.")]
+                found.update((ref.lower(), ref) for ref in refs)
+        return "; ".join(f"{name} = {ad.lookup(name)}" for name in sorted(found.values()) if name in ad)
+
+    def first(self, constraint, projection):
+        self.asked.append("first")
+        tree = classad2.ExprTree(constraint)
+        return next((classad2.ClassAd(str(ad)) for ad in self.ads if tree.eval(ad) is True), None)
+
+    def grouped(self, constraint, projection):
+        self.asked.append("requirements" if "Requirements" in projection else "autocluster")
+        self.columns = projection
+        tree = classad2.ExprTree(constraint)
+        groups = {}
+        for ad in self.ads:
+            if tree.eval(ad) is True:
+                groups.setdefault(self._signature(ad, projection), []).append(ad)
+        rows = []
+        for number, (text, ads) in enumerate(groups.items()):
+            row = classad2.ClassAd(f"[{text}]")
+            row.update({"Id": number, "JobCount": len(ads), "JobIds": f"{min(ad['ClusterId'] for ad in ads)}.0"})
+            if tree.eval(row) is True:
+                rows.append(row)
+        if self.meanwhile:
+            self.meanwhile, meanwhile = None, self.meanwhile
+            meanwhile(self)
+        return rows + rows[-1:]  # the last one twice, as on a slow connection
+
+    def autoclusters(self):
+        for text, number in self.signatures.items():
+            ad = classad2.ClassAd(f"[{text}]")
+            ad.update({"AutoClusterId": number, "JobCount": 99, "JobIds": "9.9"})
+            yield ad
+
+
+def demand(rows):
+    return jobs.demand_groups(rows, jobs.Rounding())
+
+
+def read(queue):
+    return demand(autoclusters.rows(queue, IDLE, COLUMNS)[0])
+
+
+def by_requirements(queue):
+    return demand(autoclusters.unique(queue.grouped(IDLE, [*COLUMNS, "Requirements"])))
+
+
+JOBS = st.lists(
+    st.builds(
+        job,
+        st.integers(1, 99), st.integers(1, 3), st.sampled_from("XY"), st.booleans(),
+        JobStatus=st.sampled_from([1, 1, 1, 2, 5]), User=st.sampled_from(["a@p", "b@p"]),
+    ),
+    max_size=15,
+)  # fmt: skip
+
+
+@given(JOBS)
+def test_both_ways_give_the_same_demand(ads):
+    queue = Queue(ads)
+    assert read(queue) == by_requirements(queue)
+
+
+def test_requirements_are_not_asked_for_when_all_jobs_have_an_autocluster():
+    queue = Queue([job(1), job(2, 2), job(3, wants="Y")])
+    assert sum(group["count"] for group in read(queue)[0]) == 3
+    assert "requirements" not in queue.asked
+
+
+def test_what_every_autocluster_tells_is_not_grouped_by_unless_the_constraint_needs_it():
+    queue = Queue([job(1), job(2, 2)])
+    autoclusters.rows(queue, IDLE, COLUMNS)
+    assert queue.columns == ["RequestDisk", "RequestGPUs", "User", "AutoClusterId"]
+    constraint = jobs.constraint("RequestCpus > 1")
+    (row,), _by_requirements = autoclusters.rows(queue, constraint, COLUMNS, ["requestcpus"])
+    assert (row["RequestCpus"], row.eval("RequestMemory")) == (2, 2000)
+
+
+def test_what_only_the_witness_refers_to_is_grouped_by():
+    queue = Queue([job(1), job(2, 2)])
+    queue.ads[0]["AutoClusterAttrs"] = "Requirements,RequestCpus,RequestMemory,WantSite"
+    autoclusters.rows(queue, IDLE, COLUMNS)
+    assert queue.columns == [*COLUMNS, "AutoClusterId"]
+
+
+def test_a_pool_that_never_had_a_machine_is_grouped_by_requirements_at_once():
+    queue = Queue([job(1, negotiated=False), job(2, 2, negotiated=False)])
+    assert read(queue) == by_requirements(queue)
+    assert queue.asked[:2] == ["first", "requirements"]
+    assert autoclusters.rows(queue, IDLE, COLUMNS)[1] is True
+
+
+def test_without_idle_jobs_nothing_more_is_asked():
+    queue = Queue([job(1, JobStatus=2)])
+    assert autoclusters.rows(queue, IDLE, COLUMNS) == ([], False)
+    assert queue.asked == ["first"]
+
+
+def test_rows_that_come_twice_count_once():
+    """Queue.grouped sends its last row twice; the schedd does so when the connection is slow."""
+    rows, _by_requirements = autoclusters.rows(Queue([job(1), job(2, 2)]), IDLE, COLUMNS)
+    assert sorted(row["JobIds"] for row in rows) == ["1.0", "2.0"]
+
+
+def numbers_given_out_anew(queue):
+    """A machine that refers to one more attribute has come."""
+    queue.significant = ("User", *SIGNIFICANT)
+    queue.ads.reverse()
+    queue.number()
+
+
+def jobs_sorted_meanwhile(queue):
+    for ad in queue.ads:
+        ad["Negotiated"] = True
+    queue.number()
+
+
+def restarted(queue):
+    """A schedd that has just started has given out no numbers yet."""
+    for ad in queue.ads:
+        for name in ("AutoClusterId", "AutoClusterAttrs"):
+            if name in ad:
+                del ad[name]
+    queue.signatures = {}
+
+
+@pytest.mark.parametrize("meanwhile", [numbers_given_out_anew, jobs_sorted_meanwhile, restarted])
+def test_what_happens_between_two_queries_mixes_no_groups_up(meanwhile):
+    ads = [job(1), job(2, 2), job(3, wants="Y"), job(4, 3, negotiated=False), job(5, wants="Z")]
+    queue = Queue(ads, meanwhile)
+    assert read(queue) == by_requirements(queue)
+
+
+def test_where_requirements_are_not_significant_they_are_asked_for():
+    queue = Queue([job(1), job(2, wants="Y")])
+    queue.significant = ("RequestCpus",)
+    queue.number()
+    assert read(queue) == by_requirements(queue)
+    assert len(by_requirements(queue)[0]) == 2

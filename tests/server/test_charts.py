@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the charts are drawn from, over a real history; and that the library that draws them is the one that it says."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+from glidein_demand.store.database import Database
+from glidein_demand.store.history import History
+from glidein_demand.web import charts
+
+from page_data import NOW, empty_history
+
+VENDOR = Path(charts.__file__).parent / "static" / "vendor"
+HOUR = 3600
+WEEK = 7 * 24 * HOUR
+
+
+@pytest.fixture
+def history(tmp_path):
+    database = Database(f"sqlite:///{tmp_path}/history.db")
+    yield History(database, lambda: NOW)
+    database.close()
+
+
+def record(history, at, jobs, **sites):
+    pool = {
+        "idle_jobs": jobs, "idle_cores": 2 * jobs, "glidein_cores": 40, "glidein_cores_claimed": 30, "other_cores": 10,
+        "other_cores_claimed": 10,
+    }  # fmt: skip
+    counts = {
+        name.replace("_", "-"): {
+            "queued": 1, "running": running, "registered": running, "launched": 0, "cpus": 0, "cpus_claimed": 0
+        }
+        for name, running in sites.items()
+    }  # fmt: skip
+    assert history.record(at, pool, counts)
+
+
+def figures(history, name="day"):
+    return {figure["id"]: figure for figure in charts.figures(charts.history_json(history, name, NOW))}
+
+
+def test_the_json_has_what_the_top_of_the_file_says(history):
+    record(history, NOW - HOUR, 100, PSC=7)
+    found = charts.history_json(history, "day", NOW)
+    assert (found["range"], found["since"], found["until"]) == ("day", NOW - 86400, NOW)
+    assert set(found) == {"range", "since", "until", "pool", "sites", "waits", "share"}
+    assert set(found["pool"]) == {"times", *charts.POOL}
+    (series,) = found["sites"]["series"]
+    assert set(series) == {"name", "rest", *charts.COUNTS}
+    assert (series["name"], series["rest"], series["running"][-1]) == ("PSC", False, 7)
+    assert all(len(values) == len(found["pool"]["times"]) for values in found["pool"].values())
+    json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize(("name", "days"), [("day", 1), ("week", 7), ("month", 30), ("year", 365)])
+def test_each_range_begins_where_its_name_says_and_has_no_more_points_than_can_be_seen(history, name, days):
+    for day in range(0, 400, 20):
+        record(history, NOW - day * 86400 - HOUR, 100 + day)
+    found = charts.history_json(history, name, NOW)
+    assert found["since"] == NOW - days * 86400
+    assert 0 < len(found["pool"]["times"]) <= 400
+    assert max(value for value in found["pool"]["idle_jobs"] if value is not None) <= 100 + days
+
+
+def test_another_range_is_refused_by_name_and_the_page_takes_a_day(history):
+    with pytest.raises(ValueError, match="day, week, month, year, not 'decade'"):
+        charts.history_json(history, "decade", NOW)
+    assert [charts.range_or_default(name) for name in ("week", "decade", None)] == ["week", "day", "day"]
+
+
+def test_ten_sites_have_a_series_and_the_others_are_one(history):
+    record(history, NOW - HOUR, 1, **{f"Site_{number:02d}": 100 - number for number in range(25)})
+    series = charts.history_json(history, "day", NOW)["sites"]["series"]
+    assert [each["name"] for each in series[:2]] == ["Site-00", "Site-01"]
+    assert [each["rest"] for each in series] == [False] * 10 + [True]
+    assert series[-1]["running"][-1] == sum(100 - number for number in range(10, 25))
+
+
+def test_the_charts_are_told_in_words_with_the_latest_values(history):
+    record(history, NOW - 2 * HOUR, 50, PSC=1, DESY=2)
+    record(history, NOW - HOUR, 10, PSC=7, DESY=2)
+    found = figures(history)
+    assert "Idle jobs: 10 now, lowest 10, highest 50." in found["chart-demand"]["words"]
+    assert "Running now: PSC 7, DESY 2." in found["chart-sites"]["words"]
+
+
+def test_a_table_has_the_same_numbers_newest_first(history):
+    record(history, NOW - 2 * HOUR, 1050)
+    record(history, NOW - HOUR, 10)
+    rows = figures(history)["chart-demand"]["rows"]
+    assert [row[1:] for row in rows] == [["10", "20", "40", "30"], ["1,050", "2,100", "40", "30"]]
+
+
+def test_a_long_table_is_thinned_keeps_the_newest_and_says_so(history):
+    for number in range(200):
+        record(history, NOW - 86000 + number * 400, number)
+    figure = figures(history)["chart-demand"]
+    assert len(figure["rows"]) <= 26
+    assert figure["rows"][0][1] == "199"
+    assert figure["note"] == "One value in 8 is shown."
+
+
+def test_waits_and_shares_are_told_per_week(history):
+    monday = NOW - (NOW - 4 * 86400) % WEEK
+    known = {
+        **empty_history(),
+        "waits": [{"week": monday, "jobs": 1200, "p50_s": 720, "p90_s": 9000}],
+        "share": [{"week": monday, "glidein_core_hours": 75.0, "other_core_hours": 25.0, "percent": 75.0}],
+    }
+    _demand, _sites, waits, share = charts.figures(known)
+    assert waits["rows"] == [["16 Nov 2026", "1,200", "12 min", "2 h 30 min"]]
+    assert "1,200 jobs started, half of them within 12 min, nine in ten within 2 h 30 min" in waits["words"]
+    assert share["rows"] == [["16 Nov 2026", "75 %", "75", "25"]]
+    assert "75 %, 75 core hours of glideins and 25 of other machines" in share["words"]
+
+
+def test_the_share_of_glideins_is_that_of_claimed_cores(history):
+    for number in range(12):
+        record(history, NOW - HOUR + number * 300, 1)
+    (week,) = charts.history_json(history, "day", NOW)["share"]
+    assert week["percent"] == 75.0
+
+
+def test_a_week_without_work_has_no_share():
+    known = {
+        **empty_history(),
+        "share": [{"week": NOW, "glidein_core_hours": 0, "other_core_hours": 0, "percent": None}],
+    }
+    assert charts.figures(known)[3]["empty"]
+
+
+def test_without_history_every_chart_is_empty_and_says_nothing():
+    assert all(figure["empty"] for figure in charts.figures(empty_history()))
+
+
+def test_what_is_not_known_is_a_gap_and_no_zero(history):
+    assert history.record(NOW - HOUR, {"idle_jobs": 5}, {})
+    found = figures(history)["chart-demand"]
+    assert found["rows"][0][1:] == ["5", "–", "–", "–"]
+
+
+def test_code_of_others_is_what_its_readme_says():
+    readme = (VENDOR / "README.md").read_text()
+    rows = re.findall(r"^\| `([^`]+)` \|.*`([0-9a-f]{64})` \|$", readme, re.MULTILINE)
+    assert [name for name, _sum in rows] == ["chart.umd.min.js"]
+    for name, expected in rows:
+        assert hashlib.sha256((VENDOR / name).read_bytes()).hexdigest() == expected
+    assert "MIT" in (VENDOR / "chart.js-LICENSE.md").read_text()
+
+
+def test_the_scripts_hold_nothing_that_the_content_security_policy_forbids():
+    for path in VENDOR.parent.rglob("*.js"):
+        assert not re.search(r"\beval\(|new Function\(|setAttribute\(\"style\"", path.read_text()), path.name

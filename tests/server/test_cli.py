@@ -1,0 +1,321 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command's words, as an operator types them; as root and not as root."""
+
+import io
+import json
+import os
+import pwd
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from glidein_demand import __version__, cli
+from glidein_demand.store.database import Database, metadata
+from glidein_demand.store.switch import Switch
+from glidein_demand.store.tokens import Token, Tokens
+
+from databases import NOW
+
+COMMAND = [sys.executable, "-m", "glidein_demand.cli"]
+# The tests' Python may be one that only root can read: what is needed is read before root becomes somebody else.
+READ_AHEAD = (
+    "import locale, os, sys; import sqlalchemy.dialects.sqlite, sqlite3; from glidein_demand import cli;"
+    "become = [int(word) for word in sys.argv[1].split()];"
+    "become and (os.setgroups([]), os.setgid(become[1]), os.setuid(become[0]));"
+    "sys.exit(cli.main(sys.argv[2:]))"
+)
+SECRETS = {name: f"correct-horse-battery-{name}" for name in ("A", "B")}
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+
+
+@pytest.fixture
+def config(tmp_path, database_url):
+    path = tmp_path / "config.toml"
+    path.write_text(f"[state]\ndatabase = {json.dumps(database_url)}\n")
+    return path
+
+
+@pytest.fixture
+def run(config, capsys, monkeypatch):
+    """run("token", "list") -> (exit status, stdout, stderr)"""
+
+    def run(*words, stdin=None):
+        if stdin is not None:
+            text = stdin if isinstance(stdin, bytes) else json.dumps(stdin).encode()
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        try:
+            status = cli.main(["--config", str(config), *words])
+        except SystemExit as end:
+            status = end.code
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+def one_line(answer):
+    """The one line on stderr with which a command ended with status 2."""
+    status, out, err = answer
+    assert (status, out, err.count("\n"), err[-1:]) == (2, "", 1, "\n")
+    assert err.startswith("glidein-demand: ")
+    return err
+
+
+def test_pausing_and_resuming(run, database, monkeypatch):
+    monkeypatch.setenv("SUDO_USER", "ada")
+    assert run("pause", "--reason", "disks full")[0] == 0
+    state = Switch(database).state()
+    assert (state["paused"], state["reason"], state["by"]) == (True, "disks full", "ada")
+    status, out, err = run("resume")
+    assert (status, out, err) == (0, "resumed: leases are granted\n", "")
+    assert Switch(database).state()["paused"] is False
+
+
+def test_resuming_says_when_the_configuration_pauses_all_the_same(run, config):
+    config.write_text(f"server.paused = true\n{config.read_text()}")
+    assert "still paused: server.paused is true" in run("resume")[1]
+
+
+@pytest.mark.parametrize("reason", ["two\nlines", "x" * 301, "\x1b[31m"])
+def test_a_reason_is_one_line_of_text(run, database, reason):
+    assert "--reason must be one line of at most 300 characters" in one_line(run("pause", "--reason", reason))
+    assert Switch(database).state()["paused"] is False
+
+
+def test_a_made_token_stands_alone_on_stdout(run, database):
+    status, out, err = run("token", "create", "PSC")
+    assert (status, out.count("\n")) == (0, 1)
+    assert Tokens(database).identify(out.strip()) == Token("PSC", "site")
+    assert out.strip() not in err
+    _status, reader, err = run("token", "create", "grafana", "--reader")
+    assert Tokens(database).identify(reader.strip()) == Token("grafana", "reader")
+    assert "the reader grafana" in err
+
+
+def test_a_token_is_revoked_by_name(run, database):
+    _status, out, _err = run("token", "create", "PSC")
+    assert run("token", "revoke", "PSC") == (0, "revoked: PSC\n", "")
+    assert Tokens(database).identify(out.strip()) is None
+    assert "there is no token 'PSC'" in one_line(run("token", "revoke", "PSC"))
+
+
+def test_the_list_has_no_secret_and_fits_a_terminal(run, database):
+    names = ["N" * 64, "PSC"]
+    secrets = [run("token", "create", name)[1].strip() for name in names]
+    Tokens(database).identify(secrets[1])
+    status, out, err = run("token", "list")
+    lines = out.splitlines()
+    assert (status, err) == (0, "")
+    assert lines[0].split() == ["NAME", "KIND", "ORIGIN", "CREATED", "USED"]
+    assert [line.split()[0] for line in lines[1:]] == names
+    assert [line.split()[-1] for line in lines[1:]] == ["never", "h"]
+    assert max(map(len, lines)) <= 100
+    rows = json.loads(run("token", "list", "--json")[1])
+    assert [row["name"] for row in rows] == names
+    assert set(rows[0]) == {"name", "kind", "origin", "created", "last_used"}
+    assert not any(secret in out + json.dumps(rows) for secret in secrets)
+
+
+def test_the_widest_table_still_fits():
+    row = {"name": "N" * 64, "kind": "reader", "origin": "command", "created": NOW}
+    table = cli.token_table([{**row, "last_used": used} for used in (None, 0, NOW, NOW - 999 * 86400)], NOW)
+    assert max(map(len, table.splitlines())) <= 100
+    assert [line.split("  ")[-1].strip() for line in table.splitlines()[1:]] == ["never", "56 y", "0 h", "999 d"]
+
+
+def test_tokens_of_the_role_come_from_stdin(run, database):
+    assert run("token", "sync", stdin=SECRETS) == (0, '{"created": ["A", "B"], "changed": [], "revoked": []}\n', "")
+    assert Tokens(database).identify(SECRETS["A"]) == Token("A", "site")
+    assert [row["origin"] for row in Tokens(database).rows()] == ["role", "role"]
+    assert json.loads(run("token", "sync", stdin=SECRETS)[1]) == {"created": [], "changed": [], "revoked": []}
+    expected = {"created": [], "changed": ["A"], "revoked": ["B"]}
+    wanted = {"A": SECRETS["B"]}
+    assert json.loads(run("token", "sync", "--check", stdin=wanted)[1]) == expected
+    assert Tokens(database).identify(SECRETS["A"]) == Token("A", "site")
+    assert json.loads(run("token", "sync", stdin=wanted)[1]) == expected
+    assert Tokens(database).identify(SECRETS["A"]) is None
+
+
+@pytest.mark.parametrize(
+    ("stdin", "words"),
+    [
+        (b"", "must be JSON"),
+        (b'{"A": "correct-horse-battery', "must be JSON"),
+        (b"\xff\xfe", "must be JSON"),
+        (b"[" * 100_000, "must be JSON"),
+        (b'["correct-horse-battery"]', "must be a JSON object"),
+        (b"[]", "must be a JSON object"),
+        (b'"correct-horse-battery"', "must be a JSON object"),
+        (b'{"A": "correct-horse-battery-A", "A": "correct-horse-battery-B"}', "names a site twice"),
+        (b'{"A": {"b": "correct-horse-battery"}}', "the token of A cannot be used"),
+        (b'{"A": ["correct-horse-battery"]}', "the token of A cannot be used"),
+        (b'{"A": "correct horse battery"}', "the token of A cannot be used"),
+        (b'{"A b": "correct-horse-battery"}', "'A b' is no name"),
+    ],
+)
+def test_what_is_no_list_of_tokens_is_refused_and_not_quoted(run, database, stdin, words):
+    line = one_line(run("token", "sync", stdin=stdin))
+    assert words in line
+    assert "horse" not in line
+    assert Tokens(database).rows() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "the following arguments are required"),
+        (["token"], "the following arguments are required"),
+        (["token", "create"], "NAME"),
+        (["stop"], "invalid choice: 'stop'"),
+        (["token", "create", "a b"], "'a b' is no name"),
+        (["pause", "now"], "unrecognized arguments: now"),
+    ],
+)
+def test_a_command_that_is_not_understood_ends_with_one_line(run, words, said):
+    assert said in one_line(run(*words))
+
+
+def test_the_configuration_may_be_named_before_or_after_the_command(config, capsys):
+    assert cli.main(["--config", str(config), "token", "list"]) == 0
+    assert cli.main(["token", "list", "--config", str(config)]) == 0
+    assert cli.main(["--config", "/nonexistent", "token", "--help"][:2] + ["token", "list"]) == 2
+    assert "/nonexistent: cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_the_version_is_told(run):
+    assert run("--version") == (0, f"glidein-demand {__version__}\n", "")
+
+
+def test_a_database_of_another_version_is_one_line(run, database, config):
+    with database.begin() as connection:
+        connection.execute(metadata.tables["schema_version"].update().values(version=99))
+    line = one_line(run("token", "list"))
+    assert f"{config}: state.database: has tables of version 99" in line
+
+
+# What is about files is about SQLite, whatever the other tests use.
+
+
+def settings_in(folder, extra="", state=None):
+    """A configuration whose database is in `folder`/state; its path."""
+    state = state or folder / "state"
+    path = folder / "config.toml"
+    path.write_text(f"{extra}\nstate.database = 'sqlite:///{state}/state.db'\n")
+    return path
+
+
+def answer(*words, **options):
+    done = subprocess.run(
+        [*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=60, check=False, **options
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def answer_as(user, *words, **options):
+    """The same, begun as this user (its entry of /etc/passwd), or as root (None)."""
+    command = [sys.executable, "-c", READ_AHEAD, f"{user.pw_uid} {user.pw_gid}" if user else ""]
+    done = subprocess.run(
+        [*command, *map(str, words)], capture_output=True, text=True, timeout=60, check=False, **options
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_checking_makes_no_database_and_says_nothing(tmp_path):
+    (tmp_path / "state").mkdir()
+    assert answer("check", "--config", settings_in(tmp_path, "pool.constraint = 'WantX == 1'")) == (0, "", "")
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ("pool.constraint = 'WantX =='", "pool.constraint = 'WantX =='"),
+        ("server.tls_certificate = '/nonexistent.pem'\nserver.tls_key = '/nonexistent.key'", "/nonexistent.pem"),
+        ("server.port = 0", "server.port = 0"),
+    ],
+)
+def test_checking_finds_what_cannot_be_used(tmp_path, extra, words):
+    (tmp_path / "state").mkdir()
+    path = settings_in(tmp_path, extra)
+    line = one_line(answer("check", "--config", path))
+    assert f"{path}: " in line
+    assert words in line
+
+
+@pytest.mark.parametrize("command", [["check"], ["pause"], ["token", "list"], ["serve"]])
+def test_a_database_whose_directory_is_not_there_is_one_line(tmp_path, command):
+    line = one_line(answer("--config", settings_in(tmp_path), *command))
+    assert f"state.database: the directory {tmp_path}/state: No such file or directory" in line
+
+
+def test_checking_tokens_makes_no_database(tmp_path):
+    (tmp_path / "state").mkdir()
+    done = answer("--config", settings_in(tmp_path), "token", "sync", "--check", input=json.dumps(SECRETS))
+    assert done == (0, '{"created": ["A", "B"], "changed": [], "revoked": []}\n', "")
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that every user may look into, with a directory for the state that belongs to nobody."""
+    with tempfile.TemporaryDirectory(prefix="glidein-demand-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "state").mkdir(mode=0o700)
+        nobody = pwd.getpwnam("nobody")
+        os.chown(folder / "state", nobody.pw_uid, nobody.pw_gid)
+        yield folder, nobody
+
+
+@as_root
+@pytest.mark.parametrize(
+    "words", [["pause"], ["resume"], ["token", "create", "A"], ["token", "list"], ["token", "sync"]]
+)
+def test_root_leaves_no_file_of_its_own(open_folder, words):
+    folder, nobody = open_folder
+    path = settings_in(folder)
+    path.chmod(0o600)  # root may read it, the service's user need not
+    status, _out, err = answer_as(None, "--config", path, *words, input="{}", umask=0)
+    assert status == 0, err
+    found = {file.name: file.stat() for file in (folder / "state").iterdir()}
+    assert "state.db" in found
+    assert {(status.st_uid, status.st_gid) for status in found.values()} == {(nobody.pw_uid, nobody.pw_gid)}
+    assert {status.st_mode & 0o777 for status in found.values()} == {0o600}
+
+
+@as_root
+def test_root_gives_up_all_it_may_before_it_opens_the_database(open_folder):
+    folder, nobody = open_folder
+    program = (
+        "import os, sys; from pathlib import Path; from glidein_demand import privileges;"
+        "privileges.become_owner(Path(sys.argv[1]));"
+        "print(os.getresuid(), os.getresgid(), 0 in os.getgroups(), os.environ['HOME'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, folder / "state" / "state.db"], capture_output=True, text=True, check=True
+    )
+    uid, gid = nobody.pw_uid, nobody.pw_gid
+    assert done.stdout.strip() == f"{(uid,) * 3} {(gid,) * 3} False {nobody.pw_dir}"
+
+
+@as_root
+@pytest.mark.parametrize("words", [["pause"], ["token", "list"], ["check"]])
+def test_somebody_else_is_told_to_use_sudo(open_folder, words):
+    folder, _nobody = open_folder
+    daemon = pwd.getpwnam("daemon")
+    path = settings_in(folder)
+    line = one_line(answer_as(daemon, "--config", path, *words))
+    assert f"{folder}/state belongs to nobody, daemon cannot write it; run this with sudo" in line
+    path.chmod(0o600)
+    line = one_line(answer_as(daemon, "--config", path, *words))
+    assert f"{path}: cannot be read: Permission denied; run this with sudo" in line
+
+
+@as_root
+def test_a_database_that_root_has_left_there_is_named(open_folder):
+    folder, _nobody = open_folder
+    Database(f"sqlite:///{folder}/state/state.db").close()
+    line = one_line(answer_as(None, "--config", settings_in(folder), "pause"))
+    assert "state.db belongs to root, nobody cannot write it; it must belong to nobody" in line

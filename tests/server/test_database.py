@@ -1,0 +1,167 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+import multiprocessing
+import os
+import stat
+import threading
+
+import pytest
+from glidein_demand.config import ConfigError
+from glidein_demand.store.database import SCHEMA, Database, metadata, upsert
+from glidein_demand.store.history_tables import wait_counts as _waits
+from sqlalchemy import func, select
+
+from databases import SERVER
+
+_on_sqlite = pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
+_version = metadata.tables["schema_version"]
+
+
+def opens(url, start, results):
+    """One of several processes that open a database at the same moment."""
+    start.wait(60)
+    try:
+        Database(url).close()
+        results.put("")
+    except Exception as error:
+        results.put(repr(error))
+
+
+def adds(url, start, results, times):
+    database = Database(url)
+    start.wait(60)
+    for _unused in range(times):
+        with database.begin() as connection:
+            count = connection.execute(select(func.coalesce(func.sum(_waits.c.jobs), 0))).scalar()
+            connection.execute(
+                upsert(connection, _waits, ["day", "bucket"]), [{"day": 1, "bucket": 1, "jobs": count + 1}]
+            )
+    database.close()
+    results.put("")
+
+
+def at_once(count, target, *arguments):
+    """Run `target` in so many processes, let them start together; what they answered."""
+    context = multiprocessing.get_context("spawn")
+    start, results = context.Barrier(count), context.Queue()
+    processes = [
+        context.Process(target=target, args=(arguments[0], start, results, *arguments[1:])) for _n in range(count)
+    ]
+    for process in processes:
+        process.start()
+    found = [results.get(timeout=60) for _process in processes]
+    for process in processes:
+        process.join(60)
+    return found
+
+
+def test_a_new_database_can_be_opened_by_many_processes_at_once(database_url):
+    assert at_once(6, opens, database_url) == [""] * 6
+
+
+def test_writers_in_many_processes_take_turns(database_url):
+    assert at_once(4, adds, database_url, 50) == [""] * 4
+    with Database(database_url).read() as connection:
+        assert connection.execute(select(_waits.c.jobs)).scalar() == 200
+
+
+def test_writers_in_many_threads_take_turns(database):
+    def add():
+        for _unused in range(25):
+            with database.begin() as connection:
+                count = connection.execute(select(func.count()).select_from(_waits)).scalar()
+                connection.execute(_waits.insert(), [{"day": 1, "bucket": count, "jobs": 1}])
+
+    threads = [threading.Thread(target=add) for _n in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with database.read() as connection:
+        assert connection.execute(select(func.max(_waits.c.bucket))).scalar() == 499
+
+
+def test_an_exception_undoes_the_whole_transaction(database):
+    with pytest.raises(RuntimeError), database.begin() as connection:
+        connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+        raise RuntimeError
+    with database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(_waits)).scalar() == 0
+
+
+def test_reading_waits_for_no_writer_and_is_of_one_moment(database):
+    with database.read() as reader:
+        assert reader.execute(select(func.count()).select_from(_waits)).scalar() == 0
+        with database.begin() as writer:
+            writer.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+            with database.read() as other:
+                assert other.execute(select(func.count()).select_from(_waits)).scalar() == 0
+        assert reader.execute(select(func.count()).select_from(_waits)).scalar() == 0
+    with database.read() as later:
+        assert later.execute(select(func.count()).select_from(_waits)).scalar() == 1
+
+
+def test_an_upsert_inserts_replaces_and_adds(database):
+    def rows(jobs, add=()):
+        with database.begin() as connection:
+            statement = upsert(connection, _waits, ["day", "bucket"], add)
+            connection.execute(statement, [{"day": 1, "bucket": bucket, "jobs": jobs} for bucket in (1, 2)])
+            return [tuple(row) for row in connection.execute(select(_waits).order_by(_waits.c.bucket))]
+
+    assert rows(5) == [(1, 1, 5), (1, 2, 5)]
+    assert rows(3) == [(1, 1, 3), (1, 2, 3)]
+    assert rows(4, add=["jobs"]) == [(1, 1, 7), (1, 2, 7)]
+
+
+def test_an_upsert_of_keys_alone_leaves_what_is_there(database):
+    with database.begin() as connection:
+        connection.execute(upsert(connection, _version, ["version"]), [{"version": SCHEMA}])
+        assert connection.execute(select(_version)).all() == [(SCHEMA,)]
+
+
+def test_a_database_of_another_version_is_refused(database, database_url):
+    with database.begin() as connection:
+        connection.execute(_version.update().values(version=SCHEMA + 1))
+    with pytest.raises(ConfigError, match=f"state.database: has tables of version {SCHEMA + 1}"):
+        Database(database_url)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("/var/lib/state.db", "not a database URL"),
+        ("nosuch://user:s3cret@host/name", "nosuch is not supported"),
+        ("mysql://user:s3cret@host/name", "mysql is not supported"),
+        ("sqlite://", "names no file"),
+        ("sqlite:////nonexistent/state.db", "No such file or directory"),
+        ("postgresql+psycopg2://user:s3cret@127.0.0.1:1/name", "cannot be used"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_one_line_without_its_password(url, words):
+    with pytest.raises(ConfigError) as caught:
+        Database(url)
+    message = str(caught.value)
+    assert message.startswith("state.database: ")
+    assert words in message
+    assert "s3cret" not in message
+    assert "\n" not in message
+
+
+@_on_sqlite
+def test_its_files_can_be_read_by_their_owner_alone(database, tmp_path):
+    umask = os.umask(0)
+    try:
+        made = Database(f"sqlite:///{tmp_path}/other.db")
+        with made.begin() as connection:
+            connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("other.db*")}
+    finally:
+        os.umask(umask)
+    assert modes == {"other.db": 0o600, "other.db-wal": 0o600, "other.db-shm": 0o600}
+
+
+@_on_sqlite
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    (tmp_path / "state.db").write_text("this is a text, and long enough to be taken for something else " * 20)
+    with pytest.raises(ConfigError, match="state.database: cannot be used: file is not a database"):
+        Database(f"sqlite:///{tmp_path}/state.db")

@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A real process writes and says so; it is killed at any moment; what it said it had written is there."""
+
+import json
+import random
+import subprocess
+import sys
+import threading
+
+import pytest
+from glidein_demand.store.database import Database, metadata
+from glidein_demand.store.history import History
+from glidein_demand.store.history_tables import SITE_FIELDS
+from glidein_demand.store.leases import Leases
+from glidein_demand.store.reports import Reports
+from glidein_demand.store.switch import Switch
+from glidein_demand.store.tokens import Tokens
+from sqlalchemy import func, select
+
+from databases import NOW
+
+ROUNDS = 12
+BEFORE = 110  # half-hourly records: more than two days
+
+WRITER = """
+import sys, time
+from glidein_demand.store.database import Database
+from glidein_demand.store.history import History, POOL_FIELDS, SITE_FIELDS
+from glidein_demand.store.leases import Leases
+from glidein_demand.store.reports import Reports
+from glidein_demand.store.switch import Switch
+from glidein_demand.store.tokens import Tokens
+import json
+
+url, first, now = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+db = Database(url)
+leases, tokens, reports = Leases(db), Tokens(db), Reports(db, 100000)
+switch, history = Switch(db), History(db)
+
+def say(*what):
+    print(json.dumps(what), flush=True)
+
+say("open")
+for number in range(first, first + 100000):
+    reports.add({"site": f"S{number % 7}", "as_of": number, "entries": []}, number)
+    say("report", f"S{number % 7}", number)
+    reports.add_monitoring(f"c{number % 5}", {"n": number}, number)
+    say("monitoring", f"c{number % 5}", number)
+    granted = leases.claim(f"S{number}", {"q": {"g": 5}}, 10**9, {"g": 10**9})
+    say("lease", f"S{number}", granted["granted"]["q"]["g"])
+    say("token", f"T{number}", tokens.create(f"T{number}"))
+    history.add_waits("schedd", number, {now // 86400 * 86400: {1: 1}})
+    say("wait", number)
+    moment = now + (number - first) * 1800
+    history.record(moment, dict.fromkeys(POOL_FIELDS, 1), {"A": dict.fromkeys(SITE_FIELDS, 1)})
+    say("record", moment)
+    history.thin(moment)
+    switch.pause(str(number))
+    say("switch", str(number))
+"""
+
+
+def written_until_killed(url, first, now, after):
+    """What a writer said it had written before it was killed, `after` so many seconds from its first word."""
+    command = [sys.executable, "-c", WRITER, url, str(first), str(now)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert json.loads(process.stdout.readline()) == ["open"], process.stderr.read()
+        killer = threading.Timer(after, process.kill)
+        killer.start()
+        lines = process.stdout.read().splitlines(keepends=True)
+        assert process.wait(20) == -9, process.stderr.read()
+    # A line that was cut off by the kill was not said.
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+@pytest.fixture
+def said():
+    return {"report": {}, "monitoring": {}, "lease": {}, "token": {}, "wait": [], "record": [], "switch": "0"}
+
+
+def test_what_was_acknowledged_is_there_after_kill_9_at_any_moment(database_url, said):
+    chance = random.Random()  # noqa: S311 - a moment, no secret
+    number, now = 0, fill(database_url, said)
+    for _round in range(ROUNDS):
+        for what, *words in written_until_killed(database_url, number, now, chance.uniform(0.01, 0.5)):
+            if what in ("wait", "record"):
+                said[what].append(words[0])
+            elif what == "switch":
+                said[what] = words[0]
+            else:
+                said[what][words[0]] = words[1]
+        database = Database(database_url)
+        check(database, said)
+        # The next one begins where this one may have been: what it was writing may be there or not.
+        number = max([*said["wait"], *said["report"].values(), number]) + 2
+        now = max([*said["record"], now]) + 2 * 1800
+        database.close()
+    assert len(said["token"]) > ROUNDS
+    assert len(said["record"]) > BEFORE
+
+
+def fill(url, said):
+    """So many records that thinning has something to do from the first round on; the time of the next."""
+    database = Database(url)
+    history = History(database)
+    for number in range(BEFORE):
+        said["record"].append(NOW + number * 1800)
+        assert history.record(said["record"][-1], {}, {"A": dict.fromkeys(SITE_FIELDS, 1)})
+    database.close()
+    return NOW + BEFORE * 1800
+
+
+def check(database, said):
+    is_intact(database)
+    reports, tokens, leases, history = Reports(database, 10**6), Tokens(database), Leases(database), History(database)
+    found = {site: report["as_of"] for site, report in reports.reports().items()}
+    assert {site: found[site] >= as_of for site, as_of in said["report"].items()} == dict.fromkeys(said["report"], True)
+    clients = {uuid: client["metrics"]["n"] for uuid, client in reports.monitoring().items()}
+    assert all(clients[uuid] >= count for uuid, count in said["monitoring"].items())
+    held = {row["site"]: row["jobs"] for row in leases.rows()}
+    assert {site: held.get(site) for site in said["lease"]} == said["lease"]
+    assert {name: tokens.identify(secret).name for name, secret in said["token"].items()} == {
+        name: name for name in said["token"]
+    }
+    assert said["switch"] == "0" or int(Switch(database).state()["reason"]) >= int(said["switch"])
+    counts_are_exact(database, history, said)
+
+
+def counts_are_exact(database, history, said):
+    """Waits and their marker are written together; thinning neither loses nor doubles a record."""
+    waits, rows = metadata.tables["history_wait"], metadata.tables["history_site"]
+    with database.read() as connection:
+        waited = connection.execute(select(func.sum(waits.c.jobs))).scalar() or 0
+        launched, samples = connection.execute(
+            select(func.sum(rows.c.launched), func.sum(rows.c.samples)).where(rows.c.site != 0)
+        ).one()
+    assert len(said["wait"]) <= waited <= len(said["wait"]) + ROUNDS
+    assert not said["wait"] or history.wait_marker("schedd") >= said["wait"][-1]
+    assert launched == samples or not said["record"]
+    assert len(said["record"]) <= (samples or 0) <= len(said["record"]) + ROUNDS
+
+
+def is_intact(database):
+    with database.read() as connection:
+        if connection.dialect.name == "sqlite":
+            assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2, "FULL: also after a power failure"

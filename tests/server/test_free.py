@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which slots take jobs, and which the negotiator has passed over."""
+
+import pytest
+from glidein_demand.pool import free
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import NOW, slot
+from supply_ads import NEGOTIATOR, only_entry
+
+THIRD_LAST = NEGOTIATOR["LastNegotiationCycleTime2"]
+
+
+def heard(at, **changes):
+    """A partitionable slot whose ad came at `at`, from a machine whose clock is right."""
+    return slot(MyCurrentTime=at, LastHeardFrom=at, **changes)
+
+
+def since(*slots, memory=None):
+    """Since when the last of several readings of one slot has been as it is; each reading is remembered."""
+    memory = memory or {}
+    for one in slots:
+        memory = free.remember(memory, [one])
+    return free.unchanged_since(slots[-1], memory)
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        {"GLIDEIN_ToRetire": NOW}, {"GLIDEIN_ToRetire": NOW + free.LEAST_LIFE_S}, {"Draining": True},
+        {"State": "Drained"}, {"State": "Owner"}, {"Start": False}, {"Cpus": 0}, {"Memory": 0},
+    ],
+)  # fmt: skip
+def test_what_takes_no_jobs_is_registered_and_not_free(why):
+    found = only_entry(slot(**why))
+    assert (found["registered"], found["free"], found["passed_over"]) == (1, [], [])
+
+
+def test_what_still_takes_jobs_long_enough_before_its_retirement_is_free():
+    assert len(only_entry(slot(GLIDEIN_ToRetire=NOW + free.LEAST_LIFE_S + 1, Start=True))["free"]) == 1
+
+
+def test_a_slot_is_passed_over_when_it_is_older_than_three_cycles_that_left_jobs_waiting():
+    assert free.passed_over_since([NEGOTIATOR]) == THIRD_LAST
+    old, young = heard(THIRD_LAST - 1), heard(THIRD_LAST)
+    assert only_entry(old, negotiators=[NEGOTIATOR])["free"] == []
+    assert [one["cpus"] for one in only_entry(old, negotiators=[NEGOTIATOR])["passed_over"]] == [4]
+    assert [one["cpus"] for one in only_entry(young, negotiators=[NEGOTIATOR])["free"]] == [4]
+
+
+@pytest.mark.parametrize("what", ["Time", "NumIdleJobs", "Rejections"])
+@pytest.mark.parametrize("cycle", [0, 1, 2])
+@pytest.mark.parametrize("value", [0, None])
+def test_a_cycle_without_jobs_left_waiting_passes_nothing_over(what, cycle, value):
+    assert free.passed_over_since([{**NEGOTIATOR, f"LastNegotiationCycle{what}{cycle}": value}]) is None
+
+
+def test_without_a_negotiator_nothing_is_passed_over():
+    assert free.passed_over_since([]) is None
+
+
+def test_of_several_negotiators_all_must_have_passed_a_slot_over():
+    earlier = {**NEGOTIATOR, "LastNegotiationCycleTime2": THIRD_LAST - 600}
+    assert free.passed_over_since([NEGOTIATOR, earlier]) == THIRD_LAST - 600
+    idle = dict.fromkeys(NEGOTIATOR, 0)
+    assert free.passed_over_since([NEGOTIATOR, idle]) is None
+
+
+def test_a_static_slots_ad_says_since_when_it_is_free():
+    static = heard(NOW, SlotType="Static", EnteredCurrentState=NOW - 500)
+    assert free.unchanged_since(static, {}) == NOW - 500
+    skewed = {**static, "MyCurrentTime": NOW + 50}
+    assert free.unchanged_since(skewed, {}) == NOW - 550
+
+
+def test_a_partitionable_slot_counts_from_the_ad_that_first_told_of_what_it_has_left():
+    assert since(heard(NOW - 900)) == NOW - 900
+    assert since(heard(NOW - 900), heard(NOW - 600), heard(NOW - 300)) == NOW - 900
+
+
+@pytest.mark.parametrize("change", [{"Cpus": 3}, {"Memory": 7000}, {"GPUs": 1}])
+def test_what_it_has_left_changes_and_it_counts_from_then(change):
+    assert since(heard(NOW - 900), heard(NOW - 300, **change)) == NOW - 300
+
+
+def test_disk_changes_by_itself():
+    assert since(heard(NOW - 900), heard(NOW - 300, Disk=5)) == NOW - 900
+
+
+def test_a_job_that_came_and_went_between_two_readings_is_noticed():
+    before, after = heard(NOW - 900, NumDynamicSlotsTime=NOW - 900), heard(NOW - 300, NumDynamicSlotsTime=NOW - 400)
+    assert since(before, after) == NOW - 300
+
+
+def test_the_time_that_a_startd_tells_late_of_a_change_is_no_other_change():
+    """Seen on 23.9: the ad sent when a job's slot goes has the time at which that slot was made."""
+    taken = heard(NOW - 900, Cpus=3, NumDynamicSlotsTime=NOW - 900)
+    given_back = heard(NOW - 400, NumDynamicSlotsTime=NOW - 900)
+    updated = heard(NOW - 100, NumDynamicSlotsTime=NOW - 396)
+    assert since(taken, given_back) == NOW - 400
+    assert since(taken, given_back, updated) == NOW - 400
+
+
+def test_a_restart_of_the_server_only_makes_slots_free_for_longer():
+    updated = heard(NOW - 10, NumDynamicSlotsTime=NOW - 900)
+    assert since(updated) == NOW - 10
+
+
+def test_slots_that_are_gone_are_not_remembered():
+    memory = free.remember({}, [slot("slot1@a@n"), slot("slot1@b@n"), slot("slot1_1@a@n", SlotType="Dynamic")])
+    assert sorted(memory) == ["slot1@a@n", "slot1@b@n"]
+    assert sorted(free.remember(memory, [slot("slot1@b@n")])) == ["slot1@b@n"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=12))
+def test_a_slot_never_counts_as_unchanged_from_before_its_last_change(readings):
+    """Readings every 300 s: what is left, and whether a job came and went since the reading before."""
+    memory, last_change, latched, left = {}, None, NOW, None
+    for step, (cpus, between) in enumerate(readings):
+        at = NOW + 300 * step
+        if cpus != left or between:
+            last_change = at if cpus != left else at - 100
+            latched = at - 100 if between else latched
+        left = cpus
+        one = heard(at, Cpus=cpus, NumDynamicSlotsTime=latched)
+        memory = free.remember(memory, [one])
+        assert free.unchanged_since(one, memory) >= last_change

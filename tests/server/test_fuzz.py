@@ -1,0 +1,292 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Anything at all at every endpoint: no error of the server, no hung worker, always words about what is wrong.
+
+GLIDEIN_FUZZ_CASES is how many cases there are in all (500): `make fuzz` takes 20,000.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import string
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import NOW, TOKEN, Service, group, site_report
+from running import Running
+
+CASES = int(os.environ.get("GLIDEIN_FUZZ_CASES", "500"))
+SLOW_S = 5
+METHODS = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
+PATHS = ("/", "/jsonrpc", "/demand", "/supply", "/history", "/healthz", "/metrics", "/static/style.css", "/static/")
+
+
+def cases(share):
+    """This share of all cases, for one test."""
+    return settings(
+        max_examples=max(5, round(CASES * share)), deadline=None, suppress_health_check=list(HealthCheck),
+        database=None, derandomize=CASES <= 500,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """One server for all cases: what one leaves behind, the next one meets."""
+    found = Service(
+        url=f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/state.db",
+        server={"max_body_bytes": 50_000, "max_sites": 50, "allow_anonymous_monitoring": True},
+    )
+    found.read(group(50, requirements='Owner == "alice"'), group(7, memory_mb=4096))
+    found.revoked = found.token("Gone")
+    found.parts.tokens.revoke("Gone")
+    found.reader = found.token("grafana", "reader")
+    found.other = found.token("Cedar")
+    yield found
+    found.close()
+
+
+# --- what is thrown ---
+
+LEAF = (
+    st.none() | st.booleans() | st.integers() | st.integers(-(10**400), 10**400) | st.floats() | st.text(max_size=20)
+    | st.sampled_from(["PSC", "\ud800", "\x00", "<script>", "' OR 1=1 --", "../../etc/passwd", "%s", 2**53, 1e308, ""])
+)  # fmt: skip
+ANYTHING = st.recursive(
+    LEAF,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+NAME = st.sampled_from(["PSC", "RM", "node", "q"]) | ANYTHING
+GROUP_ID = st.sampled_from([group()["id"], group(memory_mb=4096)["id"], "nothing"]) | st.text(max_size=70)
+RUNNING = st.lists(st.fixed_dictionaries({}, optional={"id": NAME, "wait_s": ANYTHING}) | ANYTHING, max_size=3)
+ENTRY = st.fixed_dictionaries(
+    {}, optional={"entry": NAME, "shape": NAME, "queued": ANYTHING, "running": ANYTHING, "launched": ANYTHING,
+                  "running_glideins": RUNNING | ANYTHING, "sick_reasons": ANYTHING, "error": ANYTHING,
+                  "reason": ANYTHING},
+)  # fmt: skip
+CLAIMS = st.dictionaries(
+    st.text(max_size=8) | st.just("RM"), st.dictionaries(GROUP_ID, ANYTHING, max_size=3), max_size=3
+)
+PARAMS = ANYTHING | st.fixed_dictionaries(
+    {},
+    optional={
+        "uuid": ANYTHING, "metrics": ANYTHING, "timestamp": ANYTHING, "glideins_idle": ANYTHING, "site": NAME,
+        "as_of": st.just(NOW) | ANYTHING, "orphans": ANYTHING, "error": ANYTHING, "ttl_s": st.just(60) | ANYTHING,
+        "entries": st.lists(ENTRY, max_size=3) | CLAIMS | ANYTHING, "sites": st.lists(NAME, max_size=3) | ANYTHING,
+    },
+) | st.just(site_report())  # fmt: skip
+REQUEST = st.fixed_dictionaries(
+    {}, optional={"jsonrpc": st.just("2.0") | ANYTHING, "method": st.sampled_from(METHODS) | ANYTHING, "params": PARAMS,
+                  "id": st.just(1) | ANYTHING},
+) | st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0"), "method": st.sampled_from(METHODS), "params": PARAMS, "id": st.just(1) | LEAF}
+)  # fmt: skip
+
+
+def deep(depth, opening, around):
+    """JSON text that is `depth` deep, as it is or as the parameter of a call."""
+    closing = {"[": "]", '{"a":': "}"}[opening]
+    text = opening * depth + "1" + closing * depth
+    return (
+        f'{{"jsonrpc":"2.0","method":"report","params":{{"site":"PSC","entries":{text}}},"id":1}}' if around else text
+    )
+
+
+DEEP = st.builds(deep, st.integers(1, 9000), st.sampled_from(["[", '{"a":']), st.booleans())
+WELL_FORMED = st.builds(json.dumps, REQUEST | st.lists(REQUEST, max_size=6) | ANYTHING).map(str.encode)
+
+
+@st.composite
+def damaged(draw):
+    """A call with some of its bytes replaced, removed or doubled."""
+    body = bytearray(
+        json.dumps({"jsonrpc": "2.0", "method": draw(st.sampled_from(METHODS)), "params": site_report(), "id": 1}),
+        "ascii",
+    )
+    for _again in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(body) - 1))
+        body[at : at + draw(st.integers(0, 3))] = draw(st.binary(max_size=3))
+        if not body:
+            break
+    return bytes(body)
+
+
+BODY = (
+    WELL_FORMED
+    | damaged()
+    | st.binary(max_size=300)
+    | DEEP.map(str.encode)
+    | st.integers(45_000, 60_000).map(lambda n: b" " * n)
+)
+TEXT_TYPES = ["application/json", "application/json; charset=utf-16", "application/vnd.api+json"]
+CONTENT_TYPE = st.sampled_from(
+    [*TEXT_TYPES * 3, "text/plain", "", "application/x-www-form-urlencoded", "multipart/form-data", "json", "\xff"]
+)
+HEADER_TEXT = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=60).map(
+    str.strip
+)
+HEADERS = st.dictionaries(
+    st.sampled_from(["Accept-Encoding", "If-None-Match", "Range", "Accept", "X-Forwarded-For", "Cookie", "Expect",
+                     "If-Modified-Since", "Host", "Content-Encoding", "Origin", "X-HTTP-Method-Override", "Upgrade"]),
+    HEADER_TEXT | st.sampled_from(["gzip", "*", 'W/"x"', "bytes=0-", "gzip;q=abc", "\xff", "a" * 5000]), max_size=3,
+)  # fmt: skip
+NO_QUERY = st.text(st.characters(codec="utf-8", exclude_characters="?"), max_size=40)
+PATH = st.sampled_from(PATHS) | st.builds("".join, st.tuples(st.sampled_from(PATHS), NO_QUERY))
+WHO = st.sampled_from(["nobody", "site", "reader", "other", "revoked", "cut", "flipped", "wrong", "garbage"])
+
+
+def authorization(service, who, garbage):
+    """An Authorization header: right, another's, taken back, forged, or no such thing."""
+    secrets = {
+        "site": TOKEN, "reader": service.reader, "other": service.other, "revoked": service.revoked, "cut": TOKEN[:-1],
+        "flipped": TOKEN.swapcase(), "wrong": "x" * 43,
+    }  # fmt: skip
+    if who == "nobody":
+        return {}
+    return {"Authorization": f"Bearer {secrets[who]}" if who in secrets else garbage}
+
+
+# --- what must come back ---
+
+
+def is_jsonrpc_error(answer):
+    error = answer["error"]
+    assert isinstance(error["code"], int) and -32800 < error["code"] < -31999
+    assert error["message"]
+    assert error["code"] == -32601 or error["data"], answer
+    return True
+
+
+def judge(response, took):
+    """Fail unless this is a proper answer of /jsonrpc."""
+    assert took < SLOW_S
+    assert response.status_code in (200, 204, 304, 400, 405, 413, 415), (response.status_code, response.text)
+    if response.status_code in (204, 304):
+        assert response.data == b""
+        return
+    answer = json.loads(response.data if "Content-Encoding" not in response.headers else unpacked(response))
+    for one in answer if isinstance(answer, list) else [answer]:
+        assert one["jsonrpc"] == "2.0"
+        assert ("result" in one) != ("error" in one)
+        assert "error" not in one or is_jsonrpc_error(one)
+    if not isinstance(answer, list):
+        assert ("error" in answer) == (response.status_code != 200)
+
+
+def unpacked(response):
+    import gzip
+
+    return gzip.decompress(response.data)
+
+
+@cases(0.6)
+@given(BODY, CONTENT_TYPE, HEADERS, WHO, HEADER_TEXT)
+def test_anything_sent_to_jsonrpc_is_answered_with_what_was_wrong(service, body, content_type, headers, who, garbage):
+    began = time.monotonic()
+    headers = {**headers, **authorization(service, who, garbage)}
+    response = service.client.post("/jsonrpc", data=body, content_type=content_type, headers=headers)
+    judge(response, time.monotonic() - began)
+    if who not in ("site", "reader", "other"):
+        assert "alice" not in response.text
+
+
+@cases(0.2)
+@given(st.sampled_from(METHODS), PARAMS, WHO, HEADER_TEXT)
+def test_a_call_with_anything_as_parameters_is_carried_out_or_refused(service, method, params, who, garbage):
+    began = time.monotonic()
+    body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, "id": 1})
+    headers = authorization(service, who, garbage)
+    response = service.client.post("/jsonrpc", data=body, content_type="application/json", headers=headers)
+    judge(response, time.monotonic() - began)
+    if method in ("lease", "report") and who != "site":
+        assert response.status_code == 400
+        assert set(service.parts.reports.reports()) <= {"PSC", "Cedar"}
+
+
+@cases(0.15)
+@given(
+    st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "PUT", "OPTIONS", "DELETE", "TRACE", "get", "BREW"]),
+    PATH,
+    st.text(max_size=40) | st.sampled_from(["range=year", "range=", "range=%ff", "range=day&range=week"]),
+    HEADERS, WHO, HEADER_TEXT, st.binary(max_size=50),
+)  # fmt: skip
+def test_any_address_is_answered_without_an_error_of_the_server(
+    service, method, path, query, headers, who, garbage, body
+):
+    began = time.monotonic()
+    headers = {**headers, **authorization(service, who, garbage)}
+    response = service.client.open(path=path, query_string=query, method=method, headers=headers, data=body)
+    assert time.monotonic() - began < SLOW_S
+    assert response.status_code < 500, (response.status_code, response.text)
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert "Traceback" not in response.text
+    if who not in ("site", "reader", "other"):
+        assert "alice" not in response.text
+
+
+def test_after_all_that_it_answers_as_before(service):
+    assert service.result("get_demand", token=TOKEN)["groups"]
+    assert "50" in service.page(TOKEN)
+    assert service.get("/healthz").json["status"] == "ok"
+    assert service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 5}}}, TOKEN)["granted"]
+
+
+# --- the same over the wire ---
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with Running(
+        tmp_path_factory.mktemp("wire"), sites=["PSC"], groups=[group(5)], threads=2, max_body_bytes=20_000,
+        patience={"header": 0.3, "body": 0.3, "handshake": 0.3},
+    ) as running:  # fmt: skip
+        yield running
+        assert "Traceback" not in running.stderr
+
+
+@st.composite
+def wire(draw):
+    """The bytes of one or two requests, damaged here and there."""
+    text = bytearray()
+    for _again in range(draw(st.integers(1, 2))):
+        body = draw(st.binary(max_size=40) | WELL_FORMED)
+        method, path = draw(st.sampled_from(["GET", "POST", "PUT"])), draw(st.sampled_from(PATHS))
+        line = f"{method} {path} HTTP/1.{draw(st.integers(0, 2))}"
+        header = {"Host": "a", "Content-Type": "application/json", "Content-Length": str(len(body))}
+        header.update(
+            draw(st.dictionaries(st.text(string.ascii_letters + "-", min_size=1, max_size=8), HEADER_TEXT, max_size=2))
+        )
+        text += (
+            "\r\n".join([line, *(f"{name}: {value}" for name, value in header.items()), "", ""]).encode("latin-1")
+            + body
+        )
+    for _again in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(text)))
+        text[at : at + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
+    return bytes(text)
+
+
+@cases(0.05)
+@given(wire())
+def test_any_bytes_on_the_wire_end_in_an_answer_or_a_closed_connection(server, sent):
+    connection = server.connect(SLOW_S)
+    found = b""
+    with contextlib.suppress(ConnectionError), connection:
+        connection.sendall(sent)
+        connection.settimeout(SLOW_S)
+        try:
+            while part := connection.recv(65536):
+                found += part
+        except socket.timeout as error:
+            raise AssertionError("the connection neither ended nor was answered") from error
+    assert b"HTTP/1.1 5" not in found
+
+
+def test_after_all_that_the_running_server_answers_at_once(server):
+    began = time.monotonic()
+    assert server.call("get_demand", site="PSC")[0] == 200
+    assert time.monotonic() - began < 1

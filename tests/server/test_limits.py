@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How often callers may ask."""
+
+import pytest
+from glidein_demand.web.auth import ANONYMOUS, REFUSED, Caller
+from glidein_demand.web.limits import who
+
+from conftest import TOKEN
+
+CALL = {"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 1}
+
+
+@pytest.fixture
+def limited(new_service):
+    return new_service(server={"max_requests_per_minute": 5})
+
+
+def test_who_asks_too_often_is_told_when_to_come_back(limited):
+    assert [limited.post(CALL).status_code for _again in range(5)] == [200] * 5
+    response = limited.post(CALL)
+    assert (response.status_code, response.json["error"]["code"]) == (429, -32004)
+    assert 1 <= int(response.headers["Retry-After"]) <= 60
+    page = limited.get("/")
+    assert (page.status_code, page.mimetype) == (429, "text/plain")
+    assert int(page.headers["Retry-After"]) >= 1
+
+
+def test_each_token_has_a_count_of_its_own(limited):
+    for _again in range(6):
+        limited.post(CALL)
+    assert [limited.post(CALL, TOKEN).status_code for _again in range(6)] == [200] * 5 + [429]
+
+
+def test_health_and_static_files_are_not_limited(limited):
+    assert {limited.get("/healthz").status_code for _again in range(20)} == {503}
+    assert {limited.get("/static/style.css").status_code for _again in range(20)} == {200}
+    assert limited.post(CALL).status_code == 200
+
+
+def test_every_call_of_a_batch_counts(limited):
+    assert limited.post([CALL] * 6).status_code == 429
+    assert limited.post([CALL] * 5, TOKEN).status_code == 200
+    assert limited.post(CALL, TOKEN).status_code == 429
+
+
+@pytest.mark.parametrize(
+    ("caller", "address", "counted"),
+    [
+        (Caller("site", "PSC"), "192.0.2.1", "token/PSC"), (ANONYMOUS, "192.0.2.1", "address/192.0.2.1"),
+        (REFUSED, "192.0.2.1", "address/192.0.2.1"), (ANONYMOUS, "2001:db8::1", "address/2001:db8::"),
+        (ANONYMOUS, "2001:db8::ffff", "address/2001:db8::"), (ANONYMOUS, "fe80::1%eth0", "address/fe80::"),
+        (ANONYMOUS, "not an address", "address/not an address"),
+    ],
+)  # fmt: skip
+def test_whose_calls_are_counted_together(caller, address, counted):
+    assert who(caller, address) == counted

@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""GET /metrics."""
+
+import pytest
+from glidein_demand.web import metrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from conftest import NOW, TOKEN, group, site_report
+
+
+def samples(service):
+    """{(name, sorted labels): value}, as Prometheus would read it."""
+    families = text_string_to_metric_families(service.get("/metrics").text)
+    return {(one.name, *sorted(one.labels.items())): one.value for family in families for one in family.samples}
+
+
+def test_demand_leases_and_sites_are_told(service):
+    service.read(group(5, cpus=2), group(7, memory_mb=4096))
+    service.result("report", site_report(), TOKEN)
+    service.result("lease", {"site": "PSC", "entries": {"RM": {group(cpus=2)["id"]: 3}}}, TOKEN)
+    found = samples(service)
+    assert found[("glidein_demand_idle_jobs",)] == 12
+    assert found[("glidein_demand_idle_cores",)] == 17
+    assert found[("glidein_demand_queue_read_timestamp_seconds",)] == NOW
+    assert found[("glidein_demand_leased_jobs", ("site", "PSC"))] == 3
+    assert found[("glidein_site_queued", ("entry", "RM"), ("site", "PSC"))] == 1
+    assert found[("glidein_site_running", ("entry", "RM"), ("site", "PSC"))] == 2
+    assert found[("glidein_site_report_timestamp_seconds", ("site", "PSC"))] == NOW
+    assert found[("glidein_demand_rpc_calls_total", ("method", "report"), ("outcome", "ok"))] == 1
+    assert found[("glidein_demand_schedds", ("state", "answered"))] == 1
+
+
+def test_what_is_unknown_makes_no_series(service):
+    entry = {"entry": "RM", "shape": "node", "queued": None}
+    service.result("report", site_report(entries=[entry]), TOKEN)
+    names = {key[0] for key in samples(service)}
+    assert "glidein_site_queued" not in names
+    assert "glidein_demand_queue_read_timestamp_seconds" not in names
+
+
+def test_callers_cannot_make_series_up(service):
+    for name in ("nonsense", "x" * 100, "get_state"):
+        service.call(name)
+    found = samples(service)
+    assert found[("glidein_demand_rpc_calls_total", ("method", "other"), ("outcome", "error"))] == 2
+    assert {dict(key[1:])["method"] for key in found if key[0] == "glidein_demand_rpc_calls_total"} == {
+        *metrics.NAMES, "other"
+    }  # fmt: skip
+
+
+def test_the_number_of_entries_is_bounded_and_the_rest_is_told(service, monkeypatch):
+    monkeypatch.setattr(metrics, "MAX_SERIES", 2)
+    entries = [{"entry": f"q{number}", "shape": "s", "queued": 1} for number in range(5)]
+    service.result("report", site_report(entries=entries), TOKEN)
+    found = samples(service)
+    assert sum(key[0] == "glidein_site_queued" for key in found) == 2
+    assert found[("glidein_demand_series_left_out",)] == 3
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/healthz", "/history", "/demand"])
+def test_no_answer_may_be_kept_or_framed_or_guessed(service, path):
+    headers = service.get(path).headers
+    assert headers["Cache-Control"] in ("no-store", "private, no-cache")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'; script-src 'self';" in headers["Content-Security-Policy"]
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert "unsafe" not in headers["Content-Security-Policy"]
+
+
+def test_static_files_may_be_kept_for_a_while(service):
+    first = service.get("/static/style.css")
+    assert "max-age=300" in first.headers["Cache-Control"]
+    assert service.get("/static/style.css", **{"If-None-Match": first.headers["ETag"]}).status_code == 304

@@ -1,0 +1,232 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the page finds wrong, in which order, and what it says is to be done."""
+
+import pytest
+from glidein_demand.web import problems
+
+from page_data import NOW, demand, entry, experience, group, report, reports, shown, supplied, supply
+
+
+def found(**changes):
+    return problems.find(shown(**changes))
+
+
+def kinds(**changes):
+    return [problem.kind for problem in found(**changes)]
+
+
+def lines(**changes):
+    return problems.listed(found(**changes))
+
+
+def schedds(*failed):
+    return {"answered": [], "failed": [{"name": name, "error": error, "as_of": as_of} for name, error, as_of in failed]}
+
+
+def test_where_all_is_well_nothing_is_found():
+    assert found() == []
+
+
+def test_a_queue_that_was_never_read_is_said():
+    (problem,) = found(demand=demand(as_of=None))
+    assert (problem.kind, problem.severity) == ("queue", "error")
+    assert "has not been read yet" in problem.text
+
+
+def test_an_old_reading_is_said_with_its_age():
+    (problem,) = found(demand=demand(as_of=NOW - 5000))
+    assert "last read 83 min ago" in problem.text
+
+
+def test_a_schedd_that_missed_one_refresh_is_a_warning_and_one_that_is_gone_an_error():
+    late, gone, never = ("a", "no answer", NOW - 400), ("b", "no answer", NOW - 5000), ("c", "refused", None)
+    every = found(demand=demand(schedds=schedds(late, gone, never)))
+    assert [(problem.where, problem.severity) for problem in every] == [
+        ("Schedd b", "error"), ("Schedd c", "error"), ("Schedd a", "warning"),
+    ]  # fmt: skip
+    assert [problem.text for problem in every[:2]] == [
+        "does not answer: no answer. Last read 83 min ago; its jobs count as then.",
+        "does not answer: refused. It was never read.",
+    ]
+
+
+def test_a_collector_that_does_not_answer_is_said():
+    (problem,) = found(supply=supply(error="timed out", as_of=NOW - 60))
+    assert problem.text == "does not answer: timed out. Last read 60 s ago."
+
+
+def test_a_site_is_silent_after_the_time_that_is_set():
+    (problem,) = found(reports=reports(report(received=NOW - 3601)))
+    assert (problem.kind, problem.where, problem.anchor) == ("silent", "Site PSC", "site-PSC")
+    assert found(reports=reports(report(received=NOW - 3600))) == []
+    assert found(reports=reports(report(received=NOW - 3601)), sections={"pool": {"silent_seconds": 7200}}) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "login1: Permission denied (publickey,keyboard-interactive).",
+        "Site PSC: login1: no connection is open: log in again with playbooks/login.yml",
+        "login1: Verification code:",
+    ],
+)
+def test_a_site_that_wants_a_person_to_log_in_says_so(error):
+    (line,) = lines(reports=reports(report(error=error)))
+    assert line["kind"] == "login"
+    assert "Log in" in line["action"]
+
+
+def test_any_other_error_of_a_site_is_told_in_its_own_words_and_names_it_once():
+    (problem,) = found(reports=reports(report(error="Site PSC: squeue: exit status 1")))
+    assert (problem.kind, problem.where, problem.text) == ("site_error", "Site PSC", "squeue: exit status 1")
+
+
+def test_held_glideins_are_told_with_the_reason_of_the_batch_system():
+    sick = entry(sick=2, sick_reasons=["BadConstraints"])
+    (problem,) = found(reports=reports(report("PSC", sick)))
+    assert (problem.kind, problem.text) == ("held", "RM/node: 2 glideins are held: BadConstraints")
+
+
+def test_held_glideins_without_a_reason_are_told_too():
+    (problem,) = found(reports=reports(report("PSC", entry(sick=1))))
+    assert problem.text == "RM/node: 1 glidein is held, or can never start."
+
+
+@pytest.mark.parametrize(
+    "reason", ["AssocGrpCPUMinutesLimit", "QOSMaxJobsPerUserLimit", "allocation ABC123 is exhausted", "InvalidAccount"]
+)
+def test_an_exhausted_allocation_is_told_apart(reason):
+    (line,) = lines(reports=reports(report("PSC", entry(sick=2, sick_reasons=[reason]))))
+    assert line["kind"] == "allocation"
+    assert reason in line["text"]
+
+
+def test_an_entry_s_error_is_told_with_entry_and_shape():
+    (problem,) = found(reports=reports(report("PSC", entry(error="sbatch: exit status 1"))))
+    assert (problem.kind, problem.text) == ("entry_error", "RM/node: sbatch: exit status 1")
+
+
+def test_orphans_are_a_warning():
+    (problem,) = found(reports=reports(report(orphans=3)))
+    assert (problem.severity, problem.text) == ("warning", "3 glideins of no entry or shape that is known.")
+
+
+@pytest.mark.parametrize(("lost", "severity"), [(1, "warning"), (4, "warning"), (5, "error"), (10, "error")])
+def test_glideins_that_never_register_are_an_error_when_they_are_half_of_all(lost, severity):
+    (problem,) = found(supply=supply(supplied(history=experience(never_registered=lost))))
+    assert problem.severity == severity
+    assert "of 10 glideins that started in the last 6 h never registered" in problem.text
+
+
+def test_what_is_not_known_of_glideins_is_no_problem():
+    unknown = experience(started=None, registered=None, never_registered=None, ended_early=None)
+    assert found(supply=supply(supplied(history=unknown))) == []
+
+
+def test_without_ids_of_glideins_three_reports_with_none_registered_are_enough():
+    plan = {"as_of": NOW, "present": 3, "queued": 0, "running": 3, "registered": 0, "launched": 0, "cancelled": 0}
+    unknown = experience(started=None, registered=None, never_registered=None, ended_early=None)
+    assert kinds(supply=supply(supplied(registered=0, history={**unknown, "plans": [plan] * 3}))) == ["unregistered"]
+    assert kinds(supply=supply(supplied(registered=0, history={**unknown, "plans": [plan] * 2}))) == []
+    assert kinds(supply=supply(supplied(registered=1, history={**unknown, "plans": [plan] * 3}))) == []
+
+
+def test_an_entry_whose_glideins_mostly_end_early_is_a_warning():
+    (problem,) = found(supply=supply(supplied(history=experience(registered=10, ended_early=5))))
+    text = "RM/node: 5 of 10 glideins that registered in the last 6 h ended within minutes."
+    assert (problem.severity, problem.text) == ("warning", text)
+    assert kinds(supply=supply(supplied(history=experience(registered=10, ended_early=4)))) == []
+    assert kinds(supply=supply(supplied(history=experience(registered=2, ended_early=2)))) == []
+
+
+def test_jobs_that_cannot_be_counted_are_told_and_their_values_only_to_callers_with_a_token():
+    row = {
+        "schedd": "cm",
+        "count": 2,
+        "first_job": "3.0",
+        "attribute": "RequestMemory",
+        "error": "RequestMemory is alice",
+    }
+    told = "2 idle jobs of cm cannot be counted: RequestMemory has no usable value (first: 3.0)."
+    assert [problem.text for problem in found(demand=demand(unreadable=[row]))] == [told]
+    (problem,) = found(demand=demand(unreadable=[row]), caller_has_token=True)
+    assert problem.text == f"{told} RequestMemory is alice"
+
+
+def test_jobs_that_wait_for_a_limit_of_their_schedd_are_no_error():
+    waiting = [{"schedd": "cm", "count": 1200, "limit": 10000}]
+    (problem,) = found(demand=demand(group(), waiting_for_limit=waiting))
+    assert problem.severity == "note"
+    assert "1,200 idle jobs" in problem.text
+    assert "MAX_JOBS_RUNNING is 10,000" in problem.text
+
+
+def test_oddities_of_the_collector_are_told():
+    assert kinds(supply=supply(problems=["2 machines say that they are of PSC"])) == ["supply"]
+
+
+def test_a_pyglidein_client_that_fell_silent_is_told():
+    assert kinds(monitoring={"glide@login1": {"received": NOW - 4000, "metrics": {}}}) == ["client_silent"]
+
+
+def test_without_any_token_no_site_can_report():
+    assert kinds(can_report=False) == ["token"]
+
+
+def test_the_worst_comes_first():
+    everything = kinds(
+        demand=demand(
+            as_of=NOW - 5000,
+            schedds=schedds(("a", "no answer", NOW - 400)),
+            waiting_for_limit=[{"schedd": "cm", "count": 1, "limit": 1}],
+        ),
+        reports=reports(report("A", orphans=1), report("B", entry(sick=1)), report("C", error="Permission denied")),
+    )
+    assert everything == ["queue", "login", "held", "schedd_late", "orphans", "limit"]
+    severities = [severity for severity, _many, _action in problems.KINDS.values()]
+    assert severities == sorted(severities, key=["error", "warning", "note"].index)
+
+
+def test_many_sites_with_the_same_problem_are_one_line_that_counts_them_and_lists_them_below():
+    silent = reports(*(report(f"Site-{index}", received=NOW - 9000) for index in range(300)))
+    (line,) = lines(reports=silent)
+    assert line["text"] == "300 sites are silent."
+    assert [one["where"] for one in line["single"]][:2] == ["Site Site-0", "Site Site-1"]
+    assert len(line["single"]) == 300
+    assert all(one["anchor"] and one["text"] for one in line["single"])
+
+
+def test_a_few_sites_with_the_same_problem_are_a_line_each():
+    silent = reports(*(report(f"Site-{index}", received=NOW - 9000) for index in range(5)))
+    assert [line["where"] for line in lines(reports=silent)] == [f"Site Site-{index}" for index in range(5)]
+
+
+def test_every_line_says_what_to_do():
+    assert all(action for _severity, _many, action in problems.KINDS.values())
+
+
+def test_a_pause_by_the_switch_tells_since_when_by_whom_why_and_how_to_lift_it():
+    state = {"paused": True, "since": NOW - 300, "reason": "downtime", "by": "root"}
+    banner = problems.pause(shown(pause=state))
+    assert banner["since"]["ago"] == "5 min ago"
+    assert (banner["by"], banner["reason"], banner["how"]) == ("root", "downtime", "glidein-demand resume")
+
+
+def test_a_pause_by_the_configuration_is_not_lifted_by_the_switch():
+    state = {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
+    banner = problems.pause(shown(pause=state, sections={"server": {"paused": True}}))
+    assert banner["since"] is None
+    assert "glidein-demand resume" not in banner["how"]
+    assert "server.paused = false" in banner["how"]
+
+
+def test_a_pause_by_both_needs_both():
+    state = {"paused": True, "since": NOW, "reason": "", "by": "root"}
+    banner = problems.pause(shown(pause=state, sections={"server": {"paused": True}}))
+    assert "glidein-demand resume" in banner["how"]
+    assert "server.paused = false" in banner["how"]
+
+
+def test_no_pause_no_banner():
+    assert problems.pause(shown()) is None

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Large replies: made once, compressed for who can read that, not sent to who has them."""
+
+import gzip
+import json
+
+import pytest
+from glidein_demand.web import replies
+
+from conftest import NOW, TOKEN, group, site_report
+
+CALL = {"jsonrpc": "2.0", "method": "get_demand", "params": {}}
+
+
+@pytest.mark.parametrize("identity", [0, 1, 2, -7, 3.5, "abc", 'a"b\\', "ü", None, 10**400])
+@pytest.mark.parametrize("accept", ["gzip", "identity", "gzip;q=0", "br, gzip;q=0.5", ""])
+def test_every_id_comes_back_in_every_encoding(service, identity, accept):
+    service.read(group(5))
+    response = service.post({**CALL, "id": identity}, headers={"Accept-Encoding": accept})
+    compressed = response.headers.get("Content-Encoding") == "gzip"
+    assert compressed == (accept in ("gzip", "br, gzip;q=0.5"))
+    body = json.loads(gzip.decompress(response.data) if compressed else response.data)
+    assert body == {"jsonrpc": "2.0", "result": service.result("get_demand"), "id": identity}
+    assert "Accept-Encoding" in response.headers["Vary"]
+
+
+def test_who_has_the_reply_is_told_that_it_is_still_so(service):
+    service.read(group(5))
+    first = service.post({**CALL, "id": 1})
+    again = service.post({**CALL, "id": 2}, headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")
+    assert again.headers["ETag"] == first.headers["ETag"]
+    assert service.get("/demand", **{"If-None-Match": first.headers["ETag"]}).status_code == 304
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda service: service.read(group(6)),
+        lambda service: service.parts.switch.pause("test", "test"),
+        lambda service: service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN),
+    ],
+)
+def test_a_change_of_demand_leases_or_switch_makes_a_new_reply(service, change):
+    service.read(group(5))
+    first = service.post({**CALL, "id": 1})
+    change(service)
+    again = service.post({**CALL, "id": 1}, headers={"If-None-Match": first.headers["ETag"]})
+    assert again.status_code == 200
+    assert again.data != first.data
+
+
+def test_a_reply_for_callers_with_a_token_reaches_nobody_else(service):
+    service.read(group(5, requirements='Owner == "alice"'))
+    with_token = service.post({**CALL, "id": 1}, TOKEN)
+    without = service.post({**CALL, "id": 1}, headers={"If-None-Match": with_token.headers["ETag"]})
+    assert without.status_code == 200
+    assert "alice" not in without.text
+    assert "Authorization" in with_token.headers["Vary"]
+    assert "private" in with_token.headers["Cache-Control"]
+
+
+def test_demand_and_supply_are_plain_resources_too(service):
+    service.read(group(5))
+    service.result("report", site_report(), TOKEN)
+    assert service.get("/demand", TOKEN).json == service.result("get_demand", token=TOKEN)
+    assert service.get("/supply", TOKEN).json == service.result("get_supply", token=TOKEN)
+
+
+def test_a_large_result_in_a_batch_is_whole(service):
+    service.read(group(5))
+    found = service.post([{**CALL, "id": "a"}, {**CALL, "id": "b", "method": "get_supply"}]).json
+    assert [part["id"] for part in found] == ["a", "b"]
+    assert found[0]["result"] == service.result("get_demand")
+
+
+def test_an_equal_question_is_answered_without_making_it_again():
+    made = []
+    cache = replies.Replies(2)
+
+    def make():
+        made.append(1)
+        return {"n": len(made)}, NOW + 10
+
+    assert [cache.get("a", NOW, make).value["n"] for _again in range(3)] == [1, 1, 1]
+    assert cache.get("a", NOW + 10, make).value["n"] == 2
+    for key in ("b", "c"):
+        cache.get(key, NOW, make)
+    assert cache.get("a", NOW, make).value["n"] == 5  # the one that was asked for least lately had to go
+
+
+@pytest.mark.parametrize(
+    ("held", "count", "leased"), [({}, 5, 0), ({"g": 2}, 3, 2), ({"g": 9}, 0, 5), ({"x": 9}, 5, 0)]
+)
+def test_what_others_hold_is_taken_off_and_told(held, count, leased):
+    found = replies.demand_for({"groups": [{"id": "g", "count": 5}], "as_of": NOW}, held, False)
+    assert found["groups"] == [{"id": "g", "count": count, "leased": leased}]
+
+
+@pytest.mark.parametrize("path", ["/", "/static/style.css", "/static/page.js"])
+def test_the_page_and_what_belongs_to_it_come_compressed_to_who_can_read_that(service, path):
+    plain = service.client.get(path)
+    packed = service.client.get(path, headers={"Accept-Encoding": "gzip"})
+    assert (plain.headers.get("Content-Encoding"), packed.headers["Content-Encoding"]) == (None, "gzip")
+    assert gzip.decompress(packed.data) == plain.data
+    assert "Accept-Encoding" in plain.headers["Vary"] and "Accept-Encoding" in packed.headers["Vary"]
+
+
+def test_a_static_file_that_is_there_already_is_not_sent_again(service):
+    etag = service.client.get("/static/style.css", headers={"Accept-Encoding": "gzip"}).headers["ETag"]
+    again = service.client.get("/static/style.css", headers={"Accept-Encoding": "gzip", "If-None-Match": etag})
+    assert (again.status_code, again.data) == (304, b"")

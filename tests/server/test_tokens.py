@@ -1,0 +1,227 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+import hashlib
+import re
+import time
+
+import pytest
+from glidein_demand.store import tokens as module
+from glidein_demand.store.database import Database, metadata
+from glidein_demand.store.tokens import Token, TokenError, Tokens
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from databases import NOW, SERVER, Clock, seen_within
+
+SECRETS = {name: f"correct-horse-battery-{name}" for name in ("A", "B", "C", "D")}
+_table = metadata.tables["token"]
+
+
+@pytest.fixture
+def clock():
+    return Clock(NOW)
+
+
+@pytest.fixture
+def tokens(database, clock):
+    return Tokens(database, clock)
+
+
+def test_a_made_token_is_recognised_and_no_other(tokens):
+    secret = tokens.create("PSC-Bridges")
+    reader = tokens.create("prometheus", "reader")
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43}", secret)
+    assert tokens.identify(secret) == Token("PSC-Bridges", "site")
+    assert tokens.identify(reader) == Token("prometheus", "reader")
+    for wrong in (
+        "",
+        secret[:-1],
+        secret + "x",
+        secret.swapcase(),
+        "\ud800",
+        "é",
+        hashlib.sha256(secret.encode()).hexdigest(),
+    ):
+        assert tokens.identify(wrong) is None
+
+
+def test_a_name_has_one_token(tokens):
+    first = tokens.create("A")
+    with pytest.raises(TokenError, match="A has a token already; revoke it first"):
+        tokens.create("A")
+    tokens.revoke("A")
+    second = tokens.create("A")
+    assert second != first
+    assert tokens.identify(first) is None
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a b", "a" * 65, "a\n", "é", None, 3, "<b>"])
+def test_a_name_must_be_one_that_sites_may_have(tokens, name):
+    with pytest.raises(TokenError, match="is no name"):
+        tokens.create(name)
+    with pytest.raises(TokenError, match="is no name"):
+        tokens.install({name: "x" * 32})
+
+
+def test_a_kind_must_be_known(tokens):
+    with pytest.raises(TokenError, match="'writer' is no kind of token; must be one of site, reader"):
+        tokens.create("A", "writer")
+
+
+def test_a_revoked_token_is_refused_at_once(tokens):
+    secret = tokens.create("A")
+    assert tokens.identify(secret)
+    tokens.revoke("A")
+    assert tokens.identify(secret) is None
+    with pytest.raises(TokenError, match="there is no token 'A'"):
+        tokens.revoke("A")
+
+
+def test_what_another_process_does_is_seen_within_a_second(tokens, database_url):
+    other = Tokens(Database(database_url))
+    assert other.identify("nothing") is None
+    secret = tokens.create("A")
+    assert seen_within(1, lambda: other.identify(secret))
+    tokens.revoke("A")
+    assert seen_within(1, lambda: not other.identify(secret))
+
+
+def test_no_secret_is_kept(tokens, database, tmp_path):
+    secrets = [tokens.create("A"), SECRETS["B"]]
+    tokens.install({"B": SECRETS["B"]})
+    with database.read() as connection:
+        kept = repr(connection.execute(select(_table)).all())
+    files = b"".join(path.read_bytes() for path in tmp_path.glob("state.db*"))
+    for secret in secrets:
+        assert secret not in kept
+        assert secret.encode() not in files
+        assert hashlib.sha256(secret.encode()).hexdigest() in kept
+
+
+def test_rows_are_sorted_and_have_neither_secret_nor_hash(tokens):
+    tokens.create("B", "reader")
+    tokens.install({"A": SECRETS["A"]})
+    assert tokens.rows() == [
+        {"name": "A", "kind": "site", "origin": "role", "created": NOW, "last_used": None},
+        {"name": "B", "kind": "reader", "origin": "command", "created": NOW, "last_used": None},
+    ]
+
+
+def test_installing_tells_what_it_changed_and_nothing_the_second_time(tokens):
+    assert tokens.install({"B": SECRETS["B"], "A": SECRETS["A"]}) == {
+        "created": ["A", "B"],
+        "changed": [],
+        "revoked": [],
+    }
+    assert tokens.install({"A": SECRETS["A"], "B": SECRETS["B"]}) == {"created": [], "changed": [], "revoked": []}
+    wanted = {"B": SECRETS["D"], "C": SECRETS["C"]}
+    expected = {"created": ["C"], "changed": ["B"], "revoked": ["A"]}
+    assert tokens.install(wanted, check=True) == expected
+    assert tokens.identify(SECRETS["A"]) == Token("A", "site")
+    assert tokens.install(wanted) == expected
+    assert [tokens.identify(SECRETS[key]) for key in "ABCD"] == [None, None, Token("C", "site"), Token("B", "site")]
+
+
+def test_two_sites_may_exchange_their_tokens(tokens):
+    tokens.install({"A": SECRETS["A"], "B": SECRETS["B"]})
+    assert tokens.install({"A": SECRETS["B"], "B": SECRETS["A"]})["changed"] == ["A", "B"]
+    assert tokens.identify(SECRETS["A"]) == Token("B", "site")
+
+
+def test_installing_leaves_what_was_made_by_hand_and_other_kinds(tokens):
+    by_hand = tokens.create("hand")
+    tokens.install({"grafana": SECRETS["A"]}, kind="reader")
+    assert tokens.install({}) == {"created": [], "changed": [], "revoked": []}
+    assert tokens.identify(by_hand)
+    assert tokens.identify(SECRETS["A"]) == Token("grafana", "reader")
+
+
+def test_installing_takes_over_a_token_made_by_hand(tokens):
+    by_hand = tokens.create("A")
+    assert tokens.install({"A": by_hand})["changed"] == ["A"]
+    assert tokens.install({"A": by_hand})["changed"] == []
+    assert tokens.rows()[0]["origin"] == "role"
+    assert tokens.install({})["revoked"] == ["A"]
+
+
+@pytest.mark.parametrize("secret", ["", "short", "a b" * 9, "é" * 20, "x" * 20 + "\n", None, 1234567890123456])
+def test_an_unfit_secret_is_refused_and_not_quoted(tokens, secret):
+    with pytest.raises(TokenError) as caught:
+        tokens.install({"A": SECRETS["A"], "B": secret})
+    assert "the token of B cannot be used" in str(caught.value)
+    assert not secret or str(secret) not in str(caught.value)
+    assert tokens.rows() == []
+
+
+def test_a_secret_belongs_to_one_name(tokens):
+    with pytest.raises(TokenError, match="A and B have the same token"):
+        tokens.install({"A": SECRETS["A"], "B": SECRETS["A"]})
+    by_hand = tokens.create("hand")
+    with pytest.raises(TokenError, match="the token of hand is also that of another name"):
+        tokens.install({"A": by_hand})
+    assert tokens.identify(by_hand) == Token("hand", "site")
+
+
+names = st.dictionaries(st.sampled_from("ABCDE"), st.integers(0, 20), max_size=5)
+origins = st.sampled_from(["role", "command"])
+
+
+@given(st.dictionaries(st.sampled_from("ABCDE"), st.tuples(st.integers(21, 30), origins), max_size=5), names)
+def test_after_the_changes_there_is_nothing_to_change(before, wanted):
+    known = {name: {"digest": str(n), "kind": "site", "origin": origin} for name, (n, origin) in before.items()}
+    digests = {name: f"{name}{n}" for name, n in wanted.items()}
+    found = module.changes(known, digests, "site", "role")
+    changed = {
+        name: {"digest": digests[name], "kind": "site", "origin": "role"}
+        for name in found["created"] + found["changed"]
+    }
+    after = {name: row for name, row in {**known, **changed}.items() if name not in found["revoked"]}
+    assert module.changes(after, digests, "site", "role") == {"created": [], "changed": [], "revoked": []}
+    assert {name: row for name, row in after.items() if name in digests} == {
+        name: {"digest": one, "kind": "site", "origin": "role"} for name, one in digests.items()
+    }
+    assert {name for name in after if name not in digests} == {
+        name for name, row in known.items() if row["origin"] == "command" and name not in digests
+    }
+
+
+def test_use_is_kept_to_the_hour_and_written_once_in_it(tokens, clock, database):
+    secret = tokens.create("A")
+    hour = NOW // 3600 * 3600
+    for _unused in range(3):
+        tokens.identify(secret)
+    assert tokens.rows()[0]["last_used"] == hour
+    with database.begin() as connection:
+        connection.execute(_table.update().values(last_used=1))
+    tokens.identify(secret)
+    assert tokens.rows()[0]["last_used"] == 1  # was not written again
+    clock.now += 3600
+    tokens.identify(secret)
+    assert tokens.rows()[0]["last_used"] == hour + 3600
+
+
+@pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
+def test_a_use_that_cannot_be_written_refuses_nobody(tokens, clock, database):
+    secret = tokens.create("A")
+    with database.begin() as connection:
+        connection.exec_driver_sql("CREATE TRIGGER full BEFORE UPDATE ON token BEGIN SELECT RAISE(FAIL, 'disk'); END")
+    assert tokens.identify(secret) == Token("A", "site")
+    assert tokens.rows()[0]["last_used"] is None
+
+
+def test_recognising_takes_less_than_fifty_microseconds(tokens):
+    secret = tokens.install({f"site-{number}": f"a-long-enough-secret-{number}" for number in range(500)}) and (
+        "a-long-enough-secret-77"
+    )
+    tokens.identify(secret)
+    fastest = min(timed(lambda: tokens.identify(secret)) for _unused in range(5))
+    print(f"identify: {fastest * 1e6:.1f} us")
+    assert fastest < 50e-6
+
+
+def timed(action, times=2000):
+    start = time.perf_counter()
+    for _unused in range(times):
+        action()
+    return (time.perf_counter() - start) / times

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Numbers, times and texts from outside, as the page shows them."""
+
+import unicodedata
+
+import pytest
+from glidein_demand.web import words
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(-5, "0 s"), (0, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h"), (12000, "3 h 20 min"),
+     (172800, "2 d"), (200000, "2 d 7 h")],
+)  # fmt: skip
+def test_durations_are_said_as_people_do(seconds, said):
+    assert words.duration(seconds) == said
+
+
+def test_a_time_is_told_by_its_age_in_utc_and_for_machines():
+    told = words.moment(1_795_211_273, 1_795_211_285)
+    assert told == {"at": "2026-11-20 21:47:53 UTC", "ago": "12 s ago", "iso": "2026-11-20T21:47:53Z"}
+
+
+def test_what_never_was_is_never():
+    assert words.moment(None, 1)["ago"] == "never"
+
+
+def test_a_time_no_calendar_knows_does_not_break_the_page():
+    told = words.moment(10**18, 1_795_211_273)
+    assert (told["at"], told["iso"]) == ("epoch 1000000000000000000", "")
+
+
+@pytest.mark.parametrize(
+    ("mib", "said"),
+    [
+        (1, "1 MiB"),
+        (1000, "1,000 MiB"),
+        (2048, "2 GiB"),
+        (2176, "2.1 GiB"),
+        (120000, "117 GiB"),
+        (8_000_000, "7.6 TiB"),
+    ],
+)
+def test_sizes_are_said_in_the_unit_that_keeps_them_short(mib, said):
+    assert words.size(mib) == said
+
+
+@pytest.mark.parametrize(("value", "said"), [(None, "–"), (0, "0"), (12345, "12,345"), (2.5, "2.5")])
+def test_numbers_are_grouped_and_the_unknown_is_a_dash(value, said):
+    assert words.number(value) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("a\u202eb", "a\\u202eb"),
+        ("a\u0000\u200b", "a\\u0000\\u200b"),
+        ("line\nbreak\u2028and\u00a0space", "line break and space"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\ud800", "\\ud800"),
+        ("Zürich 東京 שלום", "Zürich 東京 שלום"),
+        ("e" + "\u0301" * 40, "e" + "\u0301" * 3),
+    ],
+)
+def test_what_would_disturb_the_page_is_shown_as_an_escape(text, shown):
+    assert words.plain(text) == shown
+
+
+@given(st.text(alphabet=st.characters(), max_size=60))
+def test_no_text_keeps_a_character_that_controls_or_formats(text):
+    shown = words.plain(text)
+    assert all(unicodedata.category(char)[0] != "C" for char in shown)
+    assert words.plain(shown) == shown
+    shown.encode()
+
+
+@given(
+    st.recursive(
+        st.text(max_size=5) | st.integers() | st.none(),
+        lambda part: st.lists(part) | st.dictionaries(st.text(max_size=5), part),
+        max_leaves=10,
+    )
+)  # noqa: E501
+def test_everything_inside_is_cleaned(value):
+    def texts(part):
+        if isinstance(part, dict):
+            return [text for pair in part.items() for each in pair for text in texts(each)]
+        if isinstance(part, list):
+            return [text for each in part for text in texts(each)]
+        return [part] if isinstance(part, str) else []
+
+    assert all(words.plain(text) == text for text in texts(words.cleaned(value)))
+
+
+@given(st.text(max_size=80))
+def test_an_anchor_has_no_character_that_html_or_an_address_would_change(name):
+    anchor = words.anchor("site", name)
+    assert anchor.isascii()
+    assert anchor.replace("-", "").replace("_", "").replace(".", "").isalnum()
+
+
+def test_anchors_of_names_are_readable_and_differ():
+    assert words.anchor("site", "PSC-Bridges.RM_2") == "site-PSC-Bridges.RM_2"
+    assert words.anchor("site", "a b") != words.anchor("site", "a\u00a0b")
