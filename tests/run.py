@@ -45,7 +45,7 @@ PARTS = [
     Part("venv", [sys.executable, "tests/prepare.py", "venv"], (), (), 900),
     Part("lab", [sys.executable, "tests/lab/lab.py", "up"], (), (), 1200),
     Part("collection", [sys.executable, "tests/prepare.py", "collection"], ("fast", "all"), ("venv",), 300),
-    Part("e2e", ["molecule", "test", "--no-command-borders"], ("e2e", "all"), ("venv", "collection", "lab"), 1500),
+    Part("e2e", ["molecule", "test", "--no-command-borders"], ("e2e", "all"), ("venv", "collection", "lab"), 2400),
     check("glidein", python("-m", "pytest", "-n", "2", "--dist", "loadfile", "-rs", "tests/glidein"), ("fast", "all")),
     check("ansible-test-sanity", python("tests/checks/ansible_test.py", "sanity"), ("fast", "all"), limit_s=900),
     check("ansible-test-units", python("tests/checks/ansible_test.py", "units"), ("fast", "all"), limit_s=900),

@@ -54,12 +54,19 @@ demand:
       type: dict
       sample: {answered: [cm.example.org], failed: []}
     groups:
-      description: Groups of idle jobs with equal requests. Memory and disk are in MiB, times in seconds.
+      description:
+        - Groups of idle jobs with equal requests. Memory and disk are in MiB, times in seconds.
+        - C(count) is what no other site holds a lease on (C(leased)); C(stale) of them are of schedds that have not
+          answered for long. C(over_limit) further ones cannot start yet, whatever is there.
       type: list
       elements: dict
       sample:
         - {id: 3f2a9c, count: 120, cpus: 1, memory_mb: 2048, disk_mb: 1000, gpus: 0, requirements: null, attributes: {},
-           max_runtime_s: 7200, first_job: "1234.0"}
+           max_runtime_s: 7200, first_job: "1234.0", leased: 0, stale: 0, unmaterialized: 0, over_limit: 0}
+    paused:
+      description: Whether the server's stop switch is on. Every lease is then zero, and nothing is to be submitted.
+      type: bool
+      sample: false
 supply:
   description: Registered glideins, the server's C(get_supply).
   returned: success

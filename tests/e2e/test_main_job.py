@@ -33,7 +33,7 @@ def test_an_idle_job_becomes_a_glidein_and_runs_there(alice, server, slurm, cm):
     assert alice.outputs(cluster) == ['slurm\n"slurm"']
 
     # And the server's page tells the same.
-    wait_for("the report on the page", lambda: "slurm" in server.call("get_supply")["result"]["entries"][0]["site"])
+    wait_for("the report on the page", lambda: "slurm" in [entry["site"] for entry in server.supply()["entries"]])
 
 
 def test_a_second_cycle_with_the_same_demand_submits_nothing(alice, server, slurm):

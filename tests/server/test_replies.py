@@ -111,3 +111,20 @@ def test_a_static_file_that_is_there_already_is_not_sent_again(service):
     etag = service.client.get("/static/style.css", headers={"Accept-Encoding": "gzip"}).headers["ETag"]
     again = service.client.get("/static/style.css", headers={"Accept-Encoding": "gzip", "If-None-Match": etag})
     assert (again.status_code, again.data) == (304, b"")
+
+
+def test_what_is_made_ahead_reaches_callers_whole_when_it_is_published(service):
+    service.read(group(5))
+    service.views.publish()
+    before = service.post({**CALL, "id": 1})
+    service.read(group(6))
+    assert service.post({**CALL, "id": 1}).data == before.data  # made, but not published
+    service.views.publish()
+    assert service.result("get_demand")["groups"][0]["count"] == 6
+
+
+def test_a_lease_shows_at_once_in_what_was_published(service):
+    service.read(group(5))
+    service.views.publish()
+    service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN)
+    assert [row["count"] for row in service.result("get_demand")["groups"]] == [3]

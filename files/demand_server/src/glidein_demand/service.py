@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any, Callable
@@ -30,6 +31,7 @@ from .web import tls
 from .web.app import create_app
 from .web.parts import Parts
 from .web.server import Server
+from .web.views import Views
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +42,7 @@ class Service:
 
     database: Database
     parts: Parts
+    views: Views
     app: flask.Flask
     keeper: Keeper
 
@@ -59,7 +62,8 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         samples=Samples(database, clock),
         clock=clock,
     )
-    return Service(database, parts, create_app(parts), Keeper(parts))
+    views = Views(parts)
+    return Service(database, parts, views, create_app(parts, views), Keeper(parts))
 
 
 def check(settings: Settings) -> None:
@@ -77,12 +81,14 @@ def check(settings: Settings) -> None:
 def run(settings: Settings) -> int:
     """Read the pool in the background and answer requests until SIGTERM or SIGINT; 0. Raises ConfigError."""
     log_to_stderr()
+    # A thread that works on a new reading gives way to requests after this time, instead of Python's 5 ms.
+    sys.setswitchinterval(0.001)
     check(settings)
     service = build(settings)
     try:
         server = Server(service.app, settings)
         with reader.Reader() as reading:
-            _answer(service, server, _refresher(service.parts, reading.read))
+            _answer(service, server, _refresher(service.parts, service.views, reading.read))
     finally:
         service.database.close()
     return 0
@@ -104,7 +110,7 @@ def _answer(service: Service, server: Server, refresher: Refresher) -> None:
         service.keeper.stop()
 
 
-def _refresher(parts: Parts, read: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:
+def _refresher(parts: Parts, views: Views, read: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:
     def keep_waits(schedd: str, found: dict[str, Any]) -> None:
         parts.history.add_waits(schedd, found["until"], found["waits"])
 
@@ -113,6 +119,7 @@ def _refresher(parts: Parts, read: Callable[[dict[str, Any], float], dict[str, A
         parts.readings,
         read,
         following=Following(parts.glideins, parts.samples),
+        on_refresh=lambda _snapshot: views.publish(),
         on_waits=keep_waits,
         wait_marker=parts.history.wait_marker,
         clock=parts.clock,

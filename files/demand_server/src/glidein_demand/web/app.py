@@ -39,14 +39,13 @@ WWW_AUTHENTICATE = 'Basic realm="glidein-demand: any user name, a token as the p
 PLAIN = "text/plain; charset=utf-8"
 
 
-def create_app(parts: Parts) -> flask.Flask:
-    """The application over `parts`."""
+def create_app(parts: Parts, views: Views) -> flask.Flask:
+    """The application over `parts`, whose large results come from `views`."""
     app = flask.Flask(__name__)
     settings = parts.settings
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = STATIC_SECONDS
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
-    views = Views(parts)
     metrics = Metrics(parts)
     rate = limits.RateLimit(settings.max_requests_per_minute)
     dispatcher = rpc.new_dispatcher()

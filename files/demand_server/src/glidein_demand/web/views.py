@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
+import threading
 from typing import Any
 
 from ..pool import supply
+from ..pool.readings import Snapshot
 from . import charts, replies
 from .auth import Caller
 from .parts import Parts
@@ -20,6 +23,10 @@ SUPPLY_SECONDS = 60.0
 """How old the history inside of get_supply may be."""
 
 
+MADE_AHEAD = 16
+"""How many different demands are made before they are asked for."""
+
+
 class Views:
     """The large results over `parts`; safe from many threads."""
 
@@ -29,6 +36,9 @@ class Views:
         self._demand = replies.Replies()
         self._supply = replies.Replies(8)
         self._history = replies.Replies(len(charts.RANGES))
+        self._published: Snapshot | None = None
+        self._asked: collections.OrderedDict[tuple[bool, frozenset[str]], None] = collections.OrderedDict()
+        self._asked_lock = threading.Lock()
         self._reports = itertools.count(1)
         self._last_report = 0
 
@@ -36,25 +46,49 @@ class Views:
         """A report came: the supply that was made before is not the newest any more."""
         self._last_report = next(self._reports)
 
+    def publish(self) -> None:
+        """Let callers have what was read just now, after making the replies that they asked for last time.
+
+        Without it they get what was read as well, and wait while the first of them has it made.
+        """
+        snapshot = self._parts.readings.snapshot()
+        with self._asked_lock:
+            asked = list(self._asked)
+            self._asked.clear()
+        for known, excluded in asked:
+            result = self._demand_of(snapshot, known, excluded)
+            for identity in replies.USUAL_IDS:
+                result.reply(identity, True)
+        self._published = snapshot
+
     def demand(self, caller: Caller, sites: frozenset[str] | None) -> replies.Result:
         """get_demand: less what sites other than `sites` hold; None stands for the caller's own site."""
-        parts = self._parts
         own = frozenset([caller.name]) if caller.kind == "site" else frozenset()
         excluded = own if sites is None else sites
-        snapshot, paused, leases = parts.readings.snapshot(), parts.paused()["paused"], parts.leases.version
+        with self._asked_lock:
+            self._asked[(caller.is_known, excluded)] = None
+            while len(self._asked) > MADE_AHEAD:
+                self._asked.popitem(last=False)
+        return self._demand_of(self._snapshot(), caller.is_known, excluded)
+
+    def _snapshot(self) -> Snapshot:
+        return self._published or self._parts.readings.snapshot()
+
+    def _demand_of(self, snapshot: Snapshot, known: bool, excluded: frozenset[str]) -> replies.Result:
+        parts = self._parts
+        paused, leases = parts.paused()["paused"], parts.leases.version
 
         def make() -> tuple[Any, float]:
             held, until = parts.leases.held(excluded)
-            whole = snapshot.demand if caller.is_known else snapshot.demand_anonymous
+            whole = snapshot.demand if known else snapshot.demand_anonymous
             return replies.demand_for(whole, held, paused), until
 
-        key = (snapshot.version, caller.is_known, leases, paused, excluded)
-        return self._demand.get(key, parts.clock(), make)
+        return self._demand.get((snapshot.version, known, leases, paused, excluded), parts.clock(), make)
 
     def supply(self, caller: Caller) -> replies.Result:
         """get_supply: what the collector knows, with samples, recent plans and history per entry."""
         parts = self._parts
-        snapshot = parts.readings.snapshot()
+        snapshot = self._snapshot()
         known = caller.is_known
 
         def make() -> tuple[Any, float]:
