@@ -6,8 +6,8 @@
 Both ask on the same host, in turns. condor_q prints values or, with `:r`, expressions (without it Requirements is just
 `undefined`); the faster of the two counts. Two situations: jobs that have an autocluster, as they do once a negotiator
 has asked for any since the schedd was started, which is what the goal is about; and jobs that have none, because the
-pool has had no machine since (`_never_negotiated`): the schedd then writes out the Requirements of each. Memory is that of the
-service with all its processes, while it refreshes every 5 s and is asked five times a second: the median.
+pool has had no machine since (`_never_negotiated`): the schedd then writes out the Requirements of each. Memory is that
+of the service with all its processes, while it refreshes every 5 s and is asked five times a second: the median.
 """
 
 import concurrent.futures

@@ -4,12 +4,9 @@
 """How fast the service answers get_demand with 500 groups of 100,000 jobs, at rest and while it refreshes.
 
 16 clients with a token and kept connections. First how many requests a second it can answer at most; then half of
-that, at a fixed pace (see remote/load.py), by turns without any refresh and with one refresh after the other. While it
-refreshes there is one job more every second, so that there is something new to find; what that costs counts as the
-refresh's. Server, schedd and load generator share the machine's processors.
+that, at a fixed pace (see remote/load.py), by turns without any refresh and with one refresh after the other. Each
+makes new replies, as the time of the reading is in them. Server, schedd and load generator share the machine.
 """
-
-import concurrent.futures
 
 import queue_of_jobs
 import requests_of_demand
@@ -72,16 +69,9 @@ def generator_limit(lab, reply_kb):
 
 
 def phase(lab, settings, rate, endless):
-    """Latencies at a fixed rate; endless: with one refresh after the other, and one job more every second."""
-    more = {"user": workload.USERS[0], "file": workload.submit_file(0, 1), "seconds": PHASE_S + 1}
-    with (
-        requests_of_demand.Service(lab, settings, endless=endless) as service,
-        concurrent.futures.ThreadPoolExecutor() as pool,
-    ):
-        trickle = pool.submit(lab.remote, "trickle", more) if endless else None
+    """Latencies at a fixed rate; endless: with one refresh after the other."""
+    with requests_of_demand.Service(lab, settings, endless=endless) as service:
         found = service.load({}, rate=rate, seconds=PHASE_S, connections=CLIENTS, warmup=2.0)
-        if trickle:
-            trickle.result()
     if found["unanswered"]:
         raise BenchError(f"{found['unanswered']} of {found['replies']} requests were not answered within 10 s")
     lab.say(

@@ -224,3 +224,9 @@ def test_no_job_is_lost_or_counted_twice(sizes):
     assert unreadable == []
     assert sum(found["count"] for found in groups) == sum(count for _cpus, _memory, count in sizes)
     assert len({found["id"] for found in groups}) == len(groups)
+
+
+@pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs"])
+def test_a_request_beyond_all_machines_is_shown_and_not_counted(name):
+    groups, unreadable = jobs.demand_groups([job_row(f"{name} = 1.0e308;")], jobs.Rounding())
+    assert (groups, [row["attribute"] for row in unreadable]) == ([], [name])

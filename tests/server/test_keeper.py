@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-from conftest import TOKEN, site_report
+from conftest import TOKEN, group, site_report
 
 
 def test_what_a_site_reported_goes_with_its_token(service):
@@ -10,3 +10,13 @@ def test_what_a_site_reported_goes_with_its_token(service):
     service.parts.tokens.revoke("B")
     assert service.keeper.forget_revoked() == ["B"]
     assert list(service.parts.reports.reports()) == ["PSC"]
+
+
+def test_what_a_site_holds_is_released_with_its_token(service):
+    service.read(group(5))
+    claim = {"entries": {"q": {group()["id"]: 5}}, "ttl_s": 86400}
+    service.result("lease", {"site": "B", **claim}, service.token("B"))
+    service.parts.tokens.revoke("B")
+    assert service.keeper.forget_revoked() == ["B"]
+    assert service.result("lease", {"site": "PSC", **claim}, TOKEN)["granted"] == {"q": {group()["id"]: 5}}
+    assert [row["site"] for row in service.parts.leases.rows()] == ["PSC"]

@@ -241,3 +241,21 @@ def test_what_was_launched_is_added_up_until_the_history_has_it(service):
     assert service.keeper.keep()
     series = service.parts.history.site_series(NOW - 900, NOW + 900)
     assert series["sites"]["PSC"]["launched"] == [2]
+
+
+def test_while_all_is_paused_leases_are_zero_and_pyglidein_clients_see_no_demand(service):
+    service.read(group(5))
+    claim = {"site": "PSC", "entries": {"q": {group()["id"]: 5}}}
+    service.result("lease", claim, TOKEN)
+    service.parts.switch.pause("test", "test")
+    assert [row["count"] for row in service.result("get_demand")["groups"]] == [5]
+    assert service.result("get_state") == []
+    service.parts.switch.resume()
+    assert [row["count"] for row in service.result("get_demand")["groups"]] == [0]
+    assert service.result("get_state")[0]["count"] == 5
+
+
+def test_counts_that_no_site_can_have_are_refused(service):
+    report = site_report()
+    report["entries"][0]["launched"] = 2**53
+    assert "launched must be an integer from 0 to 1000000000" in service.error("report", report, TOKEN)["data"]

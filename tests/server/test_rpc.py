@@ -5,6 +5,7 @@
 import json
 
 import pytest
+from glidein_demand.web import rpc
 
 from conftest import TOKEN, group, site_report
 
@@ -162,3 +163,17 @@ def test_recorded_errors(service):
         "jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request", "data": "jsonrpc is not 2.0"},
         "id": None,
     }  # fmt: skip
+
+
+def test_a_number_too_large_for_any_reader_is_refused(service):
+    response = service.post('{"jsonrpc":"2.0","method":"get_state","params":{},"id":1e400}')
+    assert (response.status_code, response.json["error"]["code"]) == (400, -32700)
+
+
+def test_a_batch_is_answered_until_its_reply_is_too_long(service, monkeypatch):
+    monkeypatch.setattr(rpc, "MAX_REPLY_BYTES", 500)
+    service.read(*(group(5, memory_mb=128 * number) for number in range(1, 10)))
+    calls = [{"jsonrpc": "2.0", "method": "get_demand", "id": number} for number in (1, 2)]
+    first, second = service.post(calls).json
+    assert len(first["result"]["groups"]) == 9
+    assert (second["id"], second["error"]["code"]) == (2, -32002)

@@ -93,13 +93,16 @@ class Keeper:
         return kept
 
     def forget_revoked(self) -> list[str]:
-        """Forget what sites without a token reported: they can never report again. Return their names."""
-        reports, tokens = self._parts.reports, self._parts.tokens
-        known = {row["name"] for row in tokens.rows() if row["kind"] == "site"}
-        gone = sorted(set(reports.reports()) - known)
+        """Forget what sites without a token reported and hold: they cannot do it again. Return their names."""
+        reports, leases = self._parts.reports, self._parts.leases
+        # Before the tokens are: whoever gets one now is not taken for somebody without.
+        heard = set(reports.reports()) | {row["site"] for row in leases.rows()}
+        heard |= {client["site"] for client in reports.monitoring().values() if client["site"]}
+        gone = sorted(heard - {row["name"] for row in self._parts.tokens.rows() if row["kind"] == "site"})
         for site in gone:
             reports.forget(site)
-            log.info("site %s has no token any more: its last report is forgotten", site)
+            leases.forget(site)
+            log.info("site %s has no token any more: its last report and its leases are forgotten", site)
         return gone
 
     def _run(self) -> None:

@@ -15,13 +15,6 @@ import classad2
 
 from . import jobs
 
-ATTRIBUTES = (
-    "ClusterId", "JobUniverse", "TotalSubmitProcs", "JobMaterializeNextProcId", "JobMaterializeLimit",
-    "JobMaterializeMaxIdle", "JobMaterializePaused", "JobFactoryTotalProcs", "JobFactoryPaused",
-    "JobFactorySubmitOnHoldCode", "JobsPresent",
-)  # fmt: skip
-"""What says how many jobs are left. The schedd adds JobFactory... and JobsPresent to its answer, from memory."""
-
 
 def constraint(extra: str, users: Iterable[str]) -> str:
     """Which clusters count: factories of vanilla jobs, of `users`, that satisfy the operator's expression `extra`."""

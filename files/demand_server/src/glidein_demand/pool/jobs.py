@@ -173,11 +173,15 @@ def is_scalar(value: Any) -> bool:
     return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
 
 
+MOST = 1e12
+"""No request is larger than this, in any unit that HTCondor has; sums of all jobs stay numbers that databases hold."""
+
+
 def _number(row: Mapping[str, Any], name: str, default: float) -> float:
     value = evaluate(row, name)
     if value is None:
         return default
-    if isinstance(value, (str, bool)) or not is_scalar(value):
+    if isinstance(value, (str, bool)) or not is_scalar(value) or abs(value) > MOST:
         raise UnreadableError(name, value)
     return value
 

@@ -159,7 +159,7 @@ def present(
 
     known_samples: {(site, entry): ad}, Samples.all; summaries: {key: history}, Glideins.summary; reports: {site:
     report}, the last one of each. Entries that only these know are there too, with nothing registered. A sample tells
-    about a site's machines: it is null for callers without a token.
+    about a site's machines, and problems name identities: these are for callers with a token.
     """
     entries = {(entry["site"], entry["entry"], entry["shape"]): entry for entry in supply["entries"]}
     keys = set(entries).union(summaries)
@@ -180,7 +180,13 @@ def present(
             }
             for key in sorted(keys)
         ],
+        "problems": supply["problems"] if with_token else _without_names(supply["problems"]),
     }
+
+
+def _without_names(problems: Collection[str]) -> list[str]:
+    """That there are problems, for callers who may not know the identities in them."""
+    return ["machines are not what they say they are; callers with a token are told which"] if problems else []
 
 
 def _fetch(by_entry: Mapping[tuple[str, str], str], pool: Pool, query: Query) -> list[dict[str, Any]]:

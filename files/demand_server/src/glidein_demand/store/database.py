@@ -87,8 +87,8 @@ def parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
         name = parsed.get_backend_name()
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise ConfigError("state.database: not a database URL; must be one such as sqlite:////path") from error
+    except (ArgumentError, NoSuchModuleError, ValueError):  # whose texts may quote the password
+        raise ConfigError("state.database: not a database URL; must be one such as sqlite:////path") from None
     if name not in _INSERTS:
         raise ConfigError(f"state.database: {name} is not supported; must be sqlite or postgresql")
     if name == "sqlite" and parsed.database in (None, "", ":memory:"):

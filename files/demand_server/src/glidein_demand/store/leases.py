@@ -113,6 +113,15 @@ class Leases:
         self._fresh.renew()
         return {"granted": granted, "expires": expires}
 
+    def forget(self, site: str) -> None:
+        """Release all that a site holds."""
+        with self._db.begin() as connection:
+            connection.execute(delete(_leases).where(_leases.c.site == site))
+            connection.execute(upsert(connection, _version, ["id"], add=["version"]), [{"id": 1, "version": 1}])
+        with self._lock:
+            self._known = (-1, {})
+        self._fresh.renew()
+
     def held(self, excluding_sites: Set[str] = frozenset()) -> tuple[dict[str, int], float]:
         """({group id: jobs that other sites hold}, epoch until which this is true unless `version` changes).
 

@@ -50,9 +50,12 @@ class Switch:
             _write(connection, _OFF)
         return dict(self._fresh.renew())
 
-    def state(self) -> dict[str, Any]:
-        """{"paused": bool, "since": epoch|None, "reason": str, "by": str}; cheap enough for each request."""
-        return dict(self._fresh.get())
+    def state(self, now: bool = False) -> dict[str, Any]:
+        """{"paused": bool, "since": epoch|None, "reason": str, "by": str}; cheap enough for each request.
+
+        now: read it at this moment, for what must not be done once it is on.
+        """
+        return dict(self._fresh.renew() if now else self._fresh.get())
 
     def _load(self) -> dict[str, Any]:
         with self._db.read() as connection:

@@ -143,7 +143,10 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
             return response
         if isinstance(error, SQLAlchemyError):
             app.logger.error("database: %s", " ".join(str(error).split())[:300])
-            response = _refused(503, "the server's database cannot be used; try again")
+            reason = "the server's database cannot be used; try again"
+            if flask.request.path == "/jsonrpc":
+                return _outcome(rpc.refusal(rpc.UnavailableError(data=reason), 503))
+            response = _refused(503, reason)
             response.headers["Retry-After"] = "5"
             return response
         app.logger.exception("request failed: %s %s", flask.request.method, ascii(flask.request.path)[:200])

@@ -19,6 +19,8 @@ MAX_REASONS = 20
 MAX_CLAIMS = 20000
 """(entry, group) pairs of one lease."""
 MAX_WHOLE = 2**53  # what every JSON reader holds exactly
+MAX_GLIDEINS = 10**9
+"""More is no count of glideins; sums of such counts stay numbers that databases hold."""
 
 METRICS = (
     "glideins_launched", "glideins_running", "glideins_idle", "avg_idle_time", "min_idle_time", "max_idle_time",
@@ -106,9 +108,9 @@ def name(field: str, value: Any) -> str:
     return value
 
 
-def whole(field: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_WHOLE:
-        raise ValueError(f"{field} must be an integer from 0 to {MAX_WHOLE}, not {_shown(value)}")
+def whole(field: str, value: Any, most: int = MAX_WHOLE) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise ValueError(f"{field} must be an integer from 0 to {most}, not {_shown(value)}")
     return value
 
 
@@ -138,9 +140,9 @@ def _entry(field: str, value: Any) -> dict[str, Any]:
     if running is not None:
         listed = _list(f"{field}.running_glideins", running, MAX_RUNNING)
         running = [_running(f"{field}.running_glideins[{index}]", one) for index, one in enumerate(listed)]
-    counts = {key: whole(f"{field}.{key}", value.get(key, 0)) for key in _COUNTS_ALWAYS}
+    counts = {key: whole(f"{field}.{key}", value.get(key, 0), MAX_GLIDEINS) for key in _COUNTS_ALWAYS}
     for key in _COUNTS_OR_UNKNOWN:
-        counts[key] = None if value.get(key) is None else whole(f"{field}.{key}", value[key])
+        counts[key] = None if value.get(key) is None else whole(f"{field}.{key}", value[key], MAX_GLIDEINS)
     return {
         "entry": name(f"{field}.entry", value.get("entry")),
         "shape": name(f"{field}.shape", value.get("shape")),

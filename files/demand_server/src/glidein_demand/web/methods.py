@@ -32,7 +32,8 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
     @methods.add(pass_context="caller")
     def get_state(caller: Caller) -> list[dict[str, Any]]:
         _may_read(caller, settings.reading)
-        return parts.readings.snapshot().pyglidein
+        # PyGlidein's clients know no leases: without demand they submit nothing.
+        return [] if parts.paused()["paused"] else parts.readings.snapshot().pyglidein
 
     @methods.add(pass_context="caller")
     def get_demand(caller: Caller, sites: Any = None) -> Result:
@@ -57,7 +58,7 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             if demand["as_of"] is None:
                 raise NotReadyError(data="the queue has not been read yet; leases that exist stay as they are")
             counts = {group["id"]: group["count"] for group in demand["groups"]}
-            return parts.leases.claim(caller.name, claims, seconds, counts, parts.paused()["paused"])
+            return parts.leases.claim(caller.name, claims, seconds, counts, parts.paused(now=True)["paused"])
 
     @methods.add(pass_context="caller")
     def report(
@@ -96,6 +97,9 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         }  # fmt: skip
         with _told():
             client = checks.text("uuid", uuid, 200)
+            known = parts.reports.monitoring().get(client)
+            if known is not None and known["site"] not in (None, caller.name):
+                raise UnauthorizedError(data="the client of this uuid is another site's")
             if timestamp is not None:
                 checks.number("timestamp", timestamp)
             checked = checks.monitoring(flat if metrics is None else metrics)

@@ -34,9 +34,12 @@ class Parts:
     samples: Samples
     clock: Callable[[], float]
 
-    def paused(self) -> dict[str, Any]:
-        """The switch as it works: {"paused", "since", "reason", "by"}; the configuration can only turn it on."""
-        state = self.switch.state()
+    def paused(self, now: bool = False) -> dict[str, Any]:
+        """The switch as it works: {"paused", "since", "reason", "by"}; the configuration can only turn it on.
+
+        now: as it is at this moment, and not up to half a second ago.
+        """
+        state = self.switch.state(now)
         if self.settings.paused and not state["paused"]:
             return {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
         return state

@@ -159,7 +159,7 @@ def _of_reports(shown: Shown) -> Iterator[Problem]:
         if report["error"]:
             # Error texts of the collection's modules begin with the site already.
             text = report["error"].removeprefix(f"Site {site}: ")
-            needs_login = report.get("login_needed") or _LOGIN.search(text)
+            needs_login = _LOGIN.search(text)
             yield _of_site("login" if needs_login else "site_error", site, text)
         for entry in report["entries"]:
             yield from _of_entry(site, entry)

@@ -10,6 +10,7 @@ or two equal ids refuse all of it, and a batch of notifications is answered with
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -20,6 +21,8 @@ from .auth import Caller
 from .replies import Result, dump
 
 MAX_BATCH = 100
+MAX_REPLY_BYTES = 32 * 1024 * 1024
+"""A batch is answered until its reply is this long: more would be a cheap way to fill the server's memory."""
 MAX_DIGITS = 1000
 _OUR_ID = "request"
 
@@ -115,19 +118,38 @@ def handle(
     wait = further(len(request) - 1) if len(request) > 1 else 0
     if wait:
         return too_many(wait)
-    responses = [answer(dispatcher, element, caller, called) for element in request]
-    said = [_bytes(response) for response in responses if response is not None]
+    said: list[bytes] = []
+    length = 0
+    for element in request:
+        if length > MAX_REPLY_BYTES:
+            response = _error(
+                FullUpError(data=f"the batch's reply has more than {MAX_REPLY_BYTES} bytes; ask in parts")
+            )
+            response["id"] = element.get("id") if isinstance(element, dict) else None
+        else:
+            response = answer(dispatcher, element, caller, called)
+        if response is not None:
+            said.append(_bytes(response))
+            length += len(said[-1])
     return Outcome(200, b"[" + b",".join(said) + b"]") if said else NOTHING
 
 
 def parse(body: bytes) -> Any:
     """The JSON value in `body`; ValueError says in one line why there is none."""
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_reject_constant, parse_int=_integer)
+        return json.loads(body.decode("utf-8"), parse_constant=_reject_constant, parse_int=_integer, parse_float=_float)
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def _float(text: str) -> float:
+    """A number with a fraction or an exponent; one that is too large for any reader would become infinite."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    return value
 
 
 def answer(

@@ -66,7 +66,7 @@ class Certificate:
         for path in self._files:
             try:
                 status = Path(path).stat()
-                found.append((status.st_ino, status.st_size, status.st_mtime_ns))
+                found.append((status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
             except OSError as error:
                 found.append(error.errno)
         return tuple(found)

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import collections
 import itertools
+import math
 import threading
+import time
 from typing import Any
 
 from ..pool import supply
@@ -23,6 +25,8 @@ SUPPLY_SECONDS = 60.0
 """How old the history inside of get_supply may be."""
 
 
+PUBLISHED_LATE_S = 2.0
+"""How long callers get what was published while something newer is known."""
 MADE_AHEAD = 16
 """How many different demands are made before they are asked for."""
 
@@ -37,6 +41,7 @@ class Views:
         self._supply = replies.Replies(8)
         self._history = replies.Replies(len(charts.RANGES))
         self._published: Snapshot | None = None
+        self._newer_since = math.inf
         self._asked: collections.OrderedDict[tuple[bool, frozenset[str]], None] = collections.OrderedDict()
         self._asked_lock = threading.Lock()
         self._reports = itertools.count(1)
@@ -55,11 +60,13 @@ class Views:
         with self._asked_lock:
             asked = list(self._asked)
             self._asked.clear()
-        for known, excluded in asked:
-            result = self._demand_of(snapshot, known, excluded)
-            for identity in replies.USUAL_IDS:
-                result.reply(identity, True)
-        self._published = snapshot
+        try:
+            for known, excluded in asked:
+                result = self._demand_of(snapshot, known, excluded)
+                for identity in replies.USUAL_IDS:
+                    result.reply(identity, True)
+        finally:
+            self._published = snapshot
 
     def demand(self, caller: Caller, sites: frozenset[str] | None) -> replies.Result:
         """get_demand: less what sites other than `sites` hold; None stands for the caller's own site."""
@@ -72,14 +79,25 @@ class Views:
         return self._demand_of(self._snapshot(), caller.is_known, excluded)
 
     def _snapshot(self) -> Snapshot:
-        return self._published or self._parts.readings.snapshot()
+        """What was published, or what is known if that has been newer for longer than a refresh needs to publish it."""
+        newest = self._parts.readings.snapshot()
+        if self._published is None or self._published.version == newest.version:
+            self._newer_since = math.inf
+            return newest
+        now = time.monotonic()
+        self._newer_since = min(self._newer_since, now)
+        if now - self._newer_since > PUBLISHED_LATE_S:
+            self._published = newest  # a schedd hangs, or what was read has become stale meanwhile
+            return newest
+        return self._published
 
     def _demand_of(self, snapshot: Snapshot, known: bool, excluded: frozenset[str]) -> replies.Result:
         parts = self._parts
         paused, leases = parts.paused()["paused"], parts.leases.version
 
         def make() -> tuple[Any, float]:
-            held, until = parts.leases.held(excluded)
+            # While all is paused, every lease is zero.
+            held, until = ({}, math.inf) if paused else parts.leases.held(excluded)
             whole = snapshot.demand if known else snapshot.demand_anonymous
             return replies.demand_for(whole, held, paused), until
 

@@ -101,7 +101,7 @@
 
   // A link to a row that is folded away opens what it is in.
   function reveal() {
-    const row = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const row = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
     if (!row) return;
     const folded = row.closest("details:not([open])");
     if (folded) {
