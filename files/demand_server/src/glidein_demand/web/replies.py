@@ -48,20 +48,32 @@ class Replies:
     def __init__(self, size: int = 64) -> None:
         self._size = size
         self._lock = threading.Lock()
+        self._making = threading.Lock()  # apart, so that who asks for what is there waits for no maker
         self._kept: collections.OrderedDict[Hashable, tuple[float, Result]] = collections.OrderedDict()
 
     def get(self, key: Hashable, now: float, make: Callable[[], tuple[Any, float]]) -> Result:
         """The result kept under `key`, or what `make` gives: (value, epoch until which it is true)."""
-        with self._lock:  # made once, also when many ask at the same moment
-            found = self._kept.get(key)
-            if found is None or found[0] <= now:
+        found = self._look(key, now)
+        if found is not None:
+            return found
+        with self._making:  # made once, also when many ask at the same moment
+            found = self._look(key, now)
+            if found is None:
                 value, until = make()
-                found = (until, Result(value))
-                self._kept[key] = found
-                while len(self._kept) > self._size:
-                    self._kept.popitem(last=False)
+                found = Result(value)
+                with self._lock:
+                    self._kept[key] = (until, found)
+                    while len(self._kept) > self._size:
+                        self._kept.popitem(last=False)
+            return found
+
+    def _look(self, key: Hashable, now: float) -> Result | None:
+        with self._lock:
+            until, found = self._kept.get(key, (now, None))
+            if until <= now:
+                return None
             self._kept.move_to_end(key)
-            return found[1]
+            return found
 
 
 def demand_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) -> dict[str, Any]:
