@@ -34,7 +34,7 @@ def main():
     prepare.make_venv(
         directory, ["--constraint", str(package / "requirements.txt"), f"{package}[test]"], prepare.digest(names)
     )
-    command = [str(directory / "bin" / "python"), "-m", "pytest", *pytest_arguments(sys.argv[1:])]
+    command = [str(directory / "bin" / "python"), "-m", "pytest", "-rs", *pytest_arguments(sys.argv[1:])]
     return subprocess.run(command, cwd=prepare.ROOT, check=False).returncode
 
 

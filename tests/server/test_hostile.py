@@ -235,9 +235,8 @@ def test_pipelined_requests_are_answered_in_their_order(server):
     assert found == sorted(found)
 
 
+@pytest.mark.parametrize("server", ["https"], indirect=True)
 def test_a_handshake_that_is_never_finished_ends(server):
-    if not server.context:
-        pytest.skip("there is no TLS")
     silent = [server.connect() for _number in range(10)]
     for connection in silent[5:]:
         connection.sendall(b"\x16\x03\x01")
@@ -246,9 +245,8 @@ def test_a_handshake_that_is_never_finished_ends(server):
         until_closed(connection)
 
 
+@pytest.mark.parametrize("server", ["https"], indirect=True)
 def test_plain_http_on_a_tls_port_is_refused(server):
-    if not server.context:
-        pytest.skip("there is no TLS")
     connection = server.connect()
     connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
     assert b"200" not in until_closed(connection)

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What every batch system must be able to do."""
 
+import abc
 import collections
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S, excerpt
@@ -33,7 +34,7 @@ Job.__new__.__defaults__ = (None,)  # of started (Python 3.6 has no other way)
 CANCEL_CHUNK = 500
 
 
-class Scheduler:
+class Scheduler(abc.ABC):
     """Interface of a batch system; subclasses are constants and small overrides.
 
     Methods ending in _argv and the parse_ methods are pure. submit, jobs and cancel run commands.
@@ -92,37 +93,37 @@ class Scheduler:
         return {"commands": commands, "timeout": timeout}
 
     @classmethod
+    @abc.abstractmethod
     def check_entry(cls, entry):
         """Return one sentence for each thing in a normalised entry that this batch system cannot do."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def directives(self, entry, shape, job_name, log_dir):
         """Return the options of a glidein's batch script as a list of text, without directive_prefix."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def submit_argv(self, script, count):
         """Return the argument list that submits the script (a path) `count` times at once."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def parse_submission(self, stdout):
         """Return the submission's id. Raises OutputError."""
-        raise NotImplementedError
 
     def may_have_submitted(self, error):
         """Tell whether a failed submission command (CommandError) may have submitted all the same."""
         return isinstance(error, CommandTimeoutError)
 
+    @abc.abstractmethod
     def list_argv(self, user):
         """Return the argument list that prints all jobs of `user`."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def parse_list(self, stdout):
         """Return a list of Job, in any order. Raises OutputError that quotes what it cannot read."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def cancel_argv(self, user, ids):
         """Return the argument list that cancels these jobs of `user` as far as they have not started."""
-        raise NotImplementedError
 
     def had_ended(self, error):
         """Tell whether a cancelling command failed (CommandError) only because jobs had ended in the meantime."""

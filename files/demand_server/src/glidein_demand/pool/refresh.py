@@ -126,6 +126,7 @@ class Refresher:
     def stop(self, timeout: float = 1.0) -> None:
         """Ask the threads to end; a query under way is not waited for longer than `timeout` seconds."""
         self._stop.set()
+        self._found.set()
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -164,9 +165,9 @@ class Refresher:
                 self._say(what, error)
 
     def _read_waits(self) -> None:
-        while not self._found.wait(0.5) and not self._stop.is_set():
-            pass  # the first refresh is still to tell which schedds there are
-        self.read_waits_once()
+        self._found.wait()  # until a refresh has told which schedds there are, or stop() was called
+        if not self._stop.is_set():
+            self.read_waits_once()
 
     def _take_demand(self, name: str, parts: list[Future[dict[str, Any]]], asked: int) -> None:
         try:
