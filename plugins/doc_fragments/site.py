@@ -20,15 +20,20 @@ options:
     required: true
   scheduler:
     description:
-      - The site's batch system. V(slurm) is known.
+      - The site's batch system, one of V(slurm), V(pbspro), V(torque), V(sge), V(uge), V(lsf), V(htcondor).
     type: str
     required: true
   scheduler_options:
     description:
-      - How to reach the batch system on this site. Two keys, both optional.
+      - How to reach the batch system on this site. All keys are optional.
       - "C(commands) maps the name of a command to the argument list to run instead, for example
-        C({sbatch: [/opt/slurm/bin/sbatch]}). Slurm's are C(sbatch), C(squeue) and C(scancel)."
+        C({sbatch: [/opt/slurm/bin/sbatch]}). An unknown name is an error that lists the known ones."
       - C(timeout) is the number of seconds after which a command is stopped, by default 60.
+      - C(grace) is the number of seconds between the notice that the batch system gives a job and its kill; without it
+        what the batch system has as installed.
+      - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number, for sites
+        whose jobs cannot be listed in the usual way. They run for each entry and shape; C({job_name}), C({queue}) and
+        C({user}) in an argument are replaced. What is counted so cannot be cancelled."
     type: dict
     default: {}
   entries:
@@ -39,13 +44,20 @@ options:
       - C(walltime) (required) is how long a glidein may last. Here and below a duration is a number of seconds, or text
         such as V(48h), V(90m), V(1d12h) or V(2:30:00).
       - "C(shapes) (required) maps names to sizes of glideins: C(cpus), C(memory_mb) (MiB), C(disk_mb) (MiB), C(gpus)
-        (default 0), C(gpu_type), and C(whole_node) (default V(false)), which keeps other jobs off the node. Scratch
-        disk is not asked of Slurm, which knows none on most sites; put C(--tmp) in C(directives) where it does."
-      - "C(limits) has C(queued) (default 10), C(total) (queued, running and all others in the queue; default 100) and
-        C(per_cycle) (submitted by one run; default 10)."
+        (default 0), C(gpu_type), and C(whole_node) (default V(false)), which keeps other jobs off the node."
+      - "C(limits) has C(queued) (default 10), C(total) (queued, running and all others in the queue; default 100),
+        C(per_cycle) (submitted by one run; default 10) and C(array) (tasks of one array job; default any number, V(1)
+        for no array jobs)."
+      - "C(resources) says how the batch system is asked for what a shape has, by C(memory), C(memory_unit), C(disk),
+        C(gpus), C(gpu_type), C(whole_node) and C(parallel_environment). Each batch system has its own words and defaults
+        for them; V(none) asks for nothing."
+      - C(constraint) restricts the nodes, in the batch system's own words.
+      - C(memory_per_core_mb) is for sites that hand out memory by the core. Shapes get more cores rather than more
+        memory, and all the memory that comes with them.
       - C(accept) has C(min) and C(max) for any of C(cpus), C(memory_mb), C(disk_mb), C(gpus) of jobs that the entry is
         for.
       - C(directives) is a list of further options for the batch script, such as V(-C EGRESS). They come after ours.
+      - C(environment), C(modules) and C(scratch) add to, or take the place of, those of M(glidein.ops.glideins).
       - "C(attributes) maps ClassAd attributes to the values that the glidein's machine ad carries."
       - C(retirement) is how long before its end a glidein takes no more jobs (default V(10m), or a quarter of the
         walltime if that is shorter); C(idle_timeout) is how long it waits for a job (default V(20m)).
@@ -62,4 +74,9 @@ options:
       - Directory on the login node that has the site's files in a subdirectory of the site's name.
     type: str
     default: ~/.glidein
+  log_dir:
+    description:
+      - Directory for the output of batch jobs and the logs of their glideins, which the compute nodes can write to. By
+        default C(log) in the site's directory.
+    type: str
 """

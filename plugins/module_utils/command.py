@@ -21,13 +21,23 @@ def quote_argv(argv):
     return " ".join(shlex.quote(argument) for argument in argv)
 
 
-def clean_environment(environ, scrub_prefixes=(), keep=()):
+# What a command finds its way with, where the rest of the environment would travel to the compute node.
+ESSENTIAL = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LD_LIBRARY_PATH", "TMPDIR")
+
+
+def clean_environment(environ, scrub_prefixes=(), keep=(), only_prefixes=None):
     """Return a copy of `environ` for batch commands.
 
     Variables that begin with one of `scrub_prefixes` go (unless in `keep`), the locale is C and the time zone UTC, so
-    that numbers, words and times look the same on every site.
+    that numbers, words and times look the same on every site. only_prefixes: when given, nothing else than ESSENTIAL,
+    `keep` and variables that begin so is let through in the first place.
     """
     prefixes = tuple(scrub_prefixes) + ("LC_", "LANG")
+    if only_prefixes is not None:
+        allowed = ESSENTIAL + tuple(keep)
+        environ = {
+            name: value for name, value in environ.items() if name in allowed or name.startswith(tuple(only_prefixes))
+        }
     cleaned = {name: value for name, value in environ.items() if name in keep or not name.startswith(prefixes)}
     cleaned["LC_ALL"] = "C"
     cleaned["TZ"] = "UTC0"
@@ -44,21 +54,22 @@ class Runner:
         self.environment = environment
         self.timeout_s = timeout_s
 
-    def run(self, argv):
-        """Run `argv` and return its standard output as text.
+    def run(self, argv, stdin=os.devnull):
+        """Run `argv` and return its standard output as text. stdin: path of the file that it reads as standard input.
 
         Raises CommandTimeoutError, or CommandError when it cannot be started or its exit status is not 0.
         """
         try:
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=self.environment,
-                # A session of its own: a wrapper script's children are stopped with it.
-                start_new_session=True,
-            )
+            with open(stdin, "rb") as source:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=source,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=self.environment,
+                    # A session of its own: a wrapper script's children are stopped with it.
+                    start_new_session=True,
+                )
         except OSError as error:
             raise CommandError(f"{quote_argv(argv)} could not be started: {error.strerror}.", argv) from error
         try:

@@ -54,6 +54,15 @@ def count(jobs, site, recorded_names):
     return Counted(targets, orphans, others)
 
 
+def targets(site):
+    """Return [(job name, queue or None)] of every entry and shape of a site (of normalise_site)."""
+    return [
+        (job_name(site["deployment"], site["site"], entry["name"], shape), entry["queue"])
+        for entry in site["entries"].values()
+        for shape in sorted(entry["shapes"])
+    ]
+
+
 def queue_result(site, counted, user, now_s, versions, credential_expires):
     """Return the `queue` that queue_info gives to plan.
 

@@ -11,6 +11,7 @@ import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
 
 RESOURCES = ("cpus", "memory_mb", "disk_mb", "gpus")
@@ -22,22 +23,35 @@ DEFAULT_IDLE_TIMEOUT_S = 1200
 ENTRY_KEYS = (
     "queue",
     "account",
+    "constraint",
     "walltime",
     "shapes",
     "limits",
     "accept",
+    "resources",
+    "memory_per_core_mb",
     "directives",
     "attributes",
+    "environment",
+    "modules",
+    "scratch",
     "retirement",
     "idle_timeout",
     "priority",
 )
 SHAPE_KEYS = ("cpus", "memory_mb", "disk_mb", "gpus", "gpu_type", "whole_node")
+# How the batch system is asked for what a shape has; each batch system says which of them it knows, and its own way.
+RESOURCE_KEYS = ("memory", "memory_unit", "disk", "gpus", "gpu_type", "whole_node", "parallel_environment")
 
 # What queues, accounts and GPU types are called on real systems; nothing that a directive line or a shell could read
 # as more than one word.
 _WORD = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.,:@+/=-]*\Z")
 _WORD_RULE = "letters, digits and _ . , : @ + / = - without spaces"
+# What node properties and features look like, alone or combined; still one word for a shell or a directive line.
+_CONSTRAINT = re.compile(r"^[A-Za-z0-9_!(\[][A-Za-z0-9_.,:@+/=&|!*()\[\]<>-]*\Z")
+_CONSTRAINT_RULE = "letters, digits and _ . , : @ + / = & | ! * ( ) [ ] < > - without spaces"
+_MODULE = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.+/=-]*\Z")
+_MODULE_RULE = "a list of names of environment modules: letters, digits and _ . + / = -"
 _ATTRIBUTE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\Z")
 _OWN_ATTRIBUTE = re.compile(r"^(glidein_|is_glidein\Z)", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -105,11 +119,11 @@ class _Checker:
         self.wrong(variable, value, "true or false")
         return False
 
-    def word(self, variable, value):
+    def word(self, variable, value, pattern=_WORD, rule=_WORD_RULE):
         if value is None or value == "":
             return None
-        if not isinstance(value, str) or not _WORD.match(value):
-            self.wrong(variable, value, _WORD_RULE)
+        if not isinstance(value, str) or not pattern.match(value):
+            self.wrong(variable, value, rule)
             return None
         return value
 
@@ -133,14 +147,17 @@ def normalise_site(deployment, site, entries, limits=None):
     """Check what an operator wrote for one site; return it with every default filled in.
 
     Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "entries": {name: entry}}
-    with entry = {"name", "queue", "account", "walltime_s", "shapes", "limits", "accept", "directives", "attributes",
-    "retirement_s", "idle_timeout_s", "priority"}. Raises InputError.
+    with entry = {"name", "queue", "account", "constraint", "walltime_s", "shapes", "limits", "array", "accept",
+    "resources", "directives", "attributes", "environment", "modules", "scratch", "retirement_s", "idle_timeout_s",
+    "priority"}; array: most tasks of an array job, None for any number; modules, scratch: None where the site's apply.
+    Raises InputError.
     """
     check = _Checker()
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):
         if not is_name(value):
             check.wrong(variable, value, NAME_RULE)
     site_limits = _limits(check, "glidein_limits", limits, {})
+    site_array = _array(check, "glidein_limits", limits)
     entries = check.mapping("glidein_entries", entries)
     if not entries and not check.problems:
         check.missing("glidein_entries", "at least one entry")
@@ -150,6 +167,7 @@ def normalise_site(deployment, site, entries, limits=None):
         if not is_name(name):
             check.wrong(f"name of {variable}", name, NAME_RULE)
         result[name] = _entry(check, variable, name, entries[name])
+        result[name]["array"] = min(filter(None, (result[name]["array"], site_array)), default=None)
     if check.problems:
         raise InputError(check.problems)
     return {"deployment": deployment, "site": site, "limits": site_limits, "entries": result}
@@ -161,18 +179,28 @@ def _entry(check, variable, name, raw):
     # A default must not refuse a short walltime.
     default_retirement_s = DEFAULT_RETIREMENT_S if walltime_s is None else min(DEFAULT_RETIREMENT_S, walltime_s // 4)
     retirement_s = check.duration(f"{variable}.retirement", raw.get("retirement"), 0, default_retirement_s)
+    per_core_mb = check.integer(f"{variable}.memory_per_core_mb", raw.get("memory_per_core_mb"), 1)
     if walltime_s is not None and retirement_s >= walltime_s:
         check.wrong(f"{variable}.retirement", raw.get("retirement"), f"less than the walltime ({walltime_s} s)")
     return {
         "name": name,
         "queue": check.word(f"{variable}.queue", raw.get("queue")),
         "account": check.word(f"{variable}.account", raw.get("account")),
+        "constraint": check.word(f"{variable}.constraint", raw.get("constraint"), _CONSTRAINT, _CONSTRAINT_RULE),
         "walltime_s": walltime_s,
-        "shapes": _shapes(check, f"{variable}.shapes", raw.get("shapes")),
+        "shapes": {
+            key: with_enough_cores(shape, per_core_mb)
+            for key, shape in _shapes(check, f"{variable}.shapes", raw.get("shapes")).items()
+        },
         "limits": _limits(check, f"{variable}.limits", raw.get("limits"), DEFAULT_LIMITS),
+        "array": _array(check, f"{variable}.limits", raw.get("limits")),
         "accept": _accept(check, f"{variable}.accept", raw.get("accept")),
+        "resources": _resources(check, f"{variable}.resources", raw.get("resources")),
         "directives": _directives(check, f"{variable}.directives", raw.get("directives")),
         "attributes": _attributes(check, f"{variable}.attributes", raw.get("attributes")),
+        "environment": check_environment(check.wrong, f"{variable}.environment", raw.get("environment")),
+        "modules": check_modules(check.wrong, f"{variable}.modules", raw.get("modules")),
+        "scratch": _scratch(check, f"{variable}.scratch", raw.get("scratch")),
         "retirement_s": retirement_s,
         "idle_timeout_s": check.duration(
             f"{variable}.idle_timeout", raw.get("idle_timeout"), 1, DEFAULT_IDLE_TIMEOUT_S
@@ -208,8 +236,76 @@ def _shape(check, variable, raw):
     return shape
 
 
+def with_enough_cores(shape, per_core_mb):
+    """Return a shape as a site gives it that hands out memory by the core: more cores rather than more memory.
+
+    per_core_mb: MiB that come with each core; None: the shape stays as it is. What the shape has then is what the
+    glidein gets, and what it offers to jobs.
+    """
+    if per_core_mb is None or shape["memory_mb"] is None or shape["cpus"] is None:
+        return shape
+    cpus = max(shape["cpus"], -(-shape["memory_mb"] // per_core_mb))
+    return dict(shape, cpus=cpus, memory_mb=cpus * per_core_mb)
+
+
+def _array(check, variable, raw):
+    return check.integer(f"{variable}.array", raw.get("array"), 1) if isinstance(raw, dict) else None
+
+
+def _resources(check, variable, raw):
+    raw = check.mapping(variable, raw, RESOURCE_KEYS)
+    found = {key: check.word(f"{variable}.{key}", raw[key]) for key in raw}
+    return {key: word for key, word in found.items() if word is not None}
+
+
+def _scratch(check, variable, raw):
+    if raw is None:
+        return None
+    try:
+        scratch_word(raw if isinstance(raw, str) else "")
+    except ValueError:
+        check.wrong(variable, raw, SCRATCH_RULE)
+    return raw
+
+
+def check_environment(wrong, variable, raw):
+    """Return the environment of a batch job, {name: text}; wrong(variable, value, rule) is told of mistakes."""
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        wrong(variable, raw, "a mapping of environment variables")
+        return {}
+    result = {}
+    for name, value in raw.items():
+        if not isinstance(name, str) or not _ATTRIBUTE.match(name):
+            wrong(f"name of {variable}.{name}", name, "the name of an environment variable")
+        elif name.startswith(("GLIDEIN_", "_CONDOR_", "CONDOR_")):
+            wrong(
+                f"name of {variable}.{name}",
+                name,
+                "any name but GLIDEIN_..., CONDOR_... and _CONDOR_..., which are ours",
+            )
+        elif isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            wrong(f"{variable}.{name}", value, "text or a number")
+        elif _CONTROL.search(str(value)):
+            wrong(f"{variable}.{name}", value, "text without line breaks or control characters")
+        else:
+            result[name] = str(value)
+    return result
+
+
+def check_modules(wrong, variable, raw):
+    """Return the names of environment modules to load, or None; wrong(variable, value, rule) is told of mistakes."""
+    if raw is None:
+        return None
+    if not isinstance(raw, list) or not all(isinstance(name, str) and _MODULE.match(name) for name in raw):
+        wrong(variable, raw, _MODULE_RULE)
+        return None
+    return list(raw)
+
+
 def _limits(check, variable, raw, defaults):
-    raw = check.mapping(variable, raw, LIMITS)
+    raw = check.mapping(variable, raw, LIMITS + ("array",))
     return {key: check.integer(f"{variable}.{key}", raw.get(key), 0, defaults.get(key)) for key in LIMITS}
 
 
@@ -236,12 +332,8 @@ def _directives(check, variable, raw):
         check.wrong(variable, raw, "a list of options of the batch system, such as ['-C EGRESS']")
         return []
     for number, directive in enumerate(raw):
-        if not isinstance(directive, str) or not directive.startswith("-") or _CONTROL.search(directive):
-            check.wrong(
-                f"{variable}[{number}]",
-                directive,
-                "one option of the batch system: text that begins with - and has no line break",
-            )
+        if not isinstance(directive, str) or not directive.strip() or _CONTROL.search(directive):
+            check.wrong(f"{variable}[{number}]", directive, "one option of the batch system: text without a line break")
     return list(raw)
 
 

@@ -3,13 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a glidein's batch log says of it. The lines are those of files/glidein/lib/report.sh and daemons.sh."""
 
+import contextlib
 import glob
 import os
 import re
+import shutil
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of
 
-_JOB_ID = re.compile(r"^[0-9A-Za-z][0-9A-Za-z._-]*\Z")
+_JOB_ID = re.compile(r"^[0-9A-Za-z][][0-9A-Za-z._-]*\Z")
+# What is ours in a directory that may have others' logs, too: a batch job's output, a glidein's daemons' logs.
+_OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.out\Z")
+_DAEMONS = re.compile(r"^glidein_[0-9A-Za-z_.-]+\Z")
 _REGISTERED = re.compile(r"^\S+ glidein: registered with ", re.MULTILINE)
 _ENDED = re.compile(r"^\S+ glidein: ended because .*\(exit status (\d+), after \d+ s\)$", re.MULTILINE)
 
@@ -23,12 +29,31 @@ def read_log(text):
 def check_job_id(job_id):
     """Raise InputError for what cannot be the id of a submission: it becomes part of a pattern of file names."""
     if not _JOB_ID.match(job_id):
-        raise InputError(f"job_id: {job_id!r} is not accepted; allowed: letters, digits and . _ -")
+        raise InputError(f"job_id: {job_id!r} is not accepted; allowed: letters, digits and . _ - [ ]")
 
 
-def find_logs(log_dir, job_id):
-    """Return the paths of the logs of a submission (a checked id), sorted; none before a glidein has started."""
-    return sorted(glob.glob(os.path.join(glob.escape(log_dir), f"*.{job_id}.*.out")))
+def find_logs(log_dir, pattern):
+    """Return the paths of the logs that match (Scheduler.log_pattern), sorted; none before a glidein has started."""
+    return sorted(glob.glob(os.path.join(glob.escape(log_dir), pattern)))
+
+
+def remove_old_logs(log_dir, deployment, days, now_s):
+    """Remove what batch jobs and glideins of a deployment have left in log_dir and nobody has written to for `days`.
+
+    days: 0 keeps all; now_s: epoch seconds. What cannot be removed stays: the next run tries again.
+    """
+    if days <= 0 or not os.path.isdir(log_dir):
+        return
+    for item in os.scandir(log_dir):
+        output = _OUTPUT.match(item.name)
+        ours = is_job_of(output.group("name"), deployment) if output else _DAEMONS.match(item.name)
+        with contextlib.suppress(OSError):
+            if not ours or item.stat(follow_symlinks=False).st_mtime > now_s - days * 86400:
+                continue
+            if item.is_dir(follow_symlinks=False):
+                shutil.rmtree(item.path)
+            else:
+                os.unlink(item.path)
 
 
 def tail(text, lines):

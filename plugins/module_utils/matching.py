@@ -8,6 +8,7 @@ import re
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.counts import state_counts
+from ansible_collections.glidein.ops.plugins.module_utils.entries import check_environment, check_modules
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     GlideinError,
     InputError,
@@ -17,7 +18,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
 from ansible_collections.glidein.ops.plugins.module_utils.reconcile import decide, orphans_to_cancel
-from ansible_collections.glidein.ops.plugins.module_utils.script import batch_script
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import array_sizes
+from ansible_collections.glidein.ops.plugins.module_utils.script import batch_files
 from ansible_collections.glidein.ops.plugins.module_utils.sitedir import write_private
 from ansible_collections.glidein.ops.plugins.module_utils.submissions import Submissions
 from ansible_collections.glidein.ops.plugins.module_utils.token import REMEDY, credential_expires, utc
@@ -26,18 +28,27 @@ _COLLECTOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z")
 _COLLECTOR_RULE = "HOST or HOST:PORT of letters, digits, dots, dashes and underscores"
 
 
-def payload_of(directory, collector, token, scratch):
-    """Return what batch_script needs to know of the deployed payload.
+def payload_of(directory, params):
+    """Return what batch_files needs to know of the deployed payload.
 
-    directory: SiteDir; token: whether the credential is a token file. Raises InputError, NotDeployedError.
+    directory: SiteDir; params: {"collector", "credential": "token" or "pool_password", "scratch", "environment",
+    "modules"} of the module glideins. Raises InputError, NotDeployedError.
     """
+    collector, scratch = params["collector"], params["scratch"]
+    token = params["credential"] == "token"
     problems = []
+
+    def wrong(variable, value, rule):
+        problems.append(f"{variable}: {value!r} is not accepted; allowed: {rule}")
+
+    environment = check_environment(wrong, "environment", params["environment"])
+    modules = check_modules(wrong, "modules", params["modules"])
     if not _COLLECTOR.match(collector):
-        problems.append(f"collector: {collector!r} is not accepted; allowed: {_COLLECTOR_RULE}")
+        wrong("collector", collector, _COLLECTOR_RULE)
     try:
         scratch_word(scratch)
     except ValueError:
-        problems.append(f"scratch: {scratch!r} is not accepted; allowed: {SCRATCH_RULE}")
+        wrong("scratch", scratch, SCRATCH_RULE)
     if problems:
         raise InputError(problems)
     home = directory.deployed(token)
@@ -49,6 +60,8 @@ def payload_of(directory, collector, token, scratch):
         "credential": directory.credential if token else "",
         "collector": collector,
         "scratch": scratch,
+        "environment": environment,
+        "modules": modules or [],
     }
 
 
@@ -62,18 +75,20 @@ def _check_not_expired(path):
 class Matching:
     """One run for one site. Decides when made; `act` does what was decided; `result` tells.
 
-    queue: SiteQueue; wanted: of reconcile.check_plan; payload: of payload_of. Raises CommandError, OutputError.
+    queue: SiteQueue; wanted: of reconcile.check_plan; payload: of payload_of; cancel_running: whether glideins that run
+    are cancelled, too, when there are too many. Raises CommandError, OutputError.
     """
 
-    def __init__(self, queue, wanted, payload):
+    def __init__(self, queue, wanted, payload, cancel_running=False):
         self.queue = queue
         self.wanted = wanted
         self.payload = payload
         self.counted, self.before = queue.read()
         self.after = self.before
-        self.decisions = decide(wanted, self.counted, queue.site)
-        self.orphans = orphans_to_cancel(self.counted)
-        self.scripts = [self._script(decision) for decision in self.decisions if decision.submit]
+        self.cancel_running = cancel_running
+        self.decisions = decide(wanted, self.counted, queue.site, cancel_running)
+        self.orphans = orphans_to_cancel(self.counted, cancel_running)
+        self.scripts = [script for decision in self.decisions if decision.submit for script in self._scripts(decision)]
         self.intended = self.diff()
         self.submitted = []
         self.cancelled = []
@@ -92,10 +107,10 @@ class Matching:
         self._cancel(None, None, self.orphans)
         for decision in self.decisions:
             self._cancel(decision.entry, decision.shape, decision.cancel)
-        scripts = {(script["entry"], script["shape"]): script for script in self.scripts}
         for decision in self.decisions:
+            key = (decision.entry, decision.shape)
             if decision.submit:
-                self._submit(decision, scripts[(decision.entry, decision.shape)])
+                self._submit(decision, [script for script in self.scripts if (script["entry"], script["shape"]) == key])
         try:
             self.after = self.queue.read()[1]
         except GlideinError as error:
@@ -171,51 +186,58 @@ class Matching:
             )
         return diffs
 
-    def _script(self, decision):
-        text = batch_script(self.queue.scheduler, self.queue.site, decision.entry, decision.shape, self.payload)
+    def _scripts(self, decision):
         path = os.path.join(self.payload["home"], "scripts", f"{decision.entry}.{decision.shape}.sh")
-        return {"entry": decision.entry, "shape": decision.shape, "path": path, "content": text}
+        files = batch_files(self.queue.scheduler, self.queue.site, decision.entry, decision.shape, self.payload, path)
+        return [
+            {"entry": decision.entry, "shape": decision.shape, "path": path, "content": text} for path, text in files
+        ]
 
     def _cancel(self, entry, shape, jobs):
         if not jobs:
             return
         ids = [job.id for job in jobs]
         try:
-            self.queue.scheduler.cancel(self.queue.user, ids)
+            ids = self.queue.scheduler.cancel(self.queue.user, ids, self.cancel_running)
         except GlideinError as error:
             self._failed(entry, shape, error)
             return
-        self.cancelled.append({"entry": entry, "shape": shape, "count": len(ids), "job_ids": ids})
+        if ids:
+            self.cancelled.append({"entry": entry, "shape": shape, "count": len(ids), "job_ids": ids})
 
-    def _submit(self, decision, script):
+    def _submit(self, decision, scripts):
         site = self.queue.site
         record = Submissions(self.payload["home"])
         name = job_name(site["deployment"], site["site"], decision.entry, decision.shape)
+        largest = site["entries"][decision.entry]["array"]
         try:
-            write_private(script["path"], script["content"])
-            submission = record.begin(decision.entry, decision.shape, name, decision.submit)
+            for script in scripts:
+                write_private(script["path"], script["content"])
+            for tasks in array_sizes(decision.submit, largest, self.queue.scheduler.smallest_array):
+                submission = record.begin(decision.entry, decision.shape, name, tasks or 1)
+                # After a failure nothing more is tried in this run: what was refused once would be refused again.
+                if not self._hand_over(decision, scripts[-1]["path"], name, tasks, record, submission):
+                    return
         except OSError as error:
-            self._failed(decision.entry, decision.shape, error)
-            return
-        try:
-            self._hand_over(decision, script, record, submission)
-        except OSError as error:
-            # The line before the submission stands: its outcome counts as unknown, which keeps the version.
+            # The line before a submission stands: its outcome counts as unknown, which keeps the version.
             self._failed(decision.entry, decision.shape, error)
 
-    def _hand_over(self, decision, script, record, submission):
+    def _hand_over(self, decision, path, name, tasks, record, submission):
+        """Submit an array of `tasks` glideins, or one (None); return whether the batch system has taken them."""
         try:
-            job_id = self.queue.scheduler.submit(script["path"], decision.submit)
+            job_id = self.queue.scheduler.submit(path, name, tasks)
         except OutcomeUnknownError as error:
-            self.submitted.append(_submission(decision, None))
+            self.submitted.append(_submission(decision, tasks, None))
             self._failed(decision.entry, decision.shape, error)
             record.unknown(submission, error)
+            return False
         except GlideinError as error:
             self._failed(decision.entry, decision.shape, error)
             record.refused(submission, error)
-        else:
-            self.submitted.append(_submission(decision, job_id))
-            record.submitted(submission, job_id)
+            return False
+        self.submitted.append(_submission(decision, tasks, job_id))
+        record.submitted(submission, job_id)
+        return True
 
     def _failed(self, entry, shape, error):
         failure = {"entry": entry, "shape": shape, "error": str(error)}
@@ -233,9 +255,9 @@ def failure_message(site, errors):
     return f"Site {site}: " + " ".join(texts)
 
 
-def _submission(decision, job_id):
+def _submission(decision, tasks, job_id):
     """One element of `submitted`; job_id None: the outcome is unknown."""
-    return {"entry": decision.entry, "shape": decision.shape, "count": decision.submit, "job_id": job_id}
+    return {"entry": decision.entry, "shape": decision.shape, "count": tasks or 1, "job_id": job_id}
 
 
 def _total(changes, key):

@@ -7,7 +7,7 @@ import collections
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import LIMITS, integer
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, StaleInputError
-from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import QUEUED, RUNNING, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 
 # submit: glideins to submit now; cancel: list of Job to cancel, newest first; limited_by: name of the limit that made
 # submit smaller than what is missing, or None.
@@ -94,12 +94,13 @@ def check_plan(plan, plan_as_of, site, now_s, max_age_s):
     return wanted
 
 
-def decide(wanted, counted, site):
+def decide(wanted, counted, site, cancel_running=False):
     """Return a Decision for every (entry, shape) of the plan, in order of entry priority and name.
 
     wanted: see check_plan; counted: Counted of this moment; site: normalise_site. What is `present` are the queued and
     running; sick and completing glideins meet no target but take their place in the limits. Only queued glideins are
-    ever cancelled. Room that cancelling makes is used by the next cycle, when it is known to be there.
+    cancelled; with cancel_running those that run, too, when that is not enough. Room that cancelling makes is used by
+    the next cycle, when it is known to be there.
     """
     waiting = sum(1 for job in counted.ours() if job.state in (QUEUED, SICK))
     site_room = Room("site limit", site["limits"], waiting, len(counted.ours()))
@@ -122,7 +123,7 @@ def decide(wanted, counted, site):
             rooms[key[0]].take(submit)
             site_room.take(submit)
         elif missing < 0:
-            cancel = newest_first([job for job in counted.targets[key] if job.state == QUEUED])[:-missing]
+            cancel = _to_cancel(counted.targets[key], -missing, cancel_running)
         decisions.append(Decision(key[0], key[1], present, submit, cancel, limited_by))
     return decisions
 
@@ -132,9 +133,19 @@ def newest_first(jobs):
     return sorted(jobs, key=lambda job: (job.submitted, _numbers(job.id)), reverse=True)
 
 
-def orphans_to_cancel(counted):
-    """Return the orphans that have not started."""
-    return newest_first([job for job in counted.orphans if job.cancellable])
+def orphans_to_cancel(counted, cancel_running=False):
+    """Return the orphans that have not started; with cancel_running all that do not end already."""
+    return newest_first(
+        [job for job in counted.orphans if job.cancellable or (cancel_running and job.state != COMPLETING)]
+    )
+
+
+def _to_cancel(jobs, surplus, cancel_running):
+    """Return at most `surplus` jobs: queued ones, then (if allowed) running ones, the newest of each first."""
+    chosen = newest_first([job for job in jobs if job.state == QUEUED and job.cancellable])
+    if cancel_running:
+        chosen += newest_first([job for job in jobs if job.state == RUNNING])
+    return chosen[:surplus]
 
 
 def _entry_room(entry, counted):

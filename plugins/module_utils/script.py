@@ -1,58 +1,102 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The batch script of a glidein: directives, the settings of glidein.sh, and the call of it."""
+"""What is handed to a batch system for a glidein: directives, the settings of glidein.sh, and the call of it."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word, sh_quote
 
+# Where `module` is defined, for shells that read no profile: Environment Modules, Lmod.
+_MODULE_INITS = (
+    "/etc/profile.d/modules.sh /etc/profile.d/lmod.sh /etc/profile.d/z00_lmod.sh /usr/share/modules/init/sh "
+    "/usr/share/lmod/lmod/init/sh"
+)
+
+
+def batch_files(scheduler, site, entry_name, shape_name, payload, path):
+    """Return the files of a glidein's submission, [(path, text)]; the last one is what is handed over.
+
+    path: where the script will lie; the others as in batch_script.
+    """
+    files = [(path, batch_script(scheduler, site, entry_name, shape_name, payload))]
+    entry = site["entries"][entry_name]
+    name = job_name(site["deployment"], site["site"], entry_name, shape_name)
+    description = scheduler.description(entry, entry["shapes"][shape_name], name, payload, path)
+    if description is not None:
+        files.append((path + ".submit", description))
+    return files
+
 
 def batch_script(scheduler, site, entry_name, shape_name, payload):
-    """Return the text of the script that is handed to the batch system.
+    """Return the text of the script that runs on the compute node.
 
     scheduler: a Scheduler; site: result of normalise_site; payload: {"home": absolute version directory,
-    "log_dir": absolute, "credential": absolute path or "", "collector": host[:port], "scratch": see scratch_word}.
+    "log_dir": absolute, "credential": absolute path or "", "collector": host[:port], "scratch": see scratch_word,
+    "environment": {name: text}, "modules": [name]}.
     """
     entry = site["entries"][entry_name]
     shape = entry["shapes"][shape_name]
     name = job_name(site["deployment"], site["site"], entry_name, shape_name)
-    directives = scheduler.directives(entry, shape, name, payload["log_dir"]) + entry["directives"]
-    settings = _settings(site, entry, shape_name, shape, payload)
     lines = ["#!/bin/sh"]
-    lines += [f"{scheduler.directive_prefix} {directive}" for directive in directives]
+    if scheduler.directive_prefix:
+        directives = scheduler.directives(entry, shape, name, payload["log_dir"]) + entry["directives"]
+        lines += [f"{scheduler.directive_prefix} {directive}" for directive in directives]
+    if scheduler.own_output:
+        lines += ["", f'exec >>{sh_quote(payload["log_dir"])}/{name}."{scheduler.own_output}".out 2>&1 || exit 11']
+    lines += _surroundings(entry, payload)
     lines += [
         "",
         f"# One glidein of {site['site']}/{entry_name}/{shape_name}, written by glidein.ops. glidein.sh reads these:",
     ]
-    lines += [f"{key}={sh_quote(str(value))}" for key, value in settings]
-    lines += [
-        f"GLIDEIN_SCRATCH={scratch_word(payload['scratch'])}",
-        f'GLIDEIN_BATCH_ID="{scheduler.batch_id}"',
-    ]
-    exported = [key for key, unused in settings] + ["GLIDEIN_SCRATCH", "GLIDEIN_BATCH_ID"]
+    words = _settings(site, entry, shape_name, shape, payload, scheduler)
+    lines += [f"{key}={word}" for key, word in words.items()]
+    exported = list(words)
     lines += [f"export {' '.join(exported[i : i + 4])}" for i in range(0, len(exported), 4)]
     lines += ["", 'exec /bin/sh "$GLIDEIN_HOME/glidein.sh"', ""]
     return "\n".join(lines)
 
 
-def _settings(site, entry, shape_name, shape, payload):
+def _surroundings(entry, payload):
+    """Return the lines that make the environment which the site's operator lists: variables, then modules."""
+    environment = dict(payload["environment"], **entry["environment"])
+    modules = payload["modules"] if entry["modules"] is None else entry["modules"]
+    lines = [""] if environment or modules else []
+    lines += [f"export {name}={sh_quote(environment[name])}" for name in sorted(environment)]
+    if modules:
+        lines += [
+            f"for init in {_MODULE_INITS}; do",
+            '  command -v module >/dev/null 2>&1 || [ ! -r "$init" ] || . "$init"',
+            "done",
+            f"module load {' '.join(sh_quote(name) for name in modules)}",
+        ]
+    return lines
+
+
+def _settings(site, entry, shape_name, shape, payload, scheduler):
+    """Return {name: shell word} of all that glidein.sh is told."""
     attributes = [f"{name} = {classad_literal(entry['attributes'][name])}" for name in sorted(entry["attributes"])]
-    return [
-        ("GLIDEIN_DEPLOYMENT", site["deployment"]),
-        ("GLIDEIN_SITE", site["site"]),
-        ("GLIDEIN_ENTRY", entry["name"]),
-        ("GLIDEIN_SHAPE", shape_name),
-        ("GLIDEIN_HOME", payload["home"]),
-        ("GLIDEIN_CREDENTIAL", payload["credential"]),
-        ("GLIDEIN_COLLECTOR", payload["collector"]),
-        ("GLIDEIN_CPUS", shape["cpus"]),
-        ("GLIDEIN_MEMORY_MB", shape["memory_mb"]),
-        ("GLIDEIN_DISK_MB", shape["disk_mb"]),
-        ("GLIDEIN_GPUS", shape["gpus"]),
-        ("GLIDEIN_WALLTIME_S", entry["walltime_s"]),
-        ("GLIDEIN_RETIREMENT_S", entry["retirement_s"]),
-        ("GLIDEIN_IDLE_TIMEOUT_S", entry["idle_timeout_s"]),
-        ("GLIDEIN_LOG_DIR", payload["log_dir"]),
-        ("GLIDEIN_ATTRIBUTES", "\n".join(attributes)),
-    ]
+    values = {
+        "GLIDEIN_DEPLOYMENT": site["deployment"],
+        "GLIDEIN_SITE": site["site"],
+        "GLIDEIN_ENTRY": entry["name"],
+        "GLIDEIN_SHAPE": shape_name,
+        "GLIDEIN_HOME": payload["home"],
+        "GLIDEIN_CREDENTIAL": payload["credential"],
+        "GLIDEIN_COLLECTOR": payload["collector"],
+        "GLIDEIN_CPUS": shape["cpus"],
+        "GLIDEIN_MEMORY_MB": shape["memory_mb"],
+        "GLIDEIN_DISK_MB": shape["disk_mb"],
+        "GLIDEIN_GPUS": shape["gpus"],
+        "GLIDEIN_WALLTIME_S": entry["walltime_s"],
+        "GLIDEIN_RETIREMENT_S": entry["retirement_s"],
+        "GLIDEIN_IDLE_TIMEOUT_S": entry["idle_timeout_s"],
+        "GLIDEIN_GRACE_S": scheduler.options["grace"],
+        "GLIDEIN_LOG_DIR": payload["log_dir"],
+        "GLIDEIN_ATTRIBUTES": "\n".join(attributes),
+    }
+    words = {name: sh_quote(str(value)) for name, value in values.items()}
+    words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])
+    words["GLIDEIN_BATCH_ID"] = f'"{scheduler.batch_id}"'
+    words.update(scheduler.shell_settings)
+    return words

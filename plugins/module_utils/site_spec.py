@@ -7,9 +7,10 @@ import os
 import pwd
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.counts import count, queue_result
+from ansible_collections.glidein.ops.plugins.module_utils.counts import count, queue_result, targets
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.counted import counted_jobs
 from ansible_collections.glidein.ops.plugins.module_utils.sitedir import SiteDir, recorded_names, version_usage
 from ansible_collections.glidein.ops.plugins.module_utils.token import credential_expires
 
@@ -24,6 +25,7 @@ def site_argument_spec():
         "entries": {"type": "dict", "required": True},
         "limits": {"type": "dict", "default": {}},
         "home": {"type": "str", "default": "~/.glidein"},
+        "log_dir": {"type": "str"},
     }
 
 
@@ -34,14 +36,21 @@ class SiteQueue:
         """params: values of site_argument_spec. Raises InputError, before anything is run or read."""
         self.site = normalise_site(params["deployment"], params["site"], params["entries"], params["limits"])
         self.scheduler = make_scheduler(params["scheduler"], params["scheduler_options"], self.site["entries"])
-        self.directory = SiteDir(params["home"], self.site["site"])
+        self.directory = SiteDir(params["home"], self.site["site"], params["log_dir"])
         self.directory.check_owner(self.site["deployment"])
         self.user = pwd.getpwuid(os.geteuid()).pw_name
+
+    def jobs(self):
+        """Return the user's jobs in the queue as a list of Job. Raises CommandError or OutputError."""
+        commands = self.scheduler.options["count_commands"]
+        if not commands:
+            return self.scheduler.jobs(self.user)
+        return counted_jobs(self.scheduler.runner, commands, self.user, targets(self.site), time.time())
 
     def read(self):
         """Return (Counted, `queue` result) of this moment. Raises CommandError or OutputError."""
         records = self.directory.records()
-        jobs = self.scheduler.jobs(self.user)
+        jobs = self.jobs()
         counted = count(jobs, self.site, recorded_names(records))
         usage = version_usage(records, self.directory.current(), counted.ours() + counted.others)
         end = credential_expires(self.directory.credential)

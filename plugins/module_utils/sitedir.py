@@ -25,13 +25,11 @@ _PATH = re.compile(r"^/[A-Za-z0-9 /._,+@%=~-]*\Z")
 class SiteDir:
     """Paths below `home` (default ~/.glidein) for one site, and what is there."""
 
-    def __init__(self, home, site):
-        path = os.path.abspath(os.path.expanduser(home))
-        if not _PATH.match(path):
-            raise InputError(f"home: {home!r} is not accepted; allowed: a path of letters, digits, blanks, /._,+@%=~-")
+    def __init__(self, home, site, log_dir=None):
+        """log_dir: where batch jobs and glideins leave their logs; default `log` in the site's directory."""
         self.site = site
-        self.path = os.path.join(path, site)
-        self.log_dir = os.path.join(self.path, "log")
+        self.path = os.path.join(_checked_path("home", home), site)
+        self.log_dir = _checked_path("log_dir", log_dir) if log_dir else os.path.join(self.path, "log")
         self.credential = os.path.join(self.path, "credential")
 
     def check_owner(self, deployment):
@@ -119,6 +117,14 @@ class SiteDir:
         for name in os.listdir(self.path):
             if name.startswith(_REMOVED):
                 shutil.rmtree(os.path.join(self.path, name))
+
+
+def _checked_path(option, value):
+    """Return an absolute path, ~ replaced. Raises InputError."""
+    path = os.path.abspath(os.path.expanduser(value))
+    if not _PATH.match(path):
+        raise InputError(f"{option}: {value!r} is not accepted; allowed: a path of letters, digits, blanks, /._,+@%=~-")
+    return path
 
 
 def _try_lock(handle):

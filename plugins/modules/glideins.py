@@ -11,7 +11,8 @@ description:
   - Counts the site's glideins in the batch queue again, and submits what is missing to the numbers of O(plan), or
     cancels queued ones that are too many, newest first. All entries of the site in one run; a second run changes
     nothing.
-  - Never submits beyond the limits of the entries and of the site, and never cancels a glidein that has started.
+  - Never submits beyond the limits of the entries and of the site, and never cancels a glidein that has started, unless
+    O(cancel_running=true).
   - Queued glideins that this site submitted for an entry or shape that is no more are cancelled.
   - A submission whose outcome is unknown, because the batch system gave no answer in time, is an error and is not
     repeated in this run.
@@ -66,6 +67,32 @@ options:
         are C($NAME), C(${NAME}) and C(${NAME:-path}).
     type: str
     default: "${TMPDIR:-/tmp}"
+  environment:
+    description:
+      - Environment variables of every batch job, such as those of a proxy. A batch job gets no others of the login
+        node. Entries can add to them and change them with their own C(environment).
+      - They stand in the batch scripts, which are private files, and in the batch system's records. No place for a
+        secret.
+    type: dict
+    default: {}
+  modules:
+    description:
+      - Environment modules that every batch job loads first, by C(module load). The C(modules) of an entry take their
+        place.
+    type: list
+    elements: str
+    default: []
+  log_days:
+    description:
+      - Logs of batch jobs and glideins that are older than this number of days are removed. V(0) keeps all.
+    type: int
+    default: 14
+  cancel_running:
+    description:
+      - Whether glideins that run are cancelled, too, when cancelling all that wait is not enough; their jobs are told
+        to vacate. For emptying a site.
+    type: bool
+    default: false
   fail_on_error:
     description:
       - Whether the module fails, after all entries have had their turn, when an entry could not be made to match.
@@ -105,7 +132,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 submitted:
-  description: Submissions. C(job_id) is null when the outcome is unknown.
+  description: Submissions, one for each array job. C(job_id) is null when the outcome is unknown.
   returned: always, when the queue could be read
   type: list
   elements: dict
@@ -186,6 +213,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.glidein_log import remove_old_logs
 from ansible_collections.glidein.ops.plugins.module_utils.matching import Matching, failure_message, payload_of
 from ansible_collections.glidein.ops.plugins.module_utils.reconcile import check_plan
 from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQueue, site_argument_spec
@@ -197,8 +225,8 @@ def match(params, check_mode):
     wanted = check_plan(params["plan"], params["plan_as_of"], queue.site, time.time(), params["max_plan_age"])
 
     def decide():
-        payload = payload_of(queue.directory, params["collector"], params["credential"] == "token", params["scratch"])
-        return Matching(queue, wanted, payload)
+        payload = payload_of(queue.directory, params)
+        return Matching(queue, wanted, payload, params["cancel_running"])
 
     if check_mode:
         return decide()
@@ -206,6 +234,7 @@ def match(params, check_mode):
     with queue.directory.lock():
         matching = decide()
         matching.act()
+        remove_old_logs(queue.directory.log_dir, queue.site["deployment"], params["log_days"], time.time())
     return matching
 
 
@@ -218,6 +247,10 @@ def main():
         collector={"type": "str", "required": True},
         credential={"type": "str", "choices": ["token", "pool_password"], "default": "token"},
         scratch={"type": "str", "default": "${TMPDIR:-/tmp}"},
+        environment={"type": "dict", "default": {}},
+        modules={"type": "list", "elements": "str", "default": []},
+        log_days={"type": "int", "default": 14},
+        cancel_running={"type": "bool", "default": False},
         fail_on_error={"type": "bool", "default": True},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)

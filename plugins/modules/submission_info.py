@@ -96,9 +96,9 @@ def look(params):
     if params["log_lines"] < 0:
         raise InputError(f"log_lines: {params['log_lines']} is not accepted; allowed: 0 or more")
     # The queue before the logs: what is not in it any more has written its last line.
-    jobs = [job for job in queue.scheduler.jobs(queue.user) if job.submission == params["job_id"]]
+    jobs = [job for job in queue.jobs() if job.submission == params["job_id"]]
     logs = []
-    for path in find_logs(queue.directory.log_dir, params["job_id"]):
+    for path in find_logs(queue.directory.log_dir, queue.scheduler.log_pattern(params["job_id"])):
         text = read_text(path)
         logs.append(dict(read_log(text), path=path, text=tail(text, params["log_lines"])))
     return {

@@ -3,7 +3,7 @@
 # condor_master: started, watched, stopped.
 
 MASTER_PID=
-STOP_S=20   # how long a stop asked for by a signal may take; Slurm kills 30 s after TERM
+EMPTY_STOP_S=20 # how long the stop of a glidein without jobs may take
 SETTLE_S=5  # what a job accepted in the last second before retirement takes to show
 RENEW_S=60  # how often the credential is looked at
 
@@ -50,7 +50,7 @@ stop_if_ended() {
   *'exited with status 0') ;;
   *) return 0 ;;
   esac
-  stop_master "$STOP_S"
+  stop_master "$EMPTY_STOP_S"
   leave 0 "the pool told it to shut down"
 }
 
@@ -63,10 +63,10 @@ stop_if_over() {
   if jobs_seen; then
     used=$now
   elif [ "$now" -ge $((TO_RETIRE + SETTLE_S)) ]; then
-    stop_master "$STOP_S"
+    stop_master "$EMPTY_STOP_S"
     leave 0 "it has retired and has no job left"
   elif [ "$GLIDEIN_IDLE_TIMEOUT_S" -gt 0 ] && [ $((now - used)) -ge "$GLIDEIN_IDLE_TIMEOUT_S" ]; then
-    stop_master "$STOP_S"
+    stop_master "$EMPTY_STOP_S"
     leave 0 "no job ran for $GLIDEIN_IDLE_TIMEOUT_S s"
   fi
 }

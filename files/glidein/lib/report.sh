@@ -99,6 +99,7 @@ Settings (environment):
   GLIDEIN_ATTRIBUTES       lines "Name = <ClassAd literal>" for the machine ad; may be empty
   GLIDEIN_BATCH_ID         the batch system's id of this job
 Optional:
+  GLIDEIN_GRACE_S          seconds between the batch system's notice (a signal) and its kill (default 30)
   GLIDEIN_REGISTER_S       end if the pool has not been joined after so many seconds (default 300)
 
 Exit status:

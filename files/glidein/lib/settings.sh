@@ -56,6 +56,8 @@ check_settings() {
   need_number GLIDEIN_WALLTIME_S 1
   need_number GLIDEIN_RETIREMENT_S 0
   need_number GLIDEIN_IDLE_TIMEOUT_S 0
+  : "${GLIDEIN_GRACE_S:=30}"
+  need_number GLIDEIN_GRACE_S 1
   [ "$GLIDEIN_RETIREMENT_S" -lt "$GLIDEIN_WALLTIME_S" ] ||
     bad_setting "GLIDEIN_RETIREMENT_S is $GLIDEIN_RETIREMENT_S: it must be less than GLIDEIN_WALLTIME_S, $GLIDEIN_WALLTIME_S"
   need_path GLIDEIN_SCRATCH
@@ -100,9 +102,12 @@ attribute_names() {
 # Sets the times of this glidein (epoch seconds; MARGIN_S seconds):
 #   TO_RETIRE  no job is accepted any more
 #   TO_DIE     it stops by itself; MARGIN_S before the batch system would kill it, to let jobs vacate and to clean up
+# STOP_S is how long a stop that a signal asks for may take: two thirds of the time before the batch system's kill.
 plan_times() {
   MARGIN_S=$((GLIDEIN_WALLTIME_S / 10))
   [ "$MARGIN_S" -le 120 ] || MARGIN_S=120
+  # shellcheck disable=SC2034 # for daemons.sh
+  STOP_S=$((GLIDEIN_GRACE_S * 2 / 3))
   TO_DIE=$((STARTED_AT + GLIDEIN_WALLTIME_S - MARGIN_S))
   TO_RETIRE=$((STARTED_AT + GLIDEIN_WALLTIME_S - GLIDEIN_RETIREMENT_S))
   [ "$TO_RETIRE" -le "$TO_DIE" ] || TO_RETIRE=$TO_DIE

@@ -7,9 +7,10 @@ import os
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.options import check_options
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.slurm import Slurm
 
-SCHEDULERS = {"slurm": Slurm}
+SCHEDULERS = {kind.name: kind for kind in (Slurm,)}
 
 
 def make_scheduler(name, options=None, entries=None, environ=None):
@@ -20,9 +21,11 @@ def make_scheduler(name, options=None, entries=None, environ=None):
     if name not in SCHEDULERS:
         raise InputError(f"glidein_scheduler: {name!r} is not accepted; allowed: {', '.join(sorted(SCHEDULERS))}")
     kind = SCHEDULERS[name]
-    options = kind.check_options(options)
+    options = check_options(kind, options)
     problems = [problem for entry in (entries or {}).values() for problem in kind.check_entry(entry)]
     if problems:
         raise InputError(problems)
-    environment = clean_environment(os.environ if environ is None else environ, kind.scrub_prefixes, kind.keep)
-    return kind(Runner(environment, options["timeout"]), options["commands"])
+    environment = clean_environment(
+        os.environ if environ is None else environ, kind.scrub_prefixes, kind.keep, kind.only_prefixes
+    )
+    return kind(Runner(environment, options["timeout"]), options)

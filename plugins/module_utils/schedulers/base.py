@@ -5,12 +5,12 @@
 
 import abc
 import collections
+import glob
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S, excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandError,
     CommandTimeoutError,
-    InputError,
     OutcomeUnknownError,
     OutputError,
 )
@@ -30,6 +30,10 @@ Job = collections.namedtuple(
 )
 Job.__new__.__defaults__ = (None,)  # of started (Python 3.6 has no other way)
 
+# A way in which an entry may have a resource asked for (a key of `resources` of an entry). default: what is done
+# without the key; allowed: the words that are accepted, or None for the name of a resource of the site's own.
+Form = collections.namedtuple("Form", ["default", "allowed"])
+
 # Arguments of one cancelling command; more would not fit on every system's command line.
 CANCEL_CHUNK = 500
 
@@ -46,64 +50,95 @@ class Scheduler(abc.ABC):
     # Variables of the user's environment that would change what commands do or print, and exceptions from that.
     scrub_prefixes = ()
     keep = ()
+    # Where the submitting command's whole environment becomes the job's: prefixes of what it needs; None elsewhere.
+    only_prefixes = None
     directive_prefix = ""
+    # Whether the submitting command reads the script from its standard input.
+    script_on_stdin = False
+    # Whether the cancelling command itself leaves alone what has started.
+    cancels_only_queued = False
+    # Fewest tasks that an array job may have.
+    smallest_array = 1
+    # Key of an entry's `resources` -> Form.
+    resources = {}
+    # Seconds between the notice that the batch system gives a job and its kill, as installed; operators override it in
+    # glidein_scheduler_options.grace.
+    grace_s = 30
     # Shell text, for use within double quotes, that gives the job's own id on the compute node, in the form of Job.id.
     batch_id = ""
+    # Setting of glidein.sh -> shell word, where it is known on the compute node only.
+    shell_settings = {}
+    # File of the batch job's output for a script that redirects it by itself, because the batch system cannot name it;
+    # shell text for use within double quotes, below the log directory. None where a directive does it.
+    own_output = None
 
-    def __init__(self, runner, commands):
+    def __init__(self, runner, options):
+        """runner: command.Runner; options: of scheduler_options.check_options."""
         self.runner = runner
-        self.argv = commands
+        self.options = options
+        self.argv = options["commands"]
+
+    # -- what an entry may ask for -----------------------------------------------------------------------------
 
     @classmethod
-    def check_options(cls, options):
-        """Return glidein_scheduler_options with defaults: {"commands": {name: [str]}, "timeout": seconds}."""
-        options = dict(options or {})
-        problems = [
-            f"glidein_scheduler_options.{key}: no such key here; the keys are commands, timeout"
-            for key in options
-            if key not in ("commands", "timeout")
-        ]
-        timeout = options.get("timeout", DEFAULT_TIMEOUT_S)
-        if isinstance(timeout, str) and timeout.isdigit():
-            timeout = int(timeout)
-        if isinstance(timeout, bool) or not isinstance(timeout, int) or timeout < 1:
-            problems.append(
-                f"glidein_scheduler_options.timeout: {timeout!r} is not accepted; allowed: whole seconds, 1 or more"
-            )
-        commands = {name: list(argv) for name, argv in cls.commands.items()}
-        given = options.get("commands") or {}
-        if not isinstance(given, dict):
-            problems.append(f"glidein_scheduler_options.commands: {given!r} is not accepted; allowed: a mapping")
-            given = {}
-        for name, argv in given.items():
-            if name not in commands:
-                problems.append(
-                    f"glidein_scheduler_options.commands.{name}: no such command of {cls.name}; "
-                    f"the commands are {', '.join(sorted(commands))}"
-                )
-            elif not isinstance(argv, list) or not argv or not all(isinstance(a, str) and a for a in argv):
-                problems.append(
-                    f"glidein_scheduler_options.commands.{name}: {argv!r} is not accepted; "
-                    f"allowed: an argument list such as [/opt/bin/{name}]"
-                )
-            else:
-                commands[name] = list(argv)
-        if problems:
-            raise InputError(problems)
-        return {"commands": commands, "timeout": timeout}
+    def check_entry(cls, entry):
+        """Return one sentence for each thing in a normalised entry that this batch system cannot do."""
+        return cls.check_resources(entry) + cls.check_directives(entry) + cls.check_more(entry)
+
+    @classmethod
+    def check_resources(cls, entry):
+        """Return one sentence for each of the entry's `resources` that this batch system does not know."""
+        problems = []
+        for key, value in sorted(entry["resources"].items()):
+            where = f"glidein_entries.{entry['name']}.resources.{key}"
+            if key not in cls.resources:
+                known = ", ".join(sorted(cls.resources)) or "none"
+                problems.append(f"{where}: no such key with {cls.name}; the keys are: {known}")
+                continue
+            allowed = cls.resources[key].allowed
+            if allowed is not None and value not in allowed:
+                problems.append(f"{where}: {value!r} is not accepted; allowed: {', '.join(allowed)}")
+        return problems
 
     @classmethod
     @abc.abstractmethod
-    def check_entry(cls, entry):
-        """Return one sentence for each thing in a normalised entry that this batch system cannot do."""
+    def check_directives(cls, entry):
+        """Return one sentence for each of the entry's `directives` that is malformed or sets what is set here."""
+
+    @classmethod
+    def check_more(cls, entry):
+        """Return one sentence for each other thing in a normalised entry that this batch system cannot do."""
+        return []
+
+    def form(self, entry, key):
+        """Return how the entry wants a resource to be asked for: its own word, or this batch system's default."""
+        return entry["resources"].get(key, self.resources[key].default)
+
+    # -- scripts -----------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def directives(self, entry, shape, job_name, log_dir):
-        """Return the options of a glidein's batch script as a list of text, without directive_prefix."""
+        """Return the options of a glidein's batch script as a list of text, without directive_prefix.
+
+        Raises InputError for a log_dir (an absolute path) that this batch system cannot write to.
+        """
+
+    def description(self, entry, shape, job_name, payload, script):
+        """Return the text of a submit description that goes with the script (a path), or None where there is none.
+
+        payload: of script.batch_script. Where there is one, it is what is handed over.
+        """
+        return
+
+    # -- submitting --------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
-    def submit_argv(self, script, count):
-        """Return the argument list that submits the script (a path) `count` times at once."""
+    def submit_argv(self, path, job_name, tasks):
+        """Return the argument list that submits a script or description.
+
+        tasks: the number of tasks of an array job, or None for one job that is no array. With script_on_stdin, the path
+        is not among the arguments.
+        """
 
     @abc.abstractmethod
     def parse_submission(self, stdout):
@@ -113,29 +148,15 @@ class Scheduler(abc.ABC):
         """Tell whether a failed submission command (CommandError) may have submitted all the same."""
         return isinstance(error, CommandTimeoutError)
 
-    @abc.abstractmethod
-    def list_argv(self, user):
-        """Return the argument list that prints all jobs of `user`."""
-
-    @abc.abstractmethod
-    def parse_list(self, stdout):
-        """Return a list of Job, in any order. Raises OutputError that quotes what it cannot read."""
-
-    @abc.abstractmethod
-    def cancel_argv(self, user, ids):
-        """Return the argument list that cancels these jobs of `user` as far as they have not started."""
-
-    def had_ended(self, error):
-        """Tell whether a cancelling command failed (CommandError) only because jobs had ended in the meantime."""
-        return False
-
-    def submit(self, script, count):
-        """Submit `count` glideins at once and return the submission's id.
+    def submit(self, path, job_name, tasks):
+        """Submit an array job of `tasks` glideins, or one glidein (None), and return the submission's id.
 
         Raises CommandError when the batch system refused, OutcomeUnknownError when nobody can say what happened.
         """
+        argv = self.submit_argv(path, job_name, tasks)
         try:
-            return self.parse_submission(self.runner.run(self.submit_argv(script, count)))
+            printed = self.runner.run(argv, stdin=path) if self.script_on_stdin else self.runner.run(argv)
+            return self.parse_submission(printed)
         except OutputError as error:
             raise OutcomeUnknownError(error) from error
         except CommandError as error:
@@ -143,19 +164,76 @@ class Scheduler(abc.ABC):
                 raise OutcomeUnknownError(error) from error
             raise
 
+    def log_pattern(self, submission):
+        """Return the pattern (see glob) of the names of the output files of a submission's glideins."""
+        return f"*.{glob.escape(submission)}.*.out"
+
+    # -- counting ----------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def list_argv(self, user):
+        """Return the argument list that prints all jobs of `user`."""
+
+    @abc.abstractmethod
+    def parse_list(self, stdout, user):
+        """Return the jobs of `user` as a list of Job, in any order. Raises OutputError with what it cannot read."""
+
+    def means_no_jobs(self, error):
+        """Tell whether a listing command failed (CommandError) only because there are no jobs."""
+        return False
+
     def jobs(self, user):
         """Return all jobs of `user` in the queue as a list of Job. Raises CommandError or OutputError."""
-        return self.parse_list(self.runner.run(self.list_argv(user)))
+        try:
+            printed = self.runner.run(self.list_argv(user))
+        except CommandError as error:
+            if self.means_no_jobs(error):
+                return []
+            raise
+        return self.parse_list(printed, user)
 
-    def cancel(self, user, ids):
-        """Cancel these jobs as far as they have not started; those that are gone are no error. Raises CommandError."""
+    # -- cancelling --------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def cancel_argv(self, user, ids, running):
+        """Return the argument list that cancels these jobs of `user`.
+
+        running: whether those that have started are meant, too; without it, cancels_only_queued leaves them alone.
+        """
+
+    def had_ended(self, error):
+        """Tell whether a cancelling command failed (CommandError) only because jobs had ended in the meantime."""
+        return False
+
+    def cancel(self, user, ids, running=False):
+        """Cancel these jobs; without `running`, as far as they have not started. Return the ids that were meant.
+
+        Those that are gone are no error. Raises CommandError, OutputError.
+        """
+        if not running and not self.cancels_only_queued:
+            # The command would also end what has started since it was counted, so that is looked at again: a glidein
+            # that starts between this and the command is ended before it can have taken a job.
+            waiting = {job.id for job in self.jobs(user) if job.cancellable}
+            ids = [job_id for job_id in ids if job_id in waiting]
         for start in range(0, len(ids), CANCEL_CHUNK):
             try:
-                self.runner.run(self.cancel_argv(user, ids[start : start + CANCEL_CHUNK]))
+                self.runner.run(self.cancel_argv(user, ids[start : start + CANCEL_CHUNK], running))
             except CommandError as error:
                 if not self.had_ended(error):
                     raise
+        return ids
 
     def unreadable(self, what, text):
         """Return the OutputError for output that cannot be understood."""
         return OutputError(f"{self.name}: cannot read {what}: {excerpt(text) or 'nothing was printed'!r}.")
+
+
+def array_sizes(count, largest, smallest=1):
+    """Return the submissions that make exactly `count` glideins: the tasks of an array job each, None for a plain job.
+
+    largest: most tasks of one array job at this site, 1 for no arrays, None for any number; smallest: fewest that the
+    batch system takes.
+    """
+    step = largest or max(count, 1)
+    sizes = [min(step, count - begun) for begun in range(0, count, step)]
+    return [None if largest == 1 or size < smallest else size for size in sizes]

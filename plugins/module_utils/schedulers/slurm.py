@@ -12,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import
     QUEUED,
     RUNNING,
     SICK,
+    Form,
     Job,
     Scheduler,
 )
@@ -127,13 +128,27 @@ class Slurm(Scheduler):
     scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
     keep = ("SLURM_CONF",)
     directive_prefix = "#SBATCH"
+    cancels_only_queued = True
+    resources = {
+        "memory": Form("mem", ("mem", "mem-per-cpu", "none")),
+        "disk": Form("none", ("tmp", "none")),
+        "gpus": Form("gres", ("gres", "gpus-per-node")),
+        "whole_node": Form("exclusive", ("exclusive", "none")),
+    }
+    grace_s = 30  # KillWait
     batch_id = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
 
     @classmethod
-    def check_entry(cls, entry):
+    def check_directives(cls, entry):
         problems = []
         gpus = any(shape["gpus"] for shape in entry["shapes"].values())
         for number, directive in enumerate(entry["directives"]):
+            if not directive.startswith("-"):
+                problems.append(
+                    f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; "
+                    "allowed: an option of sbatch, which begins with -"
+                )
+                continue
             ours = _option_of_ours(directive, gpus)
             if ours:
                 instead = f"; use {_INSTEAD[ours]} of the entry" if ours in _INSTEAD else ""
@@ -149,17 +164,27 @@ class Slurm(Scheduler):
             lines.append(f"--partition={entry['queue']}")
         if entry["account"]:
             lines.append(f"--account={entry['account']}")
+        if entry["constraint"]:
+            lines.append(f"--constraint={_quoted(entry['constraint'])}")
         lines += [
             f"--time={clock(entry['walltime_s'])}",
             "--nodes=1",
             "--ntasks=1",
             f"--cpus-per-task={shape['cpus']}",
-            f"--mem={shape['memory_mb']}M",
         ]
+        memory = self.form(entry, "memory")
+        if memory == "mem":
+            lines.append(f"--mem={shape['memory_mb']}M")
+        elif memory == "mem-per-cpu":
+            # Rounded up: what is given is never less than what the glidein offers.
+            lines.append(f"--mem-per-cpu={-(-shape['memory_mb'] // shape['cpus'])}M")
+        if self.form(entry, "disk") == "tmp":
+            lines.append(f"--tmp={shape['disk_mb']}M")
         if shape["gpus"]:
             kind = f"{shape['gpu_type']}:" if shape["gpu_type"] else ""
-            lines.append(f"--gres=gpu:{kind}{shape['gpus']}")
-        if shape["whole_node"]:
+            gres = "gpu:" if self.form(entry, "gpus") == "gres" else ""
+            lines.append(f"--{self.form(entry, 'gpus')}={gres}{kind}{shape['gpus']}")
+        if shape["whole_node"] and self.form(entry, "whole_node") == "exclusive":
             lines.append("--exclusive")
         lines += [
             "--no-requeue",
@@ -171,8 +196,9 @@ class Slurm(Scheduler):
         ]
         return lines
 
-    def submit_argv(self, script, count):
-        return self.argv["sbatch"] + ["--parsable", f"--array=1-{count}", script]
+    def submit_argv(self, path, job_name, tasks):
+        array = [] if tasks is None else [f"--array=1-{tasks}"]
+        return self.argv["sbatch"] + ["--parsable"] + array + [path]
 
     def parse_submission(self, stdout):
         match = _SUBMITTED.match(stdout.strip())
@@ -188,7 +214,7 @@ class Slurm(Scheduler):
         # -r: one line per array task. --json and %i without -r cut long task lists.
         return self.argv["squeue"] + ["-r", "-h", "-u", user, "-o", _SEPARATOR.join(_FIELDS)]
 
-    def parse_list(self, stdout):
+    def parse_list(self, stdout, user):
         jobs = []
         for line in stdout.splitlines():
             job = self._parse_line(line)
@@ -225,9 +251,9 @@ class Slurm(Scheduler):
             started_s = None  # of a job that waits, %S is when Slurm expects it to start
         return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s)
 
-    def cancel_argv(self, user, ids):
+    def cancel_argv(self, user, ids, running):
         # --state: what started since it was counted is left alone.
-        return self.argv["scancel"] + [f"--user={user}", "--state=PENDING"] + list(ids)
+        return self.argv["scancel"] + [f"--user={user}"] + ([] if running else ["--state=PENDING"]) + list(ids)
 
     def had_ended(self, error):
         # scancel goes on to the other ids and then exits with 1.

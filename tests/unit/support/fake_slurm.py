@@ -76,7 +76,7 @@ class FakeSlurm:
         self._path().write_text(json.dumps(state))
 
     def mode(self, command, mode):
-        """Let a command fail from now on: hang, down, refuse, accept_and_time_out, garbage, gone."""
+        """Let a command fail from now on: hang, down, refuse, refuse_second, accept_and_time_out, garbage, gone."""
         state = self.read()
         state["modes"][command] = mode
         self._write(state)
@@ -129,7 +129,7 @@ def _refuse(command, text):
 def sbatch(fake, state, arguments):
     parser = _parser("sbatch")
     parser.add_argument("--parsable", action="store_true", required=True)
-    parser.add_argument("--array", required=True)
+    parser.add_argument("--array")
     parser.add_argument("script")
     options = parser.parse_args(arguments)
     directives = {}
@@ -139,18 +139,20 @@ def sbatch(fake, state, arguments):
             if name not in DIRECTIVES and not (name in DIRECTIVES_WITH_VALUE and equals):
                 _refuse("sbatch", "unrecognized option '{0}'".format(name))
             directives[name] = value
-    first, last = options.array.split("-")
+    first, last = options.array.split("-") if options.array else ("", "")
     if directives.get("--partition") == "nosuch":
         _refuse("sbatch", "invalid partition specified: nosuch")
     mode = state["modes"].get("sbatch")
-    if mode == "refuse":
+    earlier = sum(1 for call in state["calls"] if call[0] == "sbatch") - 1
+    if mode == "refuse" or (mode == "refuse_second" and earlier):
         _refuse("sbatch", "Batch job submission failed: Invalid account or account/partition combination specified")
     number = str(state["next"])
     state["next"] += 1
-    for task in range(int(first), int(last) + 1):
+    tasks = ["_" + str(task) for task in range(int(first), int(last) + 1)] if options.array else [""]
+    for task in tasks:
         state["jobs"].append(
             {
-                "id": number + "_" + str(task),
+                "id": number + task,
                 "name": directives["--job-name"],
                 "state": "PENDING",
                 "reason": "Priority",
@@ -188,7 +190,7 @@ def squeue(fake, state, arguments):
 def scancel(fake, state, arguments):
     parser = _parser("scancel")
     parser.add_argument("--user", required=True)
-    parser.add_argument("--state", required=True, choices=["PENDING"])
+    parser.add_argument("--state", choices=["PENDING"])
     parser.add_argument("ids", nargs="+")
     options = parser.parse_args(arguments)
     mode = state["modes"].get("scancel")
@@ -197,7 +199,9 @@ def scancel(fake, state, arguments):
     known = {job["id"] for job in state["jobs"]}
     if mode == "gone":
         state["jobs"] = []
-    state["jobs"] = [job for job in state["jobs"] if job["id"] not in options.ids or job["state"] != "PENDING"]
+    state["jobs"] = [
+        job for job in state["jobs"] if job["id"] not in options.ids or options.state not in (None, job["state"])
+    ]
     fake._write(state)
     missing = [job_id for job_id in options.ids if job_id not in known or mode == "gone"]
     for job_id in missing:

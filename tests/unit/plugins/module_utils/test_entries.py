@@ -22,14 +22,20 @@ def test_what_is_left_out_gets_the_documented_default():
         "name": "main",
         "queue": "cpu",
         "account": None,
+        "constraint": None,
         "walltime_s": 7200,
         "shapes": {
             "core": {"cpus": 1, "memory_mb": 2000, "disk_mb": 10000, "gpus": 0, "gpu_type": None, "whole_node": False}
         },
         "limits": {"queued": 10, "total": 100, "per_cycle": 10},
         "accept": {},
+        "array": None,
+        "resources": {},
         "directives": [],
         "attributes": {},
+        "environment": {},
+        "modules": None,
+        "scratch": None,
         "retirement_s": 600,
         "idle_timeout_s": 1200,
         "priority": 0,
@@ -50,6 +56,24 @@ def test_a_site_has_no_limits_unless_given():
         "total": 7,
         "per_cycle": None,
     }
+
+
+def test_an_array_is_as_large_as_entry_and_site_both_allow():
+    def array(entry, site_limits):
+        made = normalise_site("glidein", "lab", {"main": raw_entry(limits=entry)}, site_limits)
+        return made["entries"]["main"]["array"]
+
+    assert array({}, None) is None
+    assert array({"array": 50}, {}) == 50
+    assert array({"array": 50}, {"array": 20}) == 20
+    assert array({}, {"array": 1}) == 1
+
+
+def test_a_site_that_gives_memory_by_the_core_is_asked_for_more_cores():
+    made = normalised(memory_per_core_mb=4000, shapes={"core": shape(cpus=1, memory_mb=6000)})["shapes"]["core"]
+    assert (made["cpus"], made["memory_mb"]) == (2, 8000)
+    made = normalised(memory_per_core_mb=4000, shapes={"core": shape(cpus=4, memory_mb=6000)})["shapes"]["core"]
+    assert (made["cpus"], made["memory_mb"]) == (4, 16000)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +101,27 @@ def test_a_site_has_no_limits_unless_given():
             ["glidein_entries.main.shapes.core.whole_node", "true or false"],
         ),
         ({"shapes": {"a b": shape()}}, ["name of glidein_entries.main.shapes.a b", "letters, digits"]),
-        ({"queu": "x"}, ["glidein_entries.main.queu", "no such key", "queue, account, walltime"]),
+        ({"queu": "x"}, ["glidein_entries.main.queu", "no such key", "queue, account, constraint"]),
         ({"queue": "a b"}, ["glidein_entries.main.queue", "'a b'", "without spaces"]),
         ({"account": "x\ny"}, ["glidein_entries.main.account", "without spaces"]),
         ({"accept": {"cpu": {}}}, ["glidein_entries.main.accept.cpu", "cpus, memory_mb, disk_mb, gpus"]),
         ({"accept": {"gpus": {"min": 2, "max": 1}}}, ["glidein_entries.main.accept.gpus", "not above the max"]),
         ({"accept": {"gpus": 1}}, ["glidein_entries.main.accept.gpus", "a mapping with the keys min, max"]),
         ({"directives": "-C x"}, ["glidein_entries.main.directives", "a list"]),
-        ({"directives": ["ok"]}, ["glidein_entries.main.directives[0]", "begins with -"]),
-        ({"directives": ["-C a", "-C b\nid"]}, ["glidein_entries.main.directives[1]", "no line break"]),
+        ({"directives": ["-C a", " "]}, ["glidein_entries.main.directives[1]", "one option"]),
+        ({"constraint": "a b"}, ["glidein_entries.main.constraint", "without spaces"]),
+        ({"resources": {"ram": "x"}}, ["glidein_entries.main.resources.ram", "memory, memory_unit"]),
+        ({"resources": {"memory": "x y"}}, ["glidein_entries.main.resources.memory", "without spaces"]),
+        ({"memory_per_core_mb": 0}, ["glidein_entries.main.memory_per_core_mb", "1 or more"]),
+        ({"limits": {"array": 0}}, ["glidein_entries.main.limits.array", "1 or more"]),
+        ({"environment": ["A=1"]}, ["glidein_entries.main.environment", "a mapping"]),
+        ({"environment": {"A": "x\ny"}}, ["glidein_entries.main.environment.A", "without line breaks"]),
+        ({"environment": {"A": True}}, ["glidein_entries.main.environment.A", "text or a number"]),
+        ({"environment": {"GLIDEIN_SITE": "x"}}, ["environment.GLIDEIN_SITE", "which are ours"]),
+        ({"modules": "gcc"}, ["glidein_entries.main.modules", "a list"]),
+        ({"modules": ["gcc; id"]}, ["glidein_entries.main.modules", "names of environment modules"]),
+        ({"scratch": "$(id)"}, ["glidein_entries.main.scratch", "the variables"]),
+        ({"directives": ["-C a", "-C b\nid"]}, ["glidein_entries.main.directives[1]", "without a line break"]),
         ({"attributes": {"a-b": 1}}, ["name of glidein_entries.main.attributes.a-b", "ClassAd attribute name"]),
         ({"attributes": {"GLIDEIN_Site": "x"}}, ["name of glidein_entries.main.attributes.GLIDEIN_Site", "ours"]),
         ({"attributes": {"A": "x\ny"}}, ["glidein_entries.main.attributes.A", "without line breaks"]),

@@ -1,9 +1,19 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import os
+
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.glidein_log import check_job_id, find_logs, read_log, tail
+from ansible_collections.glidein.ops.plugins.module_utils.glidein_log import (
+    check_job_id,
+    find_logs,
+    read_log,
+    remove_old_logs,
+    tail,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
 
 # As files/glidein writes it.
 STARTED = "2026-11-21T00:13:09Z glidein: start of lab/main/core as 123_1 on n1: 1 CPUs, 2000 MB memory\n"
@@ -35,21 +45,23 @@ def test_lines_of_daemons_that_a_log_quotes_are_none_of_the_glideins_own(line):
 def test_the_logs_of_a_submission_are_found(tmp_path):
     for name in ("g1-2.12.1.out", "g1-2.12.2.out", "g1-2.1.1.out", "g1-2.123.12.out", "g1-2.12.1.out.old", "12.1.out"):
         (tmp_path / name).write_text("")
-    assert find_logs(str(tmp_path), "12") == [str(tmp_path / name) for name in ("g1-2.12.1.out", "g1-2.12.2.out")]
+    assert find_logs(str(tmp_path), "*.12.*.out") == [
+        str(tmp_path / name) for name in ("g1-2.12.1.out", "g1-2.12.2.out")
+    ]
 
 
 def test_a_directory_of_logs_is_taken_by_its_name_and_not_as_a_pattern(tmp_path):
     for name in ("log[1]", "log1"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "g1-2.12.1.out").write_text("")
-    assert find_logs(str(tmp_path / "log[1]"), "12") == [str(tmp_path / "log[1]" / "g1-2.12.1.out")]
+    assert find_logs(str(tmp_path / "log[1]"), "*.12.*.out") == [str(tmp_path / "log[1]" / "g1-2.12.1.out")]
 
 
 def test_before_the_first_glidein_there_are_no_logs(tmp_path):
-    assert find_logs(str(tmp_path / "log"), "12") == []
+    assert find_logs(str(tmp_path / "log"), "*.12.*.out") == []
 
 
-@pytest.mark.parametrize("job_id", ["12", "12.server-1", "12_3"])
+@pytest.mark.parametrize("job_id", ["12", "12.server-1", "12_3", "12[].server", "12[3]"])
 def test_ids_of_batch_systems_are_accepted(job_id):
     check_job_id(job_id)
 
@@ -63,3 +75,61 @@ def test_what_is_no_job_id_is_refused(job_id):
 @pytest.mark.parametrize("lines, expected", [(0, ""), (1, "c"), (2, "b\nc"), (3, "a\nb\nc"), (100, "a\nb\nc")])
 def test_the_end_of_a_log_has_so_many_lines(lines, expected):
     assert tail("a\nb\nc\n", lines) == expected
+
+
+DAY = 86400
+
+
+@pytest.fixture
+def logs(tmp_path):
+    """A directory with logs of three ages, ours and others'."""
+    names = {
+        job_name("glidein", "lab", "main", "core") + ".12_1.out": 15,
+        job_name("glidein", "lab", "main", "core") + ".13_1.out": 13,
+        job_name("other", "lab", "main", "core") + ".14_1.out": 15,
+        "glidein_12_1_abc/StartLog": 15,
+        "glidein_13_1_abc/StartLog": 13,
+        "thesis.out": 15,
+        "mine/x": 15,
+    }
+    for name, days in names.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
+        for one in {path, path.parent} - {tmp_path}:
+            os.utime(one, (NOW - days * DAY, NOW - days * DAY))
+    return tmp_path
+
+
+def left(logs):
+    return sorted(path.name for path in logs.iterdir())
+
+
+def test_logs_are_removed_when_they_are_old_and_only_ours(logs):
+    before = left(logs)
+    remove_old_logs(str(logs), "glidein", 14, NOW)
+    gone = set(before) - set(left(logs))
+    assert gone == {job_name("glidein", "lab", "main", "core") + ".12_1.out", "glidein_12_1_abc"}
+
+
+def test_zero_days_keep_all_logs(logs):
+    before = left(logs)
+    remove_old_logs(str(logs), "glidein", 0, NOW)
+    assert left(logs) == before
+
+
+def test_a_directory_of_logs_that_is_not_there_yet_is_no_error(tmp_path):
+    remove_old_logs(str(tmp_path / "none"), "glidein", 14, NOW)
+    assert left(tmp_path) == []
+
+
+def test_what_a_link_leads_to_is_not_removed(tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "a").write_text("x")
+    link = tmp_path / "glidein_1_abc"
+    link.symlink_to(kept)
+    os.utime(str(link), (NOW - 20 * DAY, NOW - 20 * DAY), follow_symlinks=False)
+    remove_old_logs(str(tmp_path), "glidein", 14, NOW)
+    assert left(tmp_path) == ["kept"]
+    assert (kept / "a").exists()

@@ -6,13 +6,25 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.script import batch_script
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers import SCHEDULERS, make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.script import batch_files
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
+
+# Directives of the operator, in the words of each batch system.
+DIRECTIVES = {
+    "slurm": ["-C EGRESS", "--qos=low"],
+    "pbspro": ["-W group_list=physics", "-l software=condor"],
+    "torque": ["-W group_list=physics", "-l qos=low"],
+    "sge": ["-ac project=glidein", "-p -100"],
+    "uge": ["-ac project=glidein", "-p -100"],
+    "lsf": ["-app glidein", "-sla low"],
+    "htcondor": ['+ProjectName = "physics"', "rank = Mips"],
+}
 
 CASES = {
     "plain": raw_entry(),
@@ -23,7 +35,18 @@ CASES = {
         walltime="48h",
         shapes={"core": shape(cpus=28, memory_mb=120000, disk_mb=8000000, whole_node=True)},
     ),
-    "directives": raw_entry(queue=None, directives=["-C EGRESS", "--qos=low"], retirement="30m", idle_timeout="5m"),
+    "directives": raw_entry(queue=None, retirement="30m", idle_timeout="5m"),
+    "cores": raw_entry(
+        walltime="1d12h",
+        shapes={"core": shape(cpus=8, memory_mb=15999, disk_mb=50000)},
+        resources={"parallel_environment": "smp"},
+    ),
+    "constraint": raw_entry(constraint="haswell"),
+    "environment": raw_entry(
+        environment={"HTTPS_PROXY": "http://proxy.example.org:3128", "NOTE": "it's $HOME; `id`"},
+        modules=["apptainer/1.3.4", "cuda"],
+        scratch="${PBS_JOBFS:-/scratch/$USER}",
+    ),
     # Text values are not among these: shellcheck mistakes their quotes for the shell's.
     "attributes": raw_entry(attributes={"HasCVMFS": True, "Generation": 8}),
 }
@@ -37,24 +60,47 @@ def payload(**changes):
             "credential": "/home/me/.glidein/lab/credential",
             "collector": "cm.example.org:9618",
             "scratch": "${TMPDIR:-/tmp}",
+            "environment": {},
+            "modules": [],
         },
         **changes,
     )
 
 
+def files(scheduler, entry, **changes):
+    """Return the texts of what is handed over: the script, and its submit description where there is one."""
+    entry = dict(entry)
+    resources = {
+        key: word for key, word in entry.pop("resources", {}).items() if key in SCHEDULERS[scheduler].resources
+    }
+    one = site({"main": dict(entry, resources=resources)})
+    made = make_scheduler(scheduler, entries=one["entries"])
+    return [
+        text for unused, text in batch_files(made, one, "main", "core", payload(**changes), "/home/me/main.core.sh")
+    ]
+
+
 def script(scheduler, entry, **changes):
-    return batch_script(make_scheduler(scheduler), site({"main": entry}), "main", "core", payload(**changes))
+    return files(scheduler, entry, **changes)[0]
 
 
-@pytest.mark.parametrize("scheduler", ["slurm"])
+@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_scripts_are_the_golden_ones_and_sh_can_read_them(scheduler, case):
-    path = GOLDEN / scheduler / (case + ".batch")
-    made = script(scheduler, CASES[case])
+    entry = dict(CASES[case], directives=DIRECTIVES[scheduler]) if case == "directives" else CASES[case]
+    made = files(scheduler, entry)
+    paths = [GOLDEN / scheduler / (case + suffix) for suffix in (".batch", ".submit")][: len(made)]
     if os.environ.get("GLIDEIN_WRITE_GOLDEN"):
-        path.write_text(made)
-    assert made == path.read_text()
-    subprocess.check_call(["/bin/sh", "-n", str(path)])
+        paths[0].parent.mkdir(exist_ok=True)
+        for path, text in zip(paths, made):
+            path.write_text(text)
+    assert made == [path.read_text() for path in paths]
+    subprocess.check_call(["/bin/sh", "-n", str(paths[0])])
+
+
+def test_no_golden_file_is_left_over():
+    known = {f"{scheduler}/{case}" for scheduler in SCHEDULERS for case in CASES}
+    assert {str(path.relative_to(GOLDEN).with_suffix("")) for path in GOLDEN.glob("*/*")} == known
 
 
 @given(
@@ -124,3 +170,63 @@ def test_paths_with_blanks_and_percent_signs_reach_sbatch_as_they_are():
 def test_a_short_job_gets_a_short_notice():
     assert "--signal=B:TERM@60\n" in script("slurm", raw_entry(walltime="10m"))
     assert "--signal=B:TERM@120\n" in script("slurm", raw_entry(walltime="48h"))
+
+
+def test_a_site_tells_how_memory_disk_and_gpus_are_asked_for():
+    resources = {"memory": "mem-per-cpu", "disk": "tmp", "gpus": "gpus-per-node", "whole_node": "none"}
+    shapes = {"core": shape(cpus=4, memory_mb=9999, gpus=2, gpu_type="a100", whole_node=True)}
+    made = script("slurm", raw_entry(resources=resources, shapes=shapes))
+    assert (
+        "#SBATCH --mem-per-cpu=2500M\n#SBATCH --tmp=10000M\n#SBATCH --gpus-per-node=a100:2\n#SBATCH --no-requeue\n"
+        in made
+    )
+
+
+def run_script(tmp_path, text, **environ):
+    (tmp_path / "glidein.sh").write_text('printf "%s|" "$HTTPS_PROXY" "$NOTE" "$LOADED"\n')
+    path = tmp_path / "batch.sh"
+    path.write_text(text)
+    return subprocess.check_output(["/bin/sh", str(path)], env=environ).decode()
+
+
+def test_a_job_gets_the_variables_that_site_and_entry_list_as_they_are(tmp_path):
+    made = script(
+        "slurm",
+        raw_entry(environment={"NOTE": "it's $HOME; `id`"}),
+        home=str(tmp_path),
+        environment={"HTTPS_PROXY": "http://proxy:3128", "NOTE": "of the site"},
+    )
+    assert run_script(tmp_path, made, HOME="/h") == "http://proxy:3128|it's $HOME; `id`||"
+
+
+def test_modules_of_the_site_are_loaded_unless_the_entry_has_its_own(tmp_path):
+    module = 'module() { LOADED="$*"; export LOADED; }\n'
+    for of_entry, loaded in ((None, "load a b"), (["cuda/12"], "load cuda/12"), ([], "")):
+        made = script("slurm", raw_entry(modules=of_entry), home=str(tmp_path), modules=["a", "b"])
+        assert run_script(tmp_path, module + made).split("|")[2] == loaded
+
+
+ODD = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), min_size=1, max_size=20)
+PLACES = ("queue", "account", "constraint", "scratch", "gpu_type", "environment")
+
+
+def odd_entry(values):
+    """An entry with each of these values in its place."""
+    entry = raw_entry(**{key: values[key] for key in PLACES[:4] if key in values})
+    entry["shapes"] = {"core": shape(gpus=1, gpu_type=values.get("gpu_type"))}
+    entry["environment"] = {"NOTE": values["environment"]} if "environment" in values else {}
+    return entry
+
+
+@given(st.dictionaries(st.sampled_from(PLACES), ODD, max_size=4))
+@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
+def test_whatever_an_operator_writes_is_refused_or_makes_no_further_line(scheduler, values):
+    try:
+        made = files(scheduler, odd_entry(values))
+    except InputError as error:
+        assert str(error)
+        return
+    plain = files(scheduler, odd_entry(dict.fromkeys(values, "x")))
+    assert [text.count("\n") for text in made] == [text.count("\n") for text in plain]
+    subprocess.run(["/bin/sh", "-n"], input=made[0].encode("utf-8"), check=True)

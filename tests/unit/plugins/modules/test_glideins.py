@@ -4,6 +4,7 @@
 """The module as Ansible runs it, against commands that keep a queue."""
 
 import json
+import os
 import stat
 import time
 
@@ -324,3 +325,89 @@ def test_a_token_that_has_not_expired_is_used_and_its_end_told(run, site_home):
 def test_with_a_pool_password_there_is_no_credential_file(run, site_home):
     (site_home / "lab" / "credential").unlink()
     assert "GLIDEIN_CREDENTIAL=''" in run({"main": 1}, credential="pool_password")["scripts"][0]["content"]
+
+
+def test_a_site_that_limits_arrays_gets_several(run, slurm):
+    result = run({"main": 5}, entries={"main": raw_entry(limits={"array": 2})})
+    assert [(one["count"], one["job_id"]) for one in result["submitted"]] == [(2, "1"), (2, "2"), (1, "3")]
+    assert len(slurm.jobs()) == 5
+    assert result["report"]["entries"][0]["launched"] == 5
+
+
+def test_a_site_without_arrays_gets_single_jobs(run, slurm):
+    result = run({"main": 3}, limits={"array": 1})
+    assert [job_id for job_id, unused, unused_state in slurm.jobs()] == ["1", "2", "3"]
+    assert not any(argument.startswith("--array") for call in slurm.calls("sbatch") for argument in call)
+    assert counts(result) == {"main": (3, 0, 0)}
+
+
+def test_after_a_refusal_the_rest_is_not_tried_and_what_was_taken_is_known(run, slurm, site_home):
+    slurm.mode("sbatch", "refuse_second")
+    result = run({"main": 3}, limits={"array": 1})
+    assert result["failed"]
+    assert [one["job_id"] for one in result["submitted"]] == ["1"]
+    assert len(slurm.calls("sbatch")) == 2
+    assert [event["event"] for event in events(site_home)] == ["submitting", "submitted", "submitting", "refused"]
+    assert counts(result) == {"main": (1, 0, 0)}
+
+
+def test_running_glideins_are_cancelled_only_when_that_is_asked_for(run, slurm):
+    run({"main": 3})
+    slurm.set("1_1", "RUNNING")
+    slurm.set("1_2", "RUNNING")
+    assert [len(one["job_ids"]) for one in run({"main": 0})["cancelled"]] == [1]
+    result = run({"main": 1}, cancel_running=True)
+    assert result["cancelled"] == [{"entry": "main", "shape": "core", "count": 1, "job_ids": ["1_2"]}]
+    run({}, cancel_running=True, entries={"other": raw_entry()})  # an orphan now
+    assert slurm.jobs() == []
+
+
+COUNT = {"queued": ["sh", "-c", "squeue -r -h -u x -o '%j %T' | grep -c '^{job_name} PENDING'; :"]}
+COUNT["running"] = [word.replace("PENDING", "RUNNING") for word in COUNT["queued"]]
+
+
+def test_commands_of_the_sites_own_can_count(run, slurm):
+    options = {"count_commands": COUNT}
+    assert counts(run({"main": 2}, scheduler_options=options)) == {"main": (2, 0, 0)}
+    slurm.set("1_1", "RUNNING")
+    result = run({"main": 3}, scheduler_options=options)
+    assert counts(result) == {"main": (2, 1, 0)}
+    # What has no id of the batch system's cannot be cancelled, and nothing is pretended.
+    assert run({"main": 0}, scheduler_options=options)["cancelled"] == []
+    assert len(slurm.jobs()) == 3
+
+
+def test_old_logs_are_removed_in_passing(run, site_home):
+    log_dir = site_home / "lab" / "log"
+    log_dir.mkdir(exist_ok=True)
+    old, new = log_dir / (CORE + ".1_1.out"), log_dir / (CORE + ".2_1.out")
+    for path, days in ((old, 15), (new, 13)):
+        path.write_text("x")
+        os.utime(str(path), (time.time() - days * 86400,) * 2)
+    run({"main": 0}, check=True)
+    assert old.exists()
+    run({"main": 0})
+    assert (old.exists(), new.exists()) == (False, True)
+    run({"main": 0}, log_days=7)
+    assert not new.exists()
+
+
+def test_logs_can_lie_elsewhere(run, slurm, tmp_path):
+    result = run({"main": 1}, log_dir=str(tmp_path / "logs"))
+    assert f'--output="{tmp_path}/logs/' in result["scripts"][0]["content"]
+    assert (tmp_path / "logs").is_dir()
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"environment": {"A": "x\ny"}}, "environment.A: 'x\\ny' is not accepted"),
+        ({"modules": ["a b"]}, "modules: ['a b'] is not accepted"),
+        ({"log_dir": "/logs$(id)"}, "log_dir: '/logs$(id)' is not accepted"),
+    ],
+)
+def test_a_wrong_surrounding_is_refused_before_anything_is_submitted(run, slurm, changes, words):
+    result = run({"main": 1}, **changes)
+    assert result["failed"]
+    assert words in result["msg"]
+    assert slurm.jobs() == []

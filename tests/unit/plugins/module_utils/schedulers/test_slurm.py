@@ -13,6 +13,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.options import check_options
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.slurm import STATES, Slurm
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 
@@ -25,7 +26,7 @@ RECORDED = """\
 11_1|RUNNING|2026-11-21T03:30:54|2026-11-21T03:30:55|None|g5bf7a-7eb8c79c
 """
 
-slurm = Slurm(None, {"sbatch": ["sbatch"], "squeue": ["squeue"], "scancel": ["scancel"]})
+slurm = Slurm(None, check_options(Slurm, None))
 
 
 class Answering:
@@ -41,7 +42,7 @@ class Answering:
 
 
 def answering(answer):
-    return Slurm(Answering(answer), slurm.argv)
+    return Slurm(Answering(answer), slurm.options)
 
 
 def refused(stderr):
@@ -53,12 +54,13 @@ def line(state="PENDING", reason="None", job_id="5_1", started="N/A"):
 
 
 def parsed(**changes):
-    return slurm.parse_list(line(**changes))[0]
+    return slurm.parse_list(line(**changes), "me")[0]
 
 
 def test_recorded_output_is_read():
     found = [
-        (job.id, job.submission, job.name, job.state, job.cancellable, job.reason) for job in slurm.parse_list(RECORDED)
+        (job.id, job.submission, job.name, job.state, job.cancellable, job.reason)
+        for job in slurm.parse_list(RECORDED, "me")
     ]
     assert found == [
         ("12_1", "12", "g5bf7a-d4e3c50d", QUEUED, True, "Resources"),
@@ -67,17 +69,17 @@ def test_recorded_output_is_read():
         ("13_2", "13", "g5bf7a-31086659", SICK, True, "JobHeldUser"),
         ("11_1", "11", "g5bf7a-7eb8c79c", RUNNING, False, ""),
     ]
-    assert slurm.parse_list(RECORDED)[0].submitted == 1795231854  # date -u -d '2026-11-21 03:30:54' +%s
+    assert slurm.parse_list(RECORDED, "me")[0].submitted == 1795231854  # date -u -d '2026-11-21 03:30:54' +%s
 
 
 def test_a_start_is_read_of_what_has_started_and_an_expected_one_is_none():
-    assert [job.started for job in slurm.parse_list(RECORDED)] == [None, None, None, None, 1795231855]
+    assert [job.started for job in slurm.parse_list(RECORDED, "me")] == [None, None, None, None, 1795231855]
     assert parsed(state="RUNNING", started="N/A").started is None
     assert parsed(state="SUSPENDED", started="2026-11-21T00:02:53").started == 1795219373
 
 
 def test_an_empty_queue_is_no_jobs():
-    assert slurm.parse_list("") == []
+    assert slurm.parse_list("", "me") == []
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_an_empty_queue_is_no_jobs():
 def test_what_cannot_be_read_is_an_error_that_quotes_it(text):
     quoted = re.escape(text.strip() or "nothing was printed")
     with pytest.raises(OutputError, match="slurm: cannot read .*" + quoted):
-        slurm.parse_list(RECORDED + text)
+        slurm.parse_list(RECORDED + text, "me")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ def test_states_are_mapped(state, common, cancellable):
 
 @pytest.mark.parametrize("state", sorted(state for state, common in STATES.items() if common is None))
 def test_a_job_that_has_ended_is_not_in_the_queue(state):
-    assert slurm.parse_list(line(state=state)) == []
+    assert slurm.parse_list(line(state=state), "me") == []
 
 
 def test_a_suspended_glidein_says_so():
@@ -196,12 +198,12 @@ def test_the_job_id_is_read(text, job_id):
 @pytest.mark.parametrize("text", ["", "Submitted batch job 5", "Welcome\n5\n", "5 6", "-5"])
 def test_without_a_readable_job_id_the_outcome_is_unknown(text):
     with pytest.raises(OutcomeUnknownError, match="cannot read the job id"):
-        answering(text).submit("/s", 1)
+        answering(text).submit("/s", "g", 1)
 
 
 def test_no_answer_means_that_the_outcome_is_unknown():
     with pytest.raises(OutcomeUnknownError, match="not repeated in this cycle"):
-        answering(CommandTimeoutError("no answer", ["sbatch"])).submit("/s", 1)
+        answering(CommandTimeoutError("no answer", ["sbatch"])).submit("/s", "g", 1)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_no_answer_means_that_the_outcome_is_unknown():
 )
 def test_a_lost_answer_means_that_the_outcome_is_unknown(stderr):
     with pytest.raises(OutcomeUnknownError):
-        answering(refused(stderr)).submit("/s", 1)
+        answering(refused(stderr)).submit("/s", "g", 1)
 
 
 # As Slurm 24.11.5 prints them.
@@ -228,11 +230,11 @@ def test_a_lost_answer_means_that_the_outcome_is_unknown(stderr):
 )
 def test_a_refusal_is_a_refusal(stderr):
     with pytest.raises(CommandError):
-        answering(refused(stderr)).submit("/s", 1)
+        answering(refused(stderr)).submit("/s", "g", 1)
 
 
 def test_one_command_submits_any_number():
-    assert slurm.submit_argv("/home/a b/s.sh", 500) == ["sbatch", "--parsable", "--array=1-500", "/home/a b/s.sh"]
+    assert slurm.submit_argv("/home/a b/s.sh", "g", 500) == ["sbatch", "--parsable", "--array=1-500", "/home/a b/s.sh"]
 
 
 def test_listing_asks_for_one_line_per_task_in_our_own_format():
@@ -240,7 +242,7 @@ def test_listing_asks_for_one_line_per_task_in_our_own_format():
 
 
 def test_cancelling_spares_what_has_started():
-    assert slurm.cancel_argv("me", ["5_1", "5_2"]) == ["scancel", "--user=me", "--state=PENDING", "5_1", "5_2"]
+    assert slurm.cancel_argv("me", ["5_1", "5_2"], False) == ["scancel", "--user=me", "--state=PENDING", "5_1", "5_2"]
 
 
 def test_cancelling_what_is_gone_already_is_no_error():
@@ -303,45 +305,6 @@ def test_directives_cannot_replace_the_gpus_of_a_shape():
     entries = site({"main": raw_entry(shapes={"core": shape(gpus=1)}, directives=["--gres=lscratch:10"])})["entries"]
     with pytest.raises(InputError, match="other than --gres, which is set here; use shapes of the entry"):
         make_scheduler("slurm", entries=entries)
-
-
-def test_an_unknown_batch_system_is_named_with_the_known_ones():
-    with pytest.raises(InputError, match="glidein_scheduler: 'slrum' is not accepted; allowed: slurm"):
-        make_scheduler("slrum")
-
-
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        ({"command": {}}, "glidein_scheduler_options.command: no such key"),
-        ({"timeout": 0}, "glidein_scheduler_options.timeout: 0 is not accepted"),
-        ({"timeout": "1m"}, "glidein_scheduler_options.timeout: '1m' is not accepted"),
-        (
-            {"commands": {"qsub": ["qsub"]}},
-            "commands.qsub: no such command of slurm; the commands are sbatch, scancel, squeue",
-        ),
-        (
-            {"commands": {"sbatch": "sbatch -v"}},
-            "commands.sbatch: 'sbatch -v' is not accepted; allowed: an argument list",
-        ),
-        ({"commands": []}, None),
-        ({"commands": ["x"]}, "glidein_scheduler_options.commands: "),
-    ],
-)
-def test_scheduler_options_are_checked(options, words):
-    if words is None:
-        make_scheduler("slurm", options)
-        return
-    with pytest.raises(InputError) as raised:
-        make_scheduler("slurm", options)
-    assert words in str(raised.value)
-
-
-def test_commands_and_time_limit_can_be_replaced():
-    made = make_scheduler("slurm", {"commands": {"sbatch": ["/opt/sbatch", "-v"]}, "timeout": 5})
-    assert made.submit_argv("/s", 2)[:2] == ["/opt/sbatch", "-v"]
-    assert made.list_argv("me")[0] == "squeue"
-    assert made.runner.timeout_s == 5
 
 
 def test_the_users_own_slurm_settings_do_not_reach_the_commands():

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import (
+    QUEUED,
+    RUNNING,
+    Job,
+    Scheduler,
+    array_sizes,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.counted import counted_jobs, fill_in
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    "count, largest, smallest, sizes",
+    [
+        (25, None, 1, [25]),
+        (1, None, 1, [1]),
+        (25, 10, 1, [10, 10, 5]),
+        (3, 1, 1, [None, None, None]),
+        (1, None, 2, [None]),
+        (21, 10, 2, [10, 10, None]),
+        (0, None, 1, []),
+    ],
+)
+def test_one_submission_for_any_count_unless_the_site_limits_arrays(count, largest, smallest, sizes):
+    assert array_sizes(count, largest, smallest) == sizes
+
+
+@given(st.integers(0, 3000), st.none() | st.integers(1, 400), st.integers(1, 3))
+def test_n_means_exactly_n(count, largest, smallest):
+    sizes = array_sizes(count, largest, smallest)
+    assert sum(size or 1 for size in sizes) == count
+    assert all(size is None or smallest <= size <= (largest or count) for size in sizes)
+
+
+class Recorder:
+    """A runner that gives its answers in turn and keeps the argument lists."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.called = []
+
+    def run(self, argv):
+        self.called.append(argv)
+        return self.answers.pop(0)
+
+
+class Careless(Scheduler):
+    """A batch system whose cancelling command also ends what runs, as most do."""
+
+    name = "careless"
+    commands = {"list": ["list"], "cancel": ["cancel"]}
+
+    @classmethod
+    def check_directives(cls, entry):
+        return []
+
+    def directives(self, entry, shape, job_name, log_dir):
+        return []
+
+    def submit_argv(self, path, job_name, tasks):
+        return []
+
+    def parse_submission(self, stdout):
+        return stdout
+
+    def list_argv(self, user):
+        return ["list"]
+
+    def parse_list(self, stdout, user):
+        return stdout
+
+    def cancel_argv(self, user, ids, running):
+        return ["cancel", *ids]
+
+
+def careless(*answers):
+    return Careless(Recorder(*answers), {"commands": Careless.commands})
+
+
+def test_what_has_started_since_it_was_counted_is_not_cancelled():
+    scheduler = careless([job("1", "g", RUNNING), job("2", "g")], "")
+    assert scheduler.cancel("me", ["1", "2", "3"]) == ["2"]
+    assert scheduler.runner.called == [["list"], ["cancel", "2"]]
+
+
+def test_running_ones_are_cancelled_when_that_is_asked_for():
+    scheduler = careless("")
+    assert scheduler.cancel("me", ["1", "2"], running=True) == ["1", "2"]
+    assert scheduler.runner.called == [["cancel", "1", "2"]]
+
+
+def test_when_all_have_started_nothing_is_run():
+    scheduler = careless([job("1", "g", RUNNING)])
+    assert scheduler.cancel("me", ["1"]) == []
+    assert scheduler.runner.called == [["list"]]
+
+
+COMMANDS = {"queued": ["count", "-q", "{queue}", "{job_name}"], "running": ["count", "-r", "{user}:{job_name}"]}
+
+
+def test_commands_of_the_operators_own_count_each_entry_and_shape():
+    runner = Recorder("2\n", " 1 \n")
+    jobs = counted_jobs(runner, COMMANDS, "me", [("g1-2", "cpu")], NOW)
+    assert runner.called == [["count", "-q", "cpu", "g1-2"], ["count", "-r", "me:g1-2"]]
+    assert [(one.name, one.state, one.cancellable) for one in jobs] == [
+        ("g1-2", QUEUED, False),
+        ("g1-2", QUEUED, False),
+        ("g1-2", RUNNING, False),
+    ]
+    assert all(isinstance(one, Job) and one.submitted == NOW for one in jobs)
+
+
+@pytest.mark.parametrize("printed", ["", "two", "-1", "1 2", "1.5", "99999999999"])
+def test_a_count_that_is_no_number_is_an_error_and_not_zero(printed):
+    with pytest.raises(OutputError, match="count_commands.queued printed"):
+        counted_jobs(Recorder(printed), COMMANDS, "me", [("g1-2", None)], NOW)
+
+
+def test_values_are_filled_in_once_and_other_braces_stay():
+    assert fill_in(["{user}", "{x}", "{job_name}"], {"user": "{job_name}", "job_name": "g"}) == [
+        "{job_name}",
+        "{x}",
+        "g",
+    ]
