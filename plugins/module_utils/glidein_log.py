@@ -14,7 +14,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of
 
 _JOB_ID = re.compile(r"^[0-9A-Za-z][][0-9A-Za-z._-]*\Z")
 # What is ours in a directory that may have others' logs, too: a batch job's output, a glidein's daemons' logs.
-_OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.out\Z")
+# (Torque puts -INDEX behind the name of an array task's output; HTCondor's error file has the daemons' logs.)
+_OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.(?:out(?:-\d+)?|err)\Z")
 _DAEMONS = re.compile(r"^glidein_[0-9A-Za-z_.-]+\Z")
 _REGISTERED = re.compile(r"^\S+ glidein: registered with ", re.MULTILINE)
 _ENDED = re.compile(r"^\S+ glidein: ended because .*\(exit status (\d+), after \d+ s\)$", re.MULTILINE)

@@ -53,7 +53,7 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
     lines += [f"{key}={word}" for key, word in words.items()]
     exported = list(words)
     lines += [f"export {' '.join(exported[i : i + 4])}" for i in range(0, len(exported), 4)]
-    lines += ["", 'exec /bin/sh "$GLIDEIN_HOME/glidein.sh"', ""]
+    lines += ["", *scheduler.call, ""]
     return "\n".join(lines)
 
 
@@ -98,5 +98,6 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     words = {name: sh_quote(str(value)) for name, value in values.items()}
     words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])
     words["GLIDEIN_BATCH_ID"] = f'"{scheduler.batch_id}"'
-    words.update(scheduler.shell_settings)
+    # What there is none of (a credential beside the tarball) is nowhere on the compute node, either.
+    words.update({name: word for name, word in scheduler.shell_settings.items() if values.get(name) != ""})
     return words

@@ -74,10 +74,13 @@ class Lab:
             raise BenchError(f"`{name}` on {alias} ended with {done.returncode}: {done.stderr.strip()}")
         return done.stdout
 
-    def remote(self, program, order, timeout=600, alias="cm", python="python3"):
-        """Run remote/`program`.py as root on a host, with `order` as JSON on stdin; what it prints, parsed."""
+    def remote(self, program, order, timeout=600, alias="cm", python="python3", sudo=True):
+        """Run remote/`program`.py on a host, as root or else as the alias's user, with `order` as JSON on stdin.
+
+        Returns what it prints, parsed.
+        """
         source = (REMOTE / f"{program}.py").read_text(encoding="utf-8")
-        command = f"sudo -n {python} -c {shlex.quote(source)}"
+        command = f"{'sudo -n ' if sudo else ''}{python} -c {shlex.quote(source)}"
         return json.loads(self.run(alias, command, json.dumps(order), timeout, f"remote/{program}.py"))
 
 

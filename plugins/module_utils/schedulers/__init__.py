@@ -7,10 +7,16 @@ import os
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.htcondor import HTCondor
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.lsf import Lsf
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.options import check_options
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.pbspro import PbsPro
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.sge import GridEngine
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.slurm import Slurm
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.torque import Torque
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.uge import UnivaGridEngine
 
-SCHEDULERS = {kind.name: kind for kind in (Slurm,)}
+SCHEDULERS = {kind.name: kind for kind in (Slurm, PbsPro, Torque, HTCondor, GridEngine, UnivaGridEngine, Lsf)}
 
 
 def make_scheduler(name, options=None, entries=None, environ=None):

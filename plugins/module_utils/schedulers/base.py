@@ -71,6 +71,8 @@ class Scheduler(abc.ABC):
     # File of the batch job's output for a script that redirects it by itself, because the batch system cannot name it;
     # shell text for use within double quotes, below the log directory. None where a directive does it.
     own_output = None
+    # Last lines of the script: what hands the job over to glidein.sh.
+    call = ('exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',)
 
     def __init__(self, runner, options):
         """runner: command.Runner; options: of scheduler_options.check_options."""
@@ -236,4 +238,5 @@ def array_sizes(count, largest, smallest=1):
     """
     step = largest or max(count, 1)
     sizes = [min(step, count - begun) for begun in range(0, count, step)]
-    return [None if largest == 1 or size < smallest else size for size in sizes]
+    split = [[None] * size if largest == 1 or size < smallest else [size] for size in sizes]
+    return [tasks for some in split for tasks in some]

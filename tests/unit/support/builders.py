@@ -60,8 +60,16 @@ def supply(*entries, **changes):
     return dict({"as_of": NOW - 10, "error": None, "entries": list(entries), "others": 0}, **changes)
 
 
-def supplied(entry="main", shape_name="core", registered=0, free=(), site_name="lab"):
-    return {"site": site_name, "entry": entry, "shape": shape_name, "registered": registered, "free": list(free)}
+def supplied(entry="main", shape_name="core", registered=0, free=(), site_name="lab", **more):
+    known = {"site": site_name, "entry": entry, "shape": shape_name, "registered": registered, "free": list(free)}
+    return dict(known, **more)
+
+
+def history(plans=(), **counts):
+    """What the server remembers of an entry and shape. plans: [{"age_s": seconds ago, ...}], oldest first."""
+    told = [dict({"as_of": NOW - plan["age_s"]}, **plan) for plan in plans]
+    numbers = {"window_s": 21600, "started": 0, "registered": 0, "never_registered": 0, "ended_early": 0}
+    return dict(numbers, plans=told, **counts)
 
 
 def token(**claims):

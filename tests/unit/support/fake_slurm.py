@@ -116,6 +116,17 @@ class FakeSlurm:
         return [call[1:] for call in self.read()["calls"] if call[0] == command]
 
 
+def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
+    """Return what squeue prints of so many other jobs of the user and tasks of an array of ours, half of them running."""
+    line = "{0}|{1}|2026-11-20T12:00:00|{2}|{3}|{4}\n"
+    pending, running = ("PENDING", "N/A", "Priority"), ("RUNNING", "2026-11-20T12:05:00", "None")
+    jobs = [(str(number), pending, "sim") for number in range(1, others + 1)]
+    jobs += [
+        ("{0}_{1}".format(others + 1, task), running if task % 2 else pending, name) for task in range(1, ours + 1)
+    ]
+    return "".join(line.format(job_id, state[0], state[1], state[2], label) for job_id, state, label in jobs)
+
+
 def _parser(command):
     # Abbreviated options are off: what real Slurm would take by luck is not to be relied upon.
     return argparse.ArgumentParser(prog=command, add_help=False, allow_abbrev=False)

@@ -85,6 +85,7 @@ def logs(tmp_path):
     """A directory with logs of three ages, ours and others'."""
     names = {
         job_name("glidein", "lab", "main", "core") + ".12_1.out": 15,
+        job_name("glidein", "lab", "main", "core") + ".14[1].pbshost.pbs.out-1": 15,
         job_name("glidein", "lab", "main", "core") + ".13_1.out": 13,
         job_name("other", "lab", "main", "core") + ".14_1.out": 15,
         "glidein_12_1_abc/StartLog": 15,
@@ -109,7 +110,8 @@ def test_logs_are_removed_when_they_are_old_and_only_ours(logs):
     before = left(logs)
     remove_old_logs(str(logs), "glidein", 14, NOW)
     gone = set(before) - set(left(logs))
-    assert gone == {job_name("glidein", "lab", "main", "core") + ".12_1.out", "glidein_12_1_abc"}
+    name = job_name("glidein", "lab", "main", "core")
+    assert gone == {name + ".12_1.out", name + ".14[1].pbshost.pbs.out-1", "glidein_12_1_abc"}
 
 
 def test_zero_days_keep_all_logs(logs):

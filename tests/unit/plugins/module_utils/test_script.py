@@ -28,12 +28,17 @@ DIRECTIVES = {
 
 CASES = {
     "plain": raw_entry(),
-    "gpu": raw_entry(queue="gpu", shapes={"core": shape(cpus=8, memory_mb=32000, gpus=2, gpu_type="a100")}),
+    "gpu": raw_entry(
+        queue="gpu",
+        shapes={"core": shape(cpus=8, memory_mb=32000, gpus=2, gpu_type="a100")},
+        resources={"parallel_environment": "smp"},
+    ),
     "whole_node": raw_entry(
         queue="RM",
         account="abc123",
         walltime="48h",
         shapes={"core": shape(cpus=28, memory_mb=120000, disk_mb=8000000, whole_node=True)},
+        resources={"parallel_environment": "smp"},
     ),
     "directives": raw_entry(queue=None, retirement="30m", idle_timeout="5m"),
     "cores": raw_entry(

@@ -225,7 +225,7 @@ def test_sick_glideins_are_replaced_and_shown(run, slurm):
     [
         ({"plan_age_s": 700}, "s old; allowed: at most 600 s (max_plan_age)"),
         ({"plan_age_s": -100}, "clocks"),
-        ({"scheduler": "pbs"}, "glidein_scheduler: 'pbs' is not accepted; allowed: slurm"),
+        ({"scheduler": "pbs"}, "glidein_scheduler: 'pbs' is not accepted; allowed: htcondor, lsf, pbspro, sge, slurm, torque, uge"),
         ({"entries": {"main": raw_entry(walltime="48x")}}, "glidein_entries.main.walltime: '48x'"),
         ({"limits": {"total": -1}}, "glidein_limits.total: -1"),
         ({"collector": "cm:9618;id"}, "collector: 'cm:9618;id'"),

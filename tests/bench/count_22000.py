@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A queue of 20,000 jobs of others and 2,000 of ours: what reading and counting it takes beyond the command's own time.
+
+For every batch system, with output as its command prints it. Needs no lab.
+"""
+
+import time
+
+from results import Goal
+from simulation import checkout
+
+OTHERS, OURS = 20_000, 2_000
+SYSTEMS = ("slurm", "pbspro", "torque", "sge", "uge", "lsf", "htcondor")
+GOALS = [Goal(f"{system}_s", "<=", 2) for system in SYSTEMS]
+USER = "glidein"
+
+
+def listing(system, name):
+    """What the listing command of a batch system prints of such a queue, our jobs having this name."""
+    from ansible_collections.glidein.ops.tests.unit.support import (
+        fake_lsf,
+        fake_pbspro,
+        fake_slurm,
+        fake_torque,
+        gridengine_output,
+        htcondor_output,
+    )
+
+    printers = {
+        "slurm": fake_slurm,
+        "pbspro": fake_pbspro,
+        "torque": fake_torque,
+        "sge": gridengine_output,
+        "uge": gridengine_output,
+        "lsf": fake_lsf,
+        "htcondor": htcondor_output,
+    }
+    return printers[system].big_queue(OTHERS, OURS, USER, name)
+
+
+def measure(lab):
+    """{"<system>_s": seconds}."""
+    checkout.importable()
+    from ansible_collections.glidein.ops.plugins.module_utils.counts import count, queue_result
+    from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+    from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+    from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
+
+    entries = {"main": {"walltime": "1h", "shapes": {"core": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}}}
+    site = normalise_site("glidein", "bench", entries)
+    found = {}
+    for system in SYSTEMS:
+        printed = listing(system, job_name("glidein", "bench", "main", "core"))
+        scheduler = make_scheduler(system, entries=site["entries"], environ={})
+        began = time.perf_counter()
+        counted = count(scheduler.parse_list(printed, USER), site, set())
+        queue = queue_result(site, counted, USER, time.time(), {}, None)
+        found[f"{system}_s"] = round(time.perf_counter() - began, 3)
+        (entry,) = queue["entries"]
+        if entry["queued"] + entry["running"] != OURS:
+            raise AssertionError(f"{system}: {OURS} glideins are in the queue, {entry} were counted")
+        lab.say(f"{system}: {len(printed) / 1e6:.1f} MB, {found[f'{system}_s']} s")
+    return found

@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""500 glideins to the lab's Slurm: the one command that this collection runs, against 500 calls of sbatch.
+
+Both hand over the script that the module `glideins` writes, as the user who submits, in the same run; the jobs wait for
+a start time an hour ahead, so that none runs meanwhile, and are cancelled.
+"""
+
+import statistics
+
+from results import Goal
+from simulation import checkout
+
+GOALS = [Goal("speedup_vs_loop", ">=", 100)]
+COUNT = 500
+LOG_DIR = "/tmp/glidein-bench"  # noqa: S108 - on the lab's login node, private
+ENTRY = {
+    "queue": "cpu",
+    "walltime": "1h",
+    "shapes": {"core": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}},
+    "directives": ["--begin=now+1hour"],
+}
+
+
+def order():
+    """What remote/slurm_submissions.py is to do, with the collection's own script and argument lists."""
+    checkout.importable()
+    from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+    from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+    from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
+    from ansible_collections.glidein.ops.plugins.module_utils.script import batch_script
+
+    site = normalise_site("bench", "slurm", {"main": ENTRY})
+    scheduler = make_scheduler("slurm", entries=site["entries"], environ={})
+    payload = {
+        "home": LOG_DIR, "log_dir": LOG_DIR, "credential": "", "collector": "cm", "scratch": LOG_DIR,
+        "environment": {}, "modules": [],
+    }  # fmt: skip
+    name = job_name("bench", "slurm", "main", "core")
+    path = f"{LOG_DIR}/main.core.sh"
+    return {
+        "path": path,
+        "script": batch_script(scheduler, site, "main", "core", payload),
+        "count": COUNT,
+        "array": scheduler.submit_argv(path, name, COUNT),
+        "single": scheduler.submit_argv(path, name, None),
+        "name": name,
+    }
+
+
+def measure(lab):
+    """{"speedup_vs_loop", "array_ms": median of five, "loop_s"}."""
+    lab.ensure()
+    found = lab.remote("slurm_submissions", order(), alias="slurm", sudo=False)
+    array_s = statistics.median(found["array_s"])
+    return {
+        "speedup_vs_loop": round(found["loop_s"] / array_s, 1),
+        "array_ms": round(array_s * 1000, 1),
+        "loop_s": round(found["loop_s"], 2),
+    }

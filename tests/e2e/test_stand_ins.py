@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole way through PBS Professional, Torque and LSF, which cannot be installed here.
+
+Stand-ins for their commands, as strict as what was recorded of the real ones, lie on the lab's login node and really run
+the batch scripts that they are given.
+"""
+
+import pytest
+from conftest import ROOT, add_sites, playbook, wait_for
+
+COMMANDS = {
+    "pbspro": ("qsub", "qstat", "qdel"),
+    "torque": ("qsub", "qstat", "qdel"),
+    "lsf": ("bsub", "bjobs", "bkill", "lsid"),
+}
+LIST = {"pbspro": "qstat", "torque": "qstat", "lsf": "bjobs -w"}
+HOME = "/home/glidein/stand-ins"
+
+
+def command(system, name):
+    """The argument list that runs a stand-in, with room for three jobs at a time."""
+    return ["/usr/bin/env", "FAKE_BATCH_RUN=1", "FAKE_BATCH_SLOTS=3", f"{HOME}/{system}/bin/{name}"]
+
+
+def variables(system):
+    """The inventory's variables of a site with this batch system."""
+    return {
+        "ansible_host": "slurm",
+        "glidein_site": system,
+        "glidein_scheduler": system,
+        "glidein_scheduler_options": {"commands": {name: command(system, name) for name in COMMANDS[system]}},
+        "glidein_entries": {
+            "main": {
+                "queue": None,
+                "walltime": "1h",
+                "idle_timeout": "15s",
+                "shapes": {"core": {"cpus": 1, "memory_mb": 1024, "disk_mb": 500}},
+            }
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def inventory(slurm, tmp_path_factory):
+    """The lab with three more sites, deployed; afterwards they are gone, and the pool and the server forget them."""
+    slurm.check_output(f"mkdir -p {HOME}")
+    for system in COMMANDS:
+        source = ROOT / "tests" / "unit" / "support" / f"fake_{system}.py"
+        program = f"{HOME}/{source.name}"
+        slurm.check_output(f"cat > {program} <<'END-OF-PROGRAM'\n{source.read_text()}END-OF-PROGRAM")
+        slurm.check_output(f"python3 {program} install {HOME}/{system}")
+    inventories = add_sites(tmp_path_factory.mktemp("inventory"), {name: variables(name) for name in COMMANDS})
+    done = playbook("deploy", "-l", "cm," + ",".join(COMMANDS), inventory=inventories)
+    assert done.rc == 0, done
+    yield inventories
+    slurm.check_output(f"pkill -f {HOME} ; pkill -f .glidein/ ; rm -rf {HOME}")
+    for system in COMMANDS:
+        slurm.check_output(f"rm -rf ~/.glidein/{system}")
+    assert playbook("deploy", "-l", "cm").rc == 0
+
+
+@pytest.fixture
+def queue(slurm):
+    """What the batch system's own command lists for the user."""
+    return lambda system: slurm.run(" ".join(command(system, LIST[system]))).stdout
+
+
+@pytest.mark.parametrize("system", sorted(COMMANDS))
+def test_idle_jobs_become_glideins_and_run(system, inventory, queue, alice, server, slurm):
+    cluster = alice.submit(count=3)
+    server.wait_for_jobs(3)
+
+    first = playbook("cycle", "-l", system, inventory=inventory)
+    assert first.rc == 0, first
+    assert first.recap[system]["changed"] == 1, first
+    again = playbook("cycle", "-l", system, inventory=inventory)
+    assert again.recap[system]["changed"] == 0, again
+
+    assert all(f'"{system}"' in printed for printed in alice.outputs(cluster, 3))
+    wait_for(f"an empty queue of {system}", lambda: "g" not in _names(queue(system)), 90)
+    logs = slurm.check_output(f"tail -qn 1 ~/.glidein/{system}/log/*.out* | grep -c 'glidein: ended because no job'")
+    assert int(logs) >= 1
+    assert not slurm.check_output("ls -d /tmp/glidein.* 2>/dev/null; true")
+
+
+@pytest.mark.parametrize("system", sorted(COMMANDS))
+def test_a_probe_finds_its_log(system, inventory):
+    done = playbook("probe", "-l", system, inventory=inventory)
+    assert done.rc == 0, done
+    assert "glidein: registered with" in done.output
+
+
+@pytest.mark.parametrize("system", sorted(COMMANDS))
+def test_queued_glideins_are_withdrawn_when_the_jobs_are_gone(system, inventory, queue, alice, server, cm):
+    alice.submit(count=5, seconds=60)
+    server.wait_for_jobs(5)
+    assert playbook("cycle", "-l", system, inventory=inventory).rc == 0
+    wait_for("three of five that run", lambda: len(_names(queue(system))) == 5)
+    cm.check_output("condor_rm -all")
+    server.wait_for_jobs(0)
+
+    def withdrawn():
+        done = playbook("cycle", "-l", system, inventory=inventory)
+        assert done.rc == 0, done
+        return len(_names(queue(system))) <= 3
+
+    wait_for("two that are cancelled", withdrawn, 90)
+
+
+def _names(listing):
+    """The first letters of our job names, one for each glidein that a listing shows."""
+    return [word[0] for line in listing.splitlines() for word in line.split() if word.startswith("g") and "-" in word]

@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What HTCondor's commands print: as recorded, and made to measure."""
+
+import json
+import re
+from collections import namedtuple
+from pathlib import Path
+
+RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "recorded" / "htcondor_23.9.6.txt"
+
+Answer = namedtuple("Answer", "command stdout stderr rc")
+
+
+def recorded():
+    """Return every command of the recording with its answer, in order."""
+    found = []
+    for block in re.split(r"^\$ ", RECORDED.read_text(), flags=re.MULTILINE)[1:]:
+        command, rest = block.split("\n", 1)
+        body, rc = re.search(r"\A(.*?)^\[rc=(\d+)\]$", rest, re.MULTILINE | re.DOTALL).groups()
+        lines = body.splitlines(True)
+        errors = [line[len("[stderr] ") :] for line in lines if line.startswith("[stderr]")]
+        printed = [line for line in lines if not line.startswith("[stderr]")]
+        found.append(Answer(command, "".join(printed), "".join(errors), int(rc)))
+    return found
+
+
+def answer_to(part, number=0):
+    """Return the recorded answer to the (number+1)th command that contains `part`."""
+    return [answer for answer in recorded() if part in answer.command][number]
+
+
+def ad(**changes):
+    """Return one job's ad as condor_q prints it; a change to None leaves the attribute out."""
+    values = {"ClusterId": 5, "ProcId": 1, "GlideinJobName": "g5bf7a-7eb8c79c", "JobStatus": 1, "QDate": 1795244255}
+    values.update(changes)
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def printed(*ads):
+    """Return ads as `condor_q -json` prints them: nothing at all for none."""
+    return "[\n" + "\n,\n".join(json.dumps(one, indent=2, sort_keys=True) for one in ads) + "\n]\n" if ads else ""
+
+
+def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
+    """Return what condor_q prints of a queue with so many jobs; others' it leaves out, being told to."""
+    return printed(*[ad(ProcId=number, GlideinJobName=name, JobStatus=1 + number % 2) for number in range(ours)])
