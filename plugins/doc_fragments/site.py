@@ -31,9 +31,9 @@ options:
       - C(timeout) is the number of seconds after which a command is stopped, by default 60.
       - C(grace) is the number of seconds between the notice that the batch system gives a job and its kill; without it
         what the batch system has as installed.
-      - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number, for sites
-        whose jobs cannot be listed in the usual way. They run for each entry and shape; C({job_name}), C({queue}) and
-        C({user}) in an argument are replaced. What is counted so cannot be cancelled."
+      - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number, for
+        sites whose jobs cannot be listed in the usual way. They run for each entry and shape; C({job_name}),
+        C({queue}) and C({user}) in an argument are replaced. What is counted so cannot be cancelled."
     type: dict
     default: {}
   entries:
@@ -43,25 +43,34 @@ options:
       - C(queue) and C(account) are the queue or partition and the account to charge; without them the site's defaults.
       - C(walltime) (required) is how long a glidein may last. Here and below a duration is a number of seconds, or text
         such as V(48h), V(90m), V(1d12h) or V(2:30:00).
-      - "C(shapes) (required) maps names to sizes of glideins: C(cpus), C(memory_mb) (MiB), C(disk_mb) (MiB), C(gpus)
-        (default 0), C(gpu_type), and C(whole_node) (default V(false)), which keeps other jobs off the node."
+      - "C(shapes) (required, unless there is C(node)) maps names to sizes of glideins: C(cpus), C(memory_mb) (MiB),
+        C(disk_mb) (MiB), C(gpus) (default 0), C(gpu_type), and C(whole_node) (default V(false)), which keeps other
+        jobs off the node."
+      - C(node) is the most that a glidein may ask for, with the keys of a shape. Shapes are made of it then, called
+        C(whole), C(half), C(quarter), C(eighth), C(sixteenth), C(thirtysecond) and C(sixtyfourth), down to one core
+        and, if it has GPUs, one GPU. With C(whole_node) there is only the whole.
       - "C(limits) has C(queued) (default 10), C(total) (queued, running and all others in the queue; default 100),
-        C(per_cycle) (submitted by one run; default 10) and C(array) (tasks of one array job; default any number, V(1)
-        for no array jobs)."
+        C(per_cycle) (submitted by one run; default 10), C(cores) and C(gpus) (of all that are in the queue; default
+        any number, looked at by M(glidein.ops.plan) alone) and C(array) (tasks of one array job; default any number,
+        V(1) for no array jobs)."
       - "C(resources) says how the batch system is asked for what a shape has, by C(memory), C(memory_unit), C(disk),
-        C(gpus), C(gpu_type), C(whole_node) and C(parallel_environment). Each batch system has its own words and defaults
-        for them; V(none) asks for nothing."
+        C(gpus), C(gpu_type), C(whole_node) and C(parallel_environment). Each batch system has its own words and
+        defaults for them; V(none) asks for nothing."
       - C(constraint) restricts the nodes, in the batch system's own words.
       - C(memory_per_core_mb) is for sites that hand out memory by the core. Shapes get more cores rather than more
         memory, and all the memory that comes with them.
       - C(accept) has C(min) and C(max) for any of C(cpus), C(memory_mb), C(disk_mb), C(gpus) of jobs that the entry is
         for.
+      - C(cpu_only) and C(gpu_only) (default V(false)) stand for a C(max) of 0 and a C(min) of 1 GPU in C(accept).
+      - "C(accept_requirements) is a ClassAd expression that is true for the jobs that glideins are ordered for. MY is
+        the machine, TARGET the job, such as V(TARGET.ProjectName == \"icecube\")."
       - C(directives) is a list of further options for the batch script, such as V(-C EGRESS). They come after ours.
       - C(environment), C(modules) and C(scratch) add to, or take the place of, those of M(glidein.ops.glideins).
       - "C(attributes) maps ClassAd attributes to the values that the glidein's machine ad carries."
       - C(retirement) is how long before its end a glidein takes no more jobs (default V(10m), or a quarter of the
         walltime if that is shorter); C(idle_timeout) is how long it waits for a job (default V(20m)).
-      - C(priority) orders entries; the higher is used first (default 0).
+      - C(priority) orders entries; the higher is used first (default 0). C(weight) (default 1) is an entry's share
+        among those of its priority, see O(glidein.ops.plan#module:allocation).
     type: dict
     required: true
   limits:

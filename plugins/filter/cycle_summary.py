@@ -13,9 +13,9 @@ description:
 options:
   _input:
     description:
-      - One mapping per site with C(host), C(site), C(error) (why the site could not be read, or null), C(matched) (the
-        result of M(glidein.ops.glideins), also of a task that was skipped) and C(report_error) (why the report was not
-        accepted, or null).
+      - One mapping per site with C(host), C(site), C(error) (why the site could not be read, or null),
+        C(lease) and C(matched) (the results of M(glidein.ops.demand_lease) and M(glidein.ops.glideins), also of
+        skipped tasks) and C(report_error) (why the report was not accepted, or null).
     type: list
     elements: dict
     required: true

@@ -74,6 +74,17 @@ class DemandClient:
             raise ServerError(f"Demand server {self.url}, {method}: no answer: {excerpt(str(error))}") from error
         return self._result(method, response)
 
+    def lease(self, site, claims, ttl_s):
+        """Claim jobs for a site, {entry: {group id: jobs}}; return {"granted": the same, "expires": epoch}.
+
+        Raises ServerError.
+        """
+        answer = self.call("lease", {"site": site, "entries": claims, "ttl_s": ttl_s})
+        granted = answer.get("granted") if isinstance(answer, dict) else None
+        if not isinstance(granted, dict) or not all(_is_grant(granted.get(entry)) for entry in claims):
+            raise ServerError(f"Demand server {self.url}, lease: no grants: {excerpt(str(answer))}")
+        return {"granted": granted, "expires": answer.get("expires")}
+
     def _authorise(self, request):
         # As an auth callable, so that requests does not put a login from ~/.netrc in its place.
         if self.token:
@@ -99,6 +110,10 @@ class DemandClient:
         if response.status_code != 200 or not isinstance(answer, dict) or "result" not in answer:
             raise ServerError(f"{where}, no JSON-RPC result: {excerpt(response.text) or 'nothing'!r}")
         return answer["result"]
+
+
+def _is_grant(groups):
+    return isinstance(groups, dict) and all(isinstance(jobs, int) and jobs >= 0 for jobs in groups.values())
 
 
 def _endpoint(server_url):

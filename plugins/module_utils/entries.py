@@ -16,6 +16,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_
 
 RESOURCES = ("cpus", "memory_mb", "disk_mb", "gpus")
 LIMITS = ("queued", "total", "per_cycle")
+# What all glideins may have in sum; only the plan looks at them.
+RESOURCE_LIMITS = ("cores", "gpus")
 DEFAULT_LIMITS = {"queued": 10, "total": 100, "per_cycle": 10}
 DEFAULT_RETIREMENT_S = 600
 DEFAULT_IDLE_TIMEOUT_S = 1200
@@ -26,8 +28,12 @@ ENTRY_KEYS = (
     "constraint",
     "walltime",
     "shapes",
+    "node",
     "limits",
     "accept",
+    "accept_requirements",
+    "cpu_only",
+    "gpu_only",
     "resources",
     "memory_per_core_mb",
     "directives",
@@ -38,6 +44,7 @@ ENTRY_KEYS = (
     "retirement",
     "idle_timeout",
     "priority",
+    "weight",
 )
 SHAPE_KEYS = ("cpus", "memory_mb", "disk_mb", "gpus", "gpu_type", "whole_node")
 # How the batch system is asked for what a shape has; each batch system says which of them it knows, and its own way.
@@ -57,6 +64,9 @@ _OWN_ATTRIBUTE = re.compile(r"^(glidein_|is_glidein\Z)", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Attributes pass through HTCondor's configuration, where $(X) and $ENV(X) would be replaced.
 _MACRO = re.compile(r"\$[A-Za-z_]*\(")
+_EXPRESSION_MOST = 10000
+# Parts of a node that shapes are made of where none are given.
+LADDER = ("whole", "half", "quarter", "eighth", "sixteenth", "thirtysecond", "sixtyfourth")
 _INTEGER = re.compile(r"^[+-]?[0-9]+\Z")
 
 
@@ -148,9 +158,9 @@ def normalise_site(deployment, site, entries, limits=None):
 
     Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "entries": {name: entry}}
     with entry = {"name", "queue", "account", "constraint", "walltime_s", "shapes", "limits", "array", "accept",
-    "resources", "directives", "attributes", "environment", "modules", "scratch", "retirement_s", "idle_timeout_s",
-    "priority"}; array: most tasks of an array job, None for any number; modules, scratch: None where the site's apply.
-    Raises InputError.
+    "accept_requirements", "resources", "directives", "attributes", "environment", "modules", "scratch",
+    "retirement_s", "idle_timeout_s", "priority", "weight"}; array: most tasks of an array job, None for any number;
+    modules, scratch: None where the site's apply. Limits have cores and gpus where they are given. Raises InputError.
     """
     check = _Checker()
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):
@@ -189,12 +199,12 @@ def _entry(check, variable, name, raw):
         "constraint": check.word(f"{variable}.constraint", raw.get("constraint"), _CONSTRAINT, _CONSTRAINT_RULE),
         "walltime_s": walltime_s,
         "shapes": {
-            key: with_enough_cores(shape, per_core_mb)
-            for key, shape in _shapes(check, f"{variable}.shapes", raw.get("shapes")).items()
+            key: with_enough_cores(shape, per_core_mb) for key, shape in _shapes_or_ladder(check, variable, raw).items()
         },
         "limits": _limits(check, f"{variable}.limits", raw.get("limits"), DEFAULT_LIMITS),
         "array": _array(check, f"{variable}.limits", raw.get("limits")),
-        "accept": _accept(check, f"{variable}.accept", raw.get("accept")),
+        "accept": _accept_of_kind(check, variable, raw, _accept(check, f"{variable}.accept", raw.get("accept"))),
+        "accept_requirements": _expression(check, f"{variable}.accept_requirements", raw.get("accept_requirements")),
         "resources": _resources(check, f"{variable}.resources", raw.get("resources")),
         "directives": _directives(check, f"{variable}.directives", raw.get("directives")),
         "attributes": _attributes(check, f"{variable}.attributes", raw.get("attributes")),
@@ -206,7 +216,34 @@ def _entry(check, variable, name, raw):
             f"{variable}.idle_timeout", raw.get("idle_timeout"), 1, DEFAULT_IDLE_TIMEOUT_S
         ),
         "priority": check.integer(f"{variable}.priority", raw.get("priority"), default=0),
+        "weight": check.integer(f"{variable}.weight", raw.get("weight"), 1, 1),
     }
+
+
+def _shapes_or_ladder(check, variable, raw):
+    """Return the shapes that are given, or those that are made of `node`, the most that a glidein may ask for."""
+    if raw.get("node") is None:
+        return _shapes(check, f"{variable}.shapes", raw.get("shapes"))
+    if raw.get("shapes") is not None:
+        check.wrong(f"{variable}.node", raw["node"], "only without shapes, which are made of it then")
+    return ladder(_shape(check, f"{variable}.node", raw["node"]))
+
+
+def ladder(node):
+    """Return the whole, half, quarter ... of a node as shapes, rounded down; down to one core, and to one GPU if it
+    has any.
+
+    Of a node that is given as a whole only (whole_node) there are no parts: each of them would take a whole one, too.
+    """
+    shapes = {}
+    if None in (node["cpus"], node["memory_mb"], node["disk_mb"]):
+        return shapes
+    for step, name in enumerate(LADDER[:1] if node["whole_node"] else LADDER):
+        part = {key: node[key] >> step for key in RESOURCES}
+        if not (part["cpus"] and part["memory_mb"] and part["disk_mb"]) or (node["gpus"] and not part["gpus"]):
+            break
+        shapes[name] = dict(node, **part)
+    return shapes
 
 
 def _shapes(check, variable, raw):
@@ -305,8 +342,9 @@ def check_modules(wrong, variable, raw):
 
 
 def _limits(check, variable, raw, defaults):
-    raw = check.mapping(variable, raw, LIMITS + ("array",))
-    return {key: check.integer(f"{variable}.{key}", raw.get(key), 0, defaults.get(key)) for key in LIMITS}
+    raw = check.mapping(variable, raw, LIMITS + RESOURCE_LIMITS + ("array",))
+    keys = LIMITS + tuple(key for key in RESOURCE_LIMITS if raw.get(key) is not None)
+    return {key: check.integer(f"{variable}.{key}", raw.get(key), 0, defaults.get(key)) for key in keys}
 
 
 def _accept(check, variable, raw):
@@ -323,6 +361,30 @@ def _accept(check, variable, raw):
             check.wrong(name, raw[resource], "a min that is not above the max")
         accept[resource] = {"min": low, "max": high}
     return accept
+
+
+def _accept_of_kind(check, variable, raw, accept):
+    """Return `accept` with the bounds that cpu_only and gpu_only stand for."""
+    cpu_only = check.boolean(f"{variable}.cpu_only", raw.get("cpu_only"))
+    gpu_only = check.boolean(f"{variable}.gpu_only", raw.get("gpu_only"))
+    if not cpu_only and not gpu_only:
+        return accept
+    bounds = accept.get("gpus", {"min": None, "max": None})
+    if cpu_only and (gpu_only or (bounds["min"] or 0) > 0):
+        check.wrong(f"{variable}.cpu_only", raw["cpu_only"], "true only without gpu_only and without accept.gpus.min")
+    if gpu_only and bounds["max"] == 0:
+        check.wrong(f"{variable}.gpu_only", raw["gpu_only"], "true only without an accept.gpus.max of 0")
+    bounds = {"min": bounds["min"], "max": 0} if cpu_only else {"min": max(1, bounds["min"] or 0), "max": bounds["max"]}
+    return dict(accept, gpus=bounds)
+
+
+def _expression(check, variable, raw):
+    if raw is None or raw == "":
+        return None
+    if not isinstance(raw, str) or len(raw) > _EXPRESSION_MOST or _CONTROL.search(raw.replace("\n", " ")):
+        check.wrong(variable, raw, 'a ClassAd expression, such as TARGET.Owner == "alice"')
+        return None
+    return " ".join(raw.split("\n")).strip()
 
 
 def _directives(check, variable, raw):

@@ -144,6 +144,7 @@ class Matching:
                     "entry": decision.entry,
                     "shape": decision.shape,
                     "present": decision.present,
+                    "wanted": item.get("wanted"),
                     "queued": counts[key]["queued"],
                     "running": counts[key]["running"],
                     "sick": counts[key]["sick"],

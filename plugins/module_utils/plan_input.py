@@ -8,9 +8,24 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import InputErr
 
 _STATES = ("queued", "running", "completing", "sick")
 
+# More is no count of jobs, glideins or MiB, but a mistake somewhere.
+MOST = 10**12
+
+# What is known of an entry and shape that the server does not name.
+NOTHING_SUPPLIED = {
+    "registered": 0,
+    "free": [],
+    "passed_over": [],
+    "sample": None,
+    "history": None,
+    "oldest": None,
+    "cpus_claimed": 0,
+}
+
 
 def read_groups(demand):
-    """Return the demand groups: {"id", "count", "cpus", "memory_mb", "disk_mb", "gpus", "max_runtime_s"}.
+    """Return the demand groups: {"id", "count", "cpus", "memory_mb", "disk_mb", "gpus", "max_runtime_s",
+    "requirements", "gpu_requirements", "attributes", "users", "first_job"}.
 
     Jobs of schedds that have not answered for long (`stale`) are not counted: nothing is ordered for them. Groups
     without jobs are left out. Raises InputError that names the first wrong place.
@@ -28,31 +43,87 @@ def read_groups(demand):
         for resource in RESOURCES:
             group[resource] = _whole(raw, resource, where, minimum=1 if resource == "cpus" else 0)
         group["max_runtime_s"] = None if raw.get("max_runtime_s") is None else _whole(raw, "max_runtime_s", where)
+        for key in ("requirements", "gpu_requirements", "first_job"):
+            group[key] = _text(raw, key, where)
+        group["attributes"] = _mapping(raw, "attributes", where)
+        users = _mapping(raw, "users", where)
+        group["users"] = {str(user): _whole(users, user, f"{where}.users") for user in users}
         if group["count"]:
             groups.append(group)
     return groups
 
 
+def idle_jobs(demand):
+    """Return all jobs that wait, also those that others hold a lease on; call it after read_groups."""
+    return sum(group["count"] + (group.get("leased") or 0) for group in demand["groups"])
+
+
 def read_supply(supply):
-    """Return {(site, entry, shape): {"registered", "free": [{cpus, memory_mb, disk_mb, gpus, count}]}}."""
+    """Return {(site, entry, shape): see NOTHING_SUPPLIED}; free, passed_over: [(resources, count)].
+
+    resources: in the order of RESOURCES. Raises InputError that names the first wrong place.
+    """
     result = {}
     for number, raw in enumerate(_list(supply, "entries", "supply.entries")):
         where = f"supply.entries[{number}]"
         if not isinstance(raw, dict):
             raise InputError(f"{where}: {raw!r} is not accepted; allowed: a mapping")
-        slots = []
-        for index, slot in enumerate(_list(raw, "free", f"{where}.free")):
-            slot_where = f"{where}.free[{index}]"
-            slots.append({key: _whole(slot, key, slot_where) for key in RESOURCES + ("count",)})
         key = (raw.get("site"), raw.get("entry"), raw.get("shape"))
-        result[key] = {"registered": _whole(raw, "registered", where), "free": slots}
+        if not all(isinstance(name, str) for name in key):
+            raise InputError(f"{where}: {key!r} is not accepted; allowed: texts as site, entry and shape")
+        if key in result:
+            raise InputError(f"{where}: {'/'.join(key)} is there more than once; allowed: once")
+        result[key] = {
+            "registered": _whole(raw, "registered", where),
+            "free": _slots(_list(raw, "free", f"{where}.free"), f"{where}.free"),
+            "passed_over": _slots(raw.get("passed_over") or [], f"{where}.passed_over"),
+            "sample": _mapping(raw, "sample", where) or None,
+            "history": _history(raw, where),
+            "oldest": raw["oldest"] if isinstance(raw.get("oldest"), (int, float)) else None,
+            "cpus_claimed": raw["cpus_claimed"] if isinstance(raw.get("cpus_claimed"), int) else 0,
+        }
     return result
 
 
-def read_queue(queue, site):
-    """Return {(entry, shape): {"queued", "running", "completing", "sick"}, "orphans": {"queued", "running"}}.
+def others_free(supply):
+    """Return what machines that are no glideins have free, [(resources, count)]."""
+    return _slots(supply.get("others_free") or [], "supply.others_free")
 
-    {} without a reading. Entries that the site does not have are left out. Raises InputError.
+
+def demand_history(supply):
+    """Return [[epoch, idle jobs]], the earlier readings of the demand; odd ones are left out."""
+    history = supply.get("demand_history") or []
+    return [
+        pair for pair in history if isinstance(pair, (list, tuple)) and len(pair) == 2 and all(map(_is_number, pair))
+    ]
+
+
+def _history(raw, where):
+    """Return an entry's history as it is, but for plans without a time; None where there is none."""
+    history = _mapping(raw, "history", where)
+    if not history:
+        return None
+    plans = [plan for plan in history.get("plans") or [] if isinstance(plan, dict) and _is_number(plan.get("as_of"))]
+    return dict(history, plans=sorted(plans, key=lambda plan: plan["as_of"]))
+
+
+def _slots(raw, where):
+    if not isinstance(raw, list):
+        raise InputError(f"{where}: {raw!r} is not accepted; allowed: a list")
+    found = []
+    for index, slot in enumerate(raw):
+        slot_where = f"{where}[{index}]"
+        size = tuple(_whole(slot, key, slot_where) for key in RESOURCES)
+        found.append((size, _whole(slot, "count", slot_where)))
+    return sorted((size, count) for size, count in found if count)
+
+
+def read_queue(queue, site):
+    """Return {(entry, shape): {"queued", "running", "completing", "sick", "oldest_queued_s"}, "orphans": {"queued",
+    "running"}}.
+
+    oldest_queued_s is None where it is not known. {} without a reading. Entries that the site does not have are left
+    out. Raises InputError.
     """
     if not queue:
         return {}
@@ -67,7 +138,10 @@ def read_queue(queue, site):
     for number, raw in enumerate(_list(queue, "entries", "queue.entries")):
         key = (raw.get("entry"), raw.get("shape"))
         if key[0] in site["entries"] and key[1] in site["entries"][key[0]]["shapes"]:
-            counts[key] = {state: _whole(raw, state, f"queue.entries[{number}]") for state in _STATES}
+            where = f"queue.entries[{number}]"
+            counts[key] = {state: _whole(raw, state, where) for state in _STATES}
+            oldest_s = raw.get("oldest_queued_s")
+            counts[key]["oldest_queued_s"] = oldest_s if _is_number(oldest_s) else None
     return counts
 
 
@@ -82,4 +156,24 @@ def _whole(mapping, key, where, minimum=0):
     value = mapping.get(key) if isinstance(mapping, dict) else None
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise InputError(f"{where}.{key}: {value!r} is not accepted; allowed: a whole number, {minimum} or more")
+    if value > MOST:
+        raise InputError(f"{where}.{key}: {value!r} is not accepted; allowed: at most {MOST}")
     return value
+
+
+def _text(mapping, key, where):
+    value = mapping.get(key)
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"{where}.{key}: {value!r} is not accepted; allowed: a text, or null")
+    return value or None
+
+
+def _mapping(mapping, key, where):
+    value = mapping.get(key)
+    if value is not None and (not isinstance(value, dict) or not all(isinstance(name, str) for name in value)):
+        raise InputError(f"{where}.{key}: {value!r} is not accepted; allowed: a mapping, or null")
+    return value or {}
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -18,13 +18,13 @@ def item_reason(target, partial):
         text += f", {target.added} to add"
     elif target.added < 0:
         text += f", of which {-target.added} serve no job and go"
-    elif target.idle:
+    elif target.idle and partial:
         text += f", of which {target.idle} serve no job and stay because schedds did not answer: {partial}"
     if target.counts["sick"]:
         text += f"; {target.counts['sick']} sick"
     if target.limited_by:
         text += f"; {target.limited_by} reached"
-    return text
+    return "; ".join([text] + target.said)
 
 
 def _places(target):

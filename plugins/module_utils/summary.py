@@ -29,12 +29,14 @@ _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTER
 def cycle_summary(outcomes, demand, plan, check_mode=False):
     """Return {"lines", "problems"}: what a cycle decided and did.
 
-    outcomes: [{"host", "site", "error", "matched": result of glideins, "report_error"}]; demand, plan: results of
+    outcomes: [{"host", "site", "error", "lease": result of demand_lease, "matched": result of glideins,
+    "report_error"}], lease and matched also of tasks that were skipped; demand, plan: results of
     demand_info and plan, each with "msg" instead of its values when it failed. In check mode the lines say what would
     be done.
     """
     outcomes = list(outcomes)
-    items = plan.get("plan") or []
+    plan = dict(plan, plan=_leased(outcomes, plan.get("plan")))
+    items = plan["plan"] or []
     problems = [_one_line(problem) for problem in _cycle_problems(outcomes, demand, plan)]
     rows = []
     for item in items:
@@ -48,9 +50,10 @@ def cycle_summary(outcomes, demand, plan, check_mode=False):
         lines += _part("", [f"{quiet} of {_many(len(items), 'shape')} without glideins, and without jobs for them."])
     lines += _part("", _orphan_lines(outcomes, check_mode))
     lines += _part("NOT SERVED", _unserved_lines(demand, plan))
+    lines += _part("HELD BACK", _listed(plan.get("notes") or [], "note"))
     lines += _part("PROBLEMS", _listed(problems, "problem"))
     if check_mode:
-        lines += ["", "Check mode: nothing was submitted, cancelled or reported."]
+        lines += ["", "Check mode: nothing was leased, submitted, cancelled or reported."]
     return {"lines": lines, "problems": problems}
 
 
@@ -69,8 +72,31 @@ def status_table(plan, demand):
     problems += [f"{error['site']}: {error['error']}" for error in plan.get("errors") or []]
     lines = _demand_lines(demand, plan)
     lines += _part("", _table(_STATUS_HEAD, rows))
+    lines += _part("WHY", _explanation_lines(plan))
     lines += _part("NOT SERVED", _unserved_lines(demand, plan))
+    lines += _part("HELD BACK", _listed(plan.get("notes") or [], "note"))
     return lines + _part("PROBLEMS", _listed([_one_line(problem) for problem in dict.fromkeys(problems)], "problem"))
+
+
+def _leased(outcomes, items):
+    """Return the plan's items as the leases left them; None without a plan."""
+    if items is None:
+        return None
+    leased = {
+        (item["site"], item["entry"], item["shape"]): item
+        for outcome in outcomes
+        for item in (outcome.get("lease") or {}).get("plan") or []
+    }
+    return [leased.get((item["site"], item["entry"], item["shape"]), item) for item in items]
+
+
+def _explanation_lines(plan):
+    """Return why each entry serves the group that was asked about, or not."""
+    lines = []
+    for each in plan.get("explanation") or []:
+        serves = f"{_many(each['serves'], 'job')}; " if each["serves"] else ""
+        lines += _wrap(f"{each['site']}/{each['entry']}/{each['shape']}: {serves}{each['reason']}", "  ")
+    return lines
 
 
 def _cycle_problems(outcomes, demand, plan):
@@ -87,6 +113,9 @@ def _cycle_problems(outcomes, demand, plan):
             named.add(outcome["site"])
         problems += [f"{outcome['site']} ({outcome['host']}): {problem}" for problem in wrong]
         problems += [f"{outcome['site']} ({outcome['host']}): {text}" for text in _token_problems(outcome)]
+        lease = outcome.get("lease") or {}
+        if lease.get("failed"):
+            problems.append(f"{outcome['site']}: no lease, so nothing new was ordered: {lease.get('msg')}")
         if outcome["report_error"]:
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
     # A wrong configuration has been told already by the site itself, but none knows that another has its name.

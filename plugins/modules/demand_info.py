@@ -24,6 +24,13 @@ attributes:
   diff_mode:
     support: N/A
     details: The module only reads.
+options:
+  sites:
+    description:
+      - Sites of this controller. Jobs that they hold leases on count as demand; those of other sites do not.
+      - Without it, that is so for the site whose token is given.
+    type: list
+    elements: str
 seealso:
   - module: glidein.ops.plan
   - module: glidein.ops.demand_report
@@ -34,6 +41,7 @@ EXAMPLES = r"""
   glidein.ops.demand_info:
     server_url: "{{ glidein_demand_url }}"
     token: "{{ glidein_demand_token }}"
+    sites: [lab, away]
   delegate_to: localhost
   run_once: true
   register: glidein_now
@@ -187,12 +195,16 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 
 
 def main():
-    module = AnsibleModule(argument_spec=server_argument_spec(), supports_check_mode=True)
+    spec = server_argument_spec()
+    spec["sites"] = {"type": "list", "elements": "str"}
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     if REQUESTS_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR)
     try:
         client = DemandClient.from_params(module.params)
-        demand, supply = client.call("get_demand"), client.call("get_supply")
+        sites = module.params["sites"]
+        demand = client.call("get_demand", None if sites is None else {"sites": sites})
+        supply = client.call("get_supply")
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())
     module.exit_json(changed=False, demand=demand, supply=supply)

@@ -45,8 +45,8 @@ options:
         type: str
       entries:
         description:
-          - One mapping per entry and shape with C(entry), C(shape), C(present), C(queued), C(running), C(sick),
-            C(registered), C(launched), C(cancelled), C(reason) and C(error).
+          - One mapping per entry and shape with C(entry), C(shape), C(present), C(wanted), C(queued), C(running),
+            C(sick), C(registered), C(launched), C(cancelled), C(reason) and C(error).
           - C(sick_reasons) is a list of the batch system's reasons.
           - C(running_glideins) is a list of mappings with C(id) and C(wait_s), as in
             RV(glidein.ops.queue_info#module:queue). Without it, the server does not know which glideins started and

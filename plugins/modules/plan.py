@@ -10,10 +10,13 @@ version_added: 0.1.0
 description:
   - "Decides for all sites at once, from demand, supply, queues and the sites' configuration: for every entry and shape,
     how many glideins should be present (queued and running)."
+  - Jobs fit where their request, run time and Requirements are satisfied by the machine ad that a glidein will have
+    there, and where the entry accepts them.
   - Jobs are first given to free slots, to glideins that are starting, and to queued ones. What is left is packed by all
     resources into the smallest shape that fits, entry by entry in order of their priority, within the limits. A queued
     glidein that no job needs is left out of the count; a running one never is.
-  - Free slots of glideins that belong to none of these sites, entries and shapes are counted too. They have no items.
+  - Then O(guard) holds back what is doubtful.
+  - Free slots of other machines of the pool are counted too. They have no items.
   - Nothing is changed when demand or supply is too old, and nothing at an entry whose queue is not known.
   - Runs on the controller and does nothing but compute.
 author:
@@ -93,12 +96,86 @@ options:
     description:
       - The time to plan for, in epoch seconds. Without it, the time of day.
     type: int
+  allocation:
+    description:
+      - How entries of one priority share the jobs. V(priority) fills one after the other, in order of their names;
+        V(spread) evens out the cores that they have, for their C(weight).
+    type: str
+    choices: [priority, spread]
+    default: priority
+  order:
+    description:
+      - "In which order groups of jobs are served: by C(gpus), C(memory), C(cpus), C(disk), C(count) or C(runtime),
+        large values first, or small ones with C(-) before the name. The oldest jobs are first among equals."
+    type: list
+    elements: str
+    default: [gpus, memory, cpus, disk]
+  limits:
+    description:
+      - Limits of the whole deployment, C(queued), C(total), C(per_cycle), C(cores) and C(gpus). Without a key there
+        is no such limit.
+    type: dict
+    default: {}
+  guard:
+    description:
+      - What is held back, by the history that the demand server keeps.
+    type: dict
+    default: {}
+    suboptions:
+      enabled:
+        description:
+          - Whether anything is held back at all.
+        type: bool
+        default: true
+      ramp_first:
+        description:
+          - Glideins that may be queued or starting at an entry of which no glidein has registered.
+        type: int
+        default: 25
+      ramp_factor:
+        description:
+          - How many more for each one that has.
+        type: int
+        default: 4
+      probe_failures:
+        description:
+          - When so many glideins of an entry have failed, and more than have worked, it gets one at a time.
+        type: int
+        default: 3
+      patience:
+        description:
+          - Seconds for which queued glideins that serve no job keep their place.
+        type: int
+        default: 600
+      jump_factor:
+        description:
+          - A demand of more than so many times what it was is not believed at once, nor is one that falls to nothing.
+        type: int
+        default: 100
+      jump_least:
+        description:
+          - Fewer idle jobs than this count as this many.
+        type: int
+        default: 100
+      hold_readings:
+        description:
+          - For how many readings the last plan is held then.
+        type: int
+        default: 2
+      reading:
+        description:
+          - Seconds between two readings.
+        type: int
+        default: 300
   explain:
     description:
       - Id of a demand group. RV(explanation) then says for every entry and shape why it serves this group or not.
     type: str
+requirements:
+  - htcondor (Python library, on the host where the module runs), when jobs have Requirements
 seealso:
   - module: glidein.ops.demand_info
+  - module: glidein.ops.demand_lease
   - module: glidein.ops.queue_info
   - module: glidein.ops.glideins
 """
@@ -148,6 +225,10 @@ plan:
         queue is not known.
       type: int
       sample: 5
+    wanted:
+      description: The same before the guard kept queued glideins or held the last plan; null where not known.
+      type: int
+      sample: 5
     queued:
       description: Glideins that are queued; null where not known.
       type: int
@@ -168,6 +249,11 @@ plan:
       description: Number of jobs by demand group that starting, queued and new glideins are meant for.
       type: dict
       sample: {3f2a9c: 28}
+    waits:
+      description: By demand group, the C(jobs) that queued and new glideins are meant for, and how many of them fit
+        into one glidein (C(per_glidein)).
+      type: dict
+      sample: {3f2a9c: {jobs: 28, per_glidein: 28}}
     reason:
       description: One sentence that says why.
       type: str
@@ -183,6 +269,18 @@ unserved:
   type: list
   elements: dict
   sample: [{group: 77aa01, count: 3, reason: "no shape fits: lab/main/core: asks for 8 cpus, the shape has 1"}]
+notes:
+  description: What is to be said about the plan as a whole, such as that the demand is not believed.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+claims:
+  description: By site and entry, the jobs of each demand group that starting, queued and new glideins are meant for.
+    Empty when demand or supply is too old.
+  returned: success
+  type: dict
+  sample: {lab: {main: {3f2a9c: 28}}}
 errors:
   description: Sites whose configuration is wrong, and names that several sites have; they have no items. C(site) and
     C(error).
@@ -208,10 +306,11 @@ explanation:
 import collections
 import time
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.planning import make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.planning import check_expressions, make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import CLASSAD_ERROR, MissingLibraryError
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
 
 SITE_SPEC = {
@@ -223,6 +322,29 @@ SITE_SPEC = {
     "queue": {"type": "raw"},
     "error": {"type": "str"},
 }
+
+
+GUARD_SPEC = {
+    "enabled": {"type": "bool", "default": True},
+    "ramp_first": {"type": "int", "default": 25},
+    "ramp_factor": {"type": "int", "default": 4},
+    "probe_failures": {"type": "int", "default": 3},
+    "patience": {"type": "int", "default": 600},
+    "jump_factor": {"type": "int", "default": 100},
+    "jump_least": {"type": "int", "default": 100},
+    "hold_readings": {"type": "int", "default": 2},
+    "reading": {"type": "int", "default": 300},
+}
+
+
+def options_of(params):
+    """Return the options of make_plan."""
+    guard = dict(params["guard"] or {})
+    if guard.pop("enabled", True):
+        guard = {{"patience": "patience_s", "reading": "reading_s"}.get(key, key): guard[key] for key in guard}
+    else:
+        guard = False
+    return dict({key: params[key] for key in ("allocation", "order", "limits")}, guard=guard)
 
 
 def read_sites(deployment, raw_sites):
@@ -247,6 +369,7 @@ def read_sites(deployment, raw_sites):
         try:
             site = normalise_site(deployment, raw["site"], raw["entries"], raw["limits"])
             make_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])
+            check_expressions([{"site": site}])
         except InputError as error:
             errors.append({"site": raw["site"], "error": str(error)})
             continue
@@ -263,6 +386,10 @@ def main():
             "sites": {"type": "list", "elements": "dict", "required": True, "options": SITE_SPEC},
             "max_demand_age": {"type": "int", "default": 900},
             "now": {"type": "int"},
+            "allocation": {"type": "str", "choices": ["priority", "spread"], "default": "priority"},
+            "order": {"type": "list", "elements": "str", "default": ["gpus", "memory", "cpus", "disk"]},
+            "limits": {"type": "dict", "default": {}},
+            "guard": {"type": "dict", "default": {}, "options": GUARD_SPEC},
             "explain": {"type": "str"},
         },
         supports_check_mode=True,
@@ -272,8 +399,16 @@ def main():
     try:
         sites, errors = read_sites(params["deployment"], params["sites"])
         result = make_plan(
-            params["demand"], params["supply"], sites, now_s, params["max_demand_age"], params["explain"]
+            params["demand"],
+            params["supply"],
+            sites,
+            now_s,
+            params["max_demand_age"],
+            params["explain"],
+            options_of(params),
         )
+    except MissingLibraryError as error:
+        module.fail_json(msg=f"{missing_required_lib('htcondor')} {error}", exception=CLASSAD_ERROR)
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())
     module.exit_json(changed=False, as_of=now_s, errors=errors, **result)

@@ -17,7 +17,16 @@ import bench_lab
 import results
 
 # In the order in which they run: the first one fills the queue that the second one reads.
-BENCHES = ("refresh_100k", "rpc_get_demand", "history_year_500_sites", "page_500_sites")
+BENCHES = (
+    "refresh_100k",
+    "rpc_get_demand",
+    "history_year_500_sites",
+    "page_500_sites",
+    "plan_1000x2000",
+    "slurm_submit_500",
+    "count_22000",
+    "simulate",
+)
 RESULTS = bench_lab.ROOT / ".bench" / "results.json"
 
 

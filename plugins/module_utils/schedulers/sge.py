@@ -26,7 +26,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.schedulers.sge_xml imp
     parse_xml,
 )
 
-# Options of qsub that are set here, or that counting, cancelling or n-means-n depend upon -> the entry's key to use instead.
+# Options of qsub that are set here, or that counting, cancelling or n-means-n depend upon -> the entry's key to use.
 _RESERVED = {
     "-N": "",
     "-t": "",
@@ -65,8 +65,10 @@ _PE = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 _LOG_DIR = re.compile(r"^/[A-Za-z0-9 /._+@%=~-]*\Z")
 
 _SUBMITTED = re.compile(r"^(\d+)(?:\.\d+-\d+:\d+)?\Z")
-# qsub exits with 1 after a warning of qmaster's, such as one for a user who may use no queue, although it has submitted.
-_SUBMITTED_ALL_THE_SAME = re.compile(r'^Your job(?:-array)? (\d+)(?:\.\d+-\d+:\d+)? \("[^"]*"\) has been submitted$', re.MULTILINE)
+# qsub exits with 1 after a warning of qmaster's, such as for a user who may use no queue, although it has submitted.
+_SUBMITTED_ALL_THE_SAME = re.compile(
+    r'^Your job(?:-array)? (\d+)(?:\.\d+-\d+:\d+)? \("[^"]*"\) has been submitted$', re.MULTILINE
+)
 # The request was sent and the answer lost.
 _ANSWER_LOST = re.compile(r"answer list|failed receiving|got read error|time(?:d )?out", re.IGNORECASE)
 
@@ -119,7 +121,9 @@ class GridEngine(Scheduler):
             except ValueError:
                 words = []
             if not words or not words[0].startswith("-"):
-                problems.append(f"{where}: {directive!r} is not accepted; allowed: an option of qsub, which begins with -")
+                problems.append(
+                    f"{where}: {directive!r} is not accepted; allowed: an option of qsub, which begins with -"
+                )
                 continue
             for ours, instead in cls._options_of_ours(words, entry):
                 remedy = f"; use {instead} of the entry" if instead else ""
@@ -185,8 +189,8 @@ class GridEngine(Scheduler):
             return []
         slots = {name: _slots(entry, shape) for name, shape in entry["shapes"].items()}
         return [
-            f"glidein_entries.{entry['name']}.shapes.{name}.gpus: {shape['gpus']} is not accepted; allowed: a multiple of "
-            f"the {slots[name]} slots, because resources.gpus asks for them by the slot"
+            f"glidein_entries.{entry['name']}.shapes.{name}.gpus: {shape['gpus']} is not accepted; allowed: a multiple "
+            f"of the {slots[name]} slots, because resources.gpus asks for them by the slot"
             for name, shape in sorted(entry["shapes"].items())
             if shape["gpus"] % slots[name]
         ]
@@ -196,8 +200,8 @@ class GridEngine(Scheduler):
     def directives(self, entry, shape, job_name, log_dir):
         if not _LOG_DIR.match(log_dir):
             raise InputError(
-                f"the log directory {log_dir!r} is not accepted with {self.name}; allowed: an absolute path of letters, "
-                "digits, blanks and / . _ + @ % = ~ -: set glidein_log_dir"
+                f"the log directory {log_dir!r} is not accepted with {self.name}; allowed: an absolute path of "
+                "letters, digits, blanks and / . _ + @ % = ~ -: set glidein_log_dir"
             )
         slots = _slots(entry, shape)
         # What sge_request files of the site, the user and the working directory ask for is dropped.
@@ -285,8 +289,8 @@ class GridEngine(Scheduler):
             harmful = _harmful_defaults(path)
             if harmful:
                 raise OutputError(
-                    f"{self.name}: {path} makes qstat take {' '.join(harmful)} each time, so that jobs could be missed. "
-                    "Remove it from that file; -u and -s may stay."
+                    f"{self.name}: {path} makes qstat take {' '.join(harmful)} each time, so that jobs could be "
+                    "missed. Remove it from that file; -u and -s may stay."
                 )
 
     def parse_list(self, stdout, user):
@@ -304,7 +308,7 @@ class GridEngine(Scheduler):
         return [job for job in (self._job(record, submitted) for record in records) if job]
 
     def _job(self, record, submissions):
-        """Return the Job of an element job_list, or None when it has ended; submissions: {number: time of submission}."""
+        """Return the Job of an element job_list, None when it has ended; submissions: {number: time of submission}."""
         number, name, task = (record.findtext(tag) for tag in ("JB_job_number", "JB_name", "tasks"))
         state = (record.findtext("state") or "").strip()
         if not _JOB_NUMBER.match(number or "") or name is None or (task and not _JOB_NUMBER.match(task)):
@@ -348,7 +352,7 @@ class GridEngine(Scheduler):
         raise self.unreadable("a job's state in qstat's output", _text_of(record))
 
     def _details(self, jobs):
-        """Return jobs with what only `qstat -j` tells: why one is in error or on hold, when a running one was submitted.
+        """Return jobs with what only `qstat -j` tells: why one is in error or on hold, when a running one came.
 
         Without an answer only reasons and waits are missing: how many there are is known.
         """

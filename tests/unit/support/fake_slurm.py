@@ -117,7 +117,7 @@ class FakeSlurm:
 
 
 def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
-    """Return what squeue prints of so many other jobs of the user and tasks of an array of ours, half of them running."""
+    """Return what squeue prints of so many other jobs of the user and tasks of an array of ours, half of which run."""
     line = "{0}|{1}|2026-11-20T12:00:00|{2}|{3}|{4}\n"
     pending, running = ("PENDING", "N/A", "Priority"), ("RUNNING", "2026-11-20T12:05:00", "None")
     jobs = [(str(number), pending, "sim") for number in range(1, others + 1)]

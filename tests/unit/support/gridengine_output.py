@@ -53,9 +53,8 @@ def record(state="qw", number="7", task="1", name="g5bf7a-7eb8c79c", user="me", 
 
 def listing(*pending, running=()):
     """A document of qstat -xml."""
-    return (
-        f"{HEAD}  <queue_info>\n{''.join(running)}  </queue_info>\n  <job_info>\n{''.join(pending)}  </job_info>\n</job_info>\n"
-    )
+    first, second = "".join(running), "".join(pending)
+    return f"{HEAD}  <queue_info>\n{first}  </queue_info>\n  <job_info>\n{second}  </job_info>\n</job_info>\n"
 
 
 def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):

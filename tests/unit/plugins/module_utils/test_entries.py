@@ -29,6 +29,7 @@ def test_what_is_left_out_gets_the_documented_default():
         },
         "limits": {"queued": 10, "total": 100, "per_cycle": 10},
         "accept": {},
+        "accept_requirements": None,
         "array": None,
         "resources": {},
         "directives": [],
@@ -39,6 +40,7 @@ def test_what_is_left_out_gets_the_documented_default():
         "retirement_s": 600,
         "idle_timeout_s": 1200,
         "priority": 0,
+        "weight": 1,
     }
 
 

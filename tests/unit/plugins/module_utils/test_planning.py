@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.planning import capacity, fit, make_plan, request
+from ansible_collections.glidein.ops.plugins.module_utils.planning import make_plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
@@ -42,6 +42,13 @@ def only(result):
 # Fit.
 
 
+def misfit(entry_changes, shape_changes, group_changes):
+    """Why a job does not fit the only shape, or None."""
+    one = site({"main": entry(shapes={"core": shape(**shape_changes)}, **entry_changes)})
+    reasons = [row["reason"] for row in planned([group(**group_changes)], [planned_site(one)])["unserved"]]
+    return reasons[0].replace("no shape fits: lab/main/core: ", "") if reasons else None
+
+
 @pytest.mark.parametrize(
     "changes, reason",
     [
@@ -55,29 +62,30 @@ def only(result):
     ],
 )
 def test_a_job_fits_by_its_resources_and_run_time(changes, reason):
-    one = site({"main": entry()})["entries"]["main"]
-    assert fit(group(**changes), one, (1, 2000, 10000, 0)) == reason
+    assert misfit({}, {}, changes) == reason
 
 
 @pytest.mark.parametrize(
-    "accept, changes, reason",
+    "rules, changes, reason",
     [
-        ({"gpus": {"min": 1}}, {}, "asks for 0 gpus, accept has min 1"),
-        ({"gpus": {"max": 0}}, {"gpus": 1}, "asks for 1 gpus, accept has max 0"),
-        ({"memory_mb": {"min": 1000, "max": 1000}}, {}, None),
+        ({"accept": {"gpus": {"min": 1}}}, {}, "asks for 0 gpus, accept has min 1"),
+        ({"accept": {"gpus": {"max": 0}}}, {"gpus": 1}, "asks for 1 gpus, accept has max 0"),
+        ({"accept": {"memory_mb": {"min": 1000, "max": 1000}}}, {}, None),
+        ({"cpu_only": True}, {"gpus": 1}, "asks for 1 gpus, accept has max 0"),
+        ({"gpu_only": True}, {}, "asks for 0 gpus, accept has min 1"),
     ],
 )
-def test_an_entry_says_which_jobs_it_is_for(accept, changes, reason):
-    one = site({"main": entry(accept=accept)})["entries"]["main"]
-    assert fit(group(**changes), one, (8, 64000, 10000, 8)) == reason
+def test_an_entry_says_which_jobs_it_is_for(rules, changes, reason):
+    assert misfit(rules, {"cpus": 8, "memory_mb": 64000, "gpus": 8}, changes) == reason
 
 
 # Pack.
 
 
 def test_memory_is_handed_out_in_steps_of_128_mb():
-    assert request(group(memory_mb=1000)) == (1, 1024, 100, 0)
-    assert capacity((8, 4000, 10000, 0), request(group(memory_mb=1000))) == 3
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=4000)})}))]
+    assert only(planned([group(count=3, memory_mb=1000)], sites))["present"] == 1
+    assert only(planned([group(count=4, memory_mb=1000)], sites))["present"] == 2
 
 
 def test_jobs_are_packed_by_all_resources_at_once():
@@ -126,7 +134,99 @@ def test_no_job_is_ordered_for_at_two_entries():
     assert sum(presents(planned([group(count=7)], sites)).values()) == 7
 
 
+def two_entries(**changes):
+    """Sites with an entry each, `a` and `b`, of one priority."""
+    return [planned_site(site({name: entry(**changes.get(name, {}))}, name="s" + name)) for name in ("a", "b")]
+
+
+def shares(sites, count, **options):
+    result = planned([group(count=count)], sites, options=dict({"allocation": "spread"}, **options))
+    return [presents(result)[("s" + name, name, "core")] for name in ("a", "b")]
+
+
+def test_entries_of_one_priority_share_the_jobs_where_that_is_wanted():
+    assert shares(two_entries(), 10) == [5, 5]
+    assert shares(two_entries(), 10, allocation="priority") == [10, 0]
+
+
+def test_they_share_them_by_weight_and_by_what_they_have_already():
+    assert shares(two_entries(b={"weight": 3}), 12) == [3, 9]
+    sites = two_entries()
+    sites[0]["queue"]["entries"][0]["running"] = 4
+    result = planned(
+        [group(count=10)],
+        sites,
+        supply_=supply(supplied("a", registered=4, site_name="sa")),
+        options={"allocation": "spread"},
+    )
+    assert presents(result) == {("sa", "a", "core"): 7, ("sb", "b", "core"): 7}
+
+
+def test_what_one_of_them_has_no_room_for_the_other_gets():
+    assert shares(two_entries(a={"limits": {"queued": 2}}), 10) == [2, 8]
+
+
+def test_priority_comes_before_sharing():
+    assert shares(two_entries(b={"priority": 1}), 10) == [0, 10]
+
+
+@pytest.mark.parametrize(
+    "order, served",
+    [
+        (None, "large"),
+        (["-memory"], "small"),
+        (["cpus", "-memory"], "wide"),
+        (["count"], "many"),
+        (["-runtime"], "short"),
+    ],
+)
+def test_the_operator_says_which_groups_come_first(order, served):
+    sites = [planned_site(site({"main": entry(shapes={"n": shape(cpus=4, memory_mb=4000)}, limits={"total": 1})}))]
+    groups = [
+        group("large", 1, memory_mb=3968),
+        group("small", 1, memory_mb=128, cpus=3),
+        group("wide", 1, memory_mb=3840, cpus=4),
+        group("many", 4, memory_mb=896, cpus=1),
+        group("short", 1, memory_mb=3000, cpus=2, max_runtime_s=60),
+    ]
+    assert served in only(planned(groups, sites, options={"order": order}))["serves"]
+
+
+def test_among_equals_the_oldest_job_comes_first_and_ids_are_numbers():
+    sites = [planned_site(site({"main": entry(limits={"total": 1})}))]
+    groups = [group("a", 1, first_job="10.0"), group("b", 1, first_job="9.12"), group("c", 1, first_job="9.2")]
+    assert only(planned(groups, sites))["serves"] == {"c": 1}
+
+
+def test_without_shapes_an_entry_has_the_whole_of_its_node_and_parts_of_it():
+    node = {"cpus": 28, "memory_mb": 112000, "disk_mb": 100000}
+    one = entry(node=node)
+    del one["shapes"]
+    sites = [planned_site(site({"main": one}))]
+    result = planned([group("big", 1, cpus=20, memory_mb=60000)], sites)
+    assert presents(result)[("lab", "main", "whole")] == 1
+    result = planned([group("one", 1, cpus=1, memory_mb=5000)], sites)
+    assert presents(result)[("lab", "main", "sixteenth")] == 1
+
+
 # Subtract.
+
+
+def test_slots_that_the_negotiator_passes_over_serve_nobody():
+    known = supply(supplied(registered=2, free=[], passed_over=slots(2, memory_mb=1024)))
+    assert only(planned([group(count=3)], have={("main", "core"): {"running": 2}}, supply_=known))["present"] == 5
+
+
+def test_nothing_is_ordered_for_jobs_that_would_find_a_whole_glidein_there_passed_over():
+    known = supply(supplied(registered=2, passed_over=slots(2, disk_mb=10000)))
+    sites = [planned_site(site({"main": entry()})), planned_site(site({"m": entry()}, name="other"))]
+    result = planned([group(count=3)], sites, supply_=known, explain="a")
+    assert presents(result) == {("lab", "main", "core"): 0, ("other", "m", "core"): 3}
+    assert "the negotiator has left glideins there empty" in result["explanation"][0]["reason"]
+
+
+def test_free_slots_of_machines_that_are_no_glideins_take_jobs_too():
+    assert only(planned([group(count=5)], supply_=supply(others_free=slots(2))))["present"] == 3
 
 
 @pytest.mark.parametrize(
@@ -246,6 +346,45 @@ def test_limits_of_a_site_are_kept_by_its_entries_together():
     ]
 
 
+@pytest.mark.parametrize(
+    "limits, most", [({"queued": 4}, 4), ({"total": 5}, 5), ({"per_cycle": 3}, 3), ({"cores": 6}, 3), ({"gpus": 4}, 4)]
+)
+def test_limits_of_an_entry_of_a_site_and_of_the_deployment_are_kept(limits, most):
+    shapes = {"pair": shape(cpus=2, memory_mb=4000, gpus=1)}
+    free = {"limits": WIDE, "shapes": shapes}
+    of_entry = [planned_site(site({"main": entry(shapes=shapes, limits=dict(WIDE, **limits))}))]
+    of_site = [planned_site(site({"a": entry(**free), "b": entry(**free)}, limits))]
+    of_all = [planned_site(site({"a": entry(**free)}, name=name)) for name in ("x", "y")]
+    jobs = group(count=50, cpus=2, gpus=1)
+    for sites, options in ((of_entry, {}), (of_site, {}), (of_all, {"limits": limits})):
+        assert sum(presents(planned([jobs], sites, options=options)).values()) == most
+
+
+def test_the_deployment_counts_what_is_known_of_sites_that_cannot_be_read():
+    sites = [planned_site(site({"a": entry()}, name="x")), planned_site(site(name="away"), None, "down")]
+    known = supply(supplied(registered=3, site_name="away"))
+    result = planned([group(count=50)], sites, supply_=known, options={"limits": {"total": 5}})
+    assert presents(result)[("x", "a", "core")] == 2
+    assert "deployment limit total 5 reached" in result["plan"][1]["reason"]
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"allocation": "fair"}, "allocation: 'fair'"),
+        ({"order": ["colour"]}, "order: ['colour']"),
+        ({"limits": {"total": -1}}, "limits.total: -1"),
+        ({"limits": {"nodes": 1}}, "limits.nodes: no such key"),
+        ({"guard": {"ramp_first": 0}}, "guard.ramp_first: 0"),
+        ({"ramp": 1}, "ramp: no such option"),
+    ],
+)
+def test_odd_options_are_errors_that_name_the_place(options, words):
+    with pytest.raises(InputError) as raised:
+        planned([], options=options)
+    assert words in str(raised.value)
+
+
 # Say why.
 
 
@@ -342,6 +481,10 @@ def test_jobs_that_only_an_unknown_site_could_run_say_so():
     "groups, place",
     [
         ([group(count=-1)], "demand.groups[0].count: -1"),
+        ([group(count=10**13)], "demand.groups[0].count: 10000000000000"),
+        ([group(requirements=7)], "demand.groups[0].requirements: 7"),
+        ([group(attributes=[])], "demand.groups[0].attributes: []"),
+        ([group(users={"alice": -1})], "demand.groups[0].users.alice: -1"),
         ([group(), group("b", cpus="x")], "demand.groups[1].cpus: 'x'"),
         ([group(), group()], "demand.groups[1].id: 'a'"),
         ([group(cpus=0)], "demand.groups[0].cpus: 0"),
@@ -358,7 +501,10 @@ def test_odd_demand_is_an_error_that_names_the_place(groups, place):
 @pytest.mark.parametrize(
     "entries, place",
     [
-        ([{"site": "lab", "entry": "main", "shape": "core"}], "supply.entries[0].free: None"),
+        ([{"site": "lab", "entry": "main", "shape": "core", "registered": 0}], "supply.entries[0].free: None"),
+        ([supplied(), supplied()], "supply.entries[1]: lab/main/core is there more than once"),
+        ([supplied(entry=3)], "supply.entries[0]: ('lab', 3, 'core')"),
+        ([supplied(sample=[1])], "supply.entries[0].sample: [1]"),
         ([supplied(registered=-1)], "supply.entries[0].registered: -1"),
         ([supplied(free=[{"cpus": 1}])], "supply.entries[0].free[0].memory_mb: None"),
         ([3], "supply.entries[0]: 3"),

@@ -3,14 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is true of every plan."""
 
+import collections
 import random
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
-from ansible_collections.glidein.ops.plugins.module_utils.planning import make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.planning import claims_of, make_plan, trim
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
     group,
+    history,
     planned_site,
     queue,
     raw_entry,
@@ -89,8 +91,9 @@ def pools(draw, limits=limit_sets, registered=None, free=no_slots):
 unlimited = pools(limits=st.just(NO_LIMITS), free=slots)
 
 
-def plan(groups, pool):
-    return make_plan(demand(*groups), pool[1], pool[0], NOW, 900)
+def plan(groups, pool, **options):
+    """The plan before the guard, unless told otherwise."""
+    return make_plan(demand(*groups), pool[1], pool[0], NOW, 900, options=dict({"guard": False}, **options))
 
 
 def rows(result):
@@ -101,9 +104,12 @@ def growth(item):
     return item["present"] - item["queued"] - item["running"]
 
 
-@given(groups_of, pools(free=slots))
-def test_no_limit_is_ever_exceeded(groups, pool):
-    items = rows(plan(groups, pool))
+@given(groups_of, pools(free=slots), st.sampled_from(["priority", "spread"]))
+def test_no_limit_is_ever_exceeded(groups, pool, allocation):
+    _within_limits(rows(plan(groups, pool, allocation=allocation)), pool)
+
+
+def _within_limits(items, pool):
     for one in pool[0]:
         name = one["site"]["site"]
         scopes = [(one["site"]["limits"], None)] + [
@@ -117,6 +123,41 @@ def test_no_limit_is_ever_exceeded(groups, pool):
             total = queued + sum(count["running"] + count["completing"] for count in there)
             for key, used in (("queued", queued), ("total", total), ("per_cycle", 0)):
                 assert new == 0 or bounds[key] is None or used + (new if key == "per_cycle" else change) <= bounds[key]
+
+
+@given(
+    groups_of,
+    pools(free=slots),
+    st.fixed_dictionaries({key: st.integers(0, 30) for key in ("queued", "total", "per_cycle", "cores", "gpus")}),
+    st.sampled_from(["priority", "spread"]),
+)
+def test_no_limit_of_the_deployment_is_ever_exceeded(groups, pool, limits, allocation):
+    used = dict.fromkeys(limits, 0)
+    new = change_cores = change_gpus = 0
+    for item in plan(groups, pool, limits=limits, allocation=allocation)["plan"]:
+        one = next(one for one in pool[0] if one["site"]["site"] == item["site"])
+        size = one["site"]["entries"][item["entry"]]["shapes"][item["shape"]]
+        there = next(c for c in one["queue"]["entries"] if (c["entry"], c["shape"]) == (item["entry"], item["shape"]))
+        waiting = item["present"] - item["running"] + there["sick"]
+        glideins = waiting + there["running"] + there["completing"]
+        for key, number in (("queued", waiting), ("total", glideins), ("per_cycle", max(0, growth(item)))):
+            used[key] += number
+        used["cores"] += glideins * size["cpus"]
+        used["gpus"] += glideins * size["gpus"]
+        new += max(0, growth(item))
+        change_cores += max(0, growth(item)) * size["cpus"]
+        change_gpus += max(0, growth(item)) * size["gpus"]
+    for key in ("queued", "total", "per_cycle"):
+        assert new == 0 or used[key] <= limits[key]
+    assert change_cores == 0 or used["cores"] <= limits["cores"]
+    assert change_gpus == 0 or used["gpus"] <= limits["gpus"]
+
+
+@given(groups_of, pools(free=slots), st.sampled_from(["priority", "spread"]))
+def test_no_more_glideins_wait_than_each_group_would_need_for_itself(groups, pool, allocation):
+    for item in plan(groups, pool, allocation=allocation)["plan"]:
+        needed = sum(-(-wait["jobs"] // wait["per_glidein"]) for wait in item["waits"].values())
+        assert item["present"] - item["running"] <= needed
 
 
 @given(groups_of, pools(registered="all", free=slots))
@@ -151,6 +192,11 @@ def test_what_is_ordered_is_no_more_than_one_glidein_per_job(groups, pool):
 
 @given(groups_of, pools(free=slots), st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(groups, pool, chance):
+    for options in ({}, {"allocation": "spread"}, {"guard": {}}):
+        _order_does_not_matter(groups, pool, chance, options)
+
+
+def _order_does_not_matter(groups, pool, chance, options):
     sites = [
         dict(
             one,
@@ -160,7 +206,7 @@ def test_the_order_of_the_input_does_not_matter(groups, pool, chance):
         for one in pool[0]
     ]
     other = (_shuffled_list(sites, chance), dict(pool[1], entries=_shuffled_list(pool[1]["entries"], chance)))
-    assert plan(_shuffled_list(groups, chance), other) == plan(groups, pool)
+    assert plan(_shuffled_list(groups, chance), other, **options) == plan(groups, pool, **options)
 
 
 def _shuffled_list(items, chance):
@@ -171,6 +217,51 @@ def _shuffled_list(items, chance):
 
 def _shuffled(mapping, chance):
     return dict(_shuffled_list(mapping.items(), chance))
+
+
+recent = st.lists(
+    st.fixed_dictionaries(
+        {"age_s": st.integers(1, 1500), "wanted": st.integers(0, 9), "running": few, "launched": few, "present": few}
+    ),
+    max_size=4,
+)
+histories = st.builds(
+    history, recent, registered=few, never_registered=st.integers(0, 9), ended_early=st.integers(0, 3)
+)
+
+
+@given(
+    groups_of, pools(free=slots), st.lists(histories, min_size=12, max_size=12), st.lists(st.integers(0, 9), max_size=3)
+)
+def test_the_guard_exceeds_no_limit_either_and_starts_nothing_more_than_was_wanted(groups, pool, told, readings):
+    entries = [dict(one, history=past) for one, past in zip(pool[1]["entries"], told)] + pool[1]["entries"][12:]
+    known = dict(
+        pool[1], entries=entries, demand_history=[[NOW - 290 * (n + 1), jobs] for n, jobs in enumerate(readings)]
+    )
+    result = plan(groups, (pool[0], known), guard={"ramp_first": 3, "jump_factor": 2, "jump_least": 1})
+    _within_limits(rows(result), pool)
+    for item in result["plan"]:
+        assert item["running"] <= item["present"] <= max(item["wanted"], item["queued"] + item["running"])
+
+
+@given(groups_of, pools(free=slots), st.data())
+def test_a_trimmed_plan_orders_no_more_and_never_for_jobs_that_were_not_granted(groups, pool, data):
+    result = plan(groups, pool)
+    granted = {
+        site_name: {
+            entry: {key: data.draw(st.integers(0, jobs)) for key, jobs in claims.items()}
+            for entry, claims in entries.items()
+        }
+        for site_name, entries in result["claims"].items()
+    }
+    cut = trim(result["plan"], granted)
+    claims = claims_of(cut)
+    for before, after in zip(result["plan"], cut):
+        assert min(before["present"], before["queued"] + before["running"]) <= after["present"] <= before["present"]
+        if growth(after) > 0:
+            for key in after["serves"]:
+                got = granted[after["site"]][after["entry"]][key]
+                assert claims[after["site"]][after["entry"]][key] <= got
 
 
 @given(groups_of, pools(free=slots))
@@ -194,6 +285,26 @@ def test_more_jobs_of_a_kind_never_order_less(wanted, more, pool):
         assert after[key]["present"] >= item["present"]
 
 
+def provided(result, groups):
+    """Jobs by group that what is there, or is ordered, will serve."""
+    left = collections.Counter()
+    for row in result["unserved"]:
+        left[row["group"]] += row["count"]
+    return {one["id"]: one["count"] - left[one["id"]] for one in groups}
+
+
+@given(groups_of, unlimited, st.integers(0, 4), st.integers(1, 40), st.sampled_from(["priority", "spread"]))
+def test_more_jobs_of_one_group_never_provide_for_fewer_of_any_other(groups, pool, which, more, allocation):
+    if not groups:
+        return
+    # Where a slot of unknown machines is the only place, jobs compete for it.
+    pool = (pool[0], dict(pool[1], entries=[one for one in pool[1]["entries"] if one["entry"] != "gone"]))
+    grown = [dict(one, count=one["count"] + more * (n == which % len(groups))) for n, one in enumerate(groups)]
+    before = provided(plan(groups, pool, allocation=allocation), groups)
+    after = provided(plan(grown, pool, allocation=allocation), grown)
+    assert all(after[key] >= before[key] for key in before)
+
+
 @given(
     groups_of,
     pools(
@@ -202,10 +313,11 @@ def test_more_jobs_of_a_kind_never_order_less(wanted, more, pool):
         ),
         free=slots,
     ),
+    st.sampled_from(["priority", "spread"]),
 )
-def test_a_plan_applied_is_followed_by_the_same_plan(groups, pool):
-    first = plan(groups, pool)
-    second = plan(groups, (_applied(first, pool[0]), pool[1]))
+def test_a_plan_applied_is_followed_by_the_same_plan(groups, pool, allocation):
+    first = plan(groups, pool, allocation=allocation)
+    second = plan(groups, (_applied(first, pool[0]), pool[1]), allocation=allocation)
     assert {key: item["present"] for key, item in rows(second).items()} == {
         key: item["present"] for key, item in rows(first).items()
     }

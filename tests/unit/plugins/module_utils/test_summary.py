@@ -177,7 +177,7 @@ def test_check_mode_says_what_would_be_done():
     row = rows(result["lines"])[0]
     assert (row["TO_SUBMIT"], row["TO_CANCEL"]) == ("2", "1")
     assert "lab: 1 queued glidein to cancel whose entry or shape is not in the inventory." in result["lines"]
-    assert result["lines"][-1] == "Check mode: nothing was submitted, cancelled or reported."
+    assert result["lines"][-1] == "Check mode: nothing was leased, submitted, cancelled or reported."
 
 
 # What goes wrong
@@ -416,3 +416,41 @@ def test_no_line_is_ever_wider_than_a_terminal(cycle, check_mode):
     lines = cycle_summary(outcomes, demanded, plan, check_mode)["lines"] + status_table(plan, demanded)
     assert max(len(line) for line in lines) <= WIDTH
     assert all(line.isprintable() for line in lines)
+
+
+# Leases, and what is held back.
+
+
+def leased(site="lab", *items, **changes):
+    return dict(outcome(site), lease=dict({"changed": False, "plan": list(items)}, **changes))
+
+
+def test_the_table_shows_the_plan_that_the_lease_left():
+    result = summary([leased("lab", item(present=1, reason="less"))], plan=planned(item(present=3, reason="more")))
+    assert rows(result["lines"])[0]["PRESENT"] == "1"
+    assert "  less" in result["lines"]
+
+
+def test_a_lease_that_failed_is_a_problem():
+    result = summary([leased("lab", failed=True, msg="HTTP 503")])
+    assert result["problems"] == ["lab: no lease, so nothing new was ordered: HTTP 503"]
+
+
+def test_a_lease_that_was_skipped_is_none():
+    assert summary([dict(outcome(), lease=SKIPPED)])["problems"] == []
+
+
+def test_what_the_plan_holds_back_is_said():
+    noted = planned(notes=["the demand fell from 90 idle jobs to none"])
+    assert part(summary(plan=noted)["lines"], "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
+    assert part(status_table(noted, asked()), "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
+
+
+def test_why_an_entry_serves_a_group_or_not_is_told_when_asked():
+    told = {"site": "lab", "entry": "main", "shape": "core", "serves": 3, "reason": "fits 1 jobs per glidein"}
+    other = dict(told, entry="gpu", serves=0, reason="asks for 0 gpus, accept has min 1")
+    lines = part(status_table(planned(explanation=[told, other]), asked()), "WHY")
+    assert lines == [
+        "lab/main/core: 3 jobs; fits 1 jobs per glidein",
+        "lab/gpu/core: asks for 0 gpus, accept has min 1",
+    ]

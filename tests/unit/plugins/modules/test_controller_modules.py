@@ -1,9 +1,11 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""demand_info, plan and demand_report: what runs on the controller."""
+"""demand_info, plan, demand_lease and demand_report: what runs on the controller."""
 
-from ansible_collections.glidein.ops.plugins.modules import demand_info, demand_report, plan
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.planning import classad
+from ansible_collections.glidein.ops.plugins.modules import demand_info, demand_lease, demand_report, plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
@@ -145,3 +147,92 @@ def test_plan_explains_a_group():
 
 def test_plan_refuses_odd_demand():
     assert "demand.groups[0].count: -2" in planned([a_site()], demand=demand(group(count=-2)))["msg"]
+
+
+def test_plan_takes_options_of_the_whole_deployment():
+    sites = [a_site(site=name, queue=queue({("main", "core"): {}}, name)) for name in ("x", "y")]
+    wanted = demand(group(count=6))
+    shared = planned(sites, demand=wanted, allocation="spread", limits={"total": 4}, guard={"ramp_first": 1})
+    assert [item["present"] for item in shared["plan"]] == [1, 1]
+    free = planned(sites, demand=wanted, allocation="spread", limits={"total": 4}, guard={"enabled": False})
+    assert [item["present"] for item in free["plan"]] == [2, 2]
+
+
+def test_plan_tells_what_to_claim():
+    assert planned([a_site()])["claims"] == {"lab": {"main": {"a": 2}}}
+
+
+@pytest.mark.skipif(classad.classad2 is None, reason="needs the Python library htcondor")
+def test_accept_requirements_that_cannot_be_read_are_an_error_of_their_site():
+    result = planned([a_site(), a_site(site="odd", entries={"main": raw_entry(accept_requirements="Owner ==")})])
+    assert [item["site"] for item in result["plan"]] == ["lab"]
+    assert "glidein_entries.main.accept_requirements: 'Owner =='" in result["errors"][0]["error"]
+
+
+def test_without_the_library_requirements_are_an_error_that_names_it(monkeypatch):
+    monkeypatch.setattr(classad, "classad2", None)
+    monkeypatch.setattr(classad, "CLASSAD_ERROR", "ImportError: classad2")
+    assert planned([a_site()])["plan"][0]["present"] == 2
+    result = planned([a_site()], demand=demand(group(requirements="TARGET.HasCVMFS")))
+    assert result["failed"]
+    assert "htcondor" in result["msg"]
+
+
+def test_demand_info_names_the_sites_of_this_controller(server):
+    server.result({})
+    run_module(demand_info.main, {"server_url": server.url, "sites": ["lab", "away"]})
+    assert [request[2]["params"] for request in server.requests] == [{"sites": ["lab", "away"]}, {}]
+
+
+def lease(server, check=False, **changes):
+    plan_of_lab = planned([a_site()])
+    options = {
+        "server_url": server.url,
+        "token": TOKEN,
+        "site": "lab",
+        "plan": plan_of_lab["plan"],
+        "claims": plan_of_lab["claims"]["lab"],
+    }
+    return run_module(demand_lease.main, dict(options, **changes), check)
+
+
+def test_demand_lease_claims_the_jobs_of_the_plan(server):
+    server.result({"granted": {"main": {"a": 2}}, "expires": NOW + 1800})
+    result = lease(server)
+    unused, headers, request = server.requests[0]
+    assert headers["Authorization"] == "Bearer " + TOKEN
+    assert (request["method"], request["params"]) == (
+        "lease",
+        {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 1800},
+    )
+    assert (result["plan"][0]["present"], result["granted"], result["expires"]) == (2, {"main": {"a": 2}}, NOW + 1800)
+
+
+def test_what_is_not_granted_is_taken_off_the_plan(server):
+    server.result({"granted": {"main": {"a": 1}}, "expires": NOW})
+    assert lease(server)["plan"][0]["present"] == 1
+
+
+def test_without_a_lease_nothing_new_is_ordered(server):
+    server.say({"error": {"code": -32003, "message": "Not ready"}}, 400)
+    result = lease(server)
+    assert result["failed"]
+    assert "Not ready" in result["msg"]
+    assert result["plan"][0]["present"] == 0
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"granted": {}}, {"granted": {"main": {"a": "2"}}}, {"granted": {"main": {"a": -1}}}, []]
+)
+def test_what_is_no_grant_is_no_lease(server, answer):
+    server.result(answer)
+    assert "lease: no grants: " in lease(server)["msg"]
+
+
+def test_demand_lease_claims_nothing_in_check_mode(server):
+    result = lease(server, check=True)
+    assert (result["plan"][0]["present"], result["granted"], server.requests) == (2, None, [])
+
+
+def test_a_lease_of_no_time_is_refused(server):
+    assert "ttl: 0 is not accepted" in lease(server, ttl=0)["msg"]

@@ -225,7 +225,7 @@ def test_sick_glideins_are_replaced_and_shown(run, slurm):
     [
         ({"plan_age_s": 700}, "s old; allowed: at most 600 s (max_plan_age)"),
         ({"plan_age_s": -100}, "clocks"),
-        ({"scheduler": "pbs"}, "glidein_scheduler: 'pbs' is not accepted; allowed: htcondor, lsf, pbspro, sge, slurm, torque, uge"),
+        ({"scheduler": "pbs"}, "'pbs' is not accepted; allowed: htcondor, lsf, pbspro, sge, slurm, torque, uge"),
         ({"entries": {"main": raw_entry(walltime="48x")}}, "glidein_entries.main.walltime: '48x'"),
         ({"limits": {"total": -1}}, "glidein_limits.total: -1"),
         ({"collector": "cm:9618;id"}, "collector: 'cm:9618;id'"),
@@ -242,12 +242,14 @@ def test_wrong_input_is_refused_before_anything_is_touched(run, slurm, changes, 
 
 
 def test_the_report_is_what_the_server_wants(run):
-    report = run({"main": 2})["report"]
+    plan = [{"entry": "main", "shape": "core", "present": 2, "wanted": 4, "reason": "why not"}]
+    report = run(plan=plan)["report"]
     assert report["entries"] == [
         {
             "entry": "main",
             "shape": "core",
             "present": 2,
+            "wanted": 4,
             "queued": 2,
             "running": 0,
             "sick": 0,

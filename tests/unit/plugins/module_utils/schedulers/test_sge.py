@@ -104,7 +104,9 @@ def test_memory_is_asked_for_by_the_slot_and_rounded_up():
     assert "-l h_vmem=2000M" in directives(resources=named, **cores)
     assert "-l h_rss=2000M" in directives(resources=dict(named, memory="h_rss:slot"), **cores)
     assert "-l memory=15999M" in directives(resources=dict(named, memory="memory:job"), **cores)
-    assert not any("15999M" in line or "2000M" in line for line in directives(resources=dict(named, memory="none"), **cores))
+    assert not any(
+        "15999M" in line or "2000M" in line for line in directives(resources=dict(named, memory="none"), **cores)
+    )
 
 
 def test_univa_counts_memory_by_a_resource_of_its_own():
@@ -144,12 +146,20 @@ def test_gpus_are_asked_for_by_the_job_or_by_the_slot():
 
 
 def test_a_whole_node_can_be_left_to_the_queue():
-    assert not any("excl" in line for line in directives(resources={"whole_node": "none"}, shapes={"core": shape(whole_node=True)}))
+    assert not any(
+        "excl" in line for line in directives(resources={"whole_node": "none"}, shapes={"core": shape(whole_node=True)})
+    )
 
 
 @pytest.mark.parametrize(
     "key, value",
-    [("memory", "h_vmem:core"), ("memory", "4"), ("gpus", "gpu=2"), ("whole_node", "a,b"), ("parallel_environment", "a/b")],
+    [
+        ("memory", "h_vmem:core"),
+        ("memory", "4"),
+        ("gpus", "gpu=2"),
+        ("whole_node", "a,b"),
+        ("parallel_environment", "a/b"),
+    ],
 )
 def test_names_of_resources_are_checked(key, value):
     assert f"glidein_entries.main.resources.{key}: {value!r} is not accepted" in problems(resources={key: value})
@@ -162,10 +172,14 @@ def test_the_account_is_the_project_and_the_constraint_a_resource_request():
 
 def test_a_constraint_asks_for_nothing_that_is_asked_for_here():
     text = problems(constraint="ib,h_rt=99")
-    assert "glidein_entries.main.constraint: 'ib,h_rt=99' is not accepted" in text and "use walltime of the entry" in text
+    assert (
+        "glidein_entries.main.constraint: 'ib,h_rt=99' is not accepted" in text and "use walltime of the entry" in text
+    )
 
 
-@pytest.mark.parametrize("log_dir", ["/a$HOME/log", "/a,b", '/a"b', "/a'b", "/a\\b", "/a:b", "/a`id`", "/a\nb", "/\u00e4", "log"])
+@pytest.mark.parametrize(
+    "log_dir", ["/a$HOME/log", "/a,b", '/a"b', "/a'b", "/a\\b", "/a:b", "/a`id`", "/a\nb", "/\u00e4", "log"]
+)
 def test_a_log_directory_that_qsub_cannot_be_told_is_refused(log_dir):
     with pytest.raises(InputError, match="is not accepted with sge; allowed: .*: set glidein_log_dir"):
         directives(log_dir=log_dir)
@@ -209,7 +223,18 @@ def test_directives_that_would_undo_ours_are_refused(directive, words):
 
 
 @pytest.mark.parametrize(
-    "directive", ["-A abc", "-p -100", "-l ib=true", "-soft -l fast", "-ac 'note=a b'", "-tc 20", "-w e", "-binding linear:4", "-js 3"]
+    "directive",
+    [
+        "-A abc",
+        "-p -100",
+        "-l ib=true",
+        "-soft -l fast",
+        "-ac 'note=a b'",
+        "-tc 20",
+        "-w e",
+        "-binding linear:4",
+        "-js 3",
+    ],
 )
 def test_other_directives_are_the_operators_own(directive):
     assert directives(directives=[directive])
@@ -253,7 +278,9 @@ def test_without_a_readable_job_id_the_outcome_is_unknown(text):
         grid_engine(text).submit("/s", "g", 1)
 
 
-REFUSED = [reply for reply in answers("qsub") + answers("qsub_no_queue") if reply.rc and "been submitted" not in reply.stderr]
+REFUSED = [
+    reply for reply in answers("qsub") + answers("qsub_no_queue") if reply.rc and "been submitted" not in reply.stderr
+]
 SUBMITTED_WITH_ERROR = [reply for reply in answers("qsub_no_queue") if "been submitted" in reply.stderr]
 
 
@@ -277,8 +304,8 @@ def test_a_master_that_is_down_has_taken_nothing():
     "error",
     [
         CommandTimeoutError("no answer", ["qsub"]),
-        CommandError("failed", ["qsub"], 1, "", "error: failed receiving gdi request response for mid=1 (got no message).\n"),
-        CommandError("failed", ["qsub"], 1, "", "Unable to run job: Error reading answer list from qmaster\nExiting.\n"),
+        CommandError("failed", ["qsub"], 1, "", "error: failed receiving gdi request response for mid=1\n"),
+        CommandError("failed", ["qsub"], 1, "", "Unable to run job: Error reading answer list from qmaster\n"),
     ],
 )
 def test_a_lost_answer_means_that_the_outcome_is_unknown(error):
@@ -452,7 +479,7 @@ def test_why_a_job_is_in_error_or_on_hold_and_when_a_running_one_was_submitted()
     jobs = {job.id: job for job in known.jobs("glidein")}
     assert known.runner.called[1] == ["qstat", "-xml", "-j", "21,22,19,20"]
     assert jobs["22.1"].reason == jobs["22.2"].reason
-    assert jobs["22.1"].reason.startswith("state Eqw: can't open output file \"/nonexistent/g5bf7a-d4e3c50d.22.1.out\"")
+    assert jobs["22.1"].reason.startswith('state Eqw: can\'t open output file "/nonexistent/g5bf7a-d4e3c50d.22.1.out"')
     assert (jobs["19.1"].started - jobs["19.1"].submitted, jobs["20"].started) == (0, None)
 
 
@@ -460,8 +487,8 @@ def test_a_job_on_hold_says_so():
     text = (
         "<detailed_job_info><djob_info><element><JB_job_number>7</JB_job_number><JB_submission_time>1795243993"
         "</JB_submission_time></element></djob_info><messages><element><SME_message_list><element><MES_job_number_list>"
-        "<ulong_sublist><ULNG_value>7</ULNG_value></ulong_sublist></MES_job_number_list><MES_message>Job is in hold state"
-        "</MES_message></element></SME_message_list></element></messages></detailed_job_info>"
+        "<ulong_sublist><ULNG_value>7</ULNG_value></ulong_sublist></MES_job_number_list><MES_message>"
+        "Job is in hold state</MES_message></element></SME_message_list></element></messages></detailed_job_info>"
     )
     (job,) = grid_engine(listing(record("hqw")), text).jobs("me")
     assert job.reason == "state hqw: Job is in hold state"
@@ -543,7 +570,9 @@ def test_cancelling_what_is_gone_already_is_no_error(command):
     grid_engine(failed(reply)).cancel("me", ["1.1"], running=True)
 
 
-@pytest.mark.parametrize("reply", [*[found for found in answers("qdel") if "privileges" in found.stdout], answer("down", "qdel")])
+@pytest.mark.parametrize(
+    "reply", [*[found for found in answers("qdel") if "privileges" in found.stdout], answer("down", "qdel")]
+)
 def test_cancelling_that_fails_is_an_error(reply):
     with pytest.raises(CommandError):
         grid_engine(failed(reply)).cancel("me", ["4.1"], running=True)
@@ -556,7 +585,14 @@ def test_what_has_started_since_it_was_counted_is_left_alone():
 
 
 def test_the_users_own_settings_do_not_reach_the_commands():
-    environ = {"SGE_ROOT": "/sge", "SGE_CELL": "c", "SGE_QMASTER_PORT": "1", "SGE_TASK_ID": "3", "SGE_LONG_QNAMES": "30", "HOME": "/h"}
+    environ = {
+        "SGE_ROOT": "/sge",
+        "SGE_CELL": "c",
+        "SGE_QMASTER_PORT": "1",
+        "SGE_TASK_ID": "3",
+        "SGE_LONG_QNAMES": "30",
+        "HOME": "/h",
+    }
     assert make_scheduler("sge", environ=environ).runner.environment == {
         "SGE_ROOT": "/sge",
         "SGE_CELL": "c",

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Explain: why jobs are not served, and why each entry serves a group or not."""
+
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.planning.places import capacity
+
+# Reasons that are told of a group; how many more there are is told as a number.
+_TOLD = 3
+
+
+def why_left(lot, targets, candidates, limits, fit):
+    """Return why the jobs that are left of a lot are not served.
+
+    candidates: targets where they fit; limits: names of those that were reached there.
+    """
+    if limits:
+        return f"limits reached where these jobs fit: {listed(limits)}"
+    if candidates:
+        paths = sorted("/".join(target.key[:2]) for target in candidates)
+        return f"the queue is not known where these jobs fit: {listed(paths)}"
+    if not targets:
+        return "no site has an entry"
+    missed = fit.nearest_misses(lot)
+    texts = [f"{'/'.join(target.key)}: {fit.reason(lot, target)}" for target in missed[:_TOLD]]
+    more = f"; and {len(missed) - _TOLD} more" if len(missed) > _TOLD else ""
+    return f"no shape fits: {'; '.join(texts)}{more}"
+
+
+def explanation(group_id, lots, targets, problems, fit):
+    """Return a mapping per target: how many jobs of the group it serves, and why.
+
+    lots: all of them; problems: {site: why its queue is not known}. Raises InputError for a group that is not there.
+    """
+    chosen = [lot for lot in lots if lot.key == group_id]
+    if not chosen:
+        raise InputError(f"explain: {group_id!r} is not accepted; allowed: the id of a group in demand.groups")
+    lines = []
+    for target in sorted(targets, key=lambda target: target.key):
+        site, entry, shape = target.key
+        reasons = list(dict.fromkeys(_reason(lot, len(chosen) > 1, target, problems, fit) for lot in chosen))
+        jobs = target.serves[group_id]
+        lines.append({"site": site, "entry": entry, "shape": shape, "serves": jobs, "reason": "; ".join(reasons)})
+    return lines
+
+
+def _reason(lot, has_others, target, problems, fit):
+    why = fit.reason(lot, target)
+    if why is None and target.counts is None:
+        why = f"fits, but the queue is not known: {problems.get(target.site) or 'no reading was given'}"
+    elif why is None:
+        why = f"fits {capacity(target.size, lot.asked)} jobs per glidein"
+        if target.limited_by:
+            why += f"; {target.limited_by} reached"
+        why = "; ".join([why] + target.said)
+    return f"of {lot.user}: {why}" if has_others and lot.user else why

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Leases: what a plan claims of the demand, and what is left of the plan when less is granted."""
+
+
+def claims_of(plan):
+    """Return {site: {entry: {group id: jobs}}}: the jobs that starting, queued and new glideins are meant for.
+
+    An entry without any is there with {}, which releases what it held; one whose queue is not known is not there, so
+    that it keeps what it holds.
+    """
+    claims = {}
+    for item in plan:
+        if item["present"] is None:
+            continue
+        entry = claims.setdefault(item["site"], {}).setdefault(item["entry"], {})
+        for group, jobs in item["serves"].items():
+            entry[group] = entry.get(group, 0) + jobs
+    return claims
+
+
+def trim(plan, granted):
+    """Return the plan's items with fewer new glideins where a site was granted less than the plan claims.
+
+    plan: items as make_plan returns them; granted: {site: {entry: {group id: jobs}}}, of the sites that asked; {} for
+    one whose lease failed. Glideins that are queued or run stay: the next plan sees a smaller demand, and the guard's
+    patience. The claim of a group is filled from what is there first, so that it is new glideins that lose their jobs.
+    """
+    missing = {}
+    for site, entries in claims_of(plan).items():
+        if site in granted:
+            for entry, groups in entries.items():
+                got = granted[site].get(entry, {})
+                lost = {group: jobs - got.get(group, 0) for group, jobs in groups.items() if jobs > got.get(group, 0)}
+                if lost:
+                    missing[(site, entry)] = lost
+    trimmed = [_trimmed(item, missing.get((item["site"], item["entry"]), {})) for item in reversed(plan)]
+    return trimmed[::-1]
+
+
+def _trimmed(item, missing):
+    """Return an item less the jobs that are missing (changed: less those that are taken from this item)."""
+    if not missing or item["present"] is None or item["present"] <= item["queued"] + item["running"]:
+        return item
+    waits = {group: dict(wait) for group, wait in item["waits"].items()}
+    lost = 0
+    for group in sorted(waits):
+        jobs = min(waits[group]["jobs"], missing.get(group, 0))
+        waits[group]["jobs"] -= jobs
+        lost += jobs
+        missing[group] = missing.get(group, 0) - jobs
+    if not lost:
+        return item
+    needed = _glideins(waits.values())
+    present = item["running"] + max(item["queued"], min(item["present"] - item["running"], needed))
+    serves = {
+        group: item["serves"][group] - item["waits"][group]["jobs"] + waits[group]["jobs"] if group in waits else jobs
+        for group, jobs in item["serves"].items()
+    }
+    return dict(
+        item,
+        present=present,
+        serves={group: jobs for group, jobs in serves.items() if jobs},
+        waits={group: wait for group, wait in waits.items() if wait["jobs"]},
+        reason=f"{item['reason']}; {lost} of its jobs are leased to others",
+    )
+
+
+def _glideins(waits):
+    """Return how many glideins are enough for jobs, [{"jobs", "per_glidein"}], of which several kinds share them.
+
+    Each job takes one part in per_glidein of a glidein, which is never less than what it takes of any resource.
+    """
+    whole, rest = 0, 0.0
+    for wait in waits:
+        full, part = divmod(wait["jobs"], wait["per_glidein"])
+        whole += full
+        rest += part / wait["per_glidein"]
+    return whole + int(-(-round(rest, 9) // 1))

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a demand group's jobs ask for: a lot. Jobs of a group that differ in their user are lots of their own where
+sites ask who the user is.
+"""
+
+from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import Expression
+
+# A partitionable slot hands out memory in steps of 128 MB, see `request`.
+MEMORY_STEP_MB = 128
+
+# What a group's attributes leave out because the group says it otherwise, or because it differs from job to job.
+_MEASURED = {"executablesize": 1, "jobstatus": 1, "jobuniverse": 5, "residentsetsize": 1, "transferinputsizemb": 0}
+
+_USER_NAMES = frozenset(("owner", "user"))
+
+
+class Lot:
+    """Jobs that are alike in all that decides where they can run.
+
+    group: the demand group (of plan_input.read_groups); count: jobs; user: name@domain or None; asked: what one job
+    gets, in the order of RESOURCES; ad: {name in lower case: value}.
+    """
+
+    __slots__ = ("group", "count", "user", "asked", "ad", "left", "key")
+
+    def __init__(self, group, count, now_s, user=None):
+        self.group = group
+        self.count = count
+        self.user = user
+        self.asked = request(group)
+        self.ad = job_ad(group, now_s, user)
+        self.left = count
+        self.key = group["id"]
+
+
+def request(group):
+    """Return what HTCondor hands out for one job of a group, in the order of RESOURCES.
+
+    A partitionable slot rounds up: MODIFY_REQUEST_EXPR_REQUESTMEMORY to 128 MB, that of disk to 1024 KiB, which is our
+    unit already, that of cores to 1 (HTCondor manual, "Configuration Macros", condor_startd).
+    """
+    memory_mb = -(-group["memory_mb"] // MEMORY_STEP_MB) * MEMORY_STEP_MB
+    return (group["cpus"], memory_mb, group["disk_mb"], group["gpus"])
+
+
+def job_ad(group, now_s, user=None):
+    """Return {name: value} of a job of the group, as far as the group tells."""
+    ad = dict(_MEASURED)
+    ad.update((name.lower(), value) for name, value in group["attributes"].items())
+    kib = group["disk_mb"] * 1024
+    ad.update(
+        currenttime=now_s,
+        requestcpus=group["cpus"],
+        requestmemory=group["memory_mb"],
+        requestdisk=kib,
+        diskusage=kib,
+        imagesize=kib,
+        memoryusage=group["memory_mb"],
+        requestgpus=group["gpus"],
+    )
+    if group["gpu_requirements"]:
+        ad["requiregpus"] = Expression(group["gpu_requirements"])
+    if user is not None:
+        ad.update(user=user, owner=user.split("@")[0])
+    return ad
+
+
+def lots_of(groups, matcher, sites, order, now_s):
+    """Return the lots of all groups in the order in which they are served (see options.ORDER_KEYS)."""
+    by_user = _sites_ask_for_users(matcher, sites)
+    lots = []
+    for group in sorted(groups, key=lambda group: order_key(group, order)):
+        if by_user and group["users"]:
+            lots += _split(group, now_s)
+        else:
+            lots.append(Lot(group, group["count"], now_s))
+    return lots
+
+
+def order_key(group, order):
+    """Return the sort key of a group: by `order`, large values first (those with - before them: small first).
+
+    Among equals the oldest job is first; ids of jobs are compared as numbers.
+    """
+    cpus, memory_mb, disk_mb, gpus = request(group)
+    runtime = group["max_runtime_s"]
+    values = {
+        "cpus": cpus,
+        "memory": memory_mb,
+        "disk": disk_mb,
+        "gpus": gpus,
+        "count": group["count"],
+        "runtime": float("inf") if runtime is None else runtime,
+    }
+    key = [values[name[1:]] if name.startswith("-") else -values[name] for name in order]
+    return key + [job_order(group["first_job"]), group["id"]]
+
+
+def job_order(job_id):
+    """Sort key of a job id "cluster.proc"; ids of another form come last."""
+    cluster, unused, proc = (job_id or "").partition(".")
+    if cluster.isdigit() and proc.isdigit():
+        return (0, int(cluster), int(proc))
+    return (1, 0, 0)
+
+
+def _split(group, now_s):
+    """Return lots by user. Jobs beyond those whose user is told are of nobody that a site could know."""
+    lots, left = [], group["count"]
+    for user, jobs in sorted(group["users"].items()):
+        number = min(jobs, left)
+        left -= number
+        if number:
+            lots.append(Lot(group, number, now_s, user))
+    return lots + ([Lot(group, left, now_s)] if left else [])
+
+
+def _sites_ask_for_users(matcher, sites):
+    expressions = {
+        entry["accept_requirements"]
+        for site in sites
+        for entry in site["site"]["entries"].values()
+        if entry["accept_requirements"]
+    }
+    return any(
+        (condition.target | condition.bare) & _USER_NAMES
+        for expression in expressions
+        for condition in matcher.conditions(expression)
+    )

@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where jobs can be put: what is there already, and the glideins that are to come."""
+
+import collections
+
+from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
+from ansible_collections.glidein.ops.plugins.module_utils.plan_text import FREE, NEW, QUEUED, STARTING
+from ansible_collections.glidein.ops.plugins.module_utils.planning.machine import machine_ad, sampled_ad
+
+KINDS = (FREE, STARTING, QUEUED, NEW)
+
+# Some alike glideins or slots: `number` of them, each with `left` (in the order of RESOURCES).
+Bin = collections.namedtuple("Bin", ["left", "number", "touched"])
+
+
+def capacity(left, asked):
+    """Return how many jobs that ask for `asked` fit into the resources `left`."""
+    return min(there // need for need, there in zip(asked, left) if need)
+
+
+class Place:
+    """Bins of each kind, and what has been put into them.
+
+    entry: of normalise_site, or None for machines that no entry of the plan's sites stands for; ad: their machine ad,
+    or None when nothing is known of it; size: resources of a whole glidein, or None.
+    """
+
+    entry = None
+    size = None
+    counts = None
+
+    def __init__(self, key, ad, free, passed_over=()):
+        self.key = key
+        self.ad = ad
+        self.free = free
+        self.passed_over = passed_over
+        self.begin()
+
+    def begin(self):
+        """Start anew: nothing is in the bins that are there."""
+        self.bins = {kind: [] for kind in KINDS}
+        self.bins[FREE] = [Bin(left, number, False) for left, number in self.free]
+        # Jobs by demand group: of glideins that are not there yet, and those of them that do not even start yet.
+        self.serves = collections.Counter()
+        self.waits = {}
+        self.by_kind = collections.Counter()
+
+    def fill(self, kind, lot, jobs):
+        """Put up to `jobs` jobs of a lot into the bins of a kind, those begun and tight ones first; return how many."""
+        bins = self.bins[kind]
+        cpus, memory_mb = lot.asked[:2]
+        # In most calls of a large plan, nothing fits.
+        if not jobs or not any(place.left[0] >= cpus and place.left[1] >= memory_mb for place in bins):
+            return 0
+        placed = 0
+        kept = []
+        for place in sorted(bins, key=_tight_first) if len(bins) > 1 else bins:
+            each = capacity(place.left, lot.asked) if placed < jobs else 0
+            if not each:
+                kept.append(place)
+                continue
+            number = min(jobs - placed, each * place.number)
+            placed += number
+            full, rest = divmod(number, each)
+            for count, per_glidein in ((full, each), (1 if rest else 0, rest)):
+                if count:
+                    left = tuple(there - per_glidein * need for there, need in zip(place.left, lot.asked))
+                    if left[0]:
+                        kept.append(Bin(left, count, True))
+            untouched = place.number - full - (1 if rest else 0)
+            if untouched:
+                kept.append(place._replace(number=untouched))
+        if placed:
+            self.bins[kind] = _merged(kept)
+            self.by_kind[kind] += placed
+            if kind != FREE:
+                self.serves[lot.key] += placed
+            if kind in (QUEUED, NEW):
+                known = self.waits.setdefault(lot.key, [0, capacity(self.size, lot.asked)])
+                known[0] += placed
+        return placed
+
+
+class Target(Place):
+    """One (site, entry, shape): what is there, and what the plan makes of it."""
+
+    def __init__(self, site, entry, shape_name, counts, supply, now_s):
+        self.site = site["site"]
+        self.entry = entry
+        self.shape = shape_name
+        shape = entry["shapes"][shape_name]
+        self.size = tuple(shape[resource] for resource in RESOURCES)
+        # {"queued", "running", "completing", "sick", "oldest_queued_s"}, or None when the queue could not be read.
+        self.counts = counts
+        self.supply = supply
+        self.registered = supply["registered"]
+        # Glideins that should be queued, as far as the plan has come.
+        self.planned = counts["queued"] if counts else 0
+        self.starting = max(0, counts["running"] - self.registered) if counts else 0
+        self.kept = self.planned
+        self.ordered = 0
+        # What the guard keeps although no job needs it, and what it said.
+        self.held = 0
+        self.said = []
+        ad = machine_ad(site, entry, shape_name, supply["sample"], now_s)
+        super().__init__((self.site, entry["name"], shape_name), ad, supply["free"], supply["passed_over"])
+
+    def begin(self):
+        """Start a round: nothing is in what is there, and nothing is ordered."""
+        super().begin()
+        if self.starting:
+            self.bins[STARTING] = [Bin(self.size, self.starting, False)]
+        if self.planned:
+            self.bins[QUEUED] = [Bin(self.size, self.planned, False)]
+        self.new = 0
+        self.limited_by = None
+        # Planned glideins that no job needs, and how many of them are not to be kept.
+        self.idle = self.surplus = 0
+
+    def settle(self):
+        """Say what limits have to count: the glideins that are to stay, and those that were ordered in this plan."""
+        self.kept = self.planned - self.surplus
+        self.ordered = max(0, self.added - self.surplus) if self.counts else 0
+
+    def usage(self):
+        """Return (glideins that wait, glideins that have started, glideins ordered) for limits.
+
+        Where the queue is not known, the last report or the collector tells of more; both may be too few.
+        """
+        if self.counts is None:
+            plans = (self.supply["history"] or {}).get("plans") or [{}]
+            reported = (plans[-1].get("queued") or 0) + (plans[-1].get("running") or 0)
+            return 0, max(self.registered, reported), 0
+        return self.kept + self.counts["sick"], self.counts["running"] + self.counts["completing"], self.ordered
+
+    @property
+    def added(self):
+        """Glideins to submit; below zero, queued ones to cancel."""
+        return self.planned - self.counts["queued"]
+
+    def order(self):
+        """Sort key of preference: entries by priority, then shapes from small to large (GPUs are the dearest)."""
+        return (-self.entry["priority"], self.site, self.entry["name"]) + by_size(self.size) + (self.shape,)
+
+    def whole_is_passed_over(self, asked):
+        """Whether the negotiator has left a whole glidein of this shape empty that has room for a job that asks so."""
+        return any(left[:2] == self.size[:2] and capacity(left, asked) for left, number in self.passed_over if number)
+
+
+class Elsewhere(Place):
+    """Free slots of machines that no target stands for; they take jobs all the same.
+
+    Their site is not in this plan, their entry or shape is not in its configuration any more, or they are no glideins.
+    """
+
+    def __init__(self, key, free, sample):
+        super().__init__(key, sampled_ad(sample) if sample else None, free)
+
+
+def by_size(size):
+    """Sort key of sizes: GPUs first, as they are the dearest."""
+    cpus, memory, disk, gpus = size
+    return (gpus, cpus, memory, disk)
+
+
+def _tight_first(place):
+    return (not place.touched, place.left)
+
+
+def _merged(bins):
+    """Return bins with those that are alike as one."""
+    if len(bins) < 2:
+        return bins
+    numbers = {}
+    for place in bins:
+        key = (place.left, place.touched)
+        numbers[key] = numbers.get(key, 0) + place.number
+    return [Bin(left, number, touched) for (left, touched), number in numbers.items()]

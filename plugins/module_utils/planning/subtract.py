@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Subtract: the jobs that free slots, starting and queued glideins will serve, before anything is ordered."""
+
+from ansible_collections.glidein.ops.plugins.module_utils.plan_text import FREE, QUEUED, STARTING
+from ansible_collections.glidein.ops.plugins.module_utils.planning.fit import indices
+from ansible_collections.glidein.ops.plugins.module_utils.planning.places import by_size
+
+THERE = (FREE, STARTING, QUEUED)
+
+
+class Subtraction:
+    """Puts jobs into what is there. places: Targets, then Elsewheres, in the order of their indices.
+
+    Free slots come first, then what starts, then what waits. Small glideins are filled before large ones: all that are
+    there are then full before any is ordered, so that what is ordered never takes the place of one that waits. Machines
+    of which only the resources are known are left to the jobs that no free slot of a target takes.
+    """
+
+    def __init__(self, places):
+        self.places = places
+        ranked = sorted(range(len(places)), key=lambda index: _rank(places[index], index))
+        self._rank = {index: rank for rank, index in enumerate(ranked)}
+        self._open = {kind: sum(1 << index for index, place in enumerate(places) if place.bins[kind]) for kind in THERE}
+
+    def take(self, lot, mask):
+        """Put a lot's jobs into places of `mask`; lowers lot.left by the number of those that found one."""
+        for kind in THERE:
+            if not lot.left:
+                return
+            for index in sorted(indices(mask & self._open[kind]), key=self._rank.__getitem__):
+                place = self.places[index]
+                lot.left -= place.fill(kind, lot, lot.left)
+                if not place.bins[kind]:
+                    self._open[kind] &= ~(1 << index)
+                if not lot.left:
+                    return
+
+
+def _rank(place, index):
+    return (0,) + by_size(place.size) + (index,) if place.size else (1, index)

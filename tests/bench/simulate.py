@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How good the plan is: a simulated pool under this collection's plan, and under the rules of PyGlidein and GlideinWMS.
+
+All get the same jobs and the same luck. The table goes to the screen, the numbers to .bench/simulation.json:
+workload -> policy -> wait_median_s, wait_p95_s, wasted_hours, glideins_per_job, reversals. docs/simulation.md explains
+them. Needs no lab:
+
+    make bench BENCH=simulate
+    .venv/bin/python tests/bench/simulate.py --workload steady --policy plan pyglidein --seeds 3
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+from results import Goal
+from simulation import metrics, table
+from simulation.policies import POLICIES
+from simulation.workloads import WORKLOADS
+from simulation.world import World
+
+SIMULATION = Path(__file__).resolve().parents[2] / ".bench" / "simulation.json"
+SEEDS = (1, 2, 3, 4, 5)
+AIMS = 2 * (len(POLICIES) - 1) * len(WORKLOADS)
+GOALS = [Goal("aims_met", ">=", AIMS)]
+
+
+def simulate(workloads, policies, seeds, say=print):
+    """{workload: {policy: metrics.summary}} of these names and seeds."""
+    results = {}
+    for name in workloads:
+        results[name] = {}
+        for policy in policies:
+            began = time.monotonic()
+            runs = [metrics.measure(World(WORKLOADS[name], POLICIES[policy], seed).run()) for seed in seeds]
+            results[name][policy] = metrics.summary(runs)
+            say(f"{name}, {policy}: {time.monotonic() - began:.1f} s")
+    return results
+
+
+def measure(lab):
+    """The bench: every workload and policy. Returns {key: number}; the table is printed, the file written."""
+    began = time.monotonic()
+    results = simulate(WORKLOADS, POLICIES, SEEDS, lab.say)
+    SIMULATION.parent.mkdir(exist_ok=True)
+    SIMULATION.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    print("\n" + "\n".join(table.table(results)) + "\n", flush=True)
+    verdicts = [verdict for found in results.values() for pair in table.aims(found).values() for verdict in pair]
+    return {"aims_met": sum(verdicts), "aims": len(verdicts), "seconds": round(time.monotonic() - began, 1)}
+
+
+def main():
+    """Some of it, to the screen alone."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
+    parser.add_argument("--policy", nargs="+", choices=POLICIES, default=list(POLICIES))
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), metavar="N", help="seeds 1 to N")
+    arguments = parser.parse_args()
+    results = simulate(arguments.workload, arguments.policy, range(1, arguments.seeds + 1))
+    if "plan" in arguments.policy:
+        print("\n".join(table.table(results)))
+    else:
+        print(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A glidein, from its submission to its end, and how much of it was used."""
+
+from simulation.parameters import HOUR, IDLE_TIMEOUT_S, RETIREMENT_S
+
+
+class Glidein:
+    """One batch job of an entry. `left`: free resources in the order of RESOURCES; `jobs`: how many it runs.
+
+    Times are seconds since the beginning, or None: not yet. `queued` is when it was submitted.
+    """
+
+    __slots__ = (
+        "busy_since", "cancelled", "ended", "engine", "entry", "idle_since", "jobs", "left", "number", "on_end",
+        "partly_s", "queued", "ready", "registered", "started", "takes_jobs", "unchanged_since", "used_s",
+    )  # fmt: skip
+
+    def __init__(self, engine, entry, number, on_end):
+        self.engine = engine
+        self.entry = entry
+        self.number = number
+        self.on_end = on_end
+        self.queued = engine.now
+        self.started = self.registered = self.ended = self.idle_since = self.unchanged_since = None
+        self.cancelled = self.ready = False
+        self.takes_jobs = True
+        self.left = entry.size
+        self.jobs = 0
+        self.busy_since = engine.now
+        self.used_s = 0.0  # integral over time of the part that jobs use
+        self.partly_s = 0.0  # and of the part that no job uses, while others do
+
+    @property
+    def dies(self):
+        """When the batch system ends it."""
+        return self.started + self.entry.walltime_s
+
+    def retired(self, now):
+        """Whether it takes no further job because its end is near."""
+        return now >= self.dies - RETIREMENT_S
+
+    def takes(self, kind):
+        """Whether a job of this kind can start here now: START, Requirements and resources."""
+        if not self.takes_jobs or (self.entry.size[3] and not kind.gpus):
+            return False
+        if not all(need <= left for need, left in zip(kind.asked, self.left, strict=True)):
+            return False
+        now = self.engine.now
+        if self.retired(now) or (kind.max_runtime_s is not None and now + kind.max_runtime_s >= self.dies):
+            return False
+        return kind.needs <= self.entry.provides
+
+    def register(self):
+        """It has come into the pool."""
+        self.registered = self.engine.now
+        self._idle()
+        self.engine.at(self.dies - RETIREMENT_S, self._end_if_empty)
+        self.engine.at(self.dies, self.end)
+
+    def take(self, kind):
+        """A job starts."""
+        self._account()
+        self.unchanged_since = self.engine.now
+        self.left = tuple(left - need for left, need in zip(self.left, kind.asked, strict=True))
+        self.jobs += 1
+        self.idle_since = None
+
+    def give_back(self, kind):
+        """A job has ended."""
+        if self.ended is not None:
+            return
+        self._account()
+        self.unchanged_since = self.engine.now
+        self.left = tuple(left + need for left, need in zip(self.left, kind.asked, strict=True))
+        self.jobs -= 1
+        if not self.jobs:
+            self._idle()
+            if self.retired(self.engine.now):
+                self.end()
+
+    def end(self):
+        """The batch job ends, if it has not done so."""
+        if self.jobs:
+            raise ValueError(f"a job outlives its glidein at {self.entry.key}: jobs must state how long they run")
+        if self.ended is None:
+            self._account()
+            self.ended = self.engine.now
+            self.on_end(self)
+
+    def wasted_h(self):
+        """Hours between start and end (or now) times the part that ran no job: of its GPUs if it has any, else of its
+        cores.
+        """
+        if self.started is None:
+            return 0.0
+        if self.ended is None:
+            self._account()
+        return (self.busy_since - self.started - self.used_s) / HOUR
+
+    def _used(self):
+        dimension = 3 if self.entry.size[3] else 0
+        return 1 - self.left[dimension] / self.entry.size[dimension]
+
+    def _account(self):
+        now = self.engine.now
+        used = self._used()
+        self.used_s += used * (now - self.busy_since)
+        if self.jobs:
+            self.partly_s += (1 - used) * (now - self.busy_since)
+        self.busy_since = now
+
+    def _idle(self):
+        self.idle_since = self.engine.now
+        self.engine.after(IDLE_TIMEOUT_S, self._end_if_idle_since, self.engine.now)
+
+    def _end_if_idle_since(self, time_s):
+        if self.idle_since == time_s:
+            self.end()
+
+    def _end_if_empty(self):
+        if not self.jobs:
+            self.end()

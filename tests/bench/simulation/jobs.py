@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Jobs: what they ask for, and what becomes of them."""
+
+from dataclasses import dataclass
+
+from simulation.parameters import MEMORY_STEP_MB
+
+RESOURCES = ("cpus", "memory_mb", "disk_mb", "gpus")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the jobs of one demand group have in common.
+
+    requirements: a ClassAd expression for policies to read, or None; needs: the machine attributes that have to be true
+    for it to be true, for the simulated negotiator. max_runtime_s: the run time that the jobs state.
+    """
+
+    cpus: int = 1
+    memory_mb: int = 2000
+    disk_mb: int = 1000
+    gpus: int = 0
+    max_runtime_s: int | None = None
+    requirements: str | None = None
+    needs: frozenset = frozenset()
+
+    @property
+    def id(self):
+        """The demand group's id."""
+        limit = "any" if self.max_runtime_s is None else self.max_runtime_s
+        needs = "".join(f"-{name}" for name in sorted(self.needs))
+        return f"c{self.cpus}-m{self.memory_mb}-d{self.disk_mb}-g{self.gpus}-r{limit}{needs}"
+
+    @property
+    def asked(self):
+        """What HTCondor hands out for one job, in the order of RESOURCES."""
+        return (self.cpus, -(-self.memory_mb // MEMORY_STEP_MB) * MEMORY_STEP_MB, self.disk_mb, self.gpus)
+
+
+class Job:
+    """One job. Times are seconds since the beginning, or None: not yet."""
+
+    __slots__ = ("ended", "kind", "number", "removed", "runtime_s", "schedd", "started", "submitted")
+
+    def __init__(self, number, kind, runtime_s, submitted, schedd="ap"):
+        self.number = number
+        self.kind = kind
+        self.runtime_s = runtime_s
+        self.submitted = submitted
+        self.schedd = schedd
+        self.started = self.ended = self.removed = None
+
+    @property
+    def state(self):
+        """idle, running, done or removed."""
+        if self.removed is not None:
+            return "removed"
+        if self.started is None:
+            return "idle"
+        return "running" if self.ended is None else "done"

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The numbers of a run, and of several runs with different seeds."""
+
+import itertools
+import statistics
+from dataclasses import dataclass
+
+from simulation.parameters import HOUR
+
+KEYS = ("wait_median_s", "wait_p95_s", "wasted_hours", "glideins_per_job", "reversals")
+
+
+@dataclass(frozen=True)
+class Run:
+    """waits_s: sorted, one for each job; the others are of the whole run. Two parts of wasted_hours are told apart:
+
+    unused_hours is of glideins that never ran a job, partly_used_hours is while other jobs ran in the same glidein.
+    wasted_core_hours is wasted_hours times each glidein's cores.
+    """
+
+    waits_s: list
+    waiting: int
+    wasted_hours: float
+    unused_hours: float
+    partly_used_hours: float
+    wasted_core_hours: float
+    glideins: int
+    reversals: int
+
+
+def measure(world):
+    """The Run of a world that has run.
+
+    A job waits from its submission to its start. One that is waiting still at the end, or was removed while it waited,
+    counts with the time until then: less than it would have waited (it is censored).
+    """
+    now = world.engine.now
+    waits = [_until(job, now) - job.submitted for job in world.pool.jobs]
+    glideins = [glidein for queue in world.batch.queues.values() for glidein in queue.all]
+    wasted = {glidein: glidein.wasted_h() for glidein in glideins}
+    return Run(
+        sorted(waits),
+        sum(job.state == "idle" for job in world.pool.jobs),
+        sum(wasted.values()),
+        sum(hours for glidein, hours in wasted.items() if not glidein.used_s),
+        sum(glidein.partly_s for glidein in glideins) / HOUR,
+        sum(hours * glidein.entry.size[0] for glidein, hours in wasted.items()),
+        len(glideins),
+        sum(map(reversals, world.orders.values())),
+    )
+
+
+def _until(job, now):
+    return job.started if job.started is not None else job.removed or now
+
+
+def reversals(cycles):
+    """How often an entry went from ordering to cancelling or back. cycles: [(submitted, cancelled)]."""
+    signs = [1 if submitted else -1 for submitted, cancelled in cycles if submitted or cancelled]
+    return sum(one != other for one, other in itertools.pairwise(signs))
+
+
+def summary(runs):
+    """{key: number} of KEYS, and what helps to understand them.
+
+    runs: those of different seeds. Waits are of all their jobs together, the rest are means.
+    """
+    waits = sorted(wait for run in runs for wait in run.waits_s)
+    return {
+        "wait_median_s": round(rank(waits, 50)),
+        "wait_p95_s": round(rank(waits, 95)),
+        "wasted_hours": round(statistics.mean(run.wasted_hours for run in runs), 1),
+        "glideins_per_job": round(sum(run.glideins for run in runs) / len(waits), 4),
+        "reversals": round(statistics.mean(run.reversals for run in runs), 1),
+        "unused_hours": round(statistics.mean(run.unused_hours for run in runs), 1),
+        "partly_used_hours": round(statistics.mean(run.partly_used_hours for run in runs), 1),
+        "wasted_core_hours": round(statistics.mean(run.wasted_core_hours for run in runs)),
+        "still_waiting": round(statistics.mean(run.waiting for run in runs), 1),
+    }
+
+
+def rank(ordered, percent):
+    """The smallest value that at least `percent` of the values do not exceed (nearest rank)."""
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]

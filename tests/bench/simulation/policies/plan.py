@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""This collection's plan: the function that the `plan` module calls, with leases and the server's history."""
+
+from simulation import checkout
+from simulation.parameters import LEASE_S, MAX_DEMAND_AGE_S
+from simulation.policies.base import Order
+
+checkout.importable()
+from ansible_collections.glidein.ops.plugins.module_utils import planning  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site  # noqa: E402
+
+
+class Plan:
+    """One controller: plan for its sites, lease, trim, reconcile."""
+
+    def __init__(self, parameters):
+        del parameters
+        self.sites = {}
+
+    def decide(self, readings):
+        """{entry's key: Order}."""
+        names = sorted({entry.site for entry in readings.entries})
+        for name in names:
+            if name not in self.sites:
+                self.sites[name] = site([entry for entry in readings.entries if entry.site == name])
+        sites = [{"site": self.sites[name], "queue": queue(name, readings), "error": None} for name in names]
+        server = readings.server
+        result = planning.make_plan(server.demand(names), server.supply(), sites, readings.now_s, MAX_DEMAND_AGE_S)
+        items = leased(result, server)
+        return {(item["site"], item["entry"], item["shape"]): order(item) for item in items}
+
+
+def leased(result, server):
+    """The plan's items, trimmed to what the server grants."""
+    granted = {name: server.lease(name, claims, LEASE_S) for name, claims in sorted(result["claims"].items())}
+    return planning.trim(result["plan"], granted)
+
+
+def order(item):
+    """What `glideins` does for one item of a plan, when nothing has changed since the queue was read."""
+    if item["present"] is None:
+        return Order(wanted=item.get("wanted"))
+    missing = item["present"] - item["queued"] - item["running"]
+    return Order(max(0, missing), min(item["queued"], max(0, -missing)), item["present"], item.get("wanted"))
+
+
+def site(entries):
+    """A site as the operator writes it, checked by the collection."""
+    raw = {
+        entry.name: {
+            "queue": entry.name,
+            "walltime": entry.walltime_s,
+            "shapes": {entry.shape: dict(zip(("cpus", "memory_mb", "disk_mb", "gpus"), entry.size, strict=True))},
+            "limits": {"queued": entry.queued, "total": entry.total, "per_cycle": entry.per_cycle},
+            "accept": {"gpus": {"min": 1}} if entry.size[3] else {"gpus": {"max": 0}},
+            "attributes": dict.fromkeys(sorted(entry.declared), True),
+        }
+        for entry in entries
+    }
+    return normalise_site("glidein", entries[0].site, raw)
+
+
+def queue(name, readings):
+    """queue_info's result for a site."""
+    return {
+        "site": name,
+        "as_of": readings.now_s,
+        "user": "glidein",
+        "entries": [
+            {
+                "entry": entry.name,
+                "shape": entry.shape,
+                "queued": readings.counts[entry.key][0],
+                "running": readings.counts[entry.key][1],
+                "completing": 0,
+                "sick": 0,
+                "sick_reasons": [],
+                "oldest_queued_s": readings.oldest_queued_s[entry.key],
+            }
+            for entry in readings.entries
+            if entry.site == name
+        ],
+        "orphans": {"queued": 0, "running": 0},
+        "versions": {},
+        "credential_expires": None,
+    }

@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PyGlidein's rule: pyglidein/client.py, main() and sort_states(), at 68262ed of github.com/WIPACrepo/pyglidein.
+
+Every site runs a client of its own, which sees all idle jobs. For each partition it submits
+
+    min(limit_per_submit, max_total_jobs - running, max(max_idle_jobs - idle, 0))
+
+glideins, one per job, for the groups in the order of `prioritize_jobs`. Queued glideins and free slots reduce no
+demand; nothing is ever cancelled. `s["count"] = limit` changes the reading that the client's next partitions work with,
+as it does there. Nodes are asked for as a whole (whole_node), as most of its published configurations do.
+"""
+
+from simulation.policies.base import Order, fits
+
+PRIORITIZE_JOBS = ("gpus", "memory_mb")
+"""client_defaults.cfg has ["gpu", "memory"]; "gpu" is no key of a group, and README and examples mean "gpus"."""
+
+
+class PyGlidein:
+    """One client for each site."""
+
+    def __init__(self, parameters):
+        del parameters
+
+    def decide(self, readings):
+        """{entry's key: Order}."""
+        orders = {}
+        for site in sorted({entry.site for entry in readings.entries}):
+            state = readings.server.demand(with_silent=False)["groups"]
+            state = [dict(group, count=group["count"] + group["leased"]) for group in state]
+            for entry in readings.entries:
+                if entry.site == site:
+                    orders[entry.key] = Order(submit=launched(state, entry, *readings.counts[entry.key]))
+        return orders
+
+
+def launched(state, entry, idle, running):
+    """How many glideins one pass of the client submits at a partition. Changes counts in `state` as the client does."""
+    limit = min(entry.per_cycle, entry.total - running, max(entry.queued - idle, 0))
+    submitted = 0
+    for group in sorted(state, key=lambda group: [group[name] for name in PRIORITIZE_JOBS], reverse=True):
+        if limit <= 0:
+            break
+        if not fits(group, entry):
+            continue
+        group["count"] = min(group["count"], limit)
+        limit -= group["count"]
+        submitted += group["count"]
+    return submitted

@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A workload and a policy, run to the end."""
+
+from dataclasses import dataclass
+
+from simulation.engine import Engine
+from simulation.luck import luck
+from simulation.parameters import CYCLE_S, HOUR, WAITS_S
+from simulation.policies.base import Order, Readings
+from simulation.pool import Pool
+from simulation.server import DemandServer, epoch
+from simulation.site import Batch
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What a policy may know of how often it runs."""
+
+    cycle_s: int = CYCLE_S
+
+
+class World:
+    """Everything of one run. `orders`: {entry's key: [(submitted, cancelled) of each cycle]}."""
+
+    def __init__(self, workload, policy, seed, waits_s=None):
+        self.workload = workload
+        self.engine = Engine()
+        self.pool = Pool(self.engine)
+        self.batch = Batch(self.engine, self.pool, workload.entries, f"{seed}/{workload.name}", waits_s or WAITS_S)
+        self.server = DemandServer(self.engine, self.pool, workload.entries)
+        self.orders = {entry.key: [] for entry in workload.entries}
+        workload.begin(self.engine, self.pool, luck(seed, workload.name, "jobs"))
+        phases = luck(seed, workload.name, "phases")
+        for sites in workload.controllers:
+            entries = tuple(entry for entry in workload.entries if entry.site in sites)
+            decide = policy(Parameters()).decide
+            first_s = phases.uniform(0, CYCLE_S) + CYCLE_S  # after the server's first reading
+
+            def cycle(entries=entries, decide=decide):
+                self._cycle(entries, decide)
+
+            self.engine.every(CYCLE_S, cycle, first_s=first_s)
+
+    def run(self):
+        """Run until the workload's end; returns self."""
+        self.engine.run(self.workload.hours * HOUR)
+        return self
+
+    def _cycle(self, entries, decide):
+        now = self.engine.now
+        queues = {entry.key: self.batch.queues[entry.key] for entry in entries}
+        counts = {key: (len(queue.waiting), len(queue.running)) for key, queue in queues.items()}
+        oldest = {key: int(now - queue.waiting[0].queued) if queue.waiting else None for key, queue in queues.items()}
+        orders = decide(Readings(epoch(now), entries, counts, oldest, self.server))
+        reports = {}
+        for key, queue in queues.items():
+            order = orders.get(key, Order())
+            running = list(queue.running)
+            self.batch.submit(key, order.submit)
+            self.batch.cancel(key, order.cancel)
+            self.orders[key].append((order.submit, order.cancel))
+            plan = {
+                "present": order.present,
+                "wanted": order.wanted,
+                "queued": counts[key][0] + order.submit - order.cancel,
+                "running": counts[key][1],
+                "registered": None,
+                "launched": order.submit,
+                "cancelled": order.cancel,
+            }
+            reports.setdefault(key[0], {})[key] = (plan, running)
+        for site, rows in reports.items():
+            self.server.report(site, rows)

@@ -1,0 +1,225 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The policies of the simulation: PyGlidein's and GlideinWMS's rules are theirs, and the plan gets what it wants."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import simulate
+from simulation import metrics, table
+from simulation.engine import Engine
+from simulation.jobs import Kind
+from simulation.parameters import CYCLE_S, HOUR
+from simulation.policies import POLICIES, glideinwms
+from simulation.policies.base import Readings
+from simulation.policies.plan import order
+from simulation.pool import Pool
+from simulation.server import DemandServer, epoch
+from simulation.site import Entry
+from simulation.workloads import WORKLOADS, Workload, burst, stream
+from simulation.world import Parameters, World
+
+ENTRY = Entry("lab", "main", (4, 8000, 100000, 0), 100, 60, 50, 100, "1-4 processors, load 0.8")
+KIND = Kind(max_runtime_s=HOUR)
+
+
+def reading(entries, kinds, counts=None):
+    """A controller's readings when jobs wait: kinds [(Kind, number)]; counts {key: (queued, running)}, else none."""
+    engine = Engine()
+    pool = Pool(engine)
+    for kind, number in kinds:
+        for _job in range(number):
+            pool.submit(kind, HOUR)
+    server = DemandServer(engine, pool, entries)
+    engine.run(10)
+    every = {entry.key: (0, 0) for entry in entries}
+    return Readings(epoch(10), tuple(entries), {**every, **(counts or {})}, dict.fromkeys(every), server)
+
+
+def submitted(policy, readings):
+    orders = POLICIES[policy](Parameters()).decide(readings)
+    return [orders[entry.key].submit for entry in readings.entries]
+
+
+# --- PyGlidein
+
+
+def test_pyglidein_orders_again_what_is_queued_already():
+    ordered = [submitted("pyglidein", reading([ENTRY], [(KIND, 10)], {ENTRY.key: (10 * n, 0)}))[0] for n in range(7)]
+
+    # 10 idle jobs become 60 glideins in six cycles; then the limit of queued ones is reached.
+    assert ordered == [10, 10, 10, 10, 10, 10, 0]
+
+
+def test_pyglidein_orders_for_the_same_jobs_at_every_site():
+    assert submitted("pyglidein", reading([ENTRY, replace(ENTRY, site="other")], [(KIND, 10)])) == [10, 10]
+
+
+@pytest.mark.parametrize(
+    ("queued", "running", "ordered"), [(0, 0, 50), (20, 0, 40), (0, 70, 30), (60, 0, 0), (0, 100, 0)]
+)
+def test_pyglidein_submits_the_least_of_its_three_limits(queued, running, ordered):
+    assert submitted("pyglidein", reading([ENTRY], [(KIND, 500)], {ENTRY.key: (queued, running)})) == [ordered]
+
+
+def test_pyglidein_skips_what_does_not_fit_and_takes_great_memory_first():
+    kinds = [(Kind(memory_mb=9000), 5), (Kind(memory_mb=1000), 30), (Kind(memory_mb=4000), 30)]
+
+    assert submitted("pyglidein", reading([ENTRY], kinds)) == [50]
+
+
+def test_a_cut_count_stays_cut_for_the_next_partition_of_the_same_client():
+    entries = [replace(ENTRY, per_cycle=3), replace(ENTRY, name="second")]
+
+    assert submitted("pyglidein", reading(entries, [(KIND, 10)])) == [3, 3]
+
+
+# --- GlideinWMS
+
+
+@pytest.mark.parametrize(
+    ("idle", "old", "idle_here", "idle_total", "wanted"),
+    [
+        (90, 0, 0, 0, 30),  # a third
+        (90, 90, 0, 0, 35),  # and a reserve of 5
+        (90, 9, 0, 0, 33),  # at most a third of those that are old
+        (1, 0, 0, 0, 1),  # never less than one
+        (0, 0, 0, 0, 0),
+        (900, 900, 0, 0, 100),  # idle_glideins_per_entry max
+        (90, 0, 5, 0, 15),  # the entry's curb
+        (90, 0, 5, 200, 7),  # and the one over all entries
+        (90, 0, 100, 0, 0),  # idle_vms_per_entry max
+        (90, 0, 0, 1000, 0),  # idle_vms_total max
+    ],
+)
+def test_glideinwms_asks_for_a_third_and_less_at_every_curb(idle, old, idle_here, idle_total, wanted):
+    assert glideinwms.min_idle(idle, old, idle_here, idle_total) == wanted
+
+
+def test_glideinwms_counts_a_job_as_a_half_at_each_of_two_entries_and_in_cores():
+    # 240 one-core jobs: 120 for each entry, 30 glideins of four cores, a third of it.
+    assert submitted("glideinwms", reading([ENTRY, replace(ENTRY, site="other")], [(KIND, 240)])) == [10, 10]
+
+
+def test_glideinwms_tops_up_the_queue_and_orders_nothing_for_what_is_queued():
+    assert submitted("glideinwms", reading([ENTRY], [(KIND, 240)], {ENTRY.key: (15, 0)})) == [5]
+    assert submitted("glideinwms", reading([ENTRY], [(KIND, 240)], {ENTRY.key: (20, 0)})) == [0]
+
+
+def test_glideinwms_keeps_within_max_run():
+    assert glideinwms.max_run(idle=20, busy=10, idle_here=4) == int((16 + 10) * 1.15 + 1)
+    assert glideinwms.max_run(idle=0, busy=10, idle_here=4) == 10
+
+
+def test_glideinwms_takes_queued_glideins_back_when_nothing_has_been_idle_or_used_for_ten_minutes():
+    policy = POLICIES["glideinwms"](Parameters())
+    cancelled = []
+    for cycle in range(5):
+        readings = replace(reading([ENTRY], [], {ENTRY.key: (40, 0)}), now_s=epoch(cycle * CYCLE_S))
+        cancelled.append(policy.decide(readings)[ENTRY.key].cancel)
+
+    assert cancelled == [0, 0, 0, 25, 25]  # five a minute
+
+
+# --- The plan
+
+
+def test_the_plan_is_asked_with_what_the_simulation_has_and_orders_what_the_jobs_fill():
+    orders = POLICIES["plan"](Parameters()).decide(reading([ENTRY], [(KIND, 12)]))
+
+    # Three jobs of 2000 MB (2048 as handed out) fit into 8000 MB.
+    assert orders[ENTRY.key].submit == 4
+    assert orders[ENTRY.key].cancel == 0
+
+
+def test_a_plan_is_applied_as_the_glideins_module_does():
+    item = {"present": 5, "wanted": 5, "queued": 1, "running": 2}
+
+    assert (order(item).submit, order(item).cancel) == (2, 0)
+    assert (order(dict(item, present=2)).submit, order(dict(item, present=2)).cancel) == (0, 1)
+    assert (order(dict(item, present=0)).submit, order(dict(item, present=0)).cancel) == (0, 1)
+    assert (order(dict(item, present=None)).submit, order(dict(item, present=None)).cancel) == (0, 0)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_policy_keeps_to_the_limits_and_runs_all_jobs(policy):
+    def begin(engine, pool, random):
+        stream(engine, pool, random, (1, 4), 40)
+        burst(engine, pool, random, 2, 300)
+
+    workload = Workload("small", begin, entries=(replace(WORKLOADS["steady"].entries[0], capacity=80, total=80),))
+    world = World(workload, POLICIES[policy], 1)
+    queue = world.batch.queues[workload.entries[0].key]
+    for step in range(1, 12 * workload.hours):
+        world.engine.run(step * 300)
+        assert len(queue.running) <= 80
+        assert len(queue.waiting) <= workload.entries[0].queued
+    assert all(submit <= workload.entries[0].per_cycle for submit, _cancel in world.orders[queue.entry.key])
+    assert {job.state for job in world.pool.jobs} == {"done"}
+
+
+# --- Numbers and table
+
+
+def test_a_reversal_is_an_entry_that_cancels_after_it_ordered_or_orders_after_it_cancelled():
+    assert metrics.reversals([(3, 0), (0, 0), (0, 2), (0, 1), (4, 0), (1, 0)]) == 2
+    assert metrics.reversals([(0, 0)]) == 0
+
+
+def test_waits_of_all_seeds_count_together_and_the_rest_is_their_mean():
+    runs = [metrics.Run([10, 20, 30], 0, 10.0, 4.0, 5.0, 40.0, 6, 1), metrics.Run([40], 1, 20.0, 5.0, 6.0, 80.0, 2, 2)]
+
+    found = metrics.summary(runs)
+
+    assert found == {
+        "wait_median_s": 20,
+        "wait_p95_s": 40,
+        "wasted_hours": 15.0,
+        "glideins_per_job": 2.0,
+        "reversals": 1.5,
+        "unused_hours": 4.5,
+        "partly_used_hours": 5.5,
+        "wasted_core_hours": 60,
+        "still_waiting": 0.5,
+    }
+
+
+def test_the_bench_needs_no_lab_and_writes_what_it_found(tmp_path, monkeypatch, capsys):
+    said = []
+
+    class NoLab:
+        say = said.append
+
+    def begin(engine, pool, random):
+        burst(engine, pool, random, 1, 20)
+
+    monkeypatch.setattr(simulate, "SIMULATION", tmp_path / ".bench" / "simulation.json")
+    monkeypatch.setattr(simulate, "WORKLOADS", {"small": Workload("small", begin, hours=12)})
+    monkeypatch.setattr(simulate, "SEEDS", (1,))
+
+    found = simulate.measure(NoLab())
+
+    written = json.loads((tmp_path / ".bench" / "simulation.json").read_text())
+    assert list(written["small"]) == ["plan", "pyglidein", "glideinwms"]
+    assert all(set(metrics.KEYS) <= set(row) for row in written["small"].values())
+    assert (found["aims"], len(said)) == (4, 3)
+    assert "small" in capsys.readouterr().out
+
+
+def test_the_table_says_which_aims_are_missed():
+    row = {"wait_p95_s": 9, "glideins_per_job": 1.0, "reversals": 0}
+    found = {
+        "plan": {"wait_median_s": 110, "wasted_hours": 51, **row},
+        "pyglidein": {"wait_median_s": 100, "wasted_hours": 100, **row},
+        "glideinwms": {"wait_median_s": 50, "wasted_hours": 102, **row},
+    }
+
+    lines = table.table({"steady": found})
+
+    assert table.aims(found) == {"pyglidein": (True, False), "glideinwms": (False, True)}
+    assert lines[3].endswith("wait 1.10, waste 0.51!")
+    assert lines[4].endswith("wait 2.20!, waste 0.50")
+    assert max(map(len, lines)) <= 100

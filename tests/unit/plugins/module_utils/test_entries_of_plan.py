@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an entry says for the plan alone: shapes made of a node, and whom it is for."""
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry
+
+
+def shapes_of(node):
+    entry = raw_entry(node=node)
+    del entry["shapes"]
+    return normalise_site("glidein", "lab", {"main": entry})["entries"]["main"]["shapes"]
+
+
+def test_without_shapes_they_are_the_whole_the_half_and_so_on_of_the_node():
+    shapes = shapes_of({"cpus": 6, "memory_mb": 1000, "disk_mb": 100})
+    sizes = {name: (one["cpus"], one["memory_mb"], one["disk_mb"]) for name, one in shapes.items()}
+    assert sizes == {"whole": (6, 1000, 100), "half": (3, 500, 50), "quarter": (1, 250, 25)}
+
+
+def test_parts_of_a_node_with_gpus_have_at_least_one():
+    shapes = shapes_of({"cpus": 64, "memory_mb": 256000, "disk_mb": 1000000, "gpus": 4})
+    assert {name: one["gpus"] for name, one in shapes.items()} == {"whole": 4, "half": 2, "quarter": 1}
+
+
+def test_a_node_that_is_given_as_a_whole_only_has_no_parts():
+    assert list(shapes_of({"cpus": 64, "memory_mb": 256000, "disk_mb": 1000000, "whole_node": True})) == ["whole"]
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"node": {"cpus": 1, "memory_mb": 1, "disk_mb": 1}}, "node: {'cpus': 1"),
+        ({"cpu_only": True, "gpu_only": True}, "cpu_only: True"),
+        ({"cpu_only": True, "accept": {"gpus": {"min": 1}}}, "cpu_only: True"),
+        ({"gpu_only": True, "accept": {"gpus": {"max": 0}}}, "gpu_only: True"),
+        ({"weight": 0}, "weight: 0"),
+        ({"limits": {"cores": -1}}, "limits.cores: -1"),
+        ({"accept_requirements": 5}, "accept_requirements: 5"),
+    ],
+)
+def test_odd_rules_of_an_entry_are_errors_that_name_the_place(changes, words):
+    with pytest.raises(InputError) as raised:
+        normalise_site("glidein", "lab", {"main": raw_entry(**changes)})
+    assert f"glidein_entries.main.{words}" in str(raised.value)

@@ -1,0 +1,228 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requirements, RequireGPUs and accept_requirements: evaluated as HTCondor does."""
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.planning import classad, make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import Matcher, MissingLibraryError
+from ansible_collections.glidein.ops.plugins.module_utils.planning.expressions import conditions_of
+from ansible_collections.glidein.ops.tests.unit.support.builders import (
+    NOW,
+    demand,
+    group,
+    planned_site,
+    raw_entry,
+    shape,
+    site,
+    supplied,
+    supply,
+)
+
+needs_library = pytest.mark.skipif(classad.classad2 is None, reason="needs the Python library htcondor")
+
+DEFAULT = (
+    '(TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Disk >= RequestDisk) && '
+    "(TARGET.Memory >= RequestMemory) && (TARGET.HasFileTransfer)"
+)
+
+
+def texts(expression):
+    return [condition.text for condition in conditions_of(expression)]
+
+
+def planned(jobs, entries=None, known=(), **more):
+    one = planned_site(site(entries or {"main": raw_entry()}))
+    return make_plan(demand(*jobs), supply(*known), [one], NOW, 900, **more)
+
+
+def why(requirements, attributes=None, machine=None, sample=None, **more):
+    """Why a job with these Requirements is not served, or None."""
+    known = [supplied(sample=sample)] if sample else []
+    entries = {"main": raw_entry(attributes=machine or {}, **more)}
+    jobs = [group(requirements=requirements, attributes=attributes or {})]
+    reasons = [row["reason"] for row in planned(jobs, entries, known)["unserved"]]
+    return reasons[0].replace("no shape fits: lab/main/core: ", "") if reasons else None
+
+
+# Conditions of an expression.
+
+
+def test_a_conjunction_is_taken_apart():
+    assert len(texts(DEFAULT)) == 5
+    assert texts("((A && B) && (C || D && E))") == ["A", "B", "C || D && E"]
+
+
+@pytest.mark.parametrize("expression", ["A || B && C", "A ? B : C && D", "A ?: B && C"])
+def test_what_binds_less_than_the_conjunction_is_left_whole(expression):
+    assert texts(expression) == [expression]
+
+
+def test_strings_are_not_looked_into():
+    assert texts('A == "x && \\"y\\" || z" && B') == ['A == "x && \\"y\\" || z"', "B"]
+
+
+def test_references_are_told_apart_by_scope():
+    condition = conditions_of('MY.A + TARGET.B + C > split("D")[0] || true')[0]
+    assert (condition.my, condition.target, condition.bare) == ({"a"}, {"b"}, {"c"})
+    assert not condition.opaque
+
+
+@pytest.mark.parametrize("expression", ['eval("Arch") == "X"', "[a = 1; b = a].b == Arch"])
+def test_references_that_the_text_does_not_show_are_known_to_be_there(expression):
+    assert conditions_of(expression)[0].opaque
+
+
+# Against HTCondor's rules.
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "expression, result",
+    [
+        ("TARGET.Memory >= RequestMemory", True),
+        ('OpSysAndVer == "RHEL9"', True),  # not in the job: looked up in the machine
+        ('WantOS == "RHEL9"', True),  # in the job
+        ("Cpus == 1", True),  # in both: the job's
+        ("TARGET.Cpus == 8", True),
+        ("MY.OpSysAndVer is undefined", True),  # with MY. the machine is not looked at
+        ('MY.OpSysAndVer is undefined && OpSysAndVer == "RHEL9"', True),
+        ('(MY.OpSysAndVer is undefined) == (OpSysAndVer == "RHEL9")', True),
+        ("HasNothing", False),
+        ("HasNothing =?= undefined", True),
+        ("!HasNothing", False),
+        ("HasNothing || TARGET.Cpus == 8", True),
+        ("TARGET.Cpus", True),  # a number that is not zero
+        ("TARGET.Cpus - 8", False),
+        ('TARGET.OpSysAndVer == "rhel9"', True),  # == on texts ignores case
+        ('TARGET.OpSysAndVer =?= "rhel9"', False),
+        ("TARGET.OpSysAndVer > 3", False),  # an error
+        ('stringListIMember(TARGET.OpSysAndVer, "rhel8, rhel9")', True),
+        ('eval("OpSysAndVer") == "RHEL9"', True),
+        ('regexp("^RHEL[89]$", OpSysAndVer)', True),
+        ("'OpSysAndVer' == WantOS", True),
+    ],
+)
+def test_an_expression_is_evaluated_as_by_the_negotiator(expression, result):
+    job = {"requestmemory": 1000, "wantos": "RHEL9", "cpus": 1}
+    machine = {"memory": 2000, "opsysandver": "RHEL9", "cpus": 8}
+    matcher = Matcher()
+    assert all(matcher.holds(one, job, machine) for one in matcher.conditions(expression)) is result
+
+
+@needs_library
+@pytest.mark.parametrize("now", ["time()", "CurrentTime"])
+def test_the_time_is_that_of_the_plan(now):
+    assert why(f"TARGET.GLIDEIN_ToDie - {now} >= 7200") is None
+    assert why(f"TARGET.GLIDEIN_ToDie - {now} > 7200") is not None
+    assert why(f"{now} == {NOW}") is None
+
+
+@needs_library
+def test_what_every_machine_has_is_assumed():
+    assert why(DEFAULT) is None
+    assert why('TARGET.TotalCpus >= 1 && TARGET.HasReconnect && GLIDEIN_Site == "lab"') is None
+
+
+@needs_library
+def test_what_nobody_knows_of_a_machine_does_not_match_and_is_named():
+    assert why("TARGET.HAS_CVMFS") == "Requirements want TARGET.HAS_CVMFS, and HAS_CVMFS is not known of its machines"
+    assert why('OpSysAndVer == "RHEL9"', machine={"OpSysAndVer": "RHEL8"}) == (
+        "Requirements want OpSysAndVer == \"RHEL9\"; there opsysandver is 'RHEL8'"
+    )
+
+
+@needs_library
+def test_earlier_glideins_tell_more_and_the_operator_has_the_last_word():
+    assert why("HAS_CVMFS", sample={"HAS_CVMFS": True, "Cpus": 64}) is None
+    assert why("TARGET.Cpus > 1", sample={"HAS_CVMFS": True, "Cpus": 64}) is not None
+    assert why("HAS_CVMFS", sample={"HAS_CVMFS": True}, machine={"HAS_CVMFS": False}) is not None
+    assert why('Arch == "aarch64"', machine={"Arch": "aarch64"}) is None
+
+
+@needs_library
+@pytest.mark.parametrize("requirements", ["TARGET.Memory >=", "(", "a; b", "] = [", "(" * 5000 + "a" + ")" * 5000])
+def test_requirements_that_cannot_be_read_are_counted_and_not_served(requirements):
+    result = planned([group("bad", 3, requirements=requirements), group("good", 1)])
+    assert [(row["group"], row["count"]) for row in result["unserved"]] == [("bad", 3)]
+    assert "Requirements cannot be read: " in result["unserved"][0]["reason"]
+    assert result["plan"][0]["serves"] == {"good": 1}
+
+
+@needs_library
+def test_values_that_no_ad_can_hold_match_nothing_and_stop_nobody():
+    assert why("Huge > 1", {"Huge": 10**30}) is not None
+
+
+@needs_library
+def test_gpus_are_asked_for_what_they_are():
+    def served(requirement, **gpu):
+        entry = raw_entry(shapes={"gpu": shape(gpus=1)}, attributes=gpu)
+        result = planned([group(gpus=1, gpu_requirements=requirement)], {"main": entry})
+        return result["unserved"][0]["reason"] if result["unserved"] else None
+
+    assert served("Capability >= 7.5", GPUs_Capability=8.0) is None
+    assert served("Capability >= 7.5", GPUs_Capability=7.0).endswith("RequireGPUs wants Capability >= 7.5")
+    assert served("Capability >= 7.5").endswith("and Capability is not known of its GPUs")
+
+
+@needs_library
+def test_free_slots_of_unknown_sites_are_matched_with_their_sample():
+    slot = {"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 1}
+    jobs = [group(count=1, requirements="HAS_CVMFS")]
+
+    def unserved(has):
+        return planned(jobs, known=[supplied(free=[slot], site_name="gone", sample={"HAS_CVMFS": has})])["unserved"]
+
+    assert unserved(True) == []
+    assert len(unserved(False)) == 1
+
+
+# The site's own word.
+
+
+@needs_library
+def test_a_site_can_be_limited_to_groups_of_users():
+    entries = {"main": raw_entry(accept_requirements='TARGET.ProjectName == "icecube"')}
+    jobs = [
+        group("ours", 2, attributes={"ProjectName": "IceCube"}),
+        group("theirs", 3),
+        group("none", 1, attributes={}),
+    ]
+    result = planned(jobs, entries)
+    assert result["plan"][0]["serves"] == {"ours": 2}
+    assert result["unserved"][0]["reason"].endswith(
+        'accept_requirements wants TARGET.ProjectName == "icecube", and ProjectName is not known of these jobs'
+    )
+
+
+@needs_library
+def test_a_group_of_several_users_is_divided_where_a_site_asks_who_they_are():
+    entries = {"main": raw_entry(accept_requirements='stringListMember(Owner, "alice,carol")')}
+    result = planned([group("g", 6, users={"alice@pool": 2, "bob@pool": 3, "carol@pool": 1})], entries, explain="g")
+    assert result["plan"][0]["serves"] == {"g": 3}
+    assert [(row["group"], row["count"]) for row in result["unserved"]] == [("g", 3)]
+    assert (
+        "of alice@pool: fits 1 jobs per glidein; of bob@pool: accept_requirements" in result["explanation"][0]["reason"]
+    )
+
+
+@needs_library
+def test_accept_requirements_that_cannot_be_read_are_an_error_that_names_the_place():
+    with pytest.raises(InputError, match=r"glidein_entries.main.accept_requirements: 'Owner ==' is no ClassAd"):
+        planned([], {"main": raw_entry(accept_requirements="Owner ==")})
+
+
+def test_without_the_library_only_plans_without_expressions_are_made(monkeypatch):
+    monkeypatch.setattr(classad, "classad2", None)
+    assert planned([group()])["plan"][0]["present"] == 1
+    with pytest.raises(MissingLibraryError):
+        planned([group(requirements="true")])
+
+
+def test_a_server_that_tells_no_requirements_is_named():
+    job = group()
+    del job["requirements"]
+    assert "does not tell callers without a token" in planned([job])["notes"][0]
+    assert planned([group()])["notes"] == []
