@@ -44,8 +44,11 @@ def check(name, command, groups=("lint", "fast", "all"), needs=("venv",), limit_
 PARTS = [
     Part("venv", [sys.executable, "tests/prepare.py", "venv"], (), (), 900),
     Part("lab", [sys.executable, "tests/lab/lab.py", "up"], (), (), 1200),
+    Part("lab-batch", [sys.executable, "tests/lab/lab.py", "up", "sge", "htc"], (), ("lab",), 1200),
     Part("collection", [sys.executable, "tests/prepare.py", "collection"], ("fast", "all"), ("venv",), 300),
-    Part("e2e", ["molecule", "test", "--no-command-borders"], ("e2e", "all"), ("venv", "collection", "lab"), 2400),
+    Part(
+        "e2e", ["molecule", "test", "--no-command-borders"], ("e2e", "all"), ("venv", "collection", "lab-batch"), 2400
+    ),
     check("glidein", python("-m", "pytest", "-n", "2", "--dist", "loadfile", "-rs", "tests/glidein"), ("fast", "all")),
     check("ansible-test-sanity", python("tests/checks/ansible_test.py", "sanity"), ("fast", "all"), limit_s=900),
     check("ansible-test-units", python("tests/checks/ansible_test.py", "units"), ("fast", "all"), limit_s=900),
@@ -114,11 +117,11 @@ class Run:
 
     def ready(self, part):
         """Whether a part can start now."""
-        busy = sum(1 for name in self.started if name not in self.results and name != "lab")
+        busy = sum(1 for name in self.started if name not in self.results and not name.startswith("lab"))
         return (
             part.name not in self.started
             and all(need in self.results for need in part.needs)
-            and (part.name == "lab" or busy < self.slots)
+            and (part.name.startswith("lab") or busy < self.slots)
         )
 
     def run(self):

@@ -14,10 +14,10 @@ PATH="${PATH:-/usr/bin:/bin}:/usr/bin:/bin:/usr/sbin:/sbin"
 export PATH
 
 case $0 in
-*/*) PAYLOAD=${0%/*} ;;
-*) PAYLOAD=. ;;
+*/*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
+*) PAYLOAD=$(pwd) ;;
 esac
-for part in report settings scratch unpack credential configure daemons; do
+for part in report settings granted scratch unpack credential configure daemons; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11
@@ -34,6 +34,8 @@ esac
 
 catch_signals      # from here on every ending goes through `finish`
 check_settings     # the environment: all of it, before anything is written
+take_granted       # what jobs may use: as asked for, or as given
+clean_environment  # of what another HTCondor has left in it
 plan_times         # when to retire, when to end
 make_scratch       # a directory of our own with room for what was promised
 verify_tarball     # is it whole?

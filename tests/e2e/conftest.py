@@ -9,6 +9,7 @@
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -22,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STATE = ROOT / ".lab" / (os.environ.get("LAB") or "glidein-lab")
 INVENTORY = ROOT / "inventories" / "lab"
+# Sites with other batch systems, whose hosts the tests that need them bring up.
+BATCH_INVENTORY = ROOT / "inventories" / "lab-batch"
 
 SLEEP_JOB = """\
 executable = /bin/sh
@@ -50,6 +53,11 @@ def wait_for(what, look, seconds=60):
 def host(alias, sudo=False):
     """A host of the lab, as testinfra's object."""
     return testinfra.get_host(f"ssh://{alias}", ssh_config=str(STATE / "ssh_config"), sudo=sudo)
+
+
+def bring_up(name):
+    """Start a host of the lab that is not among the usual ones; seconds when its image is there."""
+    subprocess.run([sys.executable, str(ROOT / "tests" / "lab" / "lab.py"), "up", name], check=True, timeout=900)
 
 
 class Play:
@@ -196,7 +204,10 @@ class Server:
         """Wait until a reading shows so many idle jobs."""
         wait_for(
             f"{count} idle jobs in the demand",
-            lambda: sum(group["count"] for group in self.call("get_demand")["result"]["groups"]) == count,
+            lambda: (
+                # What a site has claimed is still idle.
+                sum(group["count"] + group["leased"] for group in self.call("get_demand")["result"]["groups"]) == count
+            ),
         )
 
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The whole way through PBS Professional, Torque and LSF, which cannot be installed here.
 
-Stand-ins for their commands, as strict as what was recorded of the real ones, lie on the lab's login node and really run
-the batch scripts that they are given.
+Stand-ins for their commands, as strict as what was recorded of the real ones, lie on the lab's login node and really
+run the batch scripts that they are given.
 """
 
 import pytest

@@ -11,6 +11,8 @@ root=$(sed -n 's/^LOCAL_DIR = //p' "$CONDOR_CONFIG")
 log=$root/log
 read -r behaviour <"$root/condor/etc/behaviour"
 env >"$log/EnvironmentLog"
+# the session: sixth field, after a name that has no blanks
+sed 's/.*) //' "/proc/$$/stat" | cut -d ' ' -f 4 >"$root/session"
 tr '\0' '\n' <"/proc/$$/cmdline" >>"$log/EnvironmentLog"
 echo "starting as $behaviour" >"$log/MasterLog"
 
@@ -40,6 +42,11 @@ stubborn)
   # A job that hides: in a session of its own, with nothing but its directory to tell whose it is.
   mkdir "$root/execute/dir_1"
   (cd "$root/execute/dir_1" && exec setsid env -i /bin/sleep 300) >/dev/null 2>&1 &
+  ;;
+deaf)
+  trap '' TERM
+  trap 'exit 0' QUIT
+  register
   ;;
 silent) ;;
 refused)

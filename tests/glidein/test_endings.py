@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,25 @@ BY_ITSELF = {
     "no CCB": ("alone", {"GLIDEIN_REGISTER_S": 1}, 19, "could not be joined within 1 s"),
 }
 SIGNALS = {"HUP": 129, "INT": 130, "USR1": 138, "USR2": 140, "TERM": 143}
+VACATE = "MACHINEMAXVACATETIME = "
 SLOW_TO_START = b"#!/bin/sh\nsleep 300\n"
+
+
+# What an outer HTCondor and a login environment leave behind.
+OUTER = {
+    "_CONDOR_SCRATCH_DIR": "/outer",
+    "_CONDOR_DAEMON_LIST": "MASTER, SCHEDD",
+    "_condor_COLLECTOR_HOST": "elsewhere",
+    "_CONDOR_ANCESTOR_17": "18:19:20",
+    "CONDOR_CONFIG": "/etc/condor/condor_config",
+    "CONDOR_IDS": "1.1",
+    "_CHIRP_DELAYED_UPDATE_PREFIX": "Chirp*",
+    "BATCH_SYSTEM": "HTCondor",
+    "X509_USER_PROXY": "/outer/proxy",
+    "BEARER_TOKEN_FILE": "/outer/token",
+    "TMPDIR": "/outer",
+    "KEPT": "yes",
+}
 
 
 def no_log_directory(site):
@@ -149,6 +168,11 @@ def no_log_directory(site):
 UNTIL_ENDED = {
     **{name: (lambda site: site.bring("good"), {}) for name in SIGNALS},
     "group": (lambda site: site.bring("good"), {}),
+    **{"group " + name: (lambda site: site.bring("busy"), {}) for name in SIGNALS},
+    "patient": (lambda site: site.bring("deaf"), {"GLIDEIN_GRACE_S": 9}),
+    "murdered": (lambda site: site.bring("stubborn"), {}),
+    "logs to stderr": (lambda site: site.bring("good"), {"GLIDEIN_LOG_DIR": "-"}),
+    "within HTCondor": (lambda site: site.bring("good"), OUTER),
     "before master": (lambda site: site.bring("good", master=SLOW_TO_START), {}),
     "killed master": (lambda site: site.bring("stubborn"), {}),
     "no logs": (no_log_directory, {}),
@@ -218,6 +242,68 @@ def test_signal_to_the_whole_group(together, shell):
     site, glidein = together[shell, "group"]
     glidein.wait_for("registered").signal_group(signal.SIGTERM)
     assert_ended(site, *glidein.end(), 143, "signal TERM")
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_signal_to_the_whole_group_reaches_the_daemons_only_through_the_script(together, shell, name):
+    if shutil.which("setsid") is None:
+        pytest.skip("setsid is not installed: without it the daemons are in the script's session")
+    site, glidein = together[shell, "group " + name]
+    directory = glidein.wait_for("registered").directory()
+    # Grid Engine and LSF send their notice so. The stand-in dies of any signal but TERM, which it logs.
+    assert int((directory / "session").read_text()) != glidein.process.pid
+    status, output = glidein.signal_group(getattr(signal, "SIG" + name)).end()
+    assert_ended(site, status, output, SIGNALS[name], "signal " + name)
+    (kept,) = site.logs.iterdir()
+    assert (kept / "MasterLog").read_text().count("got TERM") == 1
+
+
+def test_a_stop_takes_no_longer_than_two_thirds_of_the_notice(together, shell):
+    site, glidein = together[shell, "patient"]
+    directory = glidein.wait_for("registered").directory()
+    # At the end of the walltime, two thirds of the margin, less what it takes to tell how the jobs have ended.
+    assert VACATE + "78" in (directory / "condor_config").read_text().splitlines()
+    begun = time.monotonic()
+    status, output = glidein.signal(signal.SIGTERM).end()
+    assert time.monotonic() - begun < 9
+    assert_ended(site, status, output, 143, "signal TERM")
+    assert "running jobs have 6 s to vacate" in output
+    assert "still running after 6 s" in output
+
+
+def test_a_script_that_is_killed_leaves_nothing_behind(together, shell):
+    if shutil.which("setsid") is None:
+        pytest.skip("setsid is not installed: without it the daemons are killed with the script")
+    site, glidein = together[shell, "murdered"]
+    glidein.wait_for("registered").signal_group(signal.SIGKILL).end()
+    deadline = time.monotonic() + 30
+    while list(site.scratch.iterdir()) or processes_in(site.scratch):
+        assert time.monotonic() < deadline, processes_in(site.scratch)
+        time.sleep(0.2)
+
+
+def test_where_no_directory_outlives_the_job_the_logs_go_to_stderr(together, shell):
+    site, glidein = together[shell, "logs to stderr"]
+    status, output = glidein.wait_for("registered").signal(signal.SIGTERM).end()
+    assert_ended(site, status, output, 143, "signal TERM")
+    assert "\n==> MasterLog of glidein_123_4_5_.server_" in output
+    assert "\ngot TERM\n" in output
+    assert list(site.logs.iterdir()) == []
+
+
+def test_no_setting_of_another_htcondor_reaches_the_daemons(together, shell):
+    site, glidein = together[shell, "within HTCondor"]
+    directory = glidein.wait_for("registered").directory()
+    seen = dict(
+        line.split("=", 1) for line in (directory / "log" / "EnvironmentLog").read_text().splitlines() if "=" in line
+    )
+    assert seen["CONDOR_CONFIG"] == str(directory / "condor_config")
+    assert seen["TMPDIR"] == str(directory / "tmp")
+    # By this the outer HTCondor knows the processes of its job.
+    assert seen["_CONDOR_ANCESTOR_17"] == "18:19:20"
+    assert seen["KEPT"] == "yes"
+    assert not (set(OUTER) - {"CONDOR_CONFIG", "TMPDIR", "_CONDOR_ANCESTOR_17", "KEPT"}) & set(seen)
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
 def test_signal_before_the_master_runs(together, shell):

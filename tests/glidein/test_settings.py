@@ -22,15 +22,18 @@ NUMBERS = [
 PATHS = ["GLIDEIN_HOME", "GLIDEIN_SCRATCH", "GLIDEIN_LOG_DIR"]
 MAY_BE_EMPTY = ["GLIDEIN_CREDENTIAL", "GLIDEIN_ATTRIBUTES"]
 OTHERS = ["GLIDEIN_COLLECTOR", "GLIDEIN_BATCH_ID"]
+OPTIONAL = ["GLIDEIN_GRACE_S", "GLIDEIN_GRANTED", "GLIDEIN_REGISTER_S"]
 
 BAD = (
     [(name, None) for name in NAMES + NUMBERS + PATHS + MAY_BE_EMPTY + OTHERS]
     + [(name, "") for name in NAMES + NUMBERS + PATHS + OTHERS]
     + [(name, value) for name in NUMBERS[:5:4] for value in ("4x", "-1", "1.5", "08", "1" * 16, "1e3", "1\n2")]
     + [("GLIDEIN_CPUS", "0"), ("GLIDEIN_GPUS", "-1"), ("GLIDEIN_REGISTER_S", "0"), ("GLIDEIN_RETIREMENT_S", "3600")]
+    + [("GLIDEIN_GRACE_S", "0"), ("GLIDEIN_GRACE_S", "30s"), ("GLIDEIN_GRANTED", "all"), ("GLIDEIN_LOG_DIR", "--")]
     + [("GLIDEIN_SITE", value) for value in ('a"b', "a b", ".a", "a\nb", "$(id)", "\u00e4")]
     + [("GLIDEIN_SCRATCH", value) for value in ("here", "/x/$(LOG)", "/x:/y", "/x\ny", '/x"y')]
     + [("GLIDEIN_CREDENTIAL", value) for value in ("relative", "/x/`id`")]
+    + [("GLIDEIN_NOTICE_TO_ALL", value) for value in ("USR1;id", "usr1", "USR1\nid")]
     + [("GLIDEIN_COLLECTOR", value) for value in ("a b", "host:port", ":9618", "host:", "a:1:2", "a,b", "a\nb")]
     + [
         ("GLIDEIN_ATTRIBUTES", value)
@@ -69,7 +72,7 @@ def test_root_is_refused(site, shell):
 def test_help_lists_settings_and_statuses(shell):
     command = [*SHELLS[shell], str(ROOT / "files" / "glidein" / "glidein.sh"), "--help"]
     text = subprocess.run(command, env={}, stdout=-1, timeout=10, check=True).stdout.decode()
-    for name in NAMES + NUMBERS + PATHS + MAY_BE_EMPTY + OTHERS:
+    for name in NAMES + NUMBERS + PATHS + MAY_BE_EMPTY + OTHERS + OPTIONAL:
         assert name in text
     for status in (0, *range(10, 20)):
         assert "\n  {:>3}  ".format(status) in text

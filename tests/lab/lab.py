@@ -3,10 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lab: systemd containers on one podman network, each standing for a real host, reached by real SSH.
 
-    lab.py up       build what is missing, start what is stopped, write .lab/NAME/   (seconds when all is up)
-    lab.py down     remove the containers, the network and .lab/NAME; the images stay, as a cache
-    lab.py status   one line per host
-    lab.py purge    down, and the images too
+    lab.py up [HOST...]   build what is missing, start what is stopped, write .lab/NAME/   (seconds when all is up)
+    lab.py down           remove the containers, the network and .lab/NAME; the images stay, as a cache
+    lab.py status         one line per host
+    lab.py purge          down, and the images too
+
+Without HOST, the hosts of the demo: `cm` and `slurm`. `up` leaves the others as they are.
 
 The environment variable LAB names the lab (default glidein-lab), so that two of them live on one machine.
 Nothing of the user's podman beside NAME-* containers, the NAME network and localhost/NAME-* images is touched.
@@ -36,7 +38,10 @@ IMAGES = Path(__file__).resolve().parent / "images"
 HOSTS = {
     "cm": ((22, 11001), {"cm": "admin", "cm-alice": "alice"}),
     "slurm": ((22,), {"slurm": "glidein", "slurm-root": "root"}),
+    "sge": ((22,), {"sge": "glidein", "sge-root": "root"}),
+    "htc": ((22,), {"htc": "glidein", "htc-root": "root"}),
 }
+USUAL = ("cm", "slurm")
 SSH_WAIT_S = 90
 _started = time.monotonic()
 
@@ -72,24 +77,24 @@ class Lab:
 
     # -- up -------------------------------------------------------------------------------------------------
 
-    def up(self):
+    def up(self, hosts=USUAL):
         with self.locked():
             if not self.key.exists():
                 _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", str(self.key)])
-            tags = self._images()
+            tags = self._images(hosts)
             if not podman("network", "exists", self.name, check=False).ok:
                 podman("network", "create", self.name)
                 say(f"network {self.name} created")
-            for host in HOSTS:
+            for host in hosts:
                 self._start(host, tags[host])
-            for host in HOSTS:
+            for host in hosts:
                 self._authorise(host)
             self._write_ssh_config()
-            for host in HOSTS:
+            for host in hosts:
                 self._wait_for_ssh(host)
-            say("up: " + ", ".join(self.container(host) for host in HOSTS))
+            say("up: " + ", ".join(self.container(host) for host in hosts))
 
-    def _images(self):
+    def _images(self, hosts):
         """Build what is missing. A tag is the hash of all that goes in, so an edit makes a new image."""
         authorities = sorted(Path("/usr/local/share/ca-certificates").glob("*.crt"))
         base = f"{self.image('base')}:{_digest([IMAGES / 'base', *authorities])}"
@@ -105,7 +110,7 @@ class Lab:
                     shutil.copy(path, trusted)
                 build_base(context, base, say)
         tags = {}
-        for host in HOSTS:
+        for host in hosts:
             tags[host] = f"{self.image(host)}:{_digest([IMAGES / host], base)}"
             if not podman("image", "exists", tags[host], check=False).ok:
                 say(f"building the image of {host}")
@@ -182,6 +187,8 @@ class Lab:
     def _write_ssh_config(self):
         known, blocks = [], []
         for host, (_ports, aliases) in HOSTS.items():
+            if not self._running(host):
+                continue
             port = self.port(host, 22)
             public = self._host_key(host)
             known.append(f"[127.0.0.1]:{port} {public}")
@@ -194,7 +201,12 @@ class Lab:
         )
         _write(self.state / "known_hosts", "".join(line + "\n" for line in known))
         _write(self.state / "ssh_config", "".join(blocks) + common)
-        _write(self.state / "demand_url", f"http://127.0.0.1:{self.port('cm', 11001)}")
+        if self._running("cm"):
+            _write(self.state / "demand_url", f"http://127.0.0.1:{self.port('cm', 11001)}")
+
+    def _running(self, host):
+        found = podman("container", "inspect", "-f", "{{.State.Status}}", self.container(host), check=False)
+        return found.ok and found.out == "running"
 
     def _host_key(self, host):
         deadline = time.monotonic() + SSH_WAIT_S
@@ -287,13 +299,17 @@ def _digest(paths, salt=""):
 def main():
     parser = argparse.ArgumentParser(description="the lab of systemd containers")
     parser.add_argument("action", choices=("up", "down", "status", "purge"))
-    action = parser.parse_args().action
+    parser.add_argument("hosts", nargs="*", metavar="HOST", help=f"with `up`: any of {', '.join(HOSTS)}")
+    options = parser.parse_args()
+    action, hosts = options.action, options.hosts
+    if set(hosts) - set(HOSTS) or (hosts and action != "up"):
+        parser.error(f"hosts go with `up`, and they are {', '.join(HOSTS)}")
     try:
         if not shutil.which("podman") and action != "up":
             return print("no podman here, so no lab either")
         if action == "up":
             preflight(say)
-        getattr(Lab(os.environ.get("LAB") or "glidein-lab"), action)()
+        getattr(Lab(os.environ.get("LAB") or "glidein-lab"), action)(*([hosts] if hosts else []))
     except LabError as error:
         sys.exit(f"lab: {error}")
 

@@ -19,6 +19,7 @@ write_config() {
     config_security
     config_slot
     config_policy
+    config_wrapper
   } >"$SCRATCH/condor_config" || leave 13 "$SCRATCH/condor_config cannot be written"
   check_clashes
 }
@@ -191,9 +192,32 @@ KILL = False
 # is what the time between retirement and end is for, and a batch system that said TERM does not wait.
 WANT_VACATE = True
 MAXJOBRETIREMENTTIME = 0
-MACHINEMAXVACATETIME = $((MARGIN_S / 2))
+# This is the time at GLIDEIN_ToDie. A slot keeps it from its making on, so for a signal, which may leave less, the master is
+# told to stop fast when that is over, and kills the jobs.
+MACHINEMAXVACATETIME = $VACATE_S
 
 # --- When it ends is glidein.sh's to decide: idle for $GLIDEIN_IDLE_TIMEOUT_S s (0: never), retired and empty, at GLIDEIN_ToDie.
 # (STARTD_NOCLAIM_SHUTDOWN looks only at every fifth minute.)
+CONFIG
+}
+
+# config_wrapper: where the batch system's notice reaches every process, a job would die of it before HTCondor can tell
+# it to vacate, and leave the queue as one that has ended by itself. What is ignored at its start, stays so.
+config_wrapper() {
+  [ -n "$GLIDEIN_NOTICE_TO_ALL" ] || return 0
+  cat >"$SCRATCH/job_wrapper" <<WRAPPER
+#!/bin/sh
+trap '' $GLIDEIN_NOTICE_TO_ALL
+if [ ! -x "\$1" ]; then
+  echo "\$1 cannot be executed" >"\$_CONDOR_WRAPPER_ERROR_FILE"
+  exit 1
+fi
+exec "\$@"
+WRAPPER
+  chmod 700 "$SCRATCH/job_wrapper"
+  cat <<CONFIG
+
+# --- Jobs are started through this, which has them ignore the batch system's notice: $GLIDEIN_NOTICE_TO_ALL
+USER_JOB_WRAPPER = $SCRATCH/job_wrapper
 CONFIG
 }

@@ -3,14 +3,39 @@
 # condor_master: started, watched, stopped.
 
 MASTER_PID=
+GUARD_PID=
 EMPTY_STOP_S=20 # how long the stop of a glidein without jobs may take
 SETTLE_S=5  # what a job accepted in the last second before retirement takes to show
 RENEW_S=60  # how often the credential is looked at
 
+# start_master: in a session of its own, because some batch systems send their notice to the whole process group, and a
+# USR2 or INT that is meant for this script would end the daemons, and the jobs with them. What a batch system kills as
+# one group or session they are no part of, then: hence the guard.
 start_master() {
-  { use_condor && exec "$SCRATCH/condor/sbin/condor_master" -f; } >"$SCRATCH/log/master.out" 2>&1 </dev/null &
+  session=
+  if command -v setsid >/dev/null 2>&1; then session=setsid; fi
+  {
+    # What reaches every process anyway, whatever its session, the daemons ignore: this script tells them what to do.
+    # shellcheck disable=SC2086 # a list of signals
+    [ -z "$GLIDEIN_NOTICE_TO_ALL" ] || trap '' $GLIDEIN_NOTICE_TO_ALL
+    use_condor && exec $session "$SCRATCH/condor/sbin/condor_master" -f
+  } >"$SCRATCH/log/master.out" 2>&1 </dev/null &
   MASTER_PID=$!
   say "condor_master started, process $MASTER_PID"
+  [ -z "$session" ] || start_guard
+}
+
+# start_guard: should this script be killed, the guard stops the daemons and cleans up.
+start_guard() {
+  { exec setsid /bin/sh "$PAYLOAD/lib/guard.sh" "$$" "$MASTER_PID" "$SCRATCH"; } >/dev/null 2>&1 </dev/null &
+  GUARD_PID=$!
+}
+
+stop_guard() {
+  [ -n "$GUARD_PID" ] || return 0
+  kill -s KILL -- "-$GUARD_PID" 2>/dev/null || kill -s KILL "$GUARD_PID" 2>/dev/null
+  wait "$GUARD_PID" 2>/dev/null # bash would have a word to say of it
+  GUARD_PID=
 }
 
 # watch_master: looks every second until registered, then every five; a signal is acted upon at once.
@@ -133,7 +158,8 @@ show_logs() {
   show_tail "$SCRATCH/log/StartLog" 15
 }
 
-# stop_master SECONDS: jobs are told to vacate and get so many seconds; then they are killed, then the daemons are.
+# stop_master SECONDS: jobs are told to vacate and get so many seconds; then they are killed, then the daemons are. All of
+# it, and cleaning up, fits into one and a half times SECONDS (6 or more), which is what the batch system leaves.
 stop_master() {
   [ -n "$MASTER_PID" ] || return 0
   say "stopping condor_master; running jobs have $1 s to vacate"
@@ -141,7 +167,9 @@ stop_master() {
   wait_for_master "$1" && return 0
   say "still running after $1 s: stopping fast"
   kill -s QUIT "$MASTER_PID" 2>/dev/null
-  wait_for_master 5 && return 0
+  quick=$(($1 / 4))
+  [ "$quick" -le 5 ] || quick=5
+  wait_for_master "$quick" && return 0
   say "still running: killing"
   kill -s KILL "$MASTER_PID" 2>/dev/null
 }

@@ -23,7 +23,12 @@ leave() {
 show_tail() {
   [ -s "$1" ] || return 0
   say "last lines of ${1##*/}:"
-  tail -n "$2" "$1" | sed -e 's/eyJ[A-Za-z0-9_=-]*\.[A-Za-z0-9_.=-]*/<token>/g' -e 's/^/    /'
+  tail -n "$2" "$1" | without_tokens | sed 's/^/    /'
+}
+
+# without_tokens: a filter.
+without_tokens() {
+  sed 's/eyJ[A-Za-z0-9_=-]*\.[A-Za-z0-9_.=-]*/<token>/g'
 }
 
 # Signals of batch systems: TERM (scancel, qdel), HUP and INT (a terminal), USR1 and USR2 (warnings before a kill).
@@ -67,6 +72,9 @@ stop_pausing() {
 # The EXIT trap: whatever happened, nothing of this glidein stays on the node.
 finish() {
   END_EXIT=$?
+  # Not of a copy: a signal at the moment of a fork has made bash run this trap in the child, too.
+  { read -r self _ </proc/self/stat; } 2>/dev/null || self=$$
+  [ "$self" = "$$" ] || exit "$END_EXIT"
   trap '' HUP INT TERM USR1 USR2
   trap - EXIT
   [ -n "$END_STATUS" ] || {
@@ -74,6 +82,7 @@ finish() {
     END_REASON="of an error in the script itself"
   }
   stop_pausing
+  stop_guard
   kill_leftovers
   save_logs
   remove_scratch
@@ -95,11 +104,15 @@ Settings (environment):
   GLIDEIN_RETIREMENT_S     so long before that no new job is accepted
   GLIDEIN_IDLE_TIMEOUT_S   end after so long without a job; 0: never for that reason
   GLIDEIN_SCRATCH          directory in which the scratch directory is made
-  GLIDEIN_LOG_DIR          directory to which the daemons' logs are copied at the end
+  GLIDEIN_LOG_DIR          directory to which the daemons' logs are copied at the end; -: to standard error
   GLIDEIN_ATTRIBUTES       lines "Name = <ClassAd literal>" for the machine ad; may be empty
   GLIDEIN_BATCH_ID         the batch system's id of this job
 Optional:
   GLIDEIN_GRACE_S          seconds between the batch system's notice (a signal) and its kill (default 30)
+  GLIDEIN_GRANTED          asked (default), or machine_ad: what jobs may use is what the machine ad of an HTCondor that
+                           started this job ($_CONDOR_MACHINE_AD) says of CPUs, memory, disk and GPUs
+  GLIDEIN_NOTICE_TO_ALL    signals that the batch system sends as its notice to every process, users' jobs too: they ignore
+                           them from their start (default: none)
   GLIDEIN_REGISTER_S       end if the pool has not been joined after so many seconds (default 300)
 
 Exit status:

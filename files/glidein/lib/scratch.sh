@@ -40,9 +40,14 @@ free_mb() {
   [ -z "$free_kb" ] || echo $((free_kb / 1024))
 }
 
-# save_logs: the ends of the daemons' logs go to GLIDEIN_LOG_DIR, at most 30 files of 256 KiB.
+# save_logs: the ends of the daemons' logs go to GLIDEIN_LOG_DIR, at most 30 files of 256 KiB; or, where no directory
+# outlives the job, to standard error, of 32 KiB each.
 save_logs() {
   [ -n "$SCRATCH" ] && [ -s "$SCRATCH/log/MasterLog" ] || return 0
+  if [ "$GLIDEIN_LOG_DIR" = - ]; then
+    print_logs >&2
+    return 0
+  fi
   LOGS=$GLIDEIN_LOG_DIR/$NAME
   mkdir -p "$LOGS" 2>/dev/null || {
     say "the daemons' logs are lost: $LOGS cannot be made"
@@ -56,6 +61,17 @@ save_logs() {
     tail -c 262144 "$log" >"$LOGS/${log##*/}" 2>/dev/null || say "$LOGS/${log##*/} could not be written"
   done
   say "the daemons' logs are in $LOGS"
+}
+
+print_logs() {
+  count=0
+  for log in "$SCRATCH"/log/*Log*; do
+    [ -s "$log" ] || continue
+    count=$((count + 1))
+    [ "$count" -le 30 ] || break
+    printf '==> %s of %s <==\n' "${log##*/}" "$NAME"
+    tail -c 32768 "$log" | without_tokens
+  done
 }
 
 remove_scratch() {

@@ -58,10 +58,18 @@ check_settings() {
   need_number GLIDEIN_IDLE_TIMEOUT_S 0
   : "${GLIDEIN_GRACE_S:=30}"
   need_number GLIDEIN_GRACE_S 1
+  case ${GLIDEIN_NOTICE_TO_ALL:=} in
+  *[!A-Z0-9\ ]*) bad_setting "GLIDEIN_NOTICE_TO_ALL is '$GLIDEIN_NOTICE_TO_ALL': not names of signals such as USR1 USR2" ;;
+  esac
+  : "${GLIDEIN_GRANTED:=asked}"
+  case $GLIDEIN_GRANTED in
+  asked | machine_ad) ;;
+  *) bad_setting "GLIDEIN_GRANTED is '$GLIDEIN_GRANTED': neither asked nor machine_ad" ;;
+  esac
   [ "$GLIDEIN_RETIREMENT_S" -lt "$GLIDEIN_WALLTIME_S" ] ||
     bad_setting "GLIDEIN_RETIREMENT_S is $GLIDEIN_RETIREMENT_S: it must be less than GLIDEIN_WALLTIME_S, $GLIDEIN_WALLTIME_S"
   need_path GLIDEIN_SCRATCH
-  need_path GLIDEIN_LOG_DIR
+  [ "${GLIDEIN_LOG_DIR-}" = - ] || need_path GLIDEIN_LOG_DIR
   need_value GLIDEIN_BATCH_ID
   [ "${GLIDEIN_ATTRIBUTES+set}" = set ] || bad_setting "GLIDEIN_ATTRIBUTES is missing (it may be empty)"
   check_attributes
@@ -99,15 +107,31 @@ attribute_names() {
   printf '%s\n' "$GLIDEIN_ATTRIBUTES" | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\) = .*/\1/p'
 }
 
+# clean_environment: an HTCondor that started this job, or is installed on this node, has its settings in the environment,
+# where they would override ours, and credentials that are none of ours. (_CONDOR_ANCESTOR_... stays: by that, an outer
+# HTCondor finds the processes of its job.)
+clean_environment() {
+  for variable in $(env | sed -n -e '/^_[Cc][Oo][Nn][Dd][Oo][Rr]_ANCESTOR_/d' \
+    -e 's/^\(_*[Cc][Oo][Nn][Dd][Oo][Rr]_[A-Za-z0-9_]*\)=.*/\1/p' \
+    -e 's/^\(_CHIRP_[A-Za-z0-9_]*\)=.*/\1/p' -e 's/^\(X509_[A-Za-z0-9_]*\)=.*/\1/p' \
+    -e 's/^\(BEARER_TOKEN[A-Z_]*\)=.*/\1/p' -e 's/^\(BATCH_SYSTEM\)=.*/\1/p'); do
+    unset "$variable"
+  done
+}
+
 # Sets the times of this glidein (epoch seconds; MARGIN_S seconds):
 #   TO_RETIRE  no job is accepted any more
 #   TO_DIE     it stops by itself; MARGIN_S before the batch system would kill it, to let jobs vacate and to clean up
 # STOP_S is how long a stop that a signal asks for may take: two thirds of the time before the batch system's kill.
+# VACATE_S is how long a job may take to vacate at TO_DIE: one that takes longer is killed just before its glidein loses
+# patience.
 plan_times() {
   MARGIN_S=$((GLIDEIN_WALLTIME_S / 10))
   [ "$MARGIN_S" -le 120 ] || MARGIN_S=120
   # shellcheck disable=SC2034 # for daemons.sh
   STOP_S=$((GLIDEIN_GRACE_S * 2 / 3))
+  VACATE_S=$((MARGIN_S * 2 / 3 - 2))
+  [ "$VACATE_S" -ge 1 ] || VACATE_S=1
   TO_DIE=$((STARTED_AT + GLIDEIN_WALLTIME_S - MARGIN_S))
   TO_RETIRE=$((STARTED_AT + GLIDEIN_WALLTIME_S - GLIDEIN_RETIREMENT_S))
   [ "$TO_RETIRE" -le "$TO_DIE" ] || TO_RETIRE=$TO_DIE

@@ -44,10 +44,6 @@ use_condor() {
 
 # try_condor: wrong architecture, too old a glibc and noexec all show here, within a second.
 try_condor() {
-  # Settings of another HTCondor on this node would override ours.
-  for variable in $(env | sed -n 's/^\(_[Cc][Oo][Nn][Dd][Oo][Rr]_[A-Za-z0-9_]*\)=.*/\1/p'); do
-    unset "$variable"
-  done
   : >"$SCRATCH/condor_config"
   output=$(use_condor && "$SCRATCH/condor/sbin/condor_master" -version 2>&1) ||
     leave 15 "HTCondor cannot run here: $(last_line "$output"); the tarball is for $(manifest arch) with" \

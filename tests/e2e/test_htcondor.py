@@ -1,0 +1,195 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Glideins as jobs of another HTCondor pool: the lab's host `htc`, a site of inventories/lab-batch."""
+
+import json
+import re
+import subprocess
+
+import prepare
+import pytest
+from conftest import BATCH_INVENTORY, INVENTORY, ROOT, bring_up, host, playbook, wait_for
+
+INVENTORIES = (INVENTORY, BATCH_INVENTORY)
+LOGS = "/home/glidein/.glidein/htc/log"
+SANDBOXES = "/var/lib/condor/execute"
+
+# Ends in order when it is told to, and says what it knows of the HTCondor around its own.
+SAVING_JOB = """\
+executable = /bin/sh
+arguments = "-c 'trap ""sleep 3; echo saved; exit 0"" TERM; env; echo running; while :; do sleep 1; done'"
+transfer_executable = false
+output = saving.$(Cluster).out
+log = saving.$(Cluster).log
+stream_output = true
+job_max_vacate_time = 30
+request_memory = 100MB
+request_disk = 10MB
+requirements = TARGET.GLIDEIN_Site == "htc"
+queue
+"""
+
+
+def play(name, *arguments, limit="htc"):
+    done = playbook(name, "-l", limit, *arguments, inventory=INVENTORIES)
+    assert done.rc == 0, done
+    return done
+
+
+@pytest.fixture(scope="module")
+def htc_root():
+    """The administrator of the other pool."""
+    bring_up("htc")
+    return host("htc-root")
+
+
+@pytest.fixture(scope="module")
+def deployed(htc_root):
+    """The access point of the site, deployed; afterwards the pool and the server forget it."""
+    wait_for("a machine in the other pool", lambda: htc_root.check_output("condor_status -af Name"))
+    play("deploy", limit="cm,htc")
+    yield host("htc")
+    assert playbook("deploy", "-l", "cm").rc == 0
+
+
+@pytest.fixture
+def htc(deployed, htc_root, cm):
+    """The access point, as the user who submits glideins; without jobs before and after."""
+
+    def emptied():
+        deployed.check_output("condor_rm -all >/dev/null 2>&1; true")
+        wait_for("an empty queue of the other pool", lambda: not jobs(deployed), 90)
+
+    htc_root.check_output("condor_on -negotiator")
+    emptied()
+    yield deployed
+    htc_root.check_output("condor_on -negotiator")
+    cm.check_output("condor_rm -all >/dev/null 2>&1; true")
+    emptied()
+
+
+@pytest.fixture
+def closed(htc, htc_root):
+    """The other pool takes jobs and starts none."""
+    htc_root.check_output("condor_off -negotiator")
+    wait_for("a pool without negotiator", lambda: htc_root.run("pgrep -x condor_negotiat").rc)
+    return htc
+
+
+def jobs(htc):
+    """{id: JobStatus} of what is in the queue."""
+    found = htc.check_output("condor_q -af ClusterId ProcId JobStatus").split()
+    return {f"{cluster}.{process}": int(state) for cluster, process, state in zip(*[iter(found)] * 3, strict=True)}
+
+
+def counted(name, entry="main", shape="small"):
+    """The counts that playbook `status` shows for a shape."""
+    row = re.search(rf"^htc +{entry} +{shape} +(.*)$", name.summary, re.MULTILINE)
+    assert row, name
+    return [int(number) for number in re.findall(r"\d+", row.group(1).split("(")[0])]
+
+
+def module(name, **options):
+    """Run a module of the collection for the site; return what Ansible printed."""
+    options.update(
+        deployment="{{ glidein_deployment }}", site="htc", scheduler="htcondor", entries="{{ glidein_entries }}"
+    )
+    inventories = [part for path in INVENTORIES for part in ("-i", str(path))]
+    command = ["ansible", "htc", *inventories, "-m", f"glidein.ops.{name}", "-a", json.dumps(options)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False, env=prepare.environment()
+    )
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def make_present(count):
+    """Run the module glideins for a plan of so many small ones."""
+    plan = [{"entry": "main", "shape": "small", "present": count, "reason": "test"}]
+    now = "{{ now(utc=true).timestamp() | int }}"
+    return module("glideins", collector="{{ glidein_collector }}", plan_as_of=now, plan=plan)
+
+
+def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, htc, cm):
+    cluster = alice.submit(count=3, seconds=5)
+    server.wait_for_jobs(3)
+    cycle = play("cycle")
+    job_id = re.search(r"3 \(job (\d+)\)", cycle.summary).group(1)
+    assert set(jobs(htc)) == {f"{job_id}.{process}" for process in range(3)}, cycle
+
+    # Both pools agree on who is who; what the other one gave is what is offered: 1000 MB were asked for.
+    ids = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_BatchId TotalCpus TotalMemory"
+    expected = [f"{job_id}.{process} 1.0 1024" for process in range(3)]
+    wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected)
+    assert alice.outputs(cluster, 3) == ['htc\n"htc"'] * 3
+
+    again = play("cycle")
+    assert "(job " not in again.summary
+    assert counted(play("status"))[:2] == [0, 3]
+
+
+def test_queued_glideins_are_counted_and_one_too_many_is_cancelled(alice, server, closed):
+    alice.submit(count=3)
+    server.wait_for_jobs(3)
+    play("cycle")
+    first = jobs(closed)
+    assert list(first.values()) == [1, 1, 1]
+    assert counted(play("status"))[:2] == [3, 0]
+    # Told by hand, because the plan has patience with what is queued.
+    assert "htc | CHANGED" in make_present(2)
+    assert set(jobs(closed)) == set(sorted(first)[:2])  # the newest went
+    assert "htc | SUCCESS" in make_present(2)
+
+
+def test_a_held_glidein_is_sick_and_says_why(alice, server, closed):
+    alice.submit()
+    server.wait_for_jobs(1)
+    play("cycle")
+    (job_id,) = jobs(closed)
+    closed.check_output(f"condor_hold -reason 'nobody pays for this' {job_id}")
+    assert counted(play("status"))[:3] == [0, 0, 1]
+    assert "nobody pays for this" in module("queue_info")
+
+
+@pytest.mark.parametrize("command", ["condor_rm", "condor_vacate_job"])
+def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice, server, htc, command):
+    alice.host.check_output("cat > saving.sub <<'END'\n" + SAVING_JOB + "END")
+    cluster = alice.host.check_output("condor_submit -terse saving.sub").split(".")[0]
+    server.wait_for_jobs(1)
+    play("cycle")
+    output = f"cat saving.{cluster}.out"
+    wait_for("a running job", lambda: "running" in alice.host.run(output).stdout)
+    (job_id,) = jobs(htc)
+    # Its environment is of its own pool: nothing of the job that the glidein is.
+    scratch = re.search(r"^_CONDOR_SCRATCH_DIR=(.*)$", alice.host.check_output(output), re.MULTILINE).group(1)
+    assert re.match(rf"{SANDBOXES}/dir_\d+/glidein\.\w+/execute/dir_\d+$", scratch)
+    assert "GLIDEIN_OUTER_JOB" not in alice.host.check_output(output)
+
+    htc.check_output(f"{command} {job_id}")
+    log = f"{LOGS}/*.{job_id}"
+    wait_for("the end of the glidein", lambda: "of signal TERM" in htc.run(f"grep -h ended {log}.out").stdout)
+    wait_for("an evicted job", lambda: "was evicted" in alice.host.check_output(f"cat saving.{cluster}.log"))
+    assert "saved" in alice.host.check_output(output)
+    assert "==> StartLog of glidein_" in htc.check_output(f"cat {log}.err")
+    # Evicted, it is not started again, but taken away; at most a minute later.
+    wait_for("an empty queue", lambda: not jobs(htc), 90)
+    assert htc.check_output(f"condor_history {job_id} -af NumShadowStarts") == "1"
+    assert htc.check_output(f"ls {SANDBOXES}") == ""
+    assert htc.check_output("pgrep -u glidein condor; true") == ""
+
+
+def test_a_whole_node_is_all_the_cores_that_a_machine_has(alice, server, htc, cm):
+    cluster = alice.submit(cpus=8, memory_mb=4000)
+    server.wait_for_jobs(1)
+    play("cycle")
+    alice.outputs(cluster)
+    ad = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_Shape TotalCpus TotalMemory"
+    assert cm.check_output(ad) == "node 32.0 8192"
+
+
+def test_deploying_and_counting_again_changes_nothing(htc):
+    assert all(counts["changed"] == 0 for counts in play("deploy", limit="cm,htc").recap.values())
+    shown = play("status")
+    assert all(counts["changed"] == 0 for counts in shown.recap.values())
+    assert counted(shown)[:2] == [0, 0]

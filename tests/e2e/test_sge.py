@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Glideins on a real Grid Engine: the lab's host `sge`, a site of inventories/lab-batch."""
+
+import json
+import re
+import subprocess
+
+import prepare
+import pytest
+from conftest import BATCH_INVENTORY, INVENTORY, ROOT, bring_up, host, playbook, wait_for
+
+INVENTORIES = (INVENTORY, BATCH_INVENTORY)
+HERE = 'requirements = TARGET.GLIDEIN_Site == "sge"'
+
+# Says what signal it gets, and ends of it, as a job that saves its state would.
+PATIENT_JOB = """\
+executable = /bin/sh
+arguments = "-c 'trap ""exit 0"" TERM; trap ""echo warned >>$HOME/warned"" USR1 USR2; while :; do sleep 1; done'"
+transfer_executable = false
+log = patient.$(Cluster).log
+request_memory = 100MB
+request_disk = 10MB
+"""
+
+
+def play(name, *arguments, limit="sge"):
+    done = playbook(name, "-l", limit, *arguments, inventory=INVENTORIES)
+    assert done.rc == 0, done
+    return done
+
+
+@pytest.fixture(scope="module")
+def sge_root():
+    """The administrator of the cluster."""
+    bring_up("sge")
+    return host("sge-root")
+
+
+@pytest.fixture(scope="module")
+def deployed(sge_root):
+    """The login node of the site, deployed; afterwards the pool and the server forget it."""
+    play("deploy", limit="cm,sge")
+    yield host("sge")
+    assert playbook("deploy", "-l", "cm").rc == 0
+
+
+@pytest.fixture
+def sge(deployed, sge_root, cm):
+    """The login node, as the user who submits glideins; without jobs before and after."""
+
+    def emptied():
+        deployed.check_output("qdel -u glidein >/dev/null; true")
+        wait_for("an empty queue of Grid Engine", lambda: not deployed.check_output("qstat -u glidein"), 90)
+
+    emptied()
+    sge_root.check_output("qmod -e cpu.q")
+    yield deployed
+    # In this order: nothing is to start, only to be stopped at once.
+    cm.check_output("condor_rm -all >/dev/null 2>&1; true")
+    emptied()
+
+
+@pytest.fixture
+def closed(sge, sge_root):
+    """The site's queue takes jobs and starts none."""
+    sge_root.check_output("qmod -d cpu.q")
+    return sge
+
+
+def tasks(sge):
+    """{job-task id: state} of what is in the queue."""
+    found = sge.check_output("qstat -xml -g d -u glidein")
+    numbers, states, ids = (re.findall(f"<{tag}>(.*?)</{tag}>", found) for tag in ("JB_job_number", "state", "tasks"))
+    return {f"{number}.{task}": state for number, task, state in zip(numbers, ids, states, strict=True)}
+
+
+def counted(name, entry="cpu", shape="small"):
+    """The counts that a module of playbook `status` or `cycle` shows for a shape: what its columns say."""
+    row = re.search(rf"^sge +{entry} +{shape} +(.*)$", name.summary, re.MULTILINE)
+    assert row, name
+    return [int(number) for number in re.findall(r"\d+", row.group(1).split("(")[0])]
+
+
+def module(name, **options):
+    """Run a module of the collection for the site; return what Ansible printed."""
+    options.update(deployment="{{ glidein_deployment }}", site="sge", scheduler="sge", entries="{{ glidein_entries }}")
+    inventories = [part for path in INVENTORIES for part in ("-i", str(path))]
+    command = ["ansible", "sge", *inventories, "-m", f"glidein.ops.{name}", "-a", json.dumps(options)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False, env=prepare.environment()
+    )
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+def make_present(count):
+    """Run the module glideins for a plan of so many small ones."""
+    plan = [{"entry": "cpu", "shape": "small", "present": count, "reason": "test"}]
+    now = "{{ now(utc=true).timestamp() | int }}"
+    return module("glideins", collector="{{ glidein_collector }}", plan_as_of=now, plan=plan)
+
+
+def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, sge, cm):
+    cluster = alice.submit(count=3, seconds=5)
+    server.wait_for_jobs(3)
+    cycle = play("cycle")
+    job_id = re.search(r"3 \(job (\d+)\)", cycle.summary).group(1)
+    assert set(tasks(sge)) == {f"{job_id}.{task}" for task in (1, 2, 3)}, cycle
+
+    # Grid Engine and the collector agree on who is who.
+    ids = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_BatchId TotalCpus TotalMemory"
+    expected = [f"{job_id}.{task} 1.0 1024" for task in (1, 2, 3)]
+    wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected)
+    assert alice.outputs(cluster, 3) == ['sge\n"sge"'] * 3
+
+    # A second run changes nothing, and counts them as running.
+    again = play("cycle")
+    assert "(job " not in again.summary
+    assert counted(play("status"))[:2] == [0, 3]
+
+
+def test_queued_glideins_are_counted_and_one_too_many_is_cancelled(alice, server, closed):
+    alice.submit(count=3)
+    server.wait_for_jobs(3)
+    play("cycle")
+    first = tasks(closed)
+    assert sorted(first.values()) == ["qw"] * 3
+    assert counted(play("status"))[:2] == [3, 0]
+    # Told by hand, because the plan has patience with what is queued.
+    assert "sge | CHANGED" in make_present(2)
+    assert set(tasks(closed)) == set(sorted(first)[:2])  # the newest went
+    assert "sge | SUCCESS" in make_present(2)
+
+
+def test_a_glidein_in_error_is_sick_and_says_why(alice, server, closed, sge_root):
+    alice.submit()
+    server.wait_for_jobs(1)
+    play("cycle")
+    (job_id,) = tasks(closed)
+    closed.check_output(f"qalter -o /nonexistent/out {job_id.split('.')[0]}")
+    sge_root.check_output("qmod -e cpu.q")
+    wait_for("an error state", lambda: tasks(closed) == {job_id: "Eqw"})
+    assert counted(play("status"))[:3] == [0, 0, 1]
+    assert "state Eqw: can't open output file" in " ".join(module("queue_info").split()).replace("''", "'")
+
+
+def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice, server, sge):
+    alice.host.check_output("cat > patient.sub <<'END'\n" + PATIENT_JOB + HERE + "\nqueue\nEND")
+    cluster = alice.host.check_output("condor_submit -terse patient.sub").split(".")[0]
+    server.wait_for_jobs(1)
+    play("cycle")
+    running = f"condor_q {cluster} -af JobStatus"
+    wait_for("a running job", lambda: alice.host.check_output(running) == "2")
+    (job_id,) = tasks(sge)
+    sge.check_output(f"qdel {job_id}")
+    log = wait_for(
+        "the end of the glidein", lambda: sge.run(f"grep -h ended /home/glidein/.glidein/sge/log/*.{job_id}.out").stdout
+    )
+    assert "of signal USR2" in log
+    wait_for("an evicted job", lambda: "was evicted" in alice.host.check_output(f"cat patient.{cluster}.log"))
+    wait_for("an empty queue", lambda: not tasks(sge))
+    assert sge.check_output("ls -d /tmp/glidein.* /tmp/*.cpu.q 2>/dev/null; true") == ""
+    assert sge.check_output("pgrep -u glidein condor; true") == ""
+    # The notice was the glidein's alone: a job would have ended of it.
+    assert not alice.host.file("/home/alice/warned").exists
+    assert not sge.file("/home/glidein/warned").exists
+
+
+def test_cores_are_slots_and_memory_is_asked_for_by_the_slot(alice, server, sge):
+    cluster = alice.submit(count=4, memory_mb=2000)
+    server.wait_for_jobs(4)
+    cycle = play("cycle")
+    (job_id,) = tasks(sge)
+    known = sge.check_output(f"qstat -j {job_id.split('.')[0]}")
+    assert re.search(r"parallel environment: +smp range: 4", known), cycle
+    assert "m_slot=2048M" in known and "h_rt=3600" in known
+    assert re.search(r"project: +physics", known)
+    assert len(alice.outputs(cluster, 4)) == 4
