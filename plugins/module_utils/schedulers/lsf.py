@@ -172,7 +172,7 @@ class Lsf(Scheduler):
     # As installed, LSF keeps a job's output in a spool until its end; a glidein's log is wanted while it runs.
     own_output = "$LSB_JOBID.${LSB_JOBINDEX:-0}"
     # LSB_JOBINDEX is 0 where there is no array.
-    # bkill and the run limit signal every process of the job. TERM, which comes last, is HTCondor's own word for "vacate".
+    # bkill and the run limit signal every process of the job; TERM, which comes last, is HTCondor's word for "vacate".
     shell_settings = {"GLIDEIN_NOTICE_TO_ALL": "'INT USR2'"}
     batch_id = '${LSB_JOBID}$([ "${LSB_JOBINDEX:-0}" = 0 ] || echo "[$LSB_JOBINDEX]")'
 
