@@ -15,7 +15,7 @@ description:
   - Jobs are first given to free slots, to glideins that are starting, and to queued ones. What is left is packed by all
     resources into the smallest shape that fits, entry by entry in order of their priority, within the limits. A queued
     glidein that no job needs is left out of the count; a running one never is.
-  - Then O(guard) holds back what is doubtful.
+  - Then O(guard) holds back what is doubtful. A queued glidein that has waited for too long serves nobody.
   - Free slots of other machines of the pool are counted too. They have no items.
   - Nothing is changed when demand or supply is too old, and nothing at an entry whose queue is not known.
   - Runs on the controller and does nothing but compute.
@@ -147,6 +147,13 @@ options:
           - Seconds for which queued glideins that serve no job keep their place.
         type: int
         default: 600
+      overdue:
+        description:
+          - Seconds after which a queued glidein serves nobody any more. Its jobs may be served at other entries; it
+            stays, and takes its place in limits, as long as jobs wait that it could run. V(0) counts on it for ever.
+          - The default is two cycles of five minutes.
+        type: int
+        default: 600
       jump_factor:
         description:
           - A demand of more than so many times what it was is not believed at once, nor is one that falls to nothing.
@@ -241,6 +248,10 @@ plan:
       description: Glideins that are held, suspended or can never start; null where not known.
       type: int
       sample: 0
+    overdue:
+      description: Glideins that are to stay in the queue and serve nobody, see O(guard); null where not known.
+      type: int
+      sample: 0
     registered:
       description: Glideins that the collector knows.
       type: int
@@ -330,6 +341,7 @@ GUARD_SPEC = {
     "ramp_factor": {"type": "int", "default": 4},
     "probe_failures": {"type": "int", "default": 3},
     "patience": {"type": "int", "default": 600},
+    "overdue": {"type": "int", "default": 600},
     "jump_factor": {"type": "int", "default": 100},
     "jump_least": {"type": "int", "default": 100},
     "hold_readings": {"type": "int", "default": 2},
@@ -341,7 +353,7 @@ def options_of(params):
     """Return the options of make_plan."""
     guard = dict(params["guard"] or {})
     if guard.pop("enabled", True):
-        guard = {{"patience": "patience_s", "reading": "reading_s"}.get(key, key): guard[key] for key in guard}
+        guard = {f"{key}_s" if key in ("patience", "overdue", "reading") else key: guard[key] for key in guard}
     else:
         guard = False
     return dict({key: params[key] for key in ("allocation", "order", "limits")}, guard=guard)

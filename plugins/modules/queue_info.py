@@ -100,6 +100,12 @@ queue:
           description: Seconds that the oldest queued glidein has waited, or null.
           type: int
           sample: 95
+        queued_since:
+          description: When the queued glideins were submitted, in epoch seconds, and how many at each time; sorted. Of
+            more than 50 times, those within steps of some minutes count as the newest of their step.
+          type: list
+          elements: list
+          sample: [[1795211178, 2]]
         running_glideins:
           description: The running glideins, with C(id) (that of the batch system, which is C(GLIDEIN_BatchId) in the
             machine ad) and C(wait_s), the seconds between submission and start, null when the batch system does not

@@ -10,6 +10,7 @@ import classad2
 import pytest
 from glidein_demand import config
 from glidein_demand import service as glidein_service
+from glidein_demand.pool import refresh
 from glidein_demand.pool.demand import group_id
 
 from databases import database, database_url
@@ -117,6 +118,12 @@ class Service:
 
     def close(self):
         self.database.close()
+
+
+@pytest.fixture(autouse=True)
+def _four_processors(monkeypatch):
+    """What is asked of a schedd at the same time depends on them; the tests' machine has any number."""
+    monkeypatch.setattr(refresh, "PROCESSORS", 4)
 
 
 @pytest.fixture

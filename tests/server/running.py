@@ -147,6 +147,7 @@ class Running:
 
 def main(path, options):
     from glidein_demand import service
+    from glidein_demand.web.instant import is_instant
     from glidein_demand.web.server import Patience, Server
 
     settings, options = config.load(Path(path)), json.loads(Path(options).read_text())
@@ -155,7 +156,8 @@ def main(path, options):
     if options["groups"]:
         answer = {"name": "cm", "groups": options["groups"], "unreadable": []}
         built.parts.readings.demand_read("cm", answer, int(time.time()))
-    Server(built.app, settings, Patience(**options["patience"] or {})).run()
+    built.renewer.start()
+    Server(built.app, settings, Patience(**options["patience"] or {}), is_instant).run()
 
 
 if __name__ == "__main__":

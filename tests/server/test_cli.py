@@ -104,7 +104,9 @@ def test_a_token_is_revoked_by_name(run, database):
 def test_the_list_has_no_secret_and_fits_a_terminal(run, database):
     names = ["N" * 64, "PSC"]
     secrets = [run("token", "create", name)[1].strip() for name in names]
-    Tokens(database).identify(secrets[1])
+    known = Tokens(database)
+    known.identify(secrets[1])
+    known.note_uses()
     status, out, err = run("token", "list")
     lines = out.splitlines()
     assert (status, err) == (0, "")

@@ -1,6 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
+from glidein_demand import keeper
+
 from conftest import TOKEN, group, site_report
+from databases import seen_within
 
 
 def test_what_a_site_reported_goes_with_its_token(service):
@@ -20,3 +23,11 @@ def test_what_a_site_holds_is_released_with_its_token(service):
     assert service.keeper.forget_revoked() == ["B"]
     assert service.result("lease", {"site": "PSC", **claim}, TOKEN)["granted"] == {"q": {group()["id"]: 5}}
     assert [row["site"] for row in service.parts.leases.rows()] == ["PSC"]
+
+
+def test_the_use_of_a_token_is_written_in_the_background(service, monkeypatch):
+    monkeypatch.setattr(keeper, "LOOK_SECONDS", 0.01)
+    service.result("get_state", token=TOKEN)
+    service.keeper.start()
+    assert seen_within(30, lambda: service.parts.tokens.rows()[0]["last_used"])
+    service.keeper.stop()

@@ -4,7 +4,7 @@
 
 import pytest
 from glidein_demand.web.auth import ANONYMOUS, REFUSED, Caller
-from glidein_demand.web.limits import who
+from glidein_demand.web.limits import RateLimit, who
 
 from conftest import TOKEN
 
@@ -24,6 +24,21 @@ def test_who_asks_too_often_is_told_when_to_come_back(limited):
     page = limited.get("/")
     assert (page.status_code, page.mimetype) == (429, "text/plain")
     assert int(page.headers["Retry-After"]) >= 1
+
+
+def test_a_minute_begins_with_its_first_call_and_is_forgotten_when_it_is_over():
+    now = [0.0]
+    rate = RateLimit(2, lambda: now[0])
+    seen = []
+    for now[0], name in ((0, "a"), (10, "b"), (59, "a"), (59.5, "a"), (60, "a"), (60, "b"), (61, "b"), (200, "c")):
+        seen.append(rate.hit(name))
+    assert seen == [0, 0, 0, 1, 0, 0, 9, 0]
+    assert len(rate._windows) == 1
+
+
+def test_refused_calls_count_too():
+    rate = RateLimit(5, lambda: 0.0)
+    assert [rate.hit("a", calls) for calls in (4, 2, 1)] == [0, 60, 60]
 
 
 def test_each_token_has_a_count_of_its_own(limited):

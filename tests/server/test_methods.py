@@ -161,6 +161,38 @@ def test_get_supply_has_the_plans_of_a_report_at_once(service):
     assert (found["site"], found["registered"], found["history"]["plans"][0]["present"]) == ("PSC", 0, 3)
 
 
+@pytest.mark.parametrize("given", [{"wanted": 0}, {"wanted": 7}, {"wanted": None}, {}])
+def test_what_a_plan_wanted_comes_back_beside_what_it_ordered(service, given):
+    entry = {**site_report()["entries"][0], **given}
+    service.result("report", site_report(entries=[entry]), TOKEN)
+    (plan,) = service.result("get_supply")["entries"][0]["history"]["plans"]
+    assert (plan["present"], plan["wanted"]) == (3, given.get("wanted"))
+
+
+@pytest.mark.parametrize("wanted", [-1, 1.5, True, "3", [], 10**10])
+def test_what_a_plan_wanted_is_a_count(service, wanted):
+    entry = {**site_report()["entries"][0], "wanted": wanted}
+    error = service.error("report", site_report(entries=[entry]), TOKEN)
+    assert "entries[0].wanted must be an integer" in error["data"]
+
+
+def test_get_supply_tells_the_demand_of_the_last_hour_reading_by_reading(service):
+    for number in range(30):
+        service.read(group(number or 1000))
+        assert service.keeper.keep() is True
+        service.now += 300.125
+    found = service.result("get_supply")["demand_history"]
+    assert [jobs for _time, jobs in found] == list(range(19, 30))
+    assert {after[0] - before[0] for before, after in zip(found, found[1:])} == {300}
+    assert service.now - 600 < found[-1][0] <= service.now
+    assert all(isinstance(value, int) for point in found for value in point)
+
+
+def test_a_demand_that_nobody_could_read_is_no_point_of_its_history(service):
+    service.keeper.keep()
+    assert service.result("get_supply")["demand_history"] == []
+
+
 def test_running_glideins_are_followed_and_not_kept_in_the_report(service):
     entry = {
         **site_report()["entries"][0],
@@ -259,3 +291,11 @@ def test_counts_that_no_site_can_have_are_refused(service):
     report = site_report()
     report["entries"][0]["launched"] = 2**53
     assert "launched must be an integer from 0 to 1000000000" in service.error("report", report, TOKEN)["data"]
+
+
+def test_a_report_that_was_overtaken_is_answered_and_changes_nothing(service):
+    service.result("report", site_report(), TOKEN)
+    assert service.result("report", site_report(as_of=NOW - 300, entries=[]), TOKEN) == {"accepted": True}
+    assert service.parts.reports.reports()["PSC"]["as_of"] == NOW
+    (history,) = service.parts.glideins.summary(NOW).values()
+    assert [plan["as_of"] for plan in history["plans"]] == [NOW]

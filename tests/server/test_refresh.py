@@ -62,7 +62,7 @@ def test_orders_carry_what_the_settings_say():
     assert order["rounding"] == {"memory_mb": 64, "disk_mb": 1, "disk_usage_mb": 1024}
     assert schedds_order(chosen) == {"what": "schedds", "collector": "cm:9618"}
     assert supply_order(chosen, NOW, {"memory": {}}) == {
-        "what": "supply", "collector": "cm:9618", "now": NOW, "memory": {},
+        "what": "supply", "collector": "cm:9618", "now": NOW, "max_sites": 1000, "memory": {},
     }  # fmt: skip
     assert waits_order(chosen, schedd, "7.0")["since"] == "7.0"
 

@@ -128,3 +128,21 @@ def test_a_lease_shows_at_once_in_what_was_published(service):
     service.views.publish()
     service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN)
     assert [row["count"] for row in service.result("get_demand")["groups"]] == [3]
+
+
+def test_sites_that_hold_nothing_share_one_reply(service, monkeypatch):
+    service.read(group(5))
+    service.result("get_demand", {"sites": []}, TOKEN)
+    monkeypatch.setattr(replies, "demand_for", None)  # no further reply is made
+    for number in range(100):
+        assert service.result("get_demand", {"sites": [f"made-up-{number}"]}, TOKEN)["groups"][0]["count"] == 5
+
+
+def test_sites_that_hold_something_are_told_apart(service):
+    service.read(group(5))
+    service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN)
+    counts = {
+        sites: service.result("get_demand", {"sites": list(sites)})["groups"][0]["count"]
+        for sites in ((), ("PSC",), ("Cedar",), ("Cedar", "PSC"))
+    }
+    assert counts == {(): 3, ("PSC",): 5, ("Cedar",): 3, ("Cedar", "PSC"): 5}

@@ -94,6 +94,21 @@ def test_a_report_that_comes_again_launches_nothing_more(reports, database_url):
     assert reports.launched() == Reports(Database(database_url)).launched() == {"PSC": 2}
 
 
+def test_a_report_that_was_overtaken_changes_nothing(reports, database_url):
+    newer = report(as_of=NOW, error="login needed")
+    assert reports.add(newer, NOW) is True
+    assert reports.add(report(as_of=NOW - 60), NOW + 5) is False
+    for known in (reports, Reports(Database(database_url))):
+        assert known.reports() == {"PSC": {**newer, "received": NOW}}
+        assert known.launched() == {"PSC": 1}
+
+
+def test_a_report_from_the_future_does_not_keep_later_ones_away(reports):
+    reports.add(report(as_of=NOW + 86400), NOW)
+    assert reports.add(report(as_of=NOW + 60), NOW + 60) is True
+    assert reports.reports()["PSC"]["as_of"] == NOW + 60
+
+
 def test_what_all_entries_launched_is_added_up():
     assert newly_launched(None, report(entries=[entry(launched=3), entry(shape="half", launched=4)])) == 7
 

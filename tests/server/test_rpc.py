@@ -177,3 +177,22 @@ def test_a_batch_is_answered_until_its_reply_is_too_long(service, monkeypatch):
     first, second = service.post(calls).json
     assert len(first["result"]["groups"]) == 9
     assert (second["id"], second["error"]["code"]) == (2, -32002)
+
+
+def test_an_exception_that_nobody_expected_is_logged_without_parameters_and_answered(service, monkeypatch, caplog):
+    def fail(*_arguments):
+        raise RuntimeError("the reason")
+
+    monkeypatch.setattr(service.views, "supply", fail)
+    monkeypatch.setattr(service.parts.glideins, "reported", fail)
+    response = service.call("get_supply", token=TOKEN)
+    assert (response.status_code, response.json["error"]["code"]) == (500, -32603)
+    service.call("report", site_report(error="a secret"), TOKEN)
+    records = [record for record in caplog.records if record.name == "glidein_demand.web.methods"]
+    assert [record.levelname for record in records] == ["ERROR", "ERROR"]
+    ours = "".join(caplog.handler.format(record) for record in records)
+    assert "in get_supply" in ours
+    assert "in report" in ours
+    assert "RuntimeError: the reason" in ours
+    assert "secret" not in ours
+    assert TOKEN not in ours

@@ -35,8 +35,12 @@ def test_without_names_all_are_asked_and_with_names_those():
 
 def test_a_large_queue_is_divided_where_grouping_it_takes_long():
     many = schedds.MANY_JOBS
-    assert [schedds.parts(idle, True) for idle in (0, many - 1, many)] == [1, 1, schedds.PARTS]
-    assert schedds.parts(many, False) == 1
+    assert [schedds.parts(idle, True, 8) for idle in (0, many - 1, many)] == [1, 1, schedds.PARTS]
+    assert schedds.parts(many, False, 8) == 1
+
+
+def test_a_processor_is_left_to_requests():
+    assert [schedds.parts(schedds.MANY_JOBS, True, processors) for processors in (1, 2, 3, 4)] == [1, 1, 2, 3]
 
 
 def test_parts_become_one_answer_with_the_first_ones_limit():

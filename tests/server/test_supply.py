@@ -71,6 +71,22 @@ def test_names_that_somebody_makes_up_have_an_end(monkeypatch):
     assert found["problems"] == ["site A has more than 3 entries and shapes"]
 
 
+def test_sites_that_somebody_makes_up_have_an_end_and_drive_out_none_with_a_token():
+    made_up = [slot(f"slot1@g{n}@n", Machine=f"n{n}", GLIDEIN_Site=f"A{n}") for n in range(5)]
+    large = [slot(f"slot1@h{n}@n", Machine=f"m{n}", GLIDEIN_Site="Z-large") for n in range(2)]
+    by_token = slot("slot1@z@n", GLIDEIN_Site="Z-token", AuthenticatedIdentity="glidein-Z-token@pool")
+    pool = supply.sort_out([*made_up, *large, by_token], (), 3)
+    assert {site for site, _entry, _shape in pool.glideins} == {"Z-token", "Z-large", "A0"}
+    assert len(pool.others) == 4
+    assert pool.problems == ["4 sites more than server.max_sites = 3 have machines"]
+
+
+def test_the_order_says_how_many_sites_there_may_be():
+    machines = [classad2.ClassAd(slot(f"slot1@g{n}@n", GLIDEIN_Site=f"A{n}")) for n in range(4)]
+    answer = supply.read(order(max_sites=2), Collector(*machines))
+    assert [entry["site"] for entry in answer["entries"]] == ["A0", "A1"]
+
+
 def test_many_problems_are_cut_short():
     liars = [slot(f"slot1@g{n}@n", AuthenticatedIdentity="glidein-B@pool") for n in range(30)]
     problems = summary(liars)["problems"]

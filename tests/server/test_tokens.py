@@ -5,6 +5,7 @@ import re
 import time
 
 import pytest
+from glidein_demand import waiting
 from glidein_demand.store import tokens as module
 from glidein_demand.store.database import Database, metadata
 from glidein_demand.store.tokens import Token, TokenError, Tokens
@@ -186,19 +187,33 @@ def test_after_the_changes_there_is_nothing_to_change(before, wanted):
     }
 
 
+def used(tokens):
+    """When the only token was used, as far as that is written after a while."""
+    tokens.note_uses()
+    return tokens.rows()[0]["last_used"]
+
+
 def test_use_is_kept_to_the_hour_and_written_once_in_it(tokens, clock, database):
     secret = tokens.create("A")
     hour = NOW // 3600 * 3600
-    for _unused in range(3):
+    assert used(tokens) is None
+    for _again in range(3):
         tokens.identify(secret)
-    assert tokens.rows()[0]["last_used"] == hour
+    assert used(tokens) == hour
     with database.begin() as connection:
         connection.execute(_table.update().values(last_used=1))
     tokens.identify(secret)
-    assert tokens.rows()[0]["last_used"] == 1  # was not written again
+    assert used(tokens) == 1  # was not written again
     clock.now += 3600
     tokens.identify(secret)
-    assert tokens.rows()[0]["last_used"] == hour + 3600
+    assert used(tokens) == hour + 3600
+
+
+def test_who_is_recognised_waits_for_no_write(tokens):
+    secret = tokens.create("A")
+    with waiting.forbidden():
+        assert tokens.identify(secret) == Token("A", "site")
+    assert used(tokens) is not None
 
 
 @pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
@@ -207,7 +222,7 @@ def test_a_use_that_cannot_be_written_refuses_nobody(tokens, clock, database):
     with database.begin() as connection:
         connection.exec_driver_sql("CREATE TRIGGER full BEFORE UPDATE ON token BEGIN SELECT RAISE(FAIL, 'disk'); END")
     assert tokens.identify(secret) == Token("A", "site")
-    assert tokens.rows()[0]["last_used"] is None
+    assert used(tokens) is None
 
 
 def test_recognising_takes_less_than_fifty_microseconds(tokens):

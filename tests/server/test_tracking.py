@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What became of glideins, from what reports and the collector say: the rules, and the store that keeps them."""
 
+import json
+
 import pytest
 from glidein_demand.pool import tracking
 from glidein_demand.store import glideins as store
@@ -185,8 +187,19 @@ def test_the_last_twenty_plans_are_kept_and_one_that_comes_twice_is_one(tracked)
     plans = tracked.history(NOW + 30)["plans"]
     assert [plan["launched"] for plan in plans] == list(range(5, 25))
     assert plans[-1] == {
-        "as_of": NOW + 24, "present": 3, "queued": 1, "running": 2, "registered": 2, "launched": 24, "cancelled": 0,
+        "as_of": NOW + 24, "present": 3, "wanted": None, "queued": 1, "running": 2, "registered": 2, "launched": 24,
+        "cancelled": 0,
     }  # fmt: skip
+
+
+def test_plans_that_an_older_version_kept_have_what_it_did_not_know_as_unknown(tracked, database):
+    old = {"as_of": NOW, "present": 3, "queued": 1, "running": 2, "registered": 2, "launched": 1, "cancelled": 0}
+    tracked.reports(NOW)
+    with database.begin() as connection:
+        connection.execute(store._entries.update().values(plans=json.dumps([old])))
+    assert tracked.history(NOW)["plans"] == [{**old, "wanted": None}]
+    tracked.reports(NOW + 300, wanted=2)
+    assert [plan["wanted"] for plan in tracked.history(NOW + 300)["plans"]] == [None, 2]
 
 
 def test_everything_outlives_a_restart(tracked, database):

@@ -108,6 +108,7 @@ class Keeper:
     def _run(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
             try:
+                self._parts.tokens.note_uses()
                 self.keep()
                 self.forget_revoked()
                 self._said = ""

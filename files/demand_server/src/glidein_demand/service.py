@@ -21,6 +21,7 @@ from .pool.following import Following
 from .pool.readings import Readings
 from .pool.refresh import Refresher
 from .store.database import Database
+from .store.fresh import Renewer
 from .store.glideins import Glideins
 from .store.history import History
 from .store.leases import Leases
@@ -30,6 +31,7 @@ from .store.switch import Switch
 from .store.tokens import Tokens
 from .web import tls
 from .web.app import create_app
+from .web.instant import is_instant
 from .web.parts import Parts
 from .web.server import Server
 from .web.views import Views
@@ -46,6 +48,7 @@ class Service:
     views: Views
     app: flask.Flask
     keeper: Keeper
+    renewer: Renewer
 
 
 def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service:
@@ -64,7 +67,8 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         clock=clock,
     )
     views = Views(parts)
-    return Service(database, parts, views, create_app(parts, views), Keeper(parts))
+    renewer = Renewer([parts.tokens.fresh, parts.switch.fresh, parts.leases.fresh])
+    return Service(database, parts, views, create_app(parts, views), Keeper(parts), renewer)
 
 
 def check(settings: Settings) -> None:
@@ -90,7 +94,7 @@ def run(settings: Settings) -> int:
     gc.collect()
     gc.freeze()
     try:
-        server = Server(service.app, settings)
+        server = Server(service.app, settings, instant=is_instant)
         with reader.Reader() as reading:
             _answer(service, server, _refresher(service.parts, service.views, reading.read))
     finally:
@@ -107,11 +111,13 @@ def _answer(service: Service, server: Server, refresher: Refresher) -> None:
     )  # fmt: skip
     refresher.start()
     service.keeper.start()
+    service.renewer.start()
     try:
         server.run()
     finally:
         refresher.stop()
         service.keeper.stop()
+        service.renewer.stop()
 
 
 def _refresher(parts: Parts, views: Views, read: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:

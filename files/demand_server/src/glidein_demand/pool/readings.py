@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
+from .. import waiting
 from ..config import Settings
 from . import demand, supply
 
@@ -66,8 +67,10 @@ class Readings:
     def snapshot(self) -> Snapshot:
         """The present state; cheap, and never waits for a refresh."""
         if self._clock() > self._good_until:
+            waiting.begins()
             with self._lock:
-                self._renew_views()
+                if self._clock() > self._good_until:
+                    self._renew_views()
         return self._snapshot
 
     def demand_read(self, name: str, answer: dict[str, Any], as_of: int) -> None:

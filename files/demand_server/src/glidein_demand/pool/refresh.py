@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 4
 """Daemons that are asked at the same time."""
+
+PROCESSORS = os.cpu_count() or 1
 
 COLLECTOR = "the collector"
 
@@ -61,13 +64,14 @@ def demand_orders(settings: Settings, schedd: Mapping[str, Any], by_requirements
             "disk_usage_mb": settings.disk_usage_step_mb,
         },
     }
-    parts = schedds.parts(schedd["idle"], by_requirements)
+    parts = schedds.parts(schedd["idle"], by_requirements, PROCESSORS)
     return [{**order, "part": [number, parts]} for number in range(parts)]
 
 
 def supply_order(settings: Settings, now: int, following: Mapping[str, Any]) -> dict[str, Any]:
     """Asks the collector for its machines. following: what Following.order gives."""
-    return {"what": "supply", "collector": settings.collector, "now": now, **following}
+    order = {"what": "supply", "collector": settings.collector, "now": now, "max_sites": settings.max_sites}
+    return {**order, **following}
 
 
 def waits_order(settings: Settings, schedd: Mapping[str, Any], since: Any) -> dict[str, Any]:

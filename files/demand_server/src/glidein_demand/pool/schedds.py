@@ -46,14 +46,15 @@ def select(known: Iterable[dict[str, Any]], names: Iterable[str]) -> tuple[list[
     return chosen, [name for lower, name in wanted.items() if lower not in there]
 
 
-def parts(idle: int, by_requirements: bool) -> int:
+def parts(idle: int, by_requirements: bool, processors: int) -> int:
     """Into how many parts, asked for at the same time, a schedd with so many idle jobs is divided.
 
     by_requirements: it had to group them by Requirements the last time (see autoclusters.py), which takes more than a
     second for 100,000 jobs. The schedd answers each part from a process of its own: all walk over all jobs, but each
-    groups its own only, and that is most of the work.
+    groups its own only, and that is most of the work. Those processes are as urgent to the kernel as a request is, and
+    the schedd is usually on this host: one of its `processors` is left to requests.
     """
-    return PARTS if by_requirements and idle >= MANY_JOBS else 1
+    return max(1, min(PARTS, processors - 1)) if by_requirements and idle >= MANY_JOBS else 1
 
 
 def together(answers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -26,6 +26,9 @@ MOST_SAMPLES = 50
 MOST_SHAPES_OF_A_SITE = 1000
 """Entries and shapes of one site; more come from somebody who makes names up, and count as other machines."""
 
+MOST_SITES = 1000
+"""Sites, where the order does not say it: server.max_sites."""
+
 MOST_PROBLEMS = 20
 
 EMPTY: dict[str, Any] = {
@@ -46,7 +49,7 @@ def read(order: Mapping[str, Any], query: Query) -> dict[str, Any]:
     """The collector's answer as JSON values: that of `summarise`, and what is not for callers (APART).
 
     order: "now" (epoch seconds); "token_sites": [name], Samples.token_sites; "sampled": [[site, entry]], Samples.fresh,
-    not to be fetched again; "memory": that of the last answer, {} at first. All but "now" may be missing.
+    not to be fetched again; "memory": that of the last answer, {} at first; "max_sites". All but "now" may be missing.
     answer: "memory" (free.Memory); "samples": [{"site", "entry", "by_token", "ad": {attribute: scalar}}], for
     Samples.add; "glideins": [[site, entry, shape, batch id, start or null, last heard of]], for Glideins.registered.
     """
@@ -58,7 +61,7 @@ def read(order: Mapping[str, Any], query: Query) -> dict[str, Any]:
     slots = [plain(ad, ATTRIBUTES) for ad in query("Startd", "true", list(ATTRIBUTES))]
     names = free.NEGOTIATOR_ATTRIBUTES
     negotiators = [plain(ad, names) for ad in query("Negotiator", "true", list(names))]
-    pool = sort_out(slots, order.get("token_sites", ()))
+    pool = sort_out(slots, order.get("token_sites", ()), order.get("max_sites", MOST_SITES))
     memory = free.remember(order.get("memory", {}), slots)
     by_entry = samples.to_fetch(pool.glideins, map(tuple, order.get("sampled", ())), MOST_SAMPLES)
     return {
@@ -79,8 +82,12 @@ class Pool:
         self.token_sites: set[str] = set()
 
 
-def sort_out(slots: Iterable[Slot], token_sites: Collection[str]) -> Pool:
-    """Whose the slots are. A site that shows a token in any of them has one, besides those in `token_sites`."""
+def sort_out(slots: Iterable[Slot], token_sites: Collection[str], most_sites: int = MOST_SITES) -> Pool:
+    """Whose the slots are. A site that shows a token in any of them has one, besides those in `token_sites`.
+
+    Of more than `most_sites` sites, those with a token and then those with most slots stay; the others' slots count
+    as other machines.
+    """
     all_slots = list(slots)
     pool = Pool()
     pool.token_sites = {site for site in map(token_site, all_slots) if site is not None}
@@ -100,10 +107,23 @@ def sort_out(slots: Iterable[Slot], token_sites: Collection[str]) -> Pool:
             pool.others.append(slot)
         else:
             pool.glideins.setdefault(key, []).append(slot)
+    too_many = _sites_beyond(pool.glideins, known, most_sites)
+    for key in [key for key in pool.glideins if key[0] in too_many]:
+        pool.others += pool.glideins.pop(key)
+    if too_many:
+        problems = {f"{len(too_many)} sites more than server.max_sites = {most_sites} have machines": None, **problems}
     pool.problems = list(problems)[:MOST_PROBLEMS]
     if len(problems) > MOST_PROBLEMS:
         pool.problems.append(f"and {len(problems) - MOST_PROBLEMS} more of this kind")
     return pool
+
+
+def _sites_beyond(glideins: Mapping[Key, Collection[Slot]], token_sites: Collection[str], most: int) -> set[str]:
+    """The sites that are too many: the last ones when those with a token come first, then those with most slots."""
+    slots: dict[str, int] = {}
+    for (site, _entry, _shape), own in glideins.items():
+        slots[site] = slots.get(site, 0) + len(own)
+    return set(sorted(slots, key=lambda site: (site not in token_sites, -slots[site], site))[most:])
 
 
 def summarise(pool: Pool, negotiators: Iterable[Slot], memory: free.Memory, now: float) -> dict[str, Any]:

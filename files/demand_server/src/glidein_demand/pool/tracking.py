@@ -25,7 +25,7 @@ EARLY_S = 300
 
 MOST_PLANS = 20
 
-_PLAN = ("present", "queued", "running", "registered", "launched", "cancelled")
+_PLAN = ("present", "wanted", "queued", "running", "registered", "launched", "cancelled")
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,8 @@ def _summary(glideins: list[Glidein], plans: list[dict[str, Any]], told: int | N
     waits = sorted(glidein.wait_s for glidein in glideins if glidein.wait_s is not None)
     return {
         "window_s": WINDOW_S,
-        "plans": plans,
+        # Those that an older version of this program has kept do not have all keys.
+        "plans": [{"as_of": None, **dict.fromkeys(_PLAN), **plan} for plan in plans],
         "started": sum(glidein.running is not None for glidein in glideins) if is_told else None,
         "registered": sum(glidein.registered is not None for glidein in glideins),
         "never_registered": sum(map(never_registered, glideins)) if is_told else None,

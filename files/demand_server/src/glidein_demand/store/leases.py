@@ -14,6 +14,7 @@ from typing import Any, Callable
 
 from sqlalchemy import BigInteger, Column, Connection, Integer, String, Table, and_, delete, func, not_, select
 
+from .. import waiting
 from .database import Database, metadata, upsert
 from .fresh import Fresh
 
@@ -71,7 +72,7 @@ class Leases:
         self._lock = threading.Lock()
         self._known: _Known = (-1, {})
         self._view: _View | None = None
-        self._fresh = Fresh(self._load)
+        self.fresh = Fresh(self._load)
 
     def claim(
         self,
@@ -110,7 +111,7 @@ class Leases:
             connection.execute(upsert(connection, _version, ["id"], add=["version"]), [{"id": 1, "version": 1}])
             version = connection.execute(select(_version.c.version)).scalar_one()
         self._claimed(version, site, entries, rows)
-        self._fresh.renew()
+        self.fresh.renew()
         return {"granted": granted, "expires": expires}
 
     def forget(self, site: str) -> None:
@@ -120,29 +121,38 @@ class Leases:
             connection.execute(upsert(connection, _version, ["id"], add=["version"]), [{"id": 1, "version": 1}])
         with self._lock:
             self._known = (-1, {})
-        self._fresh.renew()
+        self.fresh.renew()
 
     def held(self, excluding_sites: Set[str] = frozenset()) -> tuple[dict[str, int], float]:
         """({group id: jobs that other sites hold}, epoch until which this is true unless `version` changes).
 
         The epoch is math.inf when nothing is held. From memory: cheap enough for each request.
         """
-        version, leases = self._fresh.get()
+        view = self._now()
+        return without(view.total, [view.by_site.get(site, {}) for site in excluding_sites]), view.valid_until
+
+    def holders(self) -> Set[str]:
+        """The sites that hold anything. From memory too."""
+        return self._now().by_site.keys()
+
+    def _now(self) -> _View:
+        version, leases = self.fresh.get()
         now = self._clock()
         view = self._view
         if view is None or view.version != version or now >= view.valid_until:
+            waiting.begins()  # there may be tens of thousands
             view = self._view = _view_of(version, leases, now)
-        return without(view.total, [view.by_site.get(site, {}) for site in excluding_sites]), view.valid_until
+        return view
 
     @property
     def version(self) -> int:
         """Grows with each change of the leases except expiry (for that see held())."""
-        return self._fresh.get()[0]
+        return self.fresh.get()[0]
 
     def rows(self) -> list[dict[str, Any]]:
         """[{"site", "entry", "group", "jobs", "expires"}] sorted, expired ones left out."""
         now = self._clock()
-        leases = itertools.chain.from_iterable(self._fresh.get()[1].values())
+        leases = itertools.chain.from_iterable(self.fresh.get()[1].values())
         return [asdict(lease) for lease in sorted(leases) if lease.expires > now]
 
     def _load(self) -> _Known:

@@ -57,8 +57,11 @@ class Reports:
         self._reports = {row.site: json.loads(row.body) for row in rows}
         self._launched = {row.site: row.launched for row in rows}
 
-    def add(self, report: dict[str, Any], received: int) -> None:
-        """Keep a checked report (web/checks.py) in place of its site's previous one; FullError beyond max_sites."""
+    def add(self, report: dict[str, Any], received: int) -> bool:
+        """Keep a checked report (web/checks.py) in place of its site's previous one; FullError beyond max_sites.
+
+        False for one that was overtaken on its way by a newer one: that stays.
+        """
         site = report["site"]
         report = {**report, "received": received}
         with self._lock:
@@ -67,6 +70,8 @@ class Reports:
                 if before is None:
                     self._check_room(connection, _reports)
                 last = json.loads(before.body) if before else None
+                if last is not None and overtaken(last, report):
+                    return False
                 launched = (before.launched if before else 0) + newly_launched(last, report)
                 row = {
                     "site": site, "received": received, "body": json.dumps(report), "launched": launched,
@@ -74,6 +79,7 @@ class Reports:
                 connection.execute(upsert(connection, _reports, ["site"]), [row])
             self._reports = {**self._reports, site: report}
             self._launched = {**self._launched, site: launched}
+        return True
 
     def add_monitoring(self, uuid: str, metrics: dict[str, Any], received: int, site: str | None = None) -> None:
         """Keep what a PyGlidein client said; `site` is the token's, None for anonymous. FullError as add().
@@ -118,6 +124,14 @@ class Reports:
     def _check_room(self, connection: Connection, table: Table) -> None:
         if connection.execute(select(func.count()).select_from(table)).scalar_one() >= self._max_sites:
             raise FullError(f"server.max_sites = {self._max_sites} sites are known already")
+
+
+def overtaken(last: Mapping[str, Any], report: Mapping[str, Any]) -> bool:
+    """Whether `report` is older than the `last` one.
+
+    One from the future came from a clock that was wrong: it must not keep all others away until then.
+    """
+    return report["as_of"] < last["as_of"] <= report["received"]
 
 
 def newly_launched(last: Mapping[str, Any] | None, report: Mapping[str, Any]) -> int:

@@ -34,7 +34,7 @@ class Switch:
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
-        self._fresh = Fresh(self._load)
+        self.fresh = Fresh(self._load)
 
     def pause(self, reason: str = "", who: str = "") -> dict[str, Any]:
         """Turn it on, or change the reason when it is on (`since` stays). Returns the state."""
@@ -42,20 +42,20 @@ class Switch:
             before = _read(connection)
             since = before["since"] if before["paused"] else int(self._clock())
             _write(connection, {"paused": True, "since": since, "reason": reason, "by": who})
-        return dict(self._fresh.renew())
+        return dict(self.fresh.renew())
 
     def resume(self) -> dict[str, Any]:
         """Turn it off. Returns the state."""
         with self._db.begin() as connection:
             _write(connection, _OFF)
-        return dict(self._fresh.renew())
+        return dict(self.fresh.renew())
 
     def state(self, now: bool = False) -> dict[str, Any]:
         """{"paused": bool, "since": epoch|None, "reason": str, "by": str}; cheap enough for each request.
 
         now: read it at this moment, for what must not be done once it is on.
         """
-        return dict(self._fresh.renew() if now else self._fresh.get())
+        return dict(self.fresh.renew() if now else self.fresh.get())
 
     def _load(self) -> dict[str, Any]:
         with self._db.read() as connection:

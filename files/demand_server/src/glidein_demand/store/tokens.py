@@ -8,7 +8,6 @@ import hashlib
 import hmac
 import logging
 import secrets as random_secrets
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,9 +56,10 @@ class Tokens:
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
-        self._fresh = Fresh(self._load)
-        self._lock = threading.Lock()
-        self._noted: dict[str, int] = {}  # by digest: the hour for which its use was written, or tried to be
+        self.fresh = Fresh(self._load)
+        # By digest, the hour of a use: those that are still to be written, and those that were, or were tried to be.
+        self._used: dict[str, int] = {}
+        self._noted: dict[str, int] = {}
 
     def create(self, name: str, kind: str = "site") -> str:
         """Make a token and return its secret (43 characters, safe in a URL), which is told only here.
@@ -73,7 +73,7 @@ class Tokens:
             if name in _rows_by_name(connection):
                 raise TokenError(f"{name} has a token already; revoke it first: glidein-demand token revoke {name}")
             connection.execute(_tokens.insert(), [self._row(name, kind, "command", digest(secret))])
-        self._fresh.renew()
+        self.fresh.renew()
         return secret
 
     def install(
@@ -95,21 +95,21 @@ class Tokens:
             rows = [self._row(name, kind, origin, wanted[name]) for name in found["created"] + found["changed"]]
             if rows:
                 connection.execute(_tokens.insert(), rows)
-        self._fresh.renew()
+        self.fresh.renew()
         return found
 
     def revoke(self, name: str) -> None:
         """Take a token back at once. Raises TokenError when there is none of that name."""
         with self._db.begin() as connection:
             gone = connection.execute(delete(_tokens).where(_tokens.c.name == name)).rowcount
-        self._fresh.renew()
+        self.fresh.renew()
         if not gone:
             raise TokenError(f"there is no token {ascii(name)[:80]}; 'glidein-demand token list' shows them")
 
     def rows(self) -> list[dict[str, Any]]:
         """[{"name", "kind", "origin", "created", "last_used"}] by name; times are epoch seconds, last_used None: never.
 
-        last_used is kept to the hour.
+        last_used is kept to the hour, some seconds after the use.
         """
         with self._db.read() as connection:
             found = _rows_by_name(connection)
@@ -119,23 +119,29 @@ class Tokens:
         """The token that has this secret, or None. Cheap enough for each request."""
         given = digest(secret)
         # A dict may tell by its timing how much of a digest is right; that says nothing about the secret behind it.
-        found = self._fresh.get().get(given)
+        found = self.fresh.get().get(given)
         if found is None or not hmac.compare_digest(found[0], given):
             return None
         hour = int(self._clock()) // USED_STEP_S * USED_STEP_S
-        if hour > found[2] and self._noted.get(given, 0) < hour:
-            self._note(given, hour)
+        if hour > max(found[2], self._noted.get(given, 0)):
+            self._used[given] = hour
         return found[1]
 
-    def _note(self, given: str, hour: int) -> None:
-        """Write when a token was used. A reader's request must not fail because this cannot be written."""
-        with self._lock:
-            if self._noted.get(given, 0) >= hour:
-                return
-            self._noted[given] = hour
+    def note_uses(self) -> None:
+        """Write down when tokens were used, where that is not known for the hour; to be called from time to time.
+
+        No request waits for this write, and none fails because it cannot be made: then it is tried in the next hour.
+        """
+        used = dict(self._used)
+        self._noted.update(used)
+        for given in used:
+            del self._used[given]
+        if not used:
+            return
         try:
             with self._db.begin() as connection:
-                connection.execute(update(_tokens).where(_tokens.c.digest == given).values(last_used=hour))
+                for given, hour in used.items():
+                    connection.execute(update(_tokens).where(_tokens.c.digest == given).values(last_used=hour))
         except SQLAlchemyError as error:
             logging.getLogger(__name__).warning("last use of a token cannot be kept: %s", type(error).__name__)
 

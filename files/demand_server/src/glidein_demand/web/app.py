@@ -17,7 +17,7 @@ from .metrics import Metrics
 from .parts import Parts
 from .rpc import exceptions
 from .views import Views
-from .wsgi import LATE
+from .wsgi import COUNTED, LATE
 
 COMPRESSED = ("text/html", "text/css", "text/javascript", "image/svg+xml")
 HEADERS = {
@@ -60,7 +60,8 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
         if request.endpoint == "healthz":
             return None
         flask.g.who = limits.who(caller, request.remote_addr or "")
-        if request.endpoint not in UNLIMITED:
+        if request.endpoint not in UNLIMITED and not request.environ.get(COUNTED):
+            request.environ[COUNTED] = True
             wait = rate.hit(flask.g.who)
             if wait:
                 metrics.limited()
@@ -154,7 +155,7 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
 
     @app.after_request
     def with_headers(response: flask.Response) -> flask.Response:
-        response.headers.update(HEADERS)
+        response.headers.extend(HEADERS)
         response.headers.pop("Date", None)  # the HTTP server adds it
         if response.status_code == 200 and response.mimetype in COMPRESSED:
             _compress(response)

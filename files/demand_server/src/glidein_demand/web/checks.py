@@ -28,7 +28,7 @@ METRICS = (
 """What PyGlidein clients measure; whatever else they send is not kept."""
 
 _COUNTS_ALWAYS = ("launched", "cancelled")
-_COUNTS_OR_UNKNOWN = ("present", "queued", "running", "sick", "registered")
+_COUNTS_OR_UNKNOWN = ("present", "wanted", "queued", "running", "sick", "registered")
 
 
 def report(site: Any, as_of: Any, error: Any, entries: Any, orphans: Any) -> dict[str, Any]:

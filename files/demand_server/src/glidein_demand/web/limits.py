@@ -8,32 +8,39 @@ import ipaddress
 import math
 import threading
 import time
-
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import FixedWindowRateLimiter
+from typing import Callable
 
 from .auth import Caller
+
+WINDOW_S = 60.0
 
 
 class RateLimit:
     """At most `per_minute` calls of each caller in the minute that begins with its first call; safe from many threads.
 
-    What counts is in memory, and forgotten when that minute is over.
+    What counts is in memory, and forgotten when that minute is over. (The library `limits` starts a thread for that, up
+    to a hundred times a second, and whoever asked waits until it runs.)
     """
 
-    def __init__(self, per_minute: int) -> None:
-        self._item = RateLimitItemPerMinute(per_minute)
-        self._limiter = FixedWindowRateLimiter(MemoryStorage())
-        self._lock = threading.Lock()  # the storage's own locks come and go with their keys
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute = per_minute
+        self._clock = clock
+        self._lock = threading.Lock()
+        # {who: (end of its minute, calls in it)}. All last equally long: the first one ends first.
+        self._windows: dict[str, tuple[float, int]] = {}
 
     def hit(self, who: str, calls: int = 1) -> int:
         """Count so many calls of `who`: 0 when they are allowed, else the seconds after which to try again."""
         with self._lock:
-            if self._limiter.hit(self._item, who, cost=calls):
-                return 0
-            until = self._limiter.get_window_stats(self._item, who).reset_time
-        return max(1, math.ceil(until - time.time()))
+            now = self._clock()
+            while self._windows:
+                first = next(iter(self._windows))
+                if self._windows[first][0] > now:
+                    break
+                del self._windows[first]
+            until, counted = self._windows.get(who, (now + WINDOW_S, 0))
+            self._windows[who] = (until, counted + calls)
+        return 0 if counted + calls <= self._per_minute else max(1, math.ceil(until - now))
 
 
 def who(caller: Caller, address: str) -> str:

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from typing import Any
 
 import pjrpc.server
-from pjrpc.server.exceptions import InvalidParamsError
+from pjrpc.server.exceptions import InternalError, InvalidParamsError, JsonRpcError
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..store.reports import FullError
@@ -19,6 +20,8 @@ from .parts import Parts
 from .replies import Result
 from .rpc import FullUpError, NotReadyError, UnauthorizedError, UnavailableError
 from .views import Views
+
+log = logging.getLogger(__name__)
 
 NAMES = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
 DEFAULT_TTL_S = 1800
@@ -33,7 +36,8 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
     def get_state(caller: Caller) -> list[dict[str, Any]]:
         _may_read(caller, settings.reading)
         # PyGlidein's clients know no leases: without demand they submit nothing.
-        return [] if parts.paused()["paused"] else parts.readings.snapshot().pyglidein
+        with _told():
+            return [] if parts.paused()["paused"] else parts.readings.snapshot().pyglidein
 
     @methods.add(pass_context="caller")
     def get_demand(caller: Caller, sites: Any = None) -> Result:
@@ -70,9 +74,9 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             checked = checks.report(site, as_of, error, given, orphans)
             _must_be_its_own(caller, checked["site"])
             received = int(parts.clock())
-            parts.reports.add(_without_glideins(checked), received)
-            parts.glideins.reported(checked, received)
-            views.reported()
+            if parts.reports.add(_without_glideins(checked), received):
+                parts.glideins.reported(checked, received)
+                views.reported()
         return {"accepted": True}
 
     @methods.add(pass_context="caller")
@@ -125,6 +129,12 @@ def _told() -> Iterator[None]:
         raise FullUpError(data=str(error)) from error
     except SQLAlchemyError as error:
         raise UnavailableError(data="the server's database cannot be used; try again") from error
+    except JsonRpcError:
+        raise
+    except Exception as error:
+        # pjrpc would log it with the parameters, which callers send, and answer with a code that says nothing.
+        log.exception("a method failed")
+        raise InternalError from error
 
 
 def _not_refused(caller: Caller) -> None:

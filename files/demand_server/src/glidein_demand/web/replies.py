@@ -12,8 +12,13 @@ import threading
 from collections.abc import Hashable, Mapping
 from typing import Any, Callable
 
+from .. import waiting
+
 USUAL_IDS = ("0", "1")
 """Ids (as JSON) that most clients use: whole replies with these are kept, others are put together each time."""
+
+QUICK_BYTES = 32 * 1024
+"""To compress more takes longer than a millisecond."""
 
 
 class Result:
@@ -35,10 +40,10 @@ class Result:
         key = "" if identity is None else identity
         if key and key not in USUAL_IDS:
             whole = self.envelope(key)
-            return _gzip(whole, 1) if compress else whole
+            return _compressed(whole, 1) if compress else whole
         if key not in self._whole:  # two threads may both make it: the same
             whole = self.envelope(key) if key else self.body
-            self._whole[key] = (whole, _gzip(whole, 6))
+            self._whole[key] = (whole, _compressed(whole, 6))
         return self._whole[key][compress]
 
 
@@ -56,6 +61,7 @@ class Replies:
         found = self._look(key, now)
         if found is not None:
             return found
+        waiting.begins()
         with self._making:  # made once, also when many ask at the same moment
             found = self._look(key, now)
             if found is None:
@@ -93,5 +99,7 @@ def dump(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _gzip(body: bytes, level: int) -> bytes:
+def _compressed(body: bytes, level: int) -> bytes:
+    if len(body) > QUICK_BYTES:
+        waiting.begins()
     return gzip.compress(body, level, mtime=0)

@@ -137,7 +137,7 @@ def handle(
 def parse(body: bytes) -> Any:
     """The JSON value in `body`; ValueError says in one line why there is none."""
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_reject_constant, parse_int=_integer, parse_float=_float)
+        return _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
@@ -241,3 +241,6 @@ def _integer(digits: str) -> int:
 
 def _reject_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_int=_integer, parse_float=_float)

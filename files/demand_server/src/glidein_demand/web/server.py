@@ -16,7 +16,7 @@ import socket
 import struct
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Callable
 
 import h11
 import uvicorn
@@ -146,9 +146,18 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class Server:
-    """The listening sockets, open from the start, and what answers on them. Raises ConfigError."""
+    """The listening sockets, open from the start, and what answers on them; `instant` as in wsgi.Bridge.
 
-    def __init__(self, application: wsgi.Wsgi, settings: Settings, patience: Patience = Patience()) -> None:
+    Raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        application: wsgi.Wsgi,
+        settings: Settings,
+        patience: Patience = Patience(),
+        instant: Callable[[dict[str, Any], bytes], bool] = lambda _environ, _body: False,
+    ) -> None:
         self._patience = patience
         self._certificate = tls.Certificate.of(settings)
         try:
@@ -158,7 +167,7 @@ class Server:
                 f"server.bind = {settings.bind!r}, server.port = {settings.port}: cannot listen: "
                 f"{error.strerror or error}; must be an address of this host and a free port"
             ) from error
-        self._bridge = wsgi.Bridge(application, settings.threads, settings.max_body_bytes, patience.body)
+        self._bridge = wsgi.Bridge(application, settings.threads, settings.max_body_bytes, patience.body, instant)
 
     def run(self) -> None:
         """Answer until SIGTERM or SIGINT, then end what is under way. Needs the main thread."""
@@ -181,7 +190,6 @@ class Server:
         config.load()
         if self._certificate is not None:
             config.ssl = self._certificate.context
-            self._certificate.watch(patience.certificate)
         server = uvicorn.Server(config)
         # uvicorn handles the signal, then raises it again for whoever handled it before: to end is then done already.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -189,6 +197,8 @@ class Server:
         loop = _Loop()
         loop.handshake_seconds = patience.handshake
         asyncio.set_event_loop(loop)
+        if self._certificate is not None:
+            self._certificate.watch(patience.certificate, loop.call_soon_threadsafe)
         try:
             loop.run_until_complete(server.serve(sockets=list(self._sockets)))
         finally:

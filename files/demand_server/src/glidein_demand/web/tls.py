@@ -8,10 +8,17 @@ import logging
 import ssl
 import threading
 from pathlib import Path
+from typing import Any, Callable
 
 from ..config import ConfigError, Settings
 
 log = logging.getLogger(__name__)
+
+CarryOut = Callable[[Callable[[], None]], Any]
+
+
+def _directly(act: Callable[[], None]) -> None:
+    act()
 
 
 def context(certificate: str, key: str) -> ssl.SSLContext:
@@ -37,29 +44,40 @@ class Certificate:
         """The one that `settings` name; None when they name none. Raises ConfigError."""
         return cls(settings.tls_certificate, settings.tls_key) if settings.tls_certificate else None
 
-    def watch(self, seconds: float) -> None:
-        """Look at the files every so many seconds, in the background."""
-        threading.Thread(target=self._watch, args=[seconds], name="certificate", daemon=True).start()
+    def watch(self, seconds: float, carry_out: CarryOut = _directly) -> None:
+        """Look at the files every so many seconds, in the background; for carry_out see renew()."""
+        threading.Thread(target=self._watch, args=[seconds, carry_out], name="certificate", daemon=True).start()
 
-    def renew(self) -> bool:
-        """Take the files' content over if they have changed and fit together; whether that was done."""
+    def renew(self, carry_out: CarryOut = _directly) -> bool:
+        """Take the files' content over if they have changed and fit together; whether that was done.
+
+        carry_out calls what it is given in the thread that makes the handshakes: one that began in another thread
+        between the new certificate and its key would fail.
+        """
         state = self._state()
         if state == self._seen:
             return False
         self._seen = state
         try:
             context(*self._files)  # a pair that does not fit must not reach the context in use
-            _load(self.context, *self._files)
         except ConfigError as error:
             log.warning("the renewed certificate is not used, the old one stays: %s", error)
             return False
-        log.info("the renewed certificate is in use")
+        carry_out(self._take_over)
         return True
 
-    def _watch(self, seconds: float) -> None:
+    def _take_over(self) -> None:
+        try:
+            _load(self.context, *self._files)
+        except ConfigError as error:
+            log.warning("the renewed certificate cannot be used: %s", error)
+        else:
+            log.info("the renewed certificate is in use")
+
+    def _watch(self, seconds: float, carry_out: CarryOut) -> None:
         pause = threading.Event()
         while not pause.wait(seconds):
-            self.renew()
+            self.renew(carry_out)
 
     def _state(self) -> tuple[object, ...]:
         found: list[object] = []

@@ -17,14 +17,13 @@ from . import charts, replies
 from .auth import Caller
 from .parts import Parts
 
-HISTORY_SECONDS = 86400
-HISTORY_POINTS = 100
+HISTORY_SECONDS = 3600
+HISTORY_POINTS = 12
+"""Of the demand, inside of get_supply: each point is one of the history's records, not a mean of several."""
 HISTORY_KEPT_S = 60.0
 """How old the charts may be; the history itself grows every five minutes."""
 SUPPLY_SECONDS = 60.0
 """How old the history inside of get_supply may be."""
-
-
 PUBLISHED_LATE_S = 2.0
 """How long callers get what was published while something newer is known."""
 MADE_AHEAD = 16
@@ -71,12 +70,14 @@ class Views:
     def demand(self, caller: Caller, sites: frozenset[str] | None) -> replies.Result:
         """get_demand: less what sites other than `sites` hold; None stands for the caller's own site."""
         own = frozenset([caller.name]) if caller.kind == "site" else frozenset()
-        excluded = own if sites is None else sites
+        asked = own if sites is None else sites
+        # Who holds nothing makes no difference: names that somebody makes up must not drive out others' replies.
+        key = (caller.is_known, asked.intersection(self._parts.leases.holders()))
         with self._asked_lock:
-            self._asked[(caller.is_known, excluded)] = None
+            self._asked[key] = None
             while len(self._asked) > MADE_AHEAD:
                 self._asked.popitem(last=False)
-        return self._demand_of(self._snapshot(), caller.is_known, excluded)
+        return self._demand_of(self._snapshot(), caller.is_known, asked)
 
     def _snapshot(self) -> Snapshot:
         """What was published, or what is known if that has been newer for longer than a refresh needs to publish it."""
@@ -91,9 +92,10 @@ class Views:
             return newest
         return self._published
 
-    def _demand_of(self, snapshot: Snapshot, known: bool, excluded: frozenset[str]) -> replies.Result:
+    def _demand_of(self, snapshot: Snapshot, known: bool, asked: frozenset[str]) -> replies.Result:
         parts = self._parts
         paused, leases = parts.paused()["paused"], parts.leases.version
+        excluded = asked.intersection(parts.leases.holders())  # of no older version than the reply is kept under
 
         def make() -> tuple[Any, float]:
             # While all is paused, every lease is zero.
@@ -132,7 +134,8 @@ class Views:
             wanted, now, lambda: (charts.history_json(parts.history, wanted, now), now + HISTORY_KEPT_S)
         )
 
-    def _demand_history(self, now: float) -> list[list[float]]:
-        series = self._parts.history.pool_series(now - HISTORY_SECONDS, now, HISTORY_POINTS)
+    def _demand_history(self, now: float) -> list[list[int]]:
+        until = int(now)  # with fractions, the step may come out a little too long, and become the next longer one
+        series = self._parts.history.pool_series(until - HISTORY_SECONDS, until, HISTORY_POINTS)
         pairs = zip(series["times"], series["idle_jobs"])
-        return [[int(time), jobs] for time, jobs in pairs if jobs is not None]
+        return [[time, round(jobs)] for time, jobs in pairs if jobs is not None]

@@ -3,6 +3,8 @@
 """Runs the WSGI application under an ASGI server, on a fixed number of threads.
 
 A thread gets a request only when its body is complete: slow clients wait in the event loop, where that costs nothing.
+What needs no waiting is answered in the event loop itself: the way to a thread and back costs more than most answers,
+and much more while all processors are busy.
 (a2wsgi, the usual bridge, streams bodies through the thread; a few slow senders then hold all threads. It also took
 five times as long per request.)
 """
@@ -17,10 +19,16 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable
 
+from .. import waiting
+
 LATE = "glidein_demand.late"
 """Set in the environ of a request whose body did not arrive in time; the application answers that."""
 
+COUNTED = "glidein_demand.counted"
+"""Set by the application in the environ of a request that counts for its caller's rate; it may get the same again."""
+
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+Reply = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 
 class Bridge:
@@ -28,10 +36,20 @@ class Bridge:
 
     A body of more than `max_body_bytes` is not kept: the application finds its length in CONTENT_LENGTH, and no body.
     A body that takes longer than `body_seconds` ends with LATE in the environ, and the connection after the answer.
+    instant(environ, body) says which requests are tried in the event loop first. One that turns out to need waiting
+    goes to a thread, from its beginning: it must not have changed anything yet.
     """
 
-    def __init__(self, application: Wsgi, threads: int, max_body_bytes: int, body_seconds: float) -> None:
+    def __init__(
+        self,
+        application: Wsgi,
+        threads: int,
+        max_body_bytes: int,
+        body_seconds: float,
+        instant: Callable[[dict[str, Any], bytes], bool] = lambda _environ, _body: False,
+    ) -> None:
         self._application = application
+        self._instant = instant
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="request")
@@ -40,20 +58,26 @@ class Bridge:
         if scope["type"] != "http":
             raise ValueError(f"{scope['type']} is not served")
         environ = environ_of(scope)
+        loop = asyncio.get_running_loop()
+        # asyncio.wait_for() would make a task of it, for each request.
+        patience = loop.call_later(self._body_seconds, _late, environ, asyncio.current_task())
         try:
-            body, size = await asyncio.wait_for(self._body(receive, environ), self._body_seconds)
-        except asyncio.TimeoutError:
-            body, size = b"", 0
-            environ[LATE] = True
+            body, size = await self._body(receive, environ)
         except ConnectionError:
             return
-        except asyncio.CancelledError:  # the server ends, and waits for nobody's body
-            await _answer(send, 503, [(b"connection", b"close")], b"")
-            return
+        except asyncio.CancelledError:
+            if not environ.get(LATE):  # the server ends, and waits for nobody's body
+                await _answer(send, 503, [(b"connection", b"close")], b"")
+                return
+            body, size = b"", 0
+        finally:
+            patience.cancel()
         environ["CONTENT_LENGTH"] = str(size)
-        environ["wsgi.input"] = io.BytesIO(body)
-        loop = asyncio.get_running_loop()
-        status, headers, answer = await loop.run_in_executor(self._pool, _run, self._application, environ)
+        reply = self._at_once(environ, body)
+        if reply is None:
+            environ["wsgi.input"] = io.BytesIO(body)
+            reply = await loop.run_in_executor(self._pool, _run, self._application, environ)
+        status, headers, answer = reply
         if environ.get(LATE):
             headers.append((b"connection", b"close"))
         await _answer(send, status, headers, answer)
@@ -61,6 +85,17 @@ class Bridge:
     def close(self) -> None:
         """Let the threads end; what is at work is not waited for."""
         self._pool.shutdown(wait=False)
+
+    def _at_once(self, environ: dict[str, Any], body: bytes) -> Reply | None:
+        """The answer to a request that needs no waiting; None for all others."""
+        if environ.get(LATE) or not self._instant(environ, body):
+            return None
+        environ["wsgi.input"] = io.BytesIO(body)
+        try:
+            with waiting.forbidden():
+                return _run(self._application, environ)
+        except waiting.MustWait:
+            return None
 
     async def _body(self, receive: Callable[[], Any], environ: dict[str, Any]) -> tuple[bytes, int]:
         """(the body, its length); (b"", length so far or as announced) of one that is too long."""
@@ -110,12 +145,17 @@ def environ_of(scope: dict[str, Any]) -> dict[str, Any]:
     return environ
 
 
+def _late(environ: dict[str, Any], task: asyncio.Task[Any]) -> None:
+    environ[LATE] = True
+    task.cancel()
+
+
 async def _answer(send: Callable[[Any], Any], status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-def _run(application: Wsgi, environ: dict[str, Any]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+def _run(application: Wsgi, environ: dict[str, Any]) -> Reply:
     started: list[Any] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], _error: Any = None) -> None:
