@@ -381,10 +381,11 @@ def _accept_of_kind(check, variable, raw, accept):
 def _expression(check, variable, raw):
     if raw is None or raw == "":
         return None
-    if not isinstance(raw, str) or len(raw) > _EXPRESSION_MOST or _CONTROL.search(raw.replace("\n", " ")):
-        check.wrong(variable, raw, 'a ClassAd expression, such as TARGET.Owner == "alice"')
+    text = raw.replace("\n", " ") if isinstance(raw, str) else ""
+    if not text.strip() or len(text) > _EXPRESSION_MOST or _CONTROL.search(text) or _MACRO.search(text):
+        check.wrong(variable, raw, 'a ClassAd expression without $(...), such as TARGET.Owner == "alice"')
         return None
-    return " ".join(raw.split("\n")).strip()
+    return text.strip()
 
 
 def _directives(check, variable, raw):

@@ -94,6 +94,7 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
         "GLIDEIN_GRACE_S": scheduler.options["grace"],
         "GLIDEIN_LOG_DIR": payload["log_dir"],
         "GLIDEIN_ATTRIBUTES": "\n".join(attributes),
+        "GLIDEIN_START": entry["accept_requirements"] or "",
     }
     words = {name: sh_quote(str(value)) for name, value in values.items()}
     words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])

@@ -176,7 +176,7 @@ UNTIL_ENDED = {
     "before master": (lambda site: site.bring("good", master=SLOW_TO_START), {}),
     "killed master": (lambda site: site.bring("stubborn"), {}),
     "no logs": (no_log_directory, {}),
-    "token": (lambda site: site.bring("good"), {}),
+    "token": (lambda site: site.bring("good"), {"GLIDEIN_START": 'TARGET.Owner == "alice"'}),
     "pool password": (
         lambda site: site.bring("good", {"etc/pool_password": (b"secret", 0o644)}),
         {"GLIDEIN_CREDENTIAL": ""},
@@ -355,6 +355,7 @@ def test_what_is_there_while_it_runs(together, shell):
         "SEC_DEFAULT_AUTHENTICATION_METHODS = IDTOKENS",
     ):
         assert line in config.splitlines()
+    assert [line for line in config.splitlines() if line.startswith("START =") and 'TARGET.Owner == "alice")' in line]
     (attributes,) = [line for line in config.replace("\\\n", "").splitlines() if line.startswith("STARTD_ATTRS")]
     assert {"is_glidein", "GLIDEIN_Shape", "OpSysAndVer", "HAS_X"} <= set(attributes.split())
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")

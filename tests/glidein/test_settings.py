@@ -22,7 +22,7 @@ NUMBERS = [
 PATHS = ["GLIDEIN_HOME", "GLIDEIN_SCRATCH", "GLIDEIN_LOG_DIR"]
 MAY_BE_EMPTY = ["GLIDEIN_CREDENTIAL", "GLIDEIN_ATTRIBUTES"]
 OTHERS = ["GLIDEIN_COLLECTOR", "GLIDEIN_BATCH_ID"]
-OPTIONAL = ["GLIDEIN_GRACE_S", "GLIDEIN_GRANTED", "GLIDEIN_REGISTER_S"]
+OPTIONAL = ["GLIDEIN_GRACE_S", "GLIDEIN_GRANTED", "GLIDEIN_REGISTER_S", "GLIDEIN_START"]
 
 BAD = (
     [(name, None) for name in NAMES + NUMBERS + PATHS + MAY_BE_EMPTY + OTHERS]
@@ -33,6 +33,7 @@ BAD = (
     + [("GLIDEIN_SITE", value) for value in ('a"b', "a b", ".a", "a\nb", "$(id)", "\u00e4")]
     + [("GLIDEIN_SCRATCH", value) for value in ("here", "/x/$(LOG)", "/x:/y", "/x\ny", '/x"y')]
     + [("GLIDEIN_CREDENTIAL", value) for value in ("relative", "/x/`id`")]
+    + [("GLIDEIN_START", value) for value in ("$(LOG)", "True\nALLOW_WRITE = *")]
     + [("GLIDEIN_NOTICE_TO_ALL", value) for value in ("USR1;id", "usr1", "USR1\nid")]
     + [("GLIDEIN_COLLECTOR", value) for value in ("a b", "host:port", ":9618", "host:", "a:1:2", "a,b", "a\nb")]
     + [

@@ -179,10 +179,11 @@ CONFIG
 config_policy() {
   cat <<CONFIG
 
-# --- When jobs may start: until retirement, and only when the run time that they state (if any) still fits
+# --- When jobs may start: until retirement, only when the run time that they state (if any) still fits, and only those
+# that the site accepts
 GLIDEIN_FITS = ifThenElse(isUndefined(TARGET.AllowedExecuteDuration), True, time() + TARGET.AllowedExecuteDuration < $TO_DIE) && \\
   ifThenElse(isUndefined(TARGET.AllowedJobDuration), True, time() + TARGET.AllowedJobDuration < $TO_DIE)
-START = time() < $TO_RETIRE && \$(GLIDEIN_FITS)
+START = time() < $TO_RETIRE && \$(GLIDEIN_FITS) && (${GLIDEIN_START:-True})
 RANK = 0
 SUSPEND = False
 WANT_SUSPEND = False

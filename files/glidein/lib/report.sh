@@ -108,6 +108,7 @@ Settings (environment):
   GLIDEIN_ATTRIBUTES       lines "Name = <ClassAd literal>" for the machine ad; may be empty
   GLIDEIN_BATCH_ID         the batch system's id of this job
 Optional:
+  GLIDEIN_START            ClassAd expression that a job must fulfil to start here (default True)
   GLIDEIN_GRACE_S          seconds between the batch system's notice (a signal) and its kill (default 30)
   GLIDEIN_GRANTED          asked (default), or machine_ad: what jobs may use is what the machine ad of an HTCondor that
                            started this job ($_CONDOR_MACHINE_AD) says of CPUs, memory, disk and GPUs

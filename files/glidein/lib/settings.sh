@@ -73,6 +73,11 @@ check_settings() {
   need_value GLIDEIN_BATCH_ID
   [ "${GLIDEIN_ATTRIBUTES+set}" = set ] || bad_setting "GLIDEIN_ATTRIBUTES is missing (it may be empty)"
   check_attributes
+  # Becomes part of a line of condor_config.
+  case ${GLIDEIN_START:=} in
+  *"\$("* | *"
+"*) bad_setting "GLIDEIN_START is '$GLIDEIN_START': not a ClassAd expression on one line" ;;
+  esac
   GLIDEIN_REGISTER_S=${GLIDEIN_REGISTER_S:-300}
   need_number GLIDEIN_REGISTER_S 1
 }

@@ -120,6 +120,8 @@ def test_a_site_that_gives_memory_by_the_core_is_asked_for_more_cores():
         ({"environment": {"A": "x\ny"}}, ["glidein_entries.main.environment.A", "without line breaks"]),
         ({"environment": {"A": True}}, ["glidein_entries.main.environment.A", "text or a number"]),
         ({"environment": {"GLIDEIN_SITE": "x"}}, ["environment.GLIDEIN_SITE", "which are ours"]),
+        ({"accept_requirements": "$(LOG)"}, ["glidein_entries.main.accept_requirements", "without $(...)"]),
+        ({"accept_requirements": "  "}, ["glidein_entries.main.accept_requirements", "a ClassAd expression"]),
         ({"modules": "gcc"}, ["glidein_entries.main.modules", "a list"]),
         ({"modules": ["gcc; id"]}, ["glidein_entries.main.modules", "names of environment modules"]),
         ({"scratch": "$(id)"}, ["glidein_entries.main.scratch", "the variables"]),
