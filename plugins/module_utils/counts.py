@@ -9,6 +9,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import
 # Running glideins of one entry and shape that are named one by one; the demand server takes no more in a report.
 MOST_NAMED = 2000
 
+# Entries of queued_since, which is sent by every site in every cycle.
+MOST_TIMES = 50
+
 
 class Counted:
     """The jobs of one site in the queue.
@@ -76,6 +79,7 @@ def queue_result(site, counted, user, now_s, versions, credential_expires):
         result.update(state_counts(jobs))
         result["sick_reasons"] = sorted({job.reason for job in jobs if job.state == SICK})
         result["oldest_queued_s"] = max(0, int(now_s) - min(waiting)) if waiting else None
+        result["queued_since"] = queued_since(waiting)
         result["running_glideins"] = _named([job for job in jobs if job.state == RUNNING])
         entries.append(result)
     return {
@@ -88,6 +92,22 @@ def queue_result(site, counted, user, now_s, versions, credential_expires):
         "versions": versions,
         "credential_expires": credential_expires,
     }
+
+
+def queued_since(times):
+    """Return [[epoch, glideins], ...] of the times when glideins were submitted, sorted, at most MOST_TIMES entries.
+
+    Where there are more times, those within steps of 1, 2, 4 ... minutes count as the newest of the step: nothing is
+    taken for older than it is.
+    """
+    step_s = 1
+    while True:
+        found = {}
+        for time_s in sorted(times):
+            found.setdefault(time_s // step_s, []).append(time_s)
+        if len(found) <= MOST_TIMES:
+            return [[max(there), len(there)] for step, there in sorted(found.items())]
+        step_s = step_s * 2 if step_s > 1 else 60
 
 
 def state_counts(jobs):

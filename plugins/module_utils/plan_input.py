@@ -25,10 +25,10 @@ NOTHING_SUPPLIED = {
 
 def read_groups(demand):
     """Return the demand groups: {"id", "count", "cpus", "memory_mb", "disk_mb", "gpus", "max_runtime_s",
-    "requirements", "gpu_requirements", "attributes", "users", "first_job"}.
+    "requirements", "gpu_requirements", "attributes", "users", "first_job", "leased"}.
 
     Jobs of schedds that have not answered for long (`stale`) are not counted: nothing is ordered for them. Groups
-    without jobs are left out. Raises InputError that names the first wrong place.
+    without jobs are left out, but for those that others lease. Raises InputError that names the first wrong place.
     """
     groups = []
     seen = set()
@@ -48,7 +48,8 @@ def read_groups(demand):
         group["attributes"] = _mapping(raw, "attributes", where)
         users = _mapping(raw, "users", where)
         group["users"] = {str(user): _whole(users, user, f"{where}.users") for user in users}
-        if group["count"]:
+        group["leased"] = _whole(raw, "leased", where) if raw.get("leased") else 0
+        if group["count"] or group["leased"]:
             groups.append(group)
     return groups
 
@@ -119,11 +120,11 @@ def _slots(raw, where):
 
 
 def read_queue(queue, site):
-    """Return {(entry, shape): {"queued", "running", "completing", "sick", "oldest_queued_s"}, "orphans": {"queued",
-    "running"}}.
+    """Return {(entry, shape): {"queued", "running", "completing", "sick", "oldest_queued_s", "queued_ages"}, "orphans":
+    {"queued", "running"}}.
 
-    oldest_queued_s is None where it is not known. {} without a reading. Entries that the site does not have are left
-    out. Raises InputError.
+    oldest_queued_s and queued_ages, [(seconds, glideins)], are None where they are not known. {} without a reading.
+    Entries that the site does not have are left out. Raises InputError.
     """
     if not queue:
         return {}
@@ -142,7 +143,19 @@ def read_queue(queue, site):
             counts[key] = {state: _whole(raw, state, where) for state in _STATES}
             oldest_s = raw.get("oldest_queued_s")
             counts[key]["oldest_queued_s"] = oldest_s if _is_number(oldest_s) else None
+            counts[key]["sick_reasons"] = [str(reason) for reason in raw.get("sick_reasons") or []]
+            counts[key]["queued_ages"] = _ages(raw.get("queued_since"), queue.get("as_of"), f"{where}.queued_since")
     return counts
+
+
+def _ages(since, as_of, where):
+    """Return [(seconds, glideins)], by the clock that told both; None when that is not known."""
+    if since is None or not _is_number(as_of):
+        return None
+    if not isinstance(since, list) or not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in since):
+        raise InputError(f"{where}: {since!r} is not accepted; allowed: a list of pairs, or null")
+    named = [{"epoch": epoch, "count": count} for epoch, count in since]
+    return [(as_of - _whole(pair, "epoch", where), _whole(pair, "count", where)) for pair in named]
 
 
 def _list(mapping, key, where):

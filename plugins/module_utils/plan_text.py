@@ -4,13 +4,18 @@
 """The plan in words."""
 
 # Where a job can be put: what is there, in this order, then what is new.
-FREE, STARTING, QUEUED, NEW = "free", "starting", "queued", "new"
+FREE, STARTING, OVERDUE, QUEUED, NEW = "free", "starting", "overdue", "queued", "new"
+
+# Reasons of sick glideins that one sentence has room for.
+MOST_REASONS = 3
 
 
 def item_reason(target, partial):
     """Return the sentence of a target whose queue is known. partial: names of schedds that did not answer, or None."""
-    jobs = sum(target.by_kind.values())
+    jobs = sum(target.by_kind.values()) - target.by_kind[OVERDUE]
     text = f"{jobs} idle jobs to serve: {_places(target)}" if jobs else "no idle job needs it"
+    if not jobs and target.by_kind[OVERDUE]:
+        text = "no idle job is left for it to serve"
     queued, running = target.counts["queued"], target.counts["running"]
     starting = max(0, running - target.registered)
     text += f"; {running} running" + (f" ({starting} starting)" if starting else "") + f", {queued} queued"
@@ -20,11 +25,24 @@ def item_reason(target, partial):
         text += f", of which {-target.added} serve no job and go"
     elif target.idle and partial:
         text += f", of which {target.idle} serve no job and stay because schedds did not answer: {partial}"
+    if target.kept_overdue:
+        text += f"; {overdue(target)}"
     if target.counts["sick"]:
         text += f"; {target.counts['sick']} sick"
+        reasons = target.counts["sick_reasons"]
+        text += f" ({', '.join(reasons[:MOST_REASONS])})" if reasons else ""
     if target.limited_by:
         text += f"; {target.limited_by} reached"
     return "; ".join([text] + target.said)
+
+
+def overdue(target):
+    """Return what is said of queued glideins that have waited for too long."""
+    return f"{target.kept_overdue} queued for more than {_minutes(target.overdue_s)} serve nobody"
+
+
+def _minutes(seconds):
+    return f"{seconds} s" if seconds % 60 else f"{seconds // 60} min"
 
 
 def _places(target):

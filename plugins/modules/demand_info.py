@@ -179,7 +179,8 @@ supply:
       elements: str
       sample: []
     demand_history:
-      description: Idle jobs of the last hour, at most one reading in five minutes, as pairs of epoch seconds and number.
+      description: Idle jobs of the last hour, at most one reading in five minutes, as pairs of epoch seconds and
+        number.
       type: list
       elements: list
       sample: [[1795210000, 12], [1795211000, 40]]

@@ -36,7 +36,7 @@ def reading(entries, kinds, counts=None):
     server = DemandServer(engine, pool, entries)
     engine.run(10)
     every = {entry.key: (0, 0) for entry in entries}
-    return Readings(epoch(10), tuple(entries), {**every, **(counts or {})}, dict.fromkeys(every), server)
+    return Readings(epoch(10), tuple(entries), {**every, **(counts or {})}, dict.fromkeys(every, ()), server)
 
 
 def submitted(policy, readings):

@@ -13,8 +13,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.plan_input import (
     read_queue,
     read_supply,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.plan_text import QUEUED, item_reason, listed, table
-from ansible_collections.glidein.ops.plugins.module_utils.planning import ramp, readings
+from ansible_collections.glidein.ops.plugins.module_utils.plan_text import OVERDUE, QUEUED, item_reason, listed, table
+from ansible_collections.glidein.ops.plugins.module_utils.planning import overdue, ramp, readings
 from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import Matcher, UnparsableError
 from ansible_collections.glidein.ops.plugins.module_utils.planning.explain import explanation, why_left
 from ansible_collections.glidein.ops.plugins.module_utils.planning.fit import Fit, indices
@@ -62,6 +62,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     stop = stale or (PAUSED if demand.get("paused") else None)
     if stop:
         unserved = [{"group": group["id"], "count": group["count"], "reason": stop} for group in groups]
+        unserved = [row for row in unserved if row["count"]]
         for target in targets if not stale else ():
             # The pool's operator has stopped the ordering, and what waits would still start.
             target.planned = 0
@@ -110,6 +111,7 @@ class _Planning:
         if settings["guard"]:
             self.hold = readings.demand_hold(idle_jobs(demand), demand_history(supply), settings["guard"], now_s)
             self.ceilings = ramp.ceilings(targets, settings["guard"], now_s)
+            overdue.find(targets, settings["guard"], now_s)
         self.notes = [self.hold.text] if self.hold else []
 
     def serve(self, lots, fit):
@@ -163,7 +165,8 @@ class _Planning:
             lot.left = lot.count
             subtraction.take(lot, mask)
         for target in self.targets:
-            target.idle = sum(place.number for place in target.bins[QUEUED] if not place.touched)
+            waiting = target.bins[OVERDUE] + target.bins[QUEUED]
+            target.idle = sum(place.number for place in waiting if not place.touched)
             # The jobs of a schedd that did not answer may need what is queued.
             held = self.partial and target.counts
             target.surplus = max(0, min(target.idle, target.added)) if held else target.idle
@@ -248,6 +251,7 @@ def _item(target, stop, partial, problems):
         "queued": None,
         "running": None,
         "sick": None,
+        "overdue": None,
         "registered": target.registered,
         "serves": {key: jobs for key, jobs in sorted(target.serves.items()) if jobs},
         "waits": {
@@ -265,6 +269,7 @@ def _item(target, stop, partial, problems):
         queued=target.counts["queued"],
         running=running,
         sick=target.counts["sick"],
+        overdue=target.kept_overdue,
     )
     item["reason"] = stop or item_reason(target, partial)
     return item

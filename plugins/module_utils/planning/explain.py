@@ -4,7 +4,7 @@
 """Explain: why jobs are not served, and why each entry serves a group or not."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.plan_text import listed, overdue
 from ansible_collections.glidein.ops.plugins.module_utils.planning.places import capacity
 
 # Reasons that are told of a group; how many more there are is told as a number.
@@ -16,8 +16,12 @@ def why_left(lot, targets, candidates, limits, fit):
 
     candidates: targets where they fit; limits: names of those that were reached there.
     """
-    if limits:
-        return f"limits reached where these jobs fit: {listed(limits)}"
+    late = sorted("/".join(key) for key, jobs in lot.room.items() if not jobs)
+    texts = [f"limits reached where these jobs fit: {listed(limits)}"] if limits else []
+    if late:
+        texts.append(f"glideins for these jobs are overdue in the queue of {listed(late)}")
+    if texts:
+        return "; ".join(texts)
     if candidates:
         paths = sorted("/".join(target.key[:2]) for target in candidates)
         return f"the queue is not known where these jobs fit: {listed(paths)}"
@@ -54,5 +58,5 @@ def _reason(lot, has_others, target, problems, fit):
         why = f"fits {capacity(target.size, lot.asked)} jobs per glidein"
         if target.limited_by:
             why += f"; {target.limited_by} reached"
-        why = "; ".join([why] + target.said)
+        why = "; ".join([why] + ([overdue(target)] if target.kept_overdue else []) + target.said)
     return f"of {lot.user}: {why}" if has_others and lot.user else why

@@ -49,9 +49,10 @@ def _set(target, queued, why, cut):
 
 def _cut_serves(target, queued, cut):
     """Take the jobs away from a target that its lost glideins were meant for."""
+    serving = max(0, queued - target.kept_overdue)
     for key in sorted(target.waits):
         jobs, each = target.waits[key]
-        left = min(jobs * queued // target.planned, queued * each)
+        left = min(jobs * serving // (target.planned - target.kept_overdue), serving * each)
         target.waits[key] = [left, each]
         target.serves[key] -= jobs - left
         cut[key] = cut.get(key, 0) + jobs - left

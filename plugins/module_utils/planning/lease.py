@@ -52,7 +52,7 @@ def _trimmed(item, missing):
         missing[group] = missing.get(group, 0) - jobs
     if not lost:
         return item
-    needed = _glideins(waits.values())
+    needed = item["overdue"] + _glideins(waits.values())
     present = item["running"] + max(item["queued"], min(item["present"] - item["running"], needed))
     serves = {
         group: item["serves"][group] - item["waits"][group]["jobs"] + waits[group]["jobs"] if group in waits else jobs

@@ -19,20 +19,36 @@ _USER_NAMES = frozenset(("owner", "user"))
 class Lot:
     """Jobs that are alike in all that decides where they can run.
 
-    group: the demand group (of plan_input.read_groups); count: jobs; user: name@domain or None; asked: what one job
-    gets, in the order of RESOURCES; ad: {name in lower case: value}.
+    group: the demand group (of plan_input.read_groups); count: jobs; user: name@domain or None; leased: further jobs,
+    which others lease; asked: what one job gets, in the order of RESOURCES; ad: {name in lower case: value}; left: jobs
+    that nothing serves yet; room: {(site, entry): how many more of them it may serve}, of entries where overdue
+    glideins wait for some.
     """
 
-    __slots__ = ("group", "count", "user", "asked", "ad", "left", "key")
+    __slots__ = ("group", "count", "user", "leased", "asked", "ad", "left", "room", "key")
 
-    def __init__(self, group, count, now_s, user=None):
+    def __init__(self, group, count, now_s, user=None, leased=0):
         self.group = group
         self.count = count
         self.user = user
+        self.leased = leased
         self.asked = request(group)
         self.ad = job_ad(group, now_s, user)
         self.left = count
+        self.room = {}
         self.key = group["id"]
+
+    def most(self, place):
+        """Return how many of the jobs that are left a place may serve."""
+        return min(self.left, self.room.get(place.key[:2], self.left)) if self.room and place.size else self.left
+
+    def put(self, place, kind):
+        """Put jobs that are left into the bins of a kind of a place; return how many."""
+        placed = place.fill(kind, self, self.most(place))
+        self.left -= placed
+        if self.room and place.size and place.key[:2] in self.room:
+            self.room[place.key[:2]] -= placed
+        return placed
 
 
 def request(group):
@@ -75,7 +91,7 @@ def lots_of(groups, matcher, sites, order, now_s):
         if by_user and group["users"]:
             lots += _split(group, now_s)
         else:
-            lots.append(Lot(group, group["count"], now_s))
+            lots.append(Lot(group, group["count"], now_s, None, group["leased"]))
     return lots
 
 
@@ -114,7 +130,8 @@ def _split(group, now_s):
         left -= number
         if number:
             lots.append(Lot(group, number, now_s, user))
-    return lots + ([Lot(group, left, now_s)] if left else [])
+    leased = group["leased"]
+    return lots + ([Lot(group, left, now_s, None, leased)] if left or leased else [])
 
 
 def _sites_ask_for_users(matcher, sites):

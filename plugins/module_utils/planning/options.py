@@ -15,7 +15,8 @@ DEFAULT_ORDER = ("gpus", "memory", "cpus", "disk")
 # more for each that registered. probe_failures: so many failed glideins, and more than good ones, leave one probe.
 # patience_s: how long queued glideins serve no job before they go. jump_factor, jump_least: idle jobs that are more
 # than so many times what they were (fewer than jump_least count as this many) are not believed at once.
-# hold_readings, reading_s: for how many readings, and how far these are apart.
+# hold_readings, reading_s: for how many readings, and how far these are apart. overdue_s: how long queued glideins are
+# counted on; 0: for ever.
 GUARD = {
     "ramp_first": 25,
     "ramp_factor": 4,
@@ -25,6 +26,7 @@ GUARD = {
     "jump_least": 100,
     "hold_readings": 2,
     "reading_s": 300,
+    "overdue_s": 600,
 }
 _LEAST = {"ramp_first": 1, "probe_failures": 1, "jump_factor": 2, "jump_least": 1, "reading_s": 1}
 

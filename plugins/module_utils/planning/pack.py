@@ -27,6 +27,9 @@ class Packing:
         self._open = sum(1 << index for index, target in enumerate(targets) if target.counts)
         self._begun = 0
         self._names = {}
+        self._of_entry = {}
+        for index, target in enumerate(targets):
+            self._of_entry[target.key[:2]] = self._of_entry.get(target.key[:2], 0) | 1 << index
         self._cores = {}
         self._weights = {target.key[:2]: target.entry["weight"] for target in targets}
         for target in targets if spread else ():
@@ -39,10 +42,13 @@ class Packing:
             if not lot.left:
                 return
             target = self.targets[index]
-            lot.left -= target.fill(NEW, lot, lot.left)
+            lot.put(target, NEW)
             if not target.bins[NEW]:
                 self._begun &= ~(1 << index)
         while lot.left:
+            for key in lot.room:
+                if not lot.room[key]:
+                    mask &= ~self._of_entry[key]
             some = self._most_preferred(mask & self._open)
             if not some:
                 return
@@ -101,7 +107,7 @@ class Packing:
     def _order(self, index, lot, most):
         """Order glideins of a target for a lot, at most `most` (None: as many as it needs); return how many."""
         target = self.targets[index]
-        wanted = -(-lot.left // capacity(target.size, lot.asked))
+        wanted = -(-lot.most(target) // capacity(target.size, lot.asked))
         if most is not None:
             wanted = min(wanted, most)
         room = self.rooms.left(target)
@@ -117,5 +123,5 @@ class Packing:
             self._cores[target.key[:2]] += number * target.size[0]
         target.bins[NEW].append(Bin(target.size, number, False))
         self._begun |= 1 << index
-        lot.left -= target.fill(NEW, lot, lot.left)
+        lot.put(target, NEW)
         return number

@@ -6,10 +6,10 @@
 import collections
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
-from ansible_collections.glidein.ops.plugins.module_utils.plan_text import FREE, NEW, QUEUED, STARTING
+from ansible_collections.glidein.ops.plugins.module_utils.plan_text import FREE, NEW, OVERDUE, QUEUED, STARTING
 from ansible_collections.glidein.ops.plugins.module_utils.planning.machine import machine_ad, sampled_ad
 
-KINDS = (FREE, STARTING, QUEUED, NEW)
+KINDS = (FREE, STARTING, OVERDUE, QUEUED, NEW)
 
 # Some alike glideins or slots: `number` of them, each with `left` (in the order of RESOURCES).
 Bin = collections.namedtuple("Bin", ["left", "number", "touched"])
@@ -75,7 +75,7 @@ class Place:
         if placed:
             self.bins[kind] = _merged(kept)
             self.by_kind[kind] += placed
-            if kind != FREE:
+            if kind not in (FREE, OVERDUE):
                 self.serves[lot.key] += placed
             if kind in (QUEUED, NEW):
                 known = self.waits.setdefault(lot.key, [0, capacity(self.size, lot.asked)])
@@ -86,13 +86,16 @@ class Place:
 class Target(Place):
     """One (site, entry, shape): what is there, and what the plan makes of it."""
 
+    # Seconds after which queued glideins are overdue, and how many there are.
+    overdue_s = overdue = 0
+
     def __init__(self, site, entry, shape_name, counts, supply, now_s):
         self.site = site["site"]
         self.entry = entry
         self.shape = shape_name
         shape = entry["shapes"][shape_name]
         self.size = tuple(shape[resource] for resource in RESOURCES)
-        # {"queued", "running", "completing", "sick", "oldest_queued_s"}, or None when the queue could not be read.
+        # Of plan_input.read_queue, or None when the queue could not be read.
         self.counts = counts
         self.supply = supply
         self.registered = supply["registered"]
@@ -112,8 +115,10 @@ class Target(Place):
         super().begin()
         if self.starting:
             self.bins[STARTING] = [Bin(self.size, self.starting, False)]
-        if self.planned:
-            self.bins[QUEUED] = [Bin(self.size, self.planned, False)]
+        if self.kept_overdue:
+            self.bins[OVERDUE] = [Bin(self.size, self.kept_overdue, False)]
+        if self.planned > self.kept_overdue:
+            self.bins[QUEUED] = [Bin(self.size, self.planned - self.kept_overdue, False)]
         self.new = 0
         self.limited_by = None
         # Planned glideins that no job needs, and how many of them are not to be kept.
@@ -134,6 +139,11 @@ class Target(Place):
             reported = (plans[-1].get("queued") or 0) + (plans[-1].get("running") or 0)
             return 0, max(self.registered, reported), 0
         return self.kept + self.counts["sick"], self.counts["running"] + self.counts["completing"], self.ordered
+
+    @property
+    def kept_overdue(self):
+        """Overdue glideins among the planned ones: what is cancelled are the newest."""
+        return min(self.overdue, self.planned)
 
     @property
     def added(self):

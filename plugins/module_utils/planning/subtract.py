@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Subtract: the jobs that free slots, starting and queued glideins will serve, before anything is ordered."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.plan_text import FREE, QUEUED, STARTING
+from ansible_collections.glidein.ops.plugins.module_utils.plan_text import FREE, OVERDUE, QUEUED, STARTING
 from ansible_collections.glidein.ops.plugins.module_utils.planning.fit import indices
 from ansible_collections.glidein.ops.plugins.module_utils.planning.places import by_size
 
-THERE = (FREE, STARTING, QUEUED)
+THERE = (FREE, STARTING, OVERDUE, QUEUED)
 
 
 class Subtraction:
@@ -16,6 +16,9 @@ class Subtraction:
     Free slots come first, then what starts, then what waits. Small glideins are filled before large ones: all that are
     there are then full before any is ordered, so that what is ordered never takes the place of one that waits. Machines
     of which only the resources are known are left to the jobs that no free slot of a target takes.
+
+    An overdue glidein serves nobody, but its entry is not asked again for the jobs that it would take: other entries
+    may serve them.
     """
 
     def __init__(self, places):
@@ -26,16 +29,33 @@ class Subtraction:
 
     def take(self, lot, mask):
         """Put a lot's jobs into places of `mask`; lowers lot.left by the number of those that found one."""
+        lot.room = {}
         for kind in THERE:
-            if not lot.left:
-                return
-            for index in sorted(indices(mask & self._open[kind]), key=self._rank.__getitem__):
+            for index in self._ranked(mask & self._open[kind]):
+                if not lot.left and kind != OVERDUE:
+                    break
                 place = self.places[index]
-                lot.left -= place.fill(kind, lot, lot.left)
+                if kind == OVERDUE:
+                    _await(place, lot)
+                else:
+                    lot.put(place, kind)
                 if not place.bins[kind]:
                     self._open[kind] &= ~(1 << index)
-                if not lot.left:
-                    return
+
+    def _ranked(self, mask):
+        return sorted(indices(mask), key=self._rank.__getitem__)
+
+
+def _await(target, lot):
+    """Let the overdue glideins of a target wait for jobs of a lot; lowers lot.room of its entry, and never lot.left.
+
+    Jobs that others lease wait, too: two controllers would else take turns to order and to cancel for the same ones.
+    """
+    key = target.key[:2]
+    waiting = lot.room.get(key, lot.left + lot.leased)
+    placed = target.fill(OVERDUE, lot, waiting)
+    if placed:
+        lot.room[key] = waiting - placed
 
 
 def _rank(place, index):

@@ -52,8 +52,8 @@ class World:
         now = self.engine.now
         queues = {entry.key: self.batch.queues[entry.key] for entry in entries}
         counts = {key: (len(queue.waiting), len(queue.running)) for key, queue in queues.items()}
-        oldest = {key: int(now - queue.waiting[0].queued) if queue.waiting else None for key, queue in queues.items()}
-        orders = decide(Readings(epoch(now), entries, counts, oldest, self.server))
+        queued_at = {key: [epoch(glidein.queued) for glidein in queue.waiting] for key, queue in queues.items()}
+        orders = decide(Readings(epoch(now), entries, counts, queued_at, self.server))
         reports = {}
         for key, queue in queues.items():
             order = orders.get(key, Order())

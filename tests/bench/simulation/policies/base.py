@@ -11,13 +11,14 @@ class Readings:
     """What a controller reads at the beginning of a cycle.
 
     now_s: epoch seconds; entries: those of the controller's sites; counts: {entry's key: (queued, running)} as the
-    batch systems say at this moment; oldest_queued_s: {entry's key: seconds or None}; server: DemandServer.
+    batch systems say at this moment; queued_at: {entry's key: epoch seconds of each queued one, oldest first}; server:
+    DemandServer.
     """
 
     now_s: int
     entries: tuple
     counts: dict
-    oldest_queued_s: dict
+    queued_at: dict
     server: object
 
 

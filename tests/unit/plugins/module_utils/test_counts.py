@@ -1,7 +1,13 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-from ansible_collections.glidein.ops.plugins.module_utils.counts import MOST_NAMED, count, queue_result
+from ansible_collections.glidein.ops.plugins.module_utils.counts import (
+    MOST_NAMED,
+    MOST_TIMES,
+    count,
+    queue_result,
+    queued_since,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job, raw_entry, shape, site
 
@@ -36,6 +42,7 @@ def test_every_state_is_counted_by_entry_and_shape():
             "sick": 2,
             "sick_reasons": ["BadConstraints", "JobHeldUser"],
             "oldest_queued_s": 500,
+            "queued_since": [[NOW - 500, 1], [NOW - 100, 1]],
             "running_glideins": [{"id": "1_3", "wait_s": 60}],
         }
     ]
@@ -44,6 +51,22 @@ def test_every_state_is_counted_by_entry_and_shape():
 def test_a_wait_is_never_negative_and_unknown_without_a_start():
     jobs = [job("1_2", MAIN, "running"), job("1_1", MAIN, "running", started=NOW - 101)]
     assert result(jobs)["entries"][0]["running_glideins"] == [{"id": "1_1", "wait_s": 0}, {"id": "1_2", "wait_s": None}]
+
+
+def test_glideins_that_were_submitted_together_are_told_together():
+    assert queued_since([]) == []
+    assert queued_since([NOW, NOW - 9, NOW]) == [[NOW - 9, 1], [NOW, 2]]
+
+
+def test_many_times_are_told_in_steps_and_nothing_is_taken_for_older_than_it_is():
+    times = [NOW - 7 * number for number in range(2000)]
+    told = queued_since(times)
+    assert told == sorted(told)
+    assert len(told) <= MOST_TIMES
+    assert sum(number for unused, number in told) == 2000
+    for age_s in (300, 600, 3600, 14000):
+        older = sum(1 for time_s in times if time_s < NOW - age_s)
+        assert older - 70 <= sum(number for time_s, number in told if time_s < NOW - age_s) <= older
 
 
 def test_too_many_running_glideins_are_not_named():

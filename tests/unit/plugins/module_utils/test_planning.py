@@ -406,6 +406,12 @@ def test_every_item_has_a_sentence():
     )
 
 
+def test_sick_glideins_are_shown_with_the_batch_systems_reasons():
+    sick = {"sick": 2, "sick_reasons": ["AssocGrpCPUMinutesLimit", "JobHeldUser"]}
+    item = only(planned([], have={("main", "core"): sick}))
+    assert item["reason"].endswith("; 2 sick (AssocGrpCPUMinutesLimit, JobHeldUser)")
+
+
 def test_a_group_can_be_explained_entry_by_entry():
     sites = [planned_site(site({"a": entry(accept={"cpus": {"min": 2}}), "b": entry()}))]
     assert planned([group(count=3)], sites, explain="a")["explanation"] == [

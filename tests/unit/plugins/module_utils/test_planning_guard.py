@@ -4,6 +4,7 @@
 """What the guard holds back, by the history that the server keeps."""
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.planning import make_plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
@@ -190,6 +191,131 @@ def test_what_is_kept_takes_its_room_in_the_limits():
     assert {item["shape"]: item["present"] for item in result["plan"]} == {"core": 8, "large": 2}
     assert result["plan"][1]["serves"] == {"b": 2}
     assert {row["reason"]: row["count"] for row in result["unserved"]} == {"held back for now": 8}
+
+
+# Overdue.
+
+
+def since(*ages_and_numbers):
+    """What queue_info says of glideins that have waited for so long, by its own clock."""
+    told = [[NOW - 5 - age, number] for age, number in ages_and_numbers]
+    return {"queued": sum(number for unused, number in told), "queued_since": told}
+
+
+NODE = {"node": shape(cpus=28, memory_mb=120000, disk_mb=200000)}
+
+
+def three_sites(jobs, bridges, cedar=None, umd=None, leased=0, **guard):
+    """Bridges has all its places taken; the queues of Cedar and UMD are short. All have the same priority."""
+    shapes = {
+        "Bridges": NODE,
+        "Cedar": {"whole": shape(cpus=4, memory_mb=8000)},
+        "UMD": {"cpu": shape(cpus=8, memory_mb=16000)},
+    }
+    limits = {"Bridges": {"queued": 10}, "Cedar": {"queued": 8}, "UMD": {"queued": 100}}
+    have = {"Bridges": bridges, "Cedar": cedar or {}, "UMD": umd or {}}
+    sites = [
+        planned_site(
+            site({"main": entry(shapes=shapes[name], limits=dict(WIDE, **limits[name]))}, name=name),
+            queue({("main", key): have[name] for key in shapes[name]}, name),
+        )
+        for name in shapes
+    ]
+    options = {"guard": dict({"patience_s": 0}, **guard)}
+    result = make_plan(demand(group(count=jobs, leased=leased)), supply(), sites, NOW, 900, options=options)
+    items = {item["site"]: item for item in result["plan"]}
+    return dict(result, items=items, queued={name: items[name]["present"] - items[name]["running"] for name in items})
+
+
+def test_what_waits_for_long_does_not_keep_its_jobs_from_other_sites():
+    result = three_sites(100, since((4000, 4)))
+    assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 9}
+    assert "4 queued for more than 10 min serve nobody" in result["items"]["Bridges"]["reason"]
+    assert (result["items"]["Bridges"]["serves"], result["items"]["Bridges"]["overdue"]) == ({}, 4)
+    assert result["unserved"] == []
+
+
+def test_within_that_time_it_does():
+    result = three_sites(100, since((600, 4)))
+    assert result["queued"] == {"Bridges": 4, "Cedar": 0, "UMD": 0}
+    assert (result["items"]["Bridges"]["serves"], result["items"]["Bridges"]["overdue"]) == ({"a": 100}, 0)
+
+
+def test_its_entry_is_not_asked_again_for_the_same_jobs():
+    full = {"queued": 8, "queued_since": [[NOW - 5, 8]]}
+    result = three_sites(100, since((4000, 4)), full, {"sick": 100})
+    assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 0}
+    reasons = {row["reason"]: row["count"] for row in result["unserved"]}
+    (reason,) = reasons
+    assert reasons[reason] == 68
+    assert reason == (
+        "limits reached where these jobs fit: Cedar/main limit queued 8; UMD/main limit queued 100; "
+        "glideins for these jobs are overdue in the queue of Bridges/main"
+    )
+
+
+def test_for_more_jobs_it_is_asked_for_more():
+    assert three_sites(200, since((4000, 4)))["queued"]["Bridges"] == 4 + 4
+    assert three_sites(200, since((4000, 4)))["items"]["Bridges"]["serves"] == {"a": 88}
+
+
+def test_only_what_has_waited_for_long_serves_nobody():
+    result = three_sites(100, since((4000, 2), (100, 2)))
+    assert result["items"]["Bridges"]["serves"] == {"a": 44}
+    assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 3}
+
+
+def test_its_jobs_are_claimed_where_they_are_placed_and_only_there():
+    claims = three_sites(100, since((4000, 4)))["claims"]
+    assert claims == {"Bridges": {"main": {}}, "Cedar": {"main": {"a": 32}}, "UMD": {"main": {"a": 68}}}
+
+
+def test_it_takes_its_place_in_the_limits():
+    assert three_sites(1000, since((4000, 9)))["queued"]["Bridges"] == 10
+
+
+def test_it_stays_while_its_jobs_wait_elsewhere():
+    placed = three_sites(100, since((4000, 4)), since((300, 8)), since((300, 9)))
+    assert placed["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 9}
+
+
+def test_it_goes_when_its_jobs_have_a_place_that_starts():
+    started = three_sites(30, since((4000, 4)), {"running": 8})
+    assert started["queued"] == {"Bridges": 0, "Cedar": 0, "UMD": 0}
+    assert three_sites(40, since((4000, 4)), {"running": 8})["queued"]["Bridges"] == 1
+
+
+def test_it_goes_after_the_patience_of_all_surplus():
+    assert three_sites(0, since((4000, 4)), patience_s=600)["queued"]["Bridges"] == 0
+    known = supplied(shape_name="core", history=history([{"age_s": n, "wanted": 4, "running": 0} for n in (900, 300)]))
+    assert main(planned(0, since((4000, 4)), known))["present"] == 4
+
+
+def test_it_stays_while_others_lease_its_jobs():
+    assert three_sites(0, since((4000, 4)), leased=100)["queued"] == {"Bridges": 4, "Cedar": 0, "UMD": 0}
+
+
+def test_glideins_are_counted_on_for_ever_without_it():
+    assert three_sites(100, since((4000, 4)), overdue_s=0)["queued"] == {"Bridges": 4, "Cedar": 0, "UMD": 0}
+
+
+def test_where_a_doubtful_jump_adds_nothing_what_is_overdue_still_serves_nobody():
+    result = planned(50000, since((4000, 4), (100, 2)), history_of_demand=[(NOW - 300, 90)])
+    assert main(result)["present"] == 6
+    assert main(result)["serves"] == {"a": 2}
+
+
+def test_a_queue_that_tells_no_times_is_known_by_its_oldest():
+    # The oldest is overdue; the others may be young.
+    assert main(planned(5, {"queued": 5, "oldest_queued_s": 601}))["overdue"] == 1
+    assert main(planned(5, {"queued": 5, "oldest_queued_s": 600}))["overdue"] == 0
+    told = supplied(history=history([{"age_s": 900, "launched": 3}, {"age_s": 300, "launched": 2}]))
+    assert main(planned(5, {"queued": 5, "oldest_queued_s": 901}, told))["overdue"] == 3
+
+
+def test_times_that_are_none_are_named():
+    with pytest.raises(InputError, match=r"queue.entries\[0\].queued_since"):
+        planned(5, {"queued": 5, "queued_since": [5]})
 
 
 # Readings that are hard to believe.

@@ -45,6 +45,14 @@ def test_an_entry_without_jobs_releases_what_it_held_and_an_unknown_one_keeps_it
     assert result["claims"] == {}
 
 
+def test_what_is_overdue_is_no_place_for_jobs_that_were_granted():
+    late = {"queued": 2, "queued_since": [[NOW - 4000, 2]]}
+    result = planned(group(count=16), have=late)
+    assert (presents(result["plan"]), result["claims"]) == ([4], {"lab": {"main": {"a": 8}}})
+    assert presents(trim(result["plan"], {"lab": {"main": {"a": 4}}})) == [3]
+    assert presents(trim(result["plan"], {"lab": {}})) == [2]
+
+
 def test_nothing_is_claimed_or_released_on_old_demand():
     sites = [planned_site()]
     assert make_plan(demand(group(), as_of=NOW - 5000), supply(), sites, NOW, 900)["claims"] == {}

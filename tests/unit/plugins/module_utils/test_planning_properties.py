@@ -336,6 +336,88 @@ def _applied(result, sites):
     return after
 
 
+waiting = st.lists(st.tuples(st.integers(0, 1200), st.integers(1, 4)), max_size=3)
+
+
+@st.composite
+def overdue_pools(draw):
+    """Pools without limits, or with some, in which queued glideins have waited for some time."""
+    sites, read = draw(pools(limits=st.sampled_from([NO_LIMITS, dict(NO_LIMITS, queued=9), dict(NO_LIMITS, total=12)])))
+    aged = []
+    for one in sites:
+        entries = []
+        for count in one["queue"]["entries"]:
+            ages = sorted(draw(waiting), reverse=True)
+            told = [[NOW - 5 - age_s, number] for age_s, number in ages]
+            entries.append(dict(count, queued=sum(number for unused, number in ages), queued_since=told))
+        aged.append(dict(one, queue=dict(one["queue"], entries=entries)))
+    return aged, read
+
+
+OVERDUE = {"ramp_first": 10**6, "patience_s": 0}
+
+
+@given(groups_of, overdue_pools(), st.sampled_from(["priority", "spread"]))
+def test_overdue_glideins_take_no_place_twice_and_every_job_is_still_served_once(groups, pool, allocation):
+    result = plan(groups, pool, allocation=allocation, guard=OVERDUE)
+    _within_limits(rows(result), pool)
+    for one in groups:
+        served = sum(item["serves"].get(one["id"], 0) for item in result["plan"])
+        left = sum(item["count"] for item in result["unserved"] if item["group"] == one["id"])
+        assert served + left == one["count"]
+
+
+@given(groups_of, overdue_pools(), st.sampled_from(["priority", "spread"]))
+def test_within_the_overdue_time_a_plan_applied_is_followed_by_the_same_plan(groups, pool, allocation):
+    first = plan(groups, pool, allocation=allocation, guard=OVERDUE)
+    after = (_later(first, pool[0], 0), pool[1])
+    second = plan(groups, after, allocation=allocation, guard=OVERDUE)
+    assert {key: item["present"] for key, item in rows(second).items()} == {
+        key: item["present"] for key, item in rows(first).items()
+    }
+
+
+@given(groups_of, overdue_pools(), st.sampled_from(["priority", "spread"]))
+def test_cycles_in_which_nothing_starts_come_to_an_end_and_no_entry_gets_more_than_its_jobs_need(
+    groups, pool, allocation
+):
+    seen = []
+    sites = pool[0]
+    for _cycle in range(15):
+        result = plan(groups, (sites, pool[1]), allocation=allocation, guard=OVERDUE)
+        seen.append({key: item["present"] for key, item in rows(result).items()})
+        sites = _later(result, sites, 300)
+    assert seen[-1] == seen[-2] == seen[-3]
+    for key, item in rows(result).items():
+        size = next(one for one in sites if one["site"]["site"] == key[0])["site"]["entries"][key[1]]["shapes"][key[2]]
+        needed = 0
+        for one in groups:
+            asked = dict(one, memory_mb=-(-one["memory_mb"] // 128) * 128)
+            each = min(size[name] // asked[name] for name in RESOURCES if asked[name])
+            needed += -(-one["count"] // each) if each else 0
+        assert item["present"] - item["running"] <= needed
+
+
+def _later(result, sites, seconds):
+    """Sites where the plan was applied, the newest cancelled first, and some time has passed."""
+    items = rows(result)
+    after = []
+    for one in sites:
+        entries = []
+        for count in one["queue"]["entries"]:
+            item = items[(one["site"]["site"], count["entry"], count["shape"])]
+            left = item["present"] - item["running"]
+            told = []
+            for time_s, number in count["queued_since"]:
+                told.append([time_s - seconds, min(number, left)])
+                left -= told[-1][1]
+            told.append([NOW - 5 - seconds, left])
+            told = [pair for pair in told if pair[1]]
+            entries.append(dict(count, queued=sum(number for unused, number in told), queued_since=told))
+        after.append(dict(one, queue=dict(one["queue"], entries=entries)))
+    return after
+
+
 def test_a_thousand_jobs_in_fifty_groups_over_ten_entries_take_milliseconds():
     import time
 
