@@ -378,7 +378,7 @@ class Lsf(Scheduler):
             match = _WIDE.match(line)
             if not match:
                 raise self.unreadable("a line of bjobs's output", line)
-            host, _, name = match.group("host_and_name").partition(" ")
+            host, unused, name = match.group("host_and_name").partition(" ")
             if match.group("stat") in _NOT_STARTED and (host != "-" or not name.strip()):
                 name = match.group("host_and_name")
             started = match.group("started")

@@ -6,7 +6,7 @@
 import calendar
 import re
 import time
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import RUNNING, SICK
 

@@ -4,7 +4,7 @@
 """Torque. Sources: manual pages and source of 2.5 to 6.1.3, recorded output of 6.1.3."""
 
 import re
-import xml.etree.ElementTree as ElementTree  # noqa: S405 - see _of_user
+from xml.etree import ElementTree  # noqa: S405 - see _of_user
 
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import (
     COMPLETING,

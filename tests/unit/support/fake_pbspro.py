@@ -31,11 +31,11 @@ COMMANDS = ("qsub", "qstat", "qdel")
 QSUB_OPTIONS = "a:A:c:C:e:fhIXj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:W:v:Vz"
 USAGE = """\
 usage: qsub [-a date_time] [-A account_string] [-c interval]
-	[-C directive_prefix] [-e path] [-f ] [-h ] [-I [-X]] [-j oe|eo] [-J X-Y[:Z]]
-	[-k keep] [-l resource_list] [-m mail_options] [-M user_list]
-	[-N jobname] [-o path] [-p priority] [-P project] [-q queue] [-r y|n]
-	[-R o|e|oe] [-S path] [-u user_list] [-W otherattributes=value...]
-	[-v variable_list] [-V ] [-z] [script | -- command [arg1 ...]]
+\t[-C directive_prefix] [-e path] [-f ] [-h ] [-I [-X]] [-j oe|eo] [-J X-Y[:Z]]
+\t[-k keep] [-l resource_list] [-m mail_options] [-M user_list]
+\t[-N jobname] [-o path] [-p priority] [-P project] [-q queue] [-r y|n]
+\t[-R o|e|oe] [-S path] [-u user_list] [-W otherattributes=value...]
+\t[-v variable_list] [-V ] [-z] [script | -- command [arg1 ...]]
        qsub --version
 """
 JOB_WIDE = ("walltime", "place", "select", "software", "min_walltime", "max_walltime")

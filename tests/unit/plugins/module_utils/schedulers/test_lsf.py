@@ -910,7 +910,11 @@ def test_the_stand_in_refuses_what_was_recorded_to_be_refused(tmp_path):
     for argument in (["-noheader"], ["-X"], ["-json"], ["-o", "jobid stat exit_code", "-json"]):
         at.fake.add("7", "x", user=at.user)
         done = subprocess.run(
-            [at.fake.bin + "/bjobs"] + argument, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True
+            [at.fake.bin + "/bjobs"] + argument,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+            check=False,
         )
         command = "bjobs " + " ".join(f"'{word}'" if " " in word else word for word in argument)
         assert (done.stdout, done.stderr, done.returncode) == recorded("volclava_2.2", "basic", command)
