@@ -136,7 +136,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def clean(cm, slurm, server):
-    """No job, no glidein, and a demand server that knows it."""
+    """No job, no glidein, and a demand server that knows it and has leased nothing."""
     cm.check_output("condor_rm -all >/dev/null 2>&1; true")
     wait_for("an empty job queue", lambda: not cm.check_output("condor_q -all -af ClusterId"))
     slurm.check_output("scancel -u glidein")
@@ -144,6 +144,7 @@ def clean(cm, slurm, server):
     wait_for("a pool without glideins", lambda: not cm.check_output("condor_status -constraint is_glidein -af Name"))
     now = time.time()
     wait_for("a reading without jobs", lambda: not server.groups_since(now) and not server.registered())
+    server.release_leases()
 
 
 class Scientist:
@@ -195,6 +196,15 @@ class Server:
 
     def supply(self):
         return self.call("get_supply")["result"]
+
+    def release_leases(self):
+        """Let go what sites of earlier tests still claim: jobs of the same kind would be theirs."""
+        known = {(entry["site"], entry["entry"]) for entry in self.supply()["entries"]}
+        for path in (STATE / "demand_tokens").iterdir():
+            entries = {entry: {} for site, entry in known if site == path.name}
+            if entries:
+                params = {"site": path.name, "entries": entries, "ttl_s": 60}
+                self.call("lease", params, token=path.read_text(encoding="ascii").strip())
 
     def registered(self):
         """How many glideins the collector knows; the server remembers entries that have none."""

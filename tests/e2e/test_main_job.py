@@ -63,7 +63,7 @@ def test_a_check_run_shows_plan_and_script_and_changes_nothing(alice, server, sl
     check = playbook("cycle", "--check", "--diff")
     assert check.rc == 0, check
     assert "+#SBATCH --partition=cpu" in check.output
-    assert "Check mode: nothing was submitted" in check.summary
+    assert "Check mode: nothing was leased, submitted, cancelled or reported." in check.summary
     assert slurm.check_output("squeue -h -u glidein") == ""
     assert not slurm.file("/home/glidein/.glidein/slurm/current/scripts/cpu.small.sh.new").exists
     assert before["groups"] == server.call("get_demand")["result"]["groups"]

@@ -19,7 +19,7 @@ def oldest():
     if sys.version_info >= (3, 13):
         pytest.skip(f"{OLDEST} runs on Python 3.10 to 3.12, this is {sys.version.split()[0]}")
     venv = prepare.BUILD / "venv-controller-2.16"
-    prepare.make_venv(venv, [OLDEST, "requests"], "")
+    prepare.make_venv(venv, [OLDEST, "requests", "htcondor"], "")
     env = prepare.environment()
     return {**env, "PATH": os.pathsep.join([str(venv / "bin"), env["PATH"]]), "VIRTUAL_ENV": str(venv)}
 
