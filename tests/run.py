@@ -47,7 +47,7 @@ PARTS = [
     Part("lab-batch", [sys.executable, "tests/lab/lab.py", "up", "sge", "htc"], (), ("lab",), 1200),
     Part("collection", [sys.executable, "tests/prepare.py", "collection"], ("fast", "all"), ("venv",), 300),
     Part(
-        "e2e", ["molecule", "test", "--no-command-borders"], ("e2e", "all"), ("venv", "collection", "lab-batch"), 2400
+        "e2e", ["molecule", "test", "--no-command-borders"], ("e2e", "all"), ("venv", "collection", "lab-batch"), 3300
     ),
     check("glidein", python("-m", "pytest", "-n", "2", "--dist", "loadfile", "-rs", "tests/glidein"), ("fast", "all")),
     check("ansible-test-sanity", python("tests/checks/ansible_test.py", "sanity"), ("fast", "all"), limit_s=900),
