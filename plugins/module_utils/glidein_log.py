@@ -16,7 +16,8 @@ _JOB_ID = re.compile(r"^[0-9A-Za-z][][0-9A-Za-z._-]*\Z")
 # What is ours in a directory that may have others' logs, too: a batch job's output, a glidein's daemons' logs.
 # (Torque puts -INDEX behind the name of an array task's output; HTCondor's error file has the daemons' logs.)
 _OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.(?:out(?:-\d+)?|err)\Z")
-_DAEMONS = re.compile(r"^glidein_[0-9A-Za-z_.-]+\Z")
+_DAEMONS = re.compile(r"^glidein_[0-9][0-9A-Za-z_.-]*_[0-9A-Za-z]{8}\Z")
+_DAEMON_LOG = re.compile(r"^\w*Log[\w.]*\Z")
 _REGISTERED = re.compile(r"^\S+ glidein: registered with ", re.MULTILINE)
 _ENDED = re.compile(r"^\S+ glidein: ended because .*\(exit status (\d+), after \d+ s\)$", re.MULTILINE)
 
@@ -38,23 +39,31 @@ def find_logs(log_dir, pattern):
     return sorted(glob.glob(os.path.join(glob.escape(log_dir), pattern)))
 
 
-def remove_old_logs(log_dir, deployment, days, now_s):
-    """Remove what batch jobs and glideins of a deployment have left in log_dir and nobody has written to for `days`.
+def remove_old_logs(log_dir, deployment, days, now_s, longest_s=0):
+    """Remove what batch jobs of a deployment, and glidein.sh, have left in log_dir and nobody has written to for `days`.
 
-    days: 0 keeps all; now_s: epoch seconds. What cannot be removed stays: the next run tries again.
+    days: 0 keeps all; now_s: epoch seconds; longest_s: the longest walltime, during which a quiet glidein may still write.
+    What cannot be looked at or removed stays: the next run tries again.
     """
-    if days <= 0 or not os.path.isdir(log_dir):
+    if days <= 0:
         return
-    for item in os.scandir(log_dir):
-        output = _OUTPUT.match(item.name)
-        ours = is_job_of(output.group("name"), deployment) if output else _DAEMONS.match(item.name)
-        with contextlib.suppress(OSError):
-            if not ours or item.stat(follow_symlinks=False).st_mtime > now_s - days * 86400:
-                continue
-            if item.is_dir(follow_symlinks=False):
-                shutil.rmtree(item.path)
-            else:
-                os.unlink(item.path)
+    oldest = now_s - max(days * 86400, longest_s + 86400)
+    with contextlib.suppress(OSError):
+        for item in os.scandir(log_dir):
+            with contextlib.suppress(OSError):
+                _remove_if_old(item, deployment, oldest)
+
+
+def _remove_if_old(item, deployment, oldest):
+    if item.stat(follow_symlinks=False).st_mtime > oldest:
+        return
+    output = _OUTPUT.match(item.name)
+    if output and is_job_of(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
+        os.unlink(item.path)
+    elif _DAEMONS.match(item.name) and item.is_dir(follow_symlinks=False):
+        # Of daemons' logs, and of nothing else: a directory that only looks like ours is left alone.
+        if all(_DAEMON_LOG.match(name) for name in os.listdir(item.path)):
+            shutil.rmtree(item.path)
 
 
 def tail(text, lines):

@@ -103,7 +103,10 @@ class Matching:
         """Cancel and submit what was decided; the failure of one entry leaves the others working."""
         if not self.changes:
             return
-        os.makedirs(self.payload["log_dir"], mode=0o700, exist_ok=True)
+        try:
+            os.makedirs(self.payload["log_dir"], mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"log_dir: {self.payload['log_dir']} cannot be made: {error.strerror}") from error
         self._cancel(None, None, self.orphans)
         for decision in self.decisions:
             self._cancel(decision.entry, decision.shape, decision.cancel)

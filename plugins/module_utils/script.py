@@ -68,7 +68,10 @@ def _surroundings(entry, payload):
             f"for init in {_MODULE_INITS}; do",
             '  command -v module >/dev/null 2>&1 || [ ! -r "$init" ] || . "$init"',
             "done",
-            f"module load {' '.join(sh_quote(name) for name in modules)}",
+            f"module load {' '.join(sh_quote(name) for name in modules)} || {{",
+            '  echo "glidein: these modules cannot be loaded here (exit status 11)"',
+            "  exit 11",
+            "}",
         ]
     return lines
 

@@ -97,8 +97,9 @@ def in_use(lines, queued_ids, any_of_ours):
     which could be from a submission of unknown outcome.
     """
     settled = {line.get("id") for line in lines if line["event"] in ("submitted", "refused")}
+    nameless = "" in queued_ids  # counted by the operator's own commands: any submission may be theirs
     for line in lines:
-        if line["event"] == "submitted" and str(line.get("job_id")) in queued_ids:
+        if line["event"] == "submitted" and (nameless or str(line.get("job_id")) in queued_ids):
             return True
         if line["event"] in ("submitting", "unknown") and line.get("id") not in settled and any_of_ours:
             return True

@@ -84,7 +84,8 @@ options:
     default: []
   log_days:
     description:
-      - Logs of batch jobs and glideins that are older than this number of days are removed. V(0) keeps all.
+      - Logs of batch jobs and glideins to which nothing has been written for this number of days, and at least for the
+        longest walltime and a day, are removed. V(0) keeps all.
     type: int
     default: 14
   cancel_running:
@@ -234,7 +235,8 @@ def match(params, check_mode):
     with queue.directory.lock():
         matching = decide()
         matching.act()
-        remove_old_logs(queue.directory.log_dir, queue.site["deployment"], params["log_days"], time.time())
+        longest_s = max(entry["walltime_s"] for entry in queue.site["entries"].values())
+        remove_old_logs(queue.directory.log_dir, queue.site["deployment"], params["log_days"], time.time(), longest_s)
     return matching
 
 

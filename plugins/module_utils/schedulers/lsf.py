@@ -123,6 +123,8 @@ _GPU_DIRECTIVE = re.compile(rb"^#BSUB\s.*-gpu\b", re.MULTILINE)
 
 _FIELDS = ("jobid", "jobindex", "stat", "job_name", "submit_time", "start_time", "pend_reason")
 _JOB_ID = re.compile(r"^([0-9]+)(?:\[([0-9]+)\])?\Z")
+# What is left of one of our names in a column that is too narrow: its end, after an asterisk.
+_CUT = re.compile(r"^\*[0-9a-f-]{1,14}(?:\[\d+\])?\Z")
 _ELEMENT = re.compile(r"^(.*)\[([0-9]+)\]\Z", re.DOTALL)
 _SEVERAL = re.compile(r"\[[0-9]+[-,:][0-9,:-]*\](?:%[0-9]+)?\Z")
 _HEADER = "JOBID "
@@ -348,7 +350,8 @@ class Lsf(Scheduler):
 
     def _parse_json(self, stdout):
         try:
-            document = json.loads(stdout)
+            # strict: the reason of a pending job may have line breaks, as they are.
+            document = json.loads(stdout, strict=False)
             records, count = document["RECORDS"], int(document["JOBS"])
         except (ValueError, KeyError, TypeError):
             raise self.unreadable("bjobs's JSON", stdout) from None
@@ -359,7 +362,7 @@ class Lsf(Scheduler):
             if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
                 raise self.unreadable("a record of bjobs's JSON", repr(record))
             try:
-                values = [record[field.upper()] for field in _FIELDS]
+                values = [record[field.upper()].strip() for field in _FIELDS]
             except KeyError:
                 raise self.unreadable("a record of bjobs's JSON", repr(record)) from None
             match = _JOB_ID.match(values[0])
@@ -402,6 +405,8 @@ class Lsf(Scheduler):
             raise self.unreadable("a job's state in bjobs's output", text)
         if STATES[stat] is None:
             return None
+        if _CUT.match(name):
+            raise self.unreadable("a job's name in bjobs's output, which is cut", text)
         element = _ELEMENT.match(name)
         if element:
             name, in_name = element.groups()

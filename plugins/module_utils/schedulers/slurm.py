@@ -5,6 +5,7 @@
 
 import calendar
 import re
+import shlex
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import (
@@ -18,9 +19,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import
 )
 from ansible_collections.glidein.ops.plugins.module_utils.units import clock
 
-# Most seconds before the end of the walltime at which glidein.sh gets SIGTERM; short jobs get a tenth. That is when it
-# would end by itself, see plan_times in files/glidein/lib/settings.sh. Slurm may send it up to 60 s early.
-NOTICE_S = 120
+# Most seconds before the end of the walltime at which glidein.sh gets SIGTERM. Slurm may send it up to 60 s early, and
+# even then it has to come after the glidein's own end, which leaves jobs more time: at most 120 s, or a tenth of the
+# walltime, before that (plan_times in files/glidein/lib/settings.sh). It is there for time limits that were shortened.
+NOTICE_S = 50
+EARLY_S = 60
 
 # squeue %T; None: has ended, merely still shown.
 STATES = {
@@ -93,6 +96,8 @@ _RESERVED = {
 _RESERVED_LONG = tuple(_RESERVED.values()) + (
     "--requeue",
     "--no-requeue",
+    "--export",
+    "--signal",
     "--mem",
     "--mem-per-cpu",
     "--parsable",
@@ -100,6 +105,8 @@ _RESERVED_LONG = tuple(_RESERVED.values()) + (
     "--uid",
     "--test-only",
 )
+# Options of one letter that take no value, so that sbatch reads another one in what follows.
+_FLAGS = "hHIkKOQsvVWX"
 _INSTEAD = {
     "--partition": "queue",
     "--account": "account",
@@ -143,10 +150,10 @@ class Slurm(Scheduler):
         problems = []
         gpus = any(shape["gpus"] for shape in entry["shapes"].values())
         for number, directive in enumerate(entry["directives"]):
-            if not directive.startswith("-"):
+            if not _is_one_option(directive):
                 problems.append(
                     f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; "
-                    "allowed: an option of sbatch, which begins with -"
+                    "allowed: one option of sbatch, which begins with -"
                 )
                 continue
             ours = _option_of_ours(directive, gpus)
@@ -189,7 +196,7 @@ class Slurm(Scheduler):
         lines += [
             "--no-requeue",
             # To the batch shell alone, which is glidein.sh: it stops its daemons in order.
-            f"--signal=B:TERM@{max(1, min(NOTICE_S, entry['walltime_s'] // 10))}",
+            f"--signal=B:TERM@{max(1, min(NOTICE_S, entry['walltime_s'] // 10 - EARLY_S))}",
             "--export=NIL",
             f"--chdir={_quoted(log_dir)}",
             f"--output={_quoted(log_dir.replace('%', '%%') + '/%x.%A.%a.out')}",
@@ -252,13 +259,31 @@ class Slurm(Scheduler):
         return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s)
 
     def cancel_argv(self, user, ids, running):
-        # --state: what started since it was counted is left alone.
-        return self.argv["scancel"] + [f"--user={user}"] + ([] if running else ["--state=PENDING"]) + list(ids)
+        # --state: what started since it was counted is left alone. A plain scancel would send TERM to users' jobs, too,
+        # which could then be taken for jobs that have ended by themselves: --batch is for glidein.sh alone.
+        how = ["--state=RUNNING", "--batch", "--signal=TERM"] if running else ["--state=PENDING"]
+        return self.argv["scancel"] + [f"--user={user}"] + how + list(ids)
+
+    def cancel(self, user, ids, running=False):
+        super().cancel(user, ids)
+        return super().cancel(user, ids, running=True) if running else ids
 
     def had_ended(self, error):
         # scancel goes on to the other ids and then exits with 1.
         lines = error.stderr.splitlines()
         return bool(lines) and all(_NO_SUCH_JOB.match(line) for line in lines)
+
+
+def _is_one_option(directive):
+    """Tell whether sbatch would take a directive for a single option: it reads all words of a line, and bundles too."""
+    try:
+        words = shlex.split(directive)
+    except ValueError:  # a quote that is not closed
+        return False
+    if not words or not re.match(r"^-[A-Za-z]|^--[A-Za-z]", words[0]):
+        return False
+    bundle = not words[0].startswith("--") and words[0][1] in _FLAGS and len(words[0]) > 2
+    return not bundle and not any(word.startswith("-") for word in words[1:])
 
 
 def _option_of_ours(directive, gpus):

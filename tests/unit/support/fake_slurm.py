@@ -201,7 +201,9 @@ def squeue(fake, state, arguments):
 def scancel(fake, state, arguments):
     parser = _parser("scancel")
     parser.add_argument("--user", required=True)
-    parser.add_argument("--state", choices=["PENDING"])
+    parser.add_argument("--state", choices=["PENDING", "RUNNING"], required=True)
+    parser.add_argument("--batch", action="store_true")
+    parser.add_argument("--signal", choices=["TERM"])
     parser.add_argument("ids", nargs="+")
     options = parser.parse_args(arguments)
     mode = state["modes"].get("scancel")

@@ -88,8 +88,10 @@ def logs(tmp_path):
         job_name("glidein", "lab", "main", "core") + ".14[1].pbshost.pbs.out-1": 15,
         job_name("glidein", "lab", "main", "core") + ".13_1.out": 13,
         job_name("other", "lab", "main", "core") + ".14_1.out": 15,
-        "glidein_12_1_abc/StartLog": 15,
-        "glidein_13_1_abc/StartLog": 13,
+        "glidein_12_1_abcdefgh/StartLog": 15,
+        "glidein_13_1_abcdefgh/StartLog": 13,
+        "glidein_12_analysis/thesis.txt": 15,
+        "glidein_tokens.yml": 15,
         "thesis.out": 15,
         "mine/x": 15,
     }
@@ -111,7 +113,7 @@ def test_logs_are_removed_when_they_are_old_and_only_ours(logs):
     remove_old_logs(str(logs), "glidein", 14, NOW)
     gone = set(before) - set(left(logs))
     name = job_name("glidein", "lab", "main", "core")
-    assert gone == {name + ".12_1.out", name + ".14[1].pbshost.pbs.out-1", "glidein_12_1_abc"}
+    assert gone == {name + ".12_1.out", name + ".14[1].pbshost.pbs.out-1", "glidein_12_1_abcdefgh"}
 
 
 def test_zero_days_keep_all_logs(logs):
@@ -129,9 +131,15 @@ def test_what_a_link_leads_to_is_not_removed(tmp_path):
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "a").write_text("x")
-    link = tmp_path / "glidein_1_abc"
+    link = tmp_path / "glidein_1_abcdefgh"
     link.symlink_to(kept)
     os.utime(str(link), (NOW - 20 * DAY, NOW - 20 * DAY), follow_symlinks=False)
     remove_old_logs(str(tmp_path), "glidein", 14, NOW)
-    assert left(tmp_path) == ["kept"]
+    assert left(tmp_path) == ["glidein_1_abcdefgh", "kept"]
     assert (kept / "a").exists()
+
+
+def test_a_glidein_that_may_still_run_keeps_its_log(logs):
+    before = left(logs)
+    remove_old_logs(str(logs), "glidein", 14, NOW, longest_s=15 * DAY)
+    assert left(logs) == before

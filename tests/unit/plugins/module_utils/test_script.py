@@ -103,8 +103,23 @@ def test_scripts_are_the_golden_ones_and_sh_can_read_them(scheduler, case):
     subprocess.check_call(["/bin/sh", "-n", str(paths[0])])
 
 
+@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
+def test_the_submitting_commands_are_the_golden_ones(scheduler):
+    """An array of three, one of one, and a job that is no array."""
+    made = make_scheduler(scheduler)
+    lines = [
+        " ".join(made.submit_argv("/home/me/main.core.sh", "g952ce-1c5e5ee7", tasks))
+        for tasks in (3, 1, None)
+        if tasks != 1 or made.smallest_array == 1
+    ]
+    path = GOLDEN / scheduler / "array.argv"
+    if os.environ.get("GLIDEIN_WRITE_GOLDEN"):
+        path.write_text("\n".join(lines) + "\n")
+    assert lines == path.read_text().splitlines()
+
+
 def test_no_golden_file_is_left_over():
-    known = {f"{scheduler}/{case}" for scheduler in SCHEDULERS for case in CASES}
+    known = {f"{scheduler}/{case}" for scheduler in SCHEDULERS for case in [*CASES, "array"]}
     assert {str(path.relative_to(GOLDEN).with_suffix("")) for path in GOLDEN.glob("*/*")} == known
 
 
@@ -173,8 +188,8 @@ def test_paths_with_blanks_and_percent_signs_reach_sbatch_as_they_are():
 
 
 def test_a_short_job_gets_a_short_notice():
-    assert "--signal=B:TERM@60\n" in script("slurm", raw_entry(walltime="10m"))
-    assert "--signal=B:TERM@120\n" in script("slurm", raw_entry(walltime="48h"))
+    assert "--signal=B:TERM@1\n" in script("slurm", raw_entry(walltime="10m"))
+    assert "--signal=B:TERM@50\n" in script("slurm", raw_entry(walltime="48h"))
 
 
 def test_a_site_tells_how_memory_disk_and_gpus_are_asked_for():

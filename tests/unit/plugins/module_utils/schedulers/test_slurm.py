@@ -292,7 +292,6 @@ def test_directives_that_would_undo_ours_are_refused(directive, option, instead)
         "--tmp=10G",
         "--qos=low",
         "--mem-bind=local",
-        "--export=NONE",
         "--gres=lscratch:10",
     ],
 )
@@ -321,3 +320,29 @@ def test_the_users_own_slurm_settings_do_not_reach_the_commands():
         "LC_ALL": "C",
         "TZ": "UTC0",
     }
+
+
+@pytest.mark.parametrize(
+    "directive",
+    ["-C EGRESS --job-name=foo", "--qos=low -a 1-5", "-v --job-name x", "-kJfoo", "-C 'x", "C x", "--export=ALL"]
+    + ["--signal=B:KILL@10", "-", "--"],
+)
+def test_a_directive_is_one_option_and_none_of_ours(directive):
+    with pytest.raises(InputError, match=re.escape("glidein_entries.main.directives[0]: ")):
+        make_scheduler("slurm", entries=site({"main": raw_entry(directives=[directive])})["entries"])
+
+
+@pytest.mark.parametrize("directive", ["-C EGRESS", '--comment="a b"', "-k", "--qos=low", "-L matlab:1"])
+def test_other_options_of_sbatch_are_accepted(directive):
+    assert make_scheduler("slurm", entries=site({"main": raw_entry(directives=[directive])})["entries"])
+
+
+def test_running_glideins_get_their_notice_alone_and_not_their_jobs():
+    assert slurm.cancel_argv("me", ["5_1"], True) == [
+        "scancel",
+        "--user=me",
+        "--state=RUNNING",
+        "--batch",
+        "--signal=TERM",
+        "5_1",
+    ]
