@@ -40,10 +40,10 @@ def find_logs(log_dir, pattern):
 
 
 def remove_old_logs(log_dir, deployment, days, now_s, longest_s=0):
-    """Remove what batch jobs of a deployment, and glidein.sh, have left in log_dir and nobody has written to for `days`.
+    """Remove what batch jobs of a deployment, and glidein.sh, have left in log_dir and not written to for `days`.
 
-    days: 0 keeps all; now_s: epoch seconds; longest_s: the longest walltime, during which a quiet glidein may still write.
-    What cannot be looked at or removed stays: the next run tries again.
+    days: 0 keeps all; now_s: epoch seconds; longest_s: the longest walltime, during which a quiet glidein may still
+    write. What cannot be looked at or removed stays: the next run tries again.
     """
     if days <= 0:
         return
@@ -60,10 +60,17 @@ def _remove_if_old(item, deployment, oldest):
     output = _OUTPUT.match(item.name)
     if output and is_job_of(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
         os.unlink(item.path)
-    elif _DAEMONS.match(item.name) and item.is_dir(follow_symlinks=False):
-        # Of daemons' logs, and of nothing else: a directory that only looks like ours is left alone.
-        if all(_DAEMON_LOG.match(name) for name in os.listdir(item.path)):
-            shutil.rmtree(item.path)
+    elif _is_of_daemons(item):
+        shutil.rmtree(item.path)
+
+
+def _is_of_daemons(item):
+    """Tell whether this is a directory of daemons' logs and nothing else: others may only look like ours by name."""
+    return (
+        bool(_DAEMONS.match(item.name))
+        and item.is_dir(follow_symlinks=False)
+        and all(_DAEMON_LOG.match(name) for name in os.listdir(item.path))
+    )
 
 
 def tail(text, lines):

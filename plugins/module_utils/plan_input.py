@@ -137,6 +137,8 @@ def read_queue(queue, site):
     if queue.get("orphans"):
         counts["orphans"] = {key: _whole(queue["orphans"], key, "queue.orphans") for key in ("queued", "running")}
     for number, raw in enumerate(_list(queue, "entries", "queue.entries")):
+        if not isinstance(raw, dict):
+            raise InputError(f"queue.entries[{number}]: {raw!r} is not accepted; allowed: a mapping")
         key = (raw.get("entry"), raw.get("shape"))
         if key[0] in site["entries"] and key[1] in site["entries"][key[0]]["shapes"]:
             where = f"queue.entries[{number}]"

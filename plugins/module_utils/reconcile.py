@@ -114,7 +114,7 @@ def decide(wanted, counted, site, cancel_running=False):
         if present is None:
             decisions.append(Decision(key[0], key[1], None, 0, [], None))
             continue
-        missing = present - counted.number(key, QUEUED, RUNNING)
+        missing = min(present - counted.number(key, QUEUED, RUNNING), _ordered(wanted[key]))
         submit, cancel, limited_by = 0, [], None
         if missing > 0:
             room, name = room_of([rooms[key[0]], site_room])
@@ -122,8 +122,9 @@ def decide(wanted, counted, site, cancel_running=False):
             limited_by = name if submit < missing else None
             rooms[key[0]].take(submit)
             site_room.take(submit)
-        elif missing < 0:
-            cancel = _to_cancel(counted.targets[key], -missing, cancel_running)
+        elif present < counted.number(key, QUEUED, RUNNING):
+            surplus = counted.number(key, QUEUED, RUNNING) - present
+            cancel = _to_cancel(counted.targets[key], surplus, cancel_running)
         decisions.append(Decision(key[0], key[1], present, submit, cancel, limited_by))
     return decisions
 
@@ -138,6 +139,17 @@ def orphans_to_cancel(counted, cancel_running=False):
     return newest_first(
         [job for job in counted.orphans if job.cancellable or (cancel_running and job.state != COMPLETING)]
     )
+
+
+def _ordered(item):
+    """Return how many more glideins a plan item asks for than it was made with, or `present` when it does not say that.
+
+    What ended in the meantime is not replaced: the plan may have wanted it to end, or be made on input that allows no
+    ordering. The next plan sees that it is gone.
+    """
+    if item.get("queued") is None or item.get("running") is None:
+        return item["present"]
+    return item["present"] - item["queued"] - item["running"]
 
 
 def _to_cancel(jobs, surplus, cancel_running):

@@ -230,3 +230,9 @@ def test_no_job_is_lost_or_counted_twice(sizes):
 def test_a_request_beyond_all_machines_is_shown_and_not_counted(name):
     groups, unreadable = jobs.demand_groups([job_row(f"{name} = 1.0e308;")], jobs.Rounding())
     assert (groups, [row["attribute"] for row in unreadable]) == ([], [name])
+
+
+def test_text_that_is_no_utf8_is_an_error_of_that_value_alone():
+    ad = classad2.ClassAd('[Odd = "\\377"; Good = 1]')
+    assert jobs.evaluate(ad, "Odd") is classad2.Value.Error
+    assert jobs.evaluate(ad, "Good") == 1

@@ -100,6 +100,8 @@ class Matcher:
             if condition.opaque:
                 names = {name.lower() for name in other} - set(own)
                 expression, mine = self._prepare(condition, own, names)
+                if expression is None:
+                    return False
             try:
                 value = expression.eval(mine, other)
             except _ERRORS:

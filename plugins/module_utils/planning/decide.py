@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stages in their order: fit, subtract, pack and place within the limits, guard; then the result in words."""
 
+import math
+
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.plan_input import (
     NOTHING_SUPPLIED,
@@ -219,6 +221,8 @@ def _stale(answer, what, now_s, max_age_s):
     as_of = answer.get("as_of")
     if as_of is None:
         return f"the server has no {what} yet: nothing is changed"
+    if isinstance(as_of, bool) or not isinstance(as_of, (int, float)) or not math.isfinite(as_of):
+        raise InputError(f"{what}.as_of: {as_of!r} is not accepted; allowed: epoch seconds, or null")
     age_s = int(now_s - as_of)
     if age_s > max_age_s:
         return f"the {what} is {age_s} s old, at most {max_age_s} s are allowed: nothing is changed"
@@ -229,7 +233,10 @@ def _stale(answer, what, now_s, max_age_s):
 
 def _failed_schedds(demand):
     """Return a text that names the schedds whose jobs are missing from the demand, or None."""
-    failed = (demand.get("schedds") or {}).get("failed") or []
+    schedds = demand.get("schedds") or {}
+    failed = schedds.get("failed") or [] if isinstance(schedds, dict) else None
+    if not isinstance(failed, list):
+        raise InputError(f"demand.schedds: {schedds!r} is not accepted; allowed: a mapping with the list `failed`")
     names = sorted(str(schedd.get("name", schedd)) if isinstance(schedd, dict) else str(schedd) for schedd in failed)
     return listed(names) if names else None
 

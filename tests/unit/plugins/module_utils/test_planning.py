@@ -1,6 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import re
+
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.planning import make_plan
@@ -552,3 +554,17 @@ def test_old_demand_changes_nothing_even_when_the_server_is_paused():
     sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3}}))]
     result = make_plan(demand(group(count=9), paused=True, as_of=NOW - 1000), supply(), sites, NOW, 900)
     assert only(result)["present"] == 3
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"as_of": "x"}, "demand.as_of: 'x' is not accepted"),
+        ({"as_of": float("nan")}, "demand.as_of: nan is not accepted"),
+        ({"schedds": [1]}, "demand.schedds: [1] is not accepted"),
+        ({"schedds": {"failed": 5}}, "demand.schedds: {'failed': 5} is not accepted"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_that_names_the_place(changes, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        make_plan(dict(demand(group()), **changes), supply(), [planned_site()], NOW, 900)

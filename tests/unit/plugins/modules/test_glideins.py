@@ -413,3 +413,11 @@ def test_a_wrong_surrounding_is_refused_before_anything_is_submitted(run, slurm,
     assert result["failed"]
     assert words in result["msg"]
     assert slurm.jobs() == []
+
+
+def test_a_glidein_that_ended_since_the_plan_was_made_is_not_replaced(run, slurm):
+    run({"main": 3})
+    plan = [{"entry": "main", "shape": "core", "present": 10, "queued": 0, "running": 10, "reason": "paused"}]
+    assert run(plan=plan)["submitted"] == []
+    plan = [{"entry": "main", "shape": "core", "present": 11, "queued": 0, "running": 10, "reason": "one more"}]
+    assert [one["count"] for one in run(plan=plan)["submitted"]] == [1]

@@ -159,10 +159,16 @@ def round_up(value: float, step: int) -> int:
 
 
 def evaluate(row: Mapping[str, Any], name: str) -> Any:
-    """The value of an attribute in its own ad: None when it is missing or undefined, classad2.Value.Error as it is."""
-    if name not in row:
-        return None
-    value = row.eval(name) if isinstance(row, classad2.ClassAd) else row[name]
+    """The value of an attribute in its own ad: None when it is missing or undefined, classad2.Value.Error as it is.
+
+    Text that is not UTF-8 is an error, too: one job or machine that has such must not take the others along.
+    """
+    try:
+        if name not in row:
+            return None
+        value = row.eval(name) if isinstance(row, classad2.ClassAd) else row[name]
+    except UnicodeDecodeError:
+        return classad2.Value.Error
     return None if value is classad2.Value.Undefined else value
 
 
