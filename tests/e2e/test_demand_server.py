@@ -42,7 +42,9 @@ def test_a_site_writes_with_its_own_token_and_for_itself_only(server, token):
 
 def test_a_token_made_by_the_command_works_until_it_is_revoked(cm, server):
     secret = cm.check_output(f"{COMMAND} token create by-hand 2>/dev/null")
-    assert server.call("report", report("by-hand"), secret)["result"] == {"accepted": True}
+    # Tokens are read anew every half a second.
+    accepted = {"accepted": True}
+    wait_for("acceptance", lambda: server.call("report", report("by-hand"), secret).get("result") == accepted, 5)
     cm.check_output(f"{COMMAND} token revoke by-hand")
     wait_for("a refusal", lambda: server.call("report", report("by-hand"), secret).get("error"), 10)
 
