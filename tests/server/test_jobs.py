@@ -236,3 +236,12 @@ def test_text_that_is_no_utf8_is_an_error_of_that_value_alone():
     ad = classad2.ClassAd('[Odd = "\\377"; Good = 1]')
     assert jobs.evaluate(ad, "Odd") is classad2.Value.Error
     assert jobs.evaluate(ad, "Good") == 1
+
+
+@pytest.mark.parametrize("name", ["Requirements", "RequireGPUs", "RequestDisk"])
+def test_jobs_whose_text_is_no_utf8_are_shown_and_take_no_others_along(name):
+    rows = [job_row(f'RequestGPUs = 1; {name} = "\\377";', JobCount=2), job_row(JobCount=3)]
+    groups, unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    assert [group["count"] for group in groups] == [3]
+    assert [(row["count"], row["attribute"]) for row in unreadable] == [(2, name)]
+    assert "UTF-8" in unreadable[0]["error"]

@@ -205,13 +205,21 @@ def _first_job(row: Mapping[str, Any]) -> str | None:
     return ids.replace(",", " ").split()[0] if isinstance(ids, str) and ids.strip() else None
 
 
+def _stored(row: Mapping[str, Any], name: str) -> Any:
+    """What an attribute was set to, not evaluated; UnreadableError for text that is not UTF-8."""
+    try:
+        return row.get(name)
+    except UnicodeDecodeError as error:
+        raise UnreadableError(name, "text that is not UTF-8") from error
+
+
 def _is_expression(row: Mapping[str, Any], name: str) -> bool:
-    return isinstance(row.get(name), classad2.ExprTree)
+    return isinstance(_stored(row, name), classad2.ExprTree)
 
 
 def _text(row: Mapping[str, Any], name: str) -> str | None:
     """An expression as text; None when there is none or it is simply true."""
-    value = row.get(name)
+    value = _stored(row, name)
     if value is None or value is True or value is classad2.Value.Undefined:
         return None
     return "false" if value is False else str(value)
@@ -220,7 +228,7 @@ def _text(row: Mapping[str, Any], name: str) -> str | None:
 def _attributes(row: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
     """Values of the job attributes that Requirements refers to, and of the `wanted` ones: scalars and lists of them."""
     names = {name.lower() for name in wanted}
-    tree = row.get("Requirements")
+    tree = _stored(row, "Requirements")
     if isinstance(row, classad2.ClassAd) and isinstance(tree, classad2.ExprTree):
         names.update(name.lower() for name in row.internalRefs(tree))
         # classad2 lists MY.Name, which is the job's own too, among the external ones.
