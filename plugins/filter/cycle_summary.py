@@ -13,9 +13,9 @@ description:
 options:
   _input:
     description:
-      - One mapping per site with C(host), C(site), C(error) (why the site could not be read, or null),
-        C(lease) and C(matched) (the results of M(glidein.ops.demand_lease) and M(glidein.ops.glideins), also of
-        skipped tasks) and C(report_error) (why the report was not accepted, or null).
+      - One mapping per site with C(host), C(site), C(error) (why the site could not be read, or null), C(matched) (the
+        result of M(glidein.ops.glideins), also of a skipped task) and C(report_error) (why the report was not accepted,
+        or null).
     type: list
     elements: dict
     required: true
@@ -29,18 +29,22 @@ options:
       - Result of M(glidein.ops.plan).
     type: dict
     required: true
+  lease:
+    description:
+      - Result of M(glidein.ops.demand_lease), also of a skipped task.
+    type: dict
   check_mode:
     description:
       - Whether nothing was done, so that the lines say what would be.
     type: bool
     default: false
-positional: demand, plan, check_mode
+positional: demand, plan, lease, check_mode
 """
 
 EXAMPLES = r"""
 - name: Show what was decided and done
   ansible.builtin.debug:
-    msg: "{{ (cycle_outcomes | glidein.ops.cycle_summary(cycle_demand, cycle_plan)).lines }}"
+    msg: "{{ (cycle_outcomes | glidein.ops.cycle_summary(cycle_demand, cycle_plan, cycle_lease)).lines }}"
 """
 
 RETURN = r"""

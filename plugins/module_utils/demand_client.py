@@ -8,7 +8,7 @@ import traceback
 from urllib.parse import urlparse
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, ServerError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, NoAnswerError, ServerError
 
 _TOKEN = re.compile(r"^[!-~]+\Z")
 
@@ -57,8 +57,8 @@ class DemandClient:
     def call(self, method, params=None):
         """Call a JSON-RPC method and return its result.
 
-        Raises ServerError that names URL, method and what came back. Redirects are not followed: they would hand the
-        token to another address.
+        Raises ServerError that names URL, method and what came back, NoAnswerError when nothing did. Redirects are not
+        followed: they would hand the token to another address.
         """
         request = {"jsonrpc": "2.0", "method": method, "params": params or {}, "id": 1}
         try:
@@ -71,7 +71,7 @@ class DemandClient:
                 allow_redirects=False,
             )
         except requests.exceptions.RequestException as error:
-            raise ServerError(f"Demand server {self.url}, {method}: no answer: {excerpt(str(error))}") from error
+            raise NoAnswerError(f"Demand server {self.url}, {method}: no answer: {excerpt(str(error))}") from error
         return self._result(method, response)
 
     def lease(self, site, claims, ttl_s):

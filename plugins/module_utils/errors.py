@@ -70,3 +70,7 @@ class OutcomeUnknownError(GlideinError):
 
 class ServerError(GlideinError):
     """The demand server could not be asked, or answered with an error."""
+
+
+class NoAnswerError(ServerError):
+    """The demand server could not be asked: to ask again at once would be in vain."""

@@ -6,6 +6,7 @@
 import collections
 import textwrap
 
+from ansible_collections.glidein.ops.plugins.module_utils.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.token import REMEDY, utc
 
 WIDTH = 100
@@ -18,6 +19,7 @@ _JOB_IDS_MOST = 12
 # A problem may quote what a command printed, and there may be a problem or a group of jobs for every user and site.
 _PROBLEM_MOST = 800
 _LISTED_MOST = 20
+_SITES_MOST = 5
 # Time enough for someone to deploy again, also over a weekend.
 _TOKEN_LEAST_S = 3 * 86400
 
@@ -26,18 +28,17 @@ _CHECK_HEAD = _CYCLE_HEAD[:-2] + ("TO SUBMIT", "TO CANCEL")
 _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTERED", "DEMAND")
 
 
-def cycle_summary(outcomes, demand, plan, check_mode=False):
+def cycle_summary(outcomes, demand, plan, lease=None, check_mode=False):
     """Return {"lines", "problems"}: what a cycle decided and did.
 
-    outcomes: [{"host", "site", "error", "lease": result of demand_lease, "matched": result of glideins,
-    "report_error"}], lease and matched also of tasks that were skipped; demand, plan: results of
-    demand_info and plan, each with "msg" instead of its values when it failed. In check mode the lines say what would
-    be done.
+    outcomes: [{"host", "site", "error", "matched": result of glideins, "report_error"}], matched also of tasks that
+    were skipped; demand, plan, lease: results of demand_info, plan and demand_lease, each with "msg" instead of its
+    values when it failed, lease also when it was skipped. In check mode the lines say what would be done.
     """
     outcomes = list(outcomes)
-    plan = dict(plan, plan=_leased(outcomes, plan.get("plan")))
+    plan = dict(plan, plan=_leased(lease, plan.get("plan")))
     items = plan["plan"] or []
-    problems = [_one_line(problem) for problem in _cycle_problems(outcomes, demand, plan)]
+    problems = [_one_line(problem) for problem in _cycle_problems(outcomes, demand, plan, lease)]
     rows = []
     for item in items:
         done = _done(outcomes, item, check_mode)
@@ -78,16 +79,23 @@ def status_table(plan, demand):
     return lines + _part("PROBLEMS", _listed([_one_line(problem) for problem in dict.fromkeys(problems)], "problem"))
 
 
-def _leased(outcomes, items):
+def _leased(lease, items):
     """Return the plan's items as the leases left them; None without a plan."""
     if items is None:
         return None
-    leased = {
-        (item["site"], item["entry"], item["shape"]): item
-        for outcome in outcomes
-        for item in (outcome.get("lease") or {}).get("plan") or []
-    }
+    leased = {(item["site"], item["entry"], item["shape"]): item for item in (lease or {}).get("plan") or []}
     return [leased.get((item["site"], item["entry"], item["shape"]), item) for item in items]
+
+
+def _lease_problems(lease):
+    """Return one sentence for each way in which leases failed, with the sites where they did."""
+    if not (lease or {}).get("failed"):
+        return []
+    sites = {}
+    for error in lease.get("errors") or []:
+        sites.setdefault(error["error"], []).append(error["site"])
+    said = [(f"{listed(names, _SITES_MOST)}: ", text) for text, names in sites.items()] or [("", lease.get("msg"))]
+    return [f"{where}no lease, so nothing new was ordered: {text}" for where, text in said]
 
 
 def _explanation_lines(plan):
@@ -99,7 +107,7 @@ def _explanation_lines(plan):
     return lines
 
 
-def _cycle_problems(outcomes, demand, plan):
+def _cycle_problems(outcomes, demand, plan, lease):
     """Return one sentence for each thing that went wrong."""
     problems = []
     for what, result in (("no demand", demand), ("no plan", plan)):
@@ -113,11 +121,9 @@ def _cycle_problems(outcomes, demand, plan):
             named.add(outcome["site"])
         problems += [f"{outcome['site']} ({outcome['host']}): {problem}" for problem in wrong]
         problems += [f"{outcome['site']} ({outcome['host']}): {text}" for text in _token_problems(outcome)]
-        lease = outcome.get("lease") or {}
-        if lease.get("failed"):
-            problems.append(f"{outcome['site']}: no lease, so nothing new was ordered: {lease.get('msg')}")
         if outcome["report_error"]:
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
+    problems += _lease_problems(lease)
     # A wrong configuration has been told already by the site itself, but none knows that another has its name.
     hosts = collections.Counter(outcome["site"] for outcome in outcomes)
     problems += [

@@ -27,7 +27,9 @@ attributes:
 options:
   sites:
     description:
-      - Sites of this controller. Jobs that they hold leases on count as demand; those of other sites do not.
+      - Sites that are planned for. Jobs that they hold leases on count as demand; those of other sites do not. A site
+        whose queue could not be read keeps its leases, and its glideins may still come, so it is not to be named.
+      - A name that is given twice counts as not given. The plan leaves such sites out.
       - Without it, that is so for the site whose token is given.
     type: list
     elements: str
@@ -195,6 +197,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 
 
+def single(sites):
+    """Return the names that are there once, sorted."""
+    return sorted(name for name in set(sites) if sites.count(name) == 1)
+
+
 def main():
     spec = server_argument_spec()
     spec["sites"] = {"type": "list", "elements": "str"}
@@ -204,7 +211,7 @@ def main():
     try:
         client = DemandClient.from_params(module.params)
         sites = module.params["sites"]
-        demand = client.call("get_demand", None if sites is None else {"sites": sites})
+        demand = client.call("get_demand", None if sites is None else {"sites": single(sites)})
         supply = client.call("get_supply")
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())

@@ -5,15 +5,17 @@
 
 DOCUMENTATION = r"""
 module: demand_lease
-short_description: Claim the jobs that a site's glideins are meant for
+short_description: Claim the jobs that the sites' glideins are meant for
 version_added: 0.1.0
 description:
-  - Tells the demand server which jobs the plan's starting, queued and new glideins of a site are meant for, so that no
-    other controller orders glideins for them.
-  - The claims replace those that the site's entries held before. What is not granted, because others hold it, is
-    taken off the plan.
-  - When the lease fails, RV(plan) orders nothing new, and the module fails.
-  - Runs on the controller, between M(glidein.ops.plan) and M(glidein.ops.glideins).
+  - Tells the demand server which jobs the plan's starting, queued and new glideins are meant for, site by site, so that
+    no other controller orders glideins for them.
+  - The claims replace those that the sites' entries held before. Sites that get less than they asked for ask once more
+    when all have had their turn, because another one of them may have held the jobs until then. What is not granted
+    then, because others hold it, is taken off the plan.
+  - When the lease of a site fails, RV(plan) orders nothing new there, and the module fails after all others have had
+    theirs. When the server does not answer at all, it is not asked again.
+  - Runs on the controller, once per cycle, between M(glidein.ops.plan) and M(glidein.ops.glideins).
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -27,22 +29,23 @@ attributes:
   diff_mode:
     support: none
 options:
-  site:
-    description:
-      - Name of the site. The token has to be its own.
-    type: str
-    required: true
   plan:
     description:
-      - The items of RV(glidein.ops.plan#module:plan) for this site.
+      - The items of RV(glidein.ops.plan#module:plan), of all sites or some.
     type: list
     elements: dict
     required: true
   claims:
     description:
-      - What to claim, by entry and demand group, RV(glidein.ops.plan#module:claims) of this site.
+      - What to claim, by site, entry and demand group, RV(glidein.ops.plan#module:claims).
     type: dict
     required: true
+  tokens:
+    description:
+      - The demand server's token of each site, by the site's name. A site's token is good for that site alone.
+      - O(token) is for sites that are not in it. Sites without either take no lease.
+    type: dict
+    default: {}
   ttl:
     description:
       - Seconds for which jobs are claimed; longer than the time between two cycles.
@@ -57,31 +60,35 @@ EXAMPLES = r"""
 - name: Claim the jobs of the plan
   glidein.ops.demand_lease:
     server_url: "{{ glidein_demand_url }}"
-    token: "{{ glidein_demand_token }}"
-    site: "{{ glidein_site }}"
-    plan: "{{ glidein_plan.plan | selectattr('site', 'equalto', glidein_site) }}"
-    claims: "{{ glidein_plan.claims[glidein_site] }}"
+    plan: "{{ glidein_plan.plan }}"
+    claims: "{{ glidein_plan.claims }}"
+    tokens:
+      lab: "{{ hostvars['slurm'].glidein_demand_token }}"
+      away: "{{ hostvars['sge'].glidein_demand_token }}"
   delegate_to: localhost
+  run_once: true
   register: glidein_lease
 """
 
 RETURN = r"""
 plan:
   description: The items of O(plan), with a lower C(present) where less was granted than claimed.
-  returned: always, when the options are right
+  returned: always
   type: list
   elements: dict
   sample: []
 granted:
-  description: Jobs granted, by entry and demand group; null in check mode.
-  returned: success
+  description: Jobs granted, by site, entry and demand group; null in check mode. Sites whose lease failed, and those
+    without a token, are not in it.
+  returned: always
   type: dict
-  sample: {main: {3f2a9c: 28}}
-expires:
-  description: When the lease ends, in epoch seconds; null in check mode.
-  returned: success
-  type: int
-  sample: 1795235569
+  sample: {lab: {main: {3f2a9c: 28}}}
+errors:
+  description: The sites whose lease failed, with C(site) and C(error).
+  returned: always
+  type: list
+  elements: dict
+  sample: []
 """
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -90,37 +97,55 @@ from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
     DemandClient,
     server_argument_spec,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, ServerError
-from ansible_collections.glidein.ops.plugins.module_utils.planning.lease import trim
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.planning.lease import claim_all, trim
+
+
+def clients_of(params):
+    """Return {site: DemandClient} of the sites in `claims` that have a token. Raises InputError."""
+    if params["ttl"] < 1:
+        raise InputError(f"ttl: {params['ttl']!r} is not accepted; allowed: whole seconds, 1 or more")
+    clients = {}
+    for site, claims in params["claims"].items():
+        if not isinstance(claims, dict):
+            raise InputError(f"claims.{site}: {claims!r} is not accepted; allowed: a mapping of entries")
+        token = params["tokens"].get(site) or params["token"]
+        if token:
+            clients[site] = DemandClient.from_params(dict(params, token=str(token)))
+    return clients
 
 
 def main():
     spec = server_argument_spec()
     spec.update(
-        site={"type": "str", "required": True},
         plan={"type": "list", "elements": "dict", "required": True},
         claims={"type": "dict", "required": True},
+        tokens={"type": "dict", "default": {}, "no_log": True},
         ttl={"type": "int", "default": 1800},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    params = module.params
+    # What is returned when it fails before anybody was asked: without a lease another controller may order, too.
+    nothing = {"plan": trim(params["plan"], {site: {} for site in params["claims"]}), "granted": {}, "errors": []}
     if REQUESTS_ERROR:
-        module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR)
-    site, plan = module.params["site"], module.params["plan"]
+        module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR, **nothing)
     try:
-        if module.params["ttl"] < 1:
-            raise InputError(f"ttl: {module.params['ttl']!r} is not accepted; allowed: whole seconds, 1 or more")
-        client = DemandClient.from_params(module.params)
+        clients = clients_of(params)
     except GlideinError as error:
-        module.fail_json(msg=str(error), **error.details())
+        module.fail_json(msg=str(error), **nothing)
     if module.check_mode:
-        module.exit_json(changed=False, plan=plan, granted=None, expires=None)
-    try:
-        lease = client.lease(site, module.params["claims"], module.params["ttl"])
-    except ServerError as error:
-        # Without a lease another controller may order for the same jobs.
-        module.fail_json(msg=str(error), plan=trim(plan, {site: {}}), **error.details())
+        module.exit_json(changed=False, plan=params["plan"], granted=None, errors=[])
+    claims = {site: params["claims"][site] for site in clients}
+    granted, failed = claim_all(claims, lambda site, asked: clients[site].lease(site, asked, params["ttl"])["granted"])
+    result = {
+        "plan": trim(params["plan"], {site: granted.get(site, {}) for site in clients}),
+        "granted": granted,
+        "errors": [{"site": site, "error": str(error)} for site, error in sorted(failed.items())],
+    }
+    if failed:
+        module.fail_json(msg="; ".join(f"{one['site']}: {one['error']}" for one in result["errors"]), **result)
     # A lease is of the server's memory, not of the site: "changed" means glideins.
-    module.exit_json(changed=False, plan=trim(plan, {site: lease["granted"]}), **lease)
+    module.exit_json(changed=False, **result)
 
 
 if __name__ == "__main__":

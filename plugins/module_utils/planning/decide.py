@@ -80,7 +80,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         "table": table(plan),
         "explanation": explanation(explain, lots, targets, problems, fit) if explain else [],
         "notes": planning.notes + ([NO_REQUIREMENTS] if _tells_no_requirements(demand) else []),
-        "claims": {} if stale else claims_of(plan),
+        "claims": {} if stale else claims_of(plan, [key[:2] for key in supplied]),
     }
 
 

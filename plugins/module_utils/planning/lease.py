@@ -3,21 +3,63 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Leases: what a plan claims of the demand, and what is left of the plan when less is granted."""
 
+from ansible_collections.glidein.ops.plugins.module_utils.errors import NoAnswerError, ServerError
 
-def claims_of(plan):
+# The demand server takes no more of a site in one lease.
+_ENTRIES_MOST = 1000
+
+
+def claims_of(plan, known=()):
     """Return {site: {entry: {group id: jobs}}}: the jobs that starting, queued and new glideins are meant for.
 
     An entry without any is there with {}, which releases what it held; one whose queue is not known is not there, so
-    that it keeps what it holds.
+    that it keeps what it holds. known: (site, entry) of which the demand server knows something. What of them is in the
+    configuration of a site no more is released, too: it will never be claimed for again.
     """
-    claims = {}
+    claims, kept = {}, set()
     for item in plan:
         if item["present"] is None:
+            kept.add((item["site"], item["entry"]))
             continue
         entry = claims.setdefault(item["site"], {}).setdefault(item["entry"], {})
         for group, jobs in item["serves"].items():
             entry[group] = entry.get(group, 0) + jobs
+    for site, entry in sorted(known):
+        if site in claims and (site, entry) not in kept and len(claims[site]) < _ENTRIES_MOST:
+            claims[site].setdefault(entry, {})
     return claims
+
+
+def claim_all(claims, claim):
+    """Make the claims of several sites, {site: {entry: {group id: jobs}}}; return (granted, {site: error}).
+
+    claim: a function of site and its claims that returns what is granted to it, or raises ServerError; granted: of the
+    sites that succeeded. What a site asks for may still be held by another one of these, which asks for less now, but
+    later. So sites that got less than they asked for ask once more when all have had their turn.
+    """
+    granted, errors = {}, {}
+    short = sorted(claims)
+    for _turn in range(2):
+        for site in short:
+            try:
+                granted[site] = claim(site, claims[site])
+            except NoAnswerError as error:
+                # With the others it would be the same, after the same long wait.
+                for one in short[short.index(site) :]:
+                    errors[one] = error
+                    granted.pop(one, None)
+                return granted, errors
+            except ServerError as error:
+                errors[site] = error
+                granted.pop(site, None)
+        short = [site for site in short if site in granted and _is_short(claims[site], granted[site])]
+        if len(claims) == 1:
+            break
+    return granted, errors
+
+
+def _is_short(claims, granted):
+    return any(jobs > granted.get(entry, {}).get(group, 0) for entry in claims for group, jobs in claims[entry].items())
 
 
 def trim(plan, granted):

@@ -35,7 +35,7 @@ class Plan:
 
 def leased(result, server):
     """The plan's items, trimmed to what the server grants."""
-    granted = {name: server.lease(name, claims, LEASE_S) for name, claims in sorted(result["claims"].items())}
+    granted, _errors = planning.claim_all(result["claims"], lambda name, claims: server.lease(name, claims, LEASE_S))
     return planning.trim(result["plan"], granted)
 
 

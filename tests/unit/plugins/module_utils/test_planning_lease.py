@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a plan claims, and what is left of it when less is granted."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.planning import claims_of, make_plan, trim
+from ansible_collections.glidein.ops.plugins.module_utils.planning import claim_all, claims_of, make_plan, trim
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
@@ -51,6 +51,39 @@ def test_what_is_overdue_is_no_place_for_jobs_that_were_granted():
     assert (presents(result["plan"]), result["claims"]) == ([4], {"lab": {"main": {"a": 8}}})
     assert presents(trim(result["plan"], {"lab": {"main": {"a": 4}}})) == [3]
     assert presents(trim(result["plan"], {"lab": {}})) == [2]
+
+
+def test_what_a_removed_or_renamed_entry_held_is_released_where_the_site_is_known():
+    known = supply(supplied("old"), supplied("older", site_name="not-in-this-plan"))
+    sites = [planned_site(site({"main": raw_entry(shapes=NODE)}))]
+    assert make_plan(demand(group()), known, sites, NOW, 900)["claims"] == {"lab": {"main": {"a": 1}, "old": {}}}
+    assert make_plan(demand(group()), known, [planned_site(error="down")], NOW, 900)["claims"] == {}
+
+
+class Server:
+    """Grants as the demand server does: at most what others leave of ten jobs; claims take turns."""
+
+    def __init__(self, **held):
+        self.held = held
+
+    def claim(self, name, asked):
+        free = 10 - sum(jobs for other, jobs in self.held.items() if other != name)
+        self.held[name] = max(0, min(asked["main"]["a"], free))
+        return {"main": {"a": self.held[name]}}
+
+
+def test_jobs_that_go_from_one_site_to_another_are_granted_whoever_asks_first():
+    for before, after in (({"x": 10}, {"x": 2, "w": 8}), ({"x": 4, "y": 6}, {"x": 6, "y": 1, "w": 3})):
+        server = Server(**before)
+        claims = {name: {"main": {"a": jobs}} for name, jobs in after.items()}
+        assert claim_all(claims, server.claim) == (claims, {})
+
+
+def test_what_others_hold_is_not_granted_to_anybody():
+    server = Server(stranger=7, x=3)
+    claims = {"w": {"main": {"a": 3}}, "x": {"main": {"a": 2}}}
+    granted, errors = claim_all(claims, server.claim)
+    assert (granted, errors) == ({"w": {"main": {"a": 1}}, "x": {"main": {"a": 2}}}, {})
 
 
 def test_nothing_is_claimed_or_released_on_old_demand():

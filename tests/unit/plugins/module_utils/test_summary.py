@@ -51,9 +51,9 @@ def asked(*groups, **changes):
     return {"demand": demand(*groups, **changes), "supply": supply()}
 
 
-def summary(outcomes=None, demanded=None, plan=None, check_mode=False):
+def summary(outcomes=None, demanded=None, plan=None, check_mode=False, lease=SKIPPED):
     return cycle_summary(
-        [outcome()] if outcomes is None else outcomes, demanded or asked(), plan or planned(), check_mode
+        [outcome()] if outcomes is None else outcomes, demanded or asked(), plan or planned(), lease, check_mode
     )
 
 
@@ -413,7 +413,7 @@ def cycles(draw):
 @given(cycles(), st.booleans())
 def test_no_line_is_ever_wider_than_a_terminal(cycle, check_mode):
     outcomes, demanded, plan = cycle
-    lines = cycle_summary(outcomes, demanded, plan, check_mode)["lines"] + status_table(plan, demanded)
+    lines = cycle_summary(outcomes, demanded, plan, SKIPPED, check_mode)["lines"] + status_table(plan, demanded)
     assert max(len(line) for line in lines) <= WIDTH
     assert all(line.isprintable() for line in lines)
 
@@ -421,23 +421,26 @@ def test_no_line_is_ever_wider_than_a_terminal(cycle, check_mode):
 # Leases, and what is held back.
 
 
-def leased(site="lab", *items, **changes):
-    return dict(outcome(site), lease=dict({"changed": False, "plan": list(items)}, **changes))
-
-
 def test_the_table_shows_the_plan_that_the_lease_left():
-    result = summary([leased("lab", item(present=1, reason="less"))], plan=planned(item(present=3, reason="more")))
+    leased = {"changed": False, "plan": [item(present=1, reason="less")], "errors": []}
+    result = summary(plan=planned(item(present=3, reason="more")), lease=leased)
     assert rows(result["lines"])[0]["PRESENT"] == "1"
     assert "  less" in result["lines"]
 
 
-def test_a_lease_that_failed_is_a_problem():
-    result = summary([leased("lab", failed=True, msg="HTTP 503")])
-    assert result["problems"] == ["lab: no lease, so nothing new was ordered: HTTP 503"]
+def test_leases_that_failed_are_problems_and_alike_ones_are_one():
+    failed = [("lab", "HTTP 503"), ("away", "HTTP 503"), ("odd", "HTTP 400")]
+    errors = [{"site": site, "error": error} for site, error in failed]
+    assert summary(lease={"failed": True, "msg": "all", "plan": [], "errors": errors})["problems"] == [
+        "lab; away: no lease, so nothing new was ordered: HTTP 503",
+        "odd: no lease, so nothing new was ordered: HTTP 400",
+    ]
+    failed = {"failed": True, "msg": "wrong URL", "plan": [], "errors": []}
+    assert summary(lease=failed)["problems"] == ["no lease, so nothing new was ordered: wrong URL"]
 
 
 def test_a_lease_that_was_skipped_is_none():
-    assert summary([dict(outcome(), lease=SKIPPED)])["problems"] == []
+    assert summary(lease=SKIPPED)["problems"] == []
 
 
 def test_what_the_plan_holds_back_is_said():

@@ -181,44 +181,102 @@ def test_without_the_library_requirements_are_an_error_that_names_it(monkeypatch
 def test_demand_info_names_the_sites_of_this_controller(server):
     server.result({})
     run_module(demand_info.main, {"server_url": server.url, "sites": ["lab", "away"]})
-    assert [request[2]["params"] for request in server.requests] == [{"sites": ["lab", "away"]}, {}]
+    assert [request[2]["params"] for request in server.requests] == [{"sites": ["away", "lab"]}, {}]
 
 
-def lease(server, check=False, **changes):
-    plan_of_lab = planned([a_site()])
+def test_demand_info_names_no_site_whose_name_is_there_twice(server):
+    server.result({})
+    run_module(demand_info.main, {"server_url": server.url, "sites": ["twin", "lab", "twin"]})
+    assert server.requests[0][2]["params"] == {"sites": ["lab"]}
+
+
+def lease(server, names=("lab",), check=False, **changes):
+    sites = [a_site(site=name, queue=queue({("main", "core"): {}}, name)) for name in names]
+    result = planned(sites, demand=demand(group(count=2 * len(names))), allocation="spread")
     options = {
         "server_url": server.url,
-        "token": TOKEN,
-        "site": "lab",
-        "plan": plan_of_lab["plan"],
-        "claims": plan_of_lab["claims"]["lab"],
+        "tokens": {name: "token-of-" + name for name in names},
+        "plan": result["plan"],
+        "claims": result["claims"],
     }
     return run_module(demand_lease.main, dict(options, **changes), check)
 
 
-def test_demand_lease_claims_the_jobs_of_the_plan(server):
-    server.result({"granted": {"main": {"a": 2}}, "expires": NOW + 1800})
-    result = lease(server)
-    unused, headers, request = server.requests[0]
-    assert headers["Authorization"] == "Bearer " + TOKEN
+def presents(result):
+    return {item["site"]: item["present"] for item in result["plan"]}
+
+
+def granting(*rounds):
+    """Answers of a server that grants so much of group `a` to sites, {site: jobs}, one after the other."""
+    left = {}
+    for grants in rounds:
+        for name, jobs in grants.items():
+            left.setdefault(name, []).append(jobs)
+
+    def answer(request):
+        jobs = left[request["params"]["site"]].pop(0)
+        if isinstance(jobs, str):
+            return {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": jobs}}
+        return {"jsonrpc": "2.0", "id": 1, "result": {"granted": {"main": {"a": jobs}}, "expires": NOW + 1800}}
+
+    return answer
+
+
+def test_demand_lease_claims_the_jobs_of_the_plan_for_each_site_with_its_own_token(server):
+    server.say(granting({"lab": 2, "away": 2}))
+    result = lease(server, ("lab", "away"))
+    assert [headers["Authorization"] for unused, headers, asked in server.requests] == [
+        "Bearer token-of-away",
+        "Bearer token-of-lab",
+    ]
+    unused, headers, request = server.requests[1]
     assert (request["method"], request["params"]) == (
         "lease",
         {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 1800},
     )
-    assert (result["plan"][0]["present"], result["granted"], result["expires"]) == (2, {"main": {"a": 2}}, NOW + 1800)
+    assert presents(result) == {"lab": 2, "away": 2}
+    assert result["granted"] == {"lab": {"main": {"a": 2}}, "away": {"main": {"a": 2}}}
+    assert (result["errors"], result["changed"]) == ([], False)
+
+
+def test_the_tokens_are_never_shown(server):
+    server.say({"error": {"code": 1, "message": "bad token-of-lab"}}, 400)
+    assert "token-of-lab" not in str(lease(server))
 
 
 def test_what_is_not_granted_is_taken_off_the_plan(server):
-    server.result({"granted": {"main": {"a": 1}}, "expires": NOW})
-    assert lease(server)["plan"][0]["present"] == 1
+    server.say(granting({"lab": 1}))
+    assert presents(lease(server)) == {"lab": 1}
 
 
-def test_without_a_lease_nothing_new_is_ordered(server):
-    server.say({"error": {"code": -32003, "message": "Not ready"}}, 400)
-    result = lease(server)
+def test_what_a_sibling_held_until_now_is_asked_for_again(server):
+    server.say(granting({"away": 0, "lab": 2}, {"away": 2}))
+    assert presents(lease(server, ("lab", "away"))) == {"lab": 2, "away": 2}
+    assert [request["params"]["site"] for unused, unused, request in server.requests] == ["away", "lab", "away"]
+
+
+def test_without_a_lease_nothing_new_is_ordered_there_and_the_others_have_theirs(server):
+    server.say(granting({"away": "Unauthorized", "lab": 2}))
+    result = lease(server, ("lab", "away"))
     assert result["failed"]
-    assert "Not ready" in result["msg"]
-    assert result["plan"][0]["present"] == 0
+    assert presents(result) == {"lab": 2, "away": 0}
+    assert [error["site"] for error in result["errors"]] == ["away"]
+    assert "away: Demand server " in result["msg"]
+    assert "Unauthorized" in result["errors"][0]["error"]
+
+
+def test_a_server_that_does_not_answer_is_asked_once(server):
+    result = lease(server, ("lab", "away"), server_url="http://127.0.0.1:9")
+    assert presents(result) == {"lab": 0, "away": 0}
+    assert [error["site"] for error in result["errors"]] == ["away", "lab"]
+    assert len({error["error"] for error in result["errors"]}) == 1
+
+
+def test_a_site_without_a_token_takes_no_lease(server):
+    server.say(granting({"lab": 0}))
+    result = lease(server, ("lab", "away"), tokens={"lab": TOKEN})
+    assert presents(result) == {"lab": 0, "away": 2}
+    assert [headers["Authorization"] for unused, headers, asked in server.requests] == ["Bearer " + TOKEN]
 
 
 @pytest.mark.parametrize(
@@ -226,7 +284,9 @@ def test_without_a_lease_nothing_new_is_ordered(server):
 )
 def test_what_is_no_grant_is_no_lease(server, answer):
     server.result(answer)
-    assert "lease: no grants: " in lease(server)["msg"]
+    result = lease(server)
+    assert "lease: no grants: " in result["msg"]
+    assert presents(result) == {"lab": 0}
 
 
 def test_demand_lease_claims_nothing_in_check_mode(server):
@@ -234,5 +294,15 @@ def test_demand_lease_claims_nothing_in_check_mode(server):
     assert (result["plan"][0]["present"], result["granted"], server.requests) == (2, None, [])
 
 
-def test_a_lease_of_no_time_is_refused(server):
-    assert "ttl: 0 is not accepted" in lease(server, ttl=0)["msg"]
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"ttl": 0}, "ttl: 0 is not accepted"),
+        ({"server_url": "nowhere"}, "server_url: 'nowhere'"),
+        ({"claims": {"lab": 1}}, "claims.lab: 1 is not accepted"),
+    ],
+)
+def test_odd_options_of_a_lease_are_refused_and_nothing_new_is_ordered(server, changes, words):
+    result = lease(server, **changes)
+    assert words in result["msg"]
+    assert presents(result) == {"lab": 0}
