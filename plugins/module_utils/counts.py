@@ -6,10 +6,12 @@
 from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of, job_name
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 
-# Running glideins of one entry and shape that are named one by one; the demand server takes no more in a report.
+# Running glideins of one entry and shape, and of all of a site, that are named one by one; the demand server takes no
+# more in a report.
 MOST_NAMED = 2000
+MOST_NAMED_OF_SITE = 10000
 
-# Entries of queued_since, which is sent by every site in every cycle.
+# Entries of queued_since and running_since, which are sent by every site in every cycle.
 MOST_TIMES = 50
 
 
@@ -79,9 +81,12 @@ def queue_result(site, counted, user, now_s, versions, credential_expires):
         result.update(state_counts(jobs))
         result["sick_reasons"] = sorted({job.reason for job in jobs if job.state == SICK})
         result["oldest_queued_s"] = max(0, int(now_s) - min(waiting)) if waiting else None
-        result["queued_since"] = queued_since(waiting)
-        result["running_glideins"] = _named([job for job in jobs if job.state == RUNNING])
+        running = [job for job in jobs if job.state == RUNNING]
+        result["queued_since"] = since(waiting)
+        result["running_since"] = since([job.started for job in running if job.started is not None])
+        result["running_glideins"] = _named(running)
         entries.append(result)
+    _name_fewer(entries)
     return {
         "site": site["site"],
         "as_of": int(now_s),
@@ -94,8 +99,8 @@ def queue_result(site, counted, user, now_s, versions, credential_expires):
     }
 
 
-def queued_since(times):
-    """Return [[epoch, glideins], ...] of the times when glideins were submitted, sorted, at most MOST_TIMES entries.
+def since(times):
+    """Return [[epoch, glideins], ...] of times of glideins, sorted, at most MOST_TIMES entries.
 
     Where there are more times, those within steps of 1, 2, 4 ... minutes count as the newest of the step: nothing is
     taken for older than it is.
@@ -126,6 +131,13 @@ def _named(jobs):
         {"id": job.id, "wait_s": None if job.started is None else max(0, job.started - job.submitted)}
         for job in sorted(jobs, key=lambda job: job.id)
     ]
+
+
+def _name_fewer(entries):
+    """Name no glidein of the entries that have the most, until no more than MOST_NAMED_OF_SITE are named."""
+    named = sorted((entry for entry in entries if entry["running_glideins"]), key=lambda entry: entry["running"])
+    while sum(len(entry["running_glideins"]) for entry in named) > MOST_NAMED_OF_SITE:
+        named.pop()["running_glideins"] = None
 
 
 def _waiting_and_started(jobs):

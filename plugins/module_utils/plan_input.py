@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checks what the demand server and queue_info hand to the plan, and takes from it what planning needs."""
 
+import math
+
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
@@ -18,9 +20,15 @@ NOTHING_SUPPLIED = {
     "passed_over": [],
     "sample": None,
     "history": None,
+    "odd_history": None,
     "oldest": None,
     "cpus_claimed": 0,
+    "retired": 0,
 }
+
+# What the server's history counts: of the last hours, and of each plan.
+_HISTORY_COUNTS = ("started", "registered", "never_registered", "ended_early")
+_PLAN_COUNTS = ("present", "wanted", "queued", "running", "registered", "launched", "cancelled")
 
 
 def read_groups(demand):
@@ -54,6 +62,14 @@ def read_groups(demand):
     return groups
 
 
+def hides_requirements(demand):
+    """Tell whether the server has left out what jobs require, as it does for callers without a token.
+
+    Such jobs are not to be taken for ones that require nothing. Call it after read_groups.
+    """
+    return not all("requirements" in group for group in demand["groups"])
+
+
 def idle_jobs(demand):
     """Return all jobs that wait, also those that others hold a lease on; call it after read_groups."""
     return sum(group["count"] + (group.get("leased") or 0) for group in demand["groups"])
@@ -74,13 +90,16 @@ def read_supply(supply):
             raise InputError(f"{where}: {key!r} is not accepted; allowed: texts as site, entry and shape")
         if key in result:
             raise InputError(f"{where}: {'/'.join(key)} is there more than once; allowed: once")
+        history, odd = _history(raw.get("history"))
         result[key] = {
             "registered": _whole(raw, "registered", where),
+            "retired": _whole(raw, "retired", where) if "retired" in raw else 0,
             "free": _slots(_list(raw, "free", f"{where}.free"), f"{where}.free"),
             "passed_over": _slots(raw.get("passed_over") or [], f"{where}.passed_over"),
             "sample": _mapping(raw, "sample", where) or None,
-            "history": _history(raw, where),
-            "oldest": raw["oldest"] if isinstance(raw.get("oldest"), (int, float)) else None,
+            "history": history,
+            "odd_history": odd,
+            "oldest": raw["oldest"] if _is_number(raw.get("oldest")) else None,
             "cpus_claimed": raw["cpus_claimed"] if isinstance(raw.get("cpus_claimed"), int) else 0,
         }
     return result
@@ -99,13 +118,21 @@ def demand_history(supply):
     ]
 
 
-def _history(raw, where):
-    """Return an entry's history as it is, but for plans without a time; None where there is none."""
-    history = _mapping(raw, "history", where)
-    if not history:
-        return None
-    plans = [plan for plan in history.get("plans") or [] if isinstance(plan, dict) and _is_number(plan.get("as_of"))]
-    return dict(history, plans=sorted(plans, key=lambda plan: plan["as_of"]))
+def _history(raw):
+    """Return (an entry's history, but for plans without a time, or None; what is odd about it, or None).
+
+    One that is odd is none: the plan is more careful without.
+    """
+    if not raw:
+        return None, None
+    if not isinstance(raw, dict) or not isinstance(raw.get("plans") or [], list):
+        return None, repr(raw)[:80]
+    plans = [plan for plan in raw.get("plans") or [] if isinstance(plan, dict) and _is_number(plan.get("as_of"))]
+    for counts, keys in [(raw, _HISTORY_COUNTS)] + [(plan, _PLAN_COUNTS) for plan in plans]:
+        for key in keys:
+            if counts.get(key) is not None and not _is_whole(counts[key]):
+                return None, f"{key}: {counts[key]!r}"[:80]
+    return dict(raw, plans=sorted(plans, key=lambda plan: plan["as_of"])), None
 
 
 def _slots(raw, where):
@@ -120,14 +147,17 @@ def _slots(raw, where):
 
 
 def read_queue(queue, site):
-    """Return {(entry, shape): {"queued", "running", "completing", "sick", "oldest_queued_s", "queued_ages"}, "orphans":
-    {"queued", "running"}}.
+    """Return {(entry, shape): {"queued", "running", "completing", "sick", "oldest_queued_s", "queued_ages",
+    "running_ages"}, "orphans": {"queued", "running"}}.
 
-    oldest_queued_s and queued_ages, [(seconds, glideins)], are None where they are not known. {} without a reading.
-    Entries that the site does not have are left out. Raises InputError.
+    oldest_queued_s, queued_ages and running_ages, [(seconds, glideins)], are None where they are not known. Running
+    glideins whose start is not known are not in running_ages. {} without a reading. Entries that the site does not have
+    are left out. Raises InputError.
     """
     if not queue:
         return {}
+    if not isinstance(queue, dict):
+        raise InputError(f"queue: {queue!r} is not accepted; allowed: a mapping")
     if queue.get("site") != site["site"]:
         raise InputError(
             f"queue.site: {queue.get('site')!r} is not accepted; allowed: {site['site']!r}, the site "
@@ -145,8 +175,11 @@ def read_queue(queue, site):
             counts[key] = {state: _whole(raw, state, where) for state in _STATES}
             oldest_s = raw.get("oldest_queued_s")
             counts[key]["oldest_queued_s"] = oldest_s if _is_number(oldest_s) else None
-            counts[key]["sick_reasons"] = [str(reason) for reason in raw.get("sick_reasons") or []]
-            counts[key]["queued_ages"] = _ages(raw.get("queued_since"), queue.get("as_of"), f"{where}.queued_since")
+            reasons = _list(raw, "sick_reasons", f"{where}.sick_reasons") if raw.get("sick_reasons") else []
+            counts[key]["sick_reasons"] = [str(reason) for reason in reasons]
+            for state in ("queued", "running"):
+                name = f"{state}_since"
+                counts[key][f"{state}_ages"] = _ages(raw.get(name), queue.get("as_of"), f"{where}.{name}")
     return counts
 
 
@@ -169,7 +202,7 @@ def _list(mapping, key, where):
 
 def _whole(mapping, key, where, minimum=0):
     value = mapping.get(key) if isinstance(mapping, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+    if not _is_whole(value, minimum):
         raise InputError(f"{where}.{key}: {value!r} is not accepted; allowed: a whole number, {minimum} or more")
     if value > MOST:
         raise InputError(f"{where}.{key}: {value!r} is not accepted; allowed: at most {MOST}")
@@ -191,4 +224,8 @@ def _mapping(mapping, key, where):
 
 
 def _is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value, minimum=0):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= minimum

@@ -17,8 +17,7 @@ def item_reason(target, partial):
     if not jobs and target.by_kind[OVERDUE]:
         text = "no idle job is left for it to serve"
     queued, running = target.counts["queued"], target.counts["running"]
-    starting = max(0, running - target.registered)
-    text += f"; {running} running" + (f" ({starting} starting)" if starting else "") + f", {queued} queued"
+    text += f"; {running} running{_not_registered(target)}, {queued} queued"
     if target.added > 0:
         text += f", {target.added} to add"
     elif target.added < 0:
@@ -34,6 +33,14 @@ def item_reason(target, partial):
     if target.limited_by:
         text += f"; {target.limited_by} reached"
     return "; ".join([text] + target.said)
+
+
+def _not_registered(target):
+    starting = max(0, target.counts["running"] - target.registered) - target.late
+    parts = [f"{starting} starting"] if starting else []
+    if target.late:
+        parts.append(f"{target.late} not registered in time")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def overdue(target):

@@ -17,7 +17,8 @@ description:
     glidein that no job needs is left out of the count; a running one never is.
   - Then O(guard) holds back what is doubtful. A queued glidein that has waited for too long serves nobody.
   - Free slots of other machines of the pool are counted too. They have no items.
-  - Nothing is changed when demand or supply is too old, and nothing at an entry whose queue is not known.
+  - Nothing is changed when demand or supply is too old, or when the demand server does not tell what jobs require, and
+    nothing at a site whose queue is not known.
   - Runs on the controller and does nothing but compute.
 author:
   - the glidein.ops authors (@glidein-ops)

@@ -106,10 +106,16 @@ queue:
           type: list
           elements: list
           sample: [[1795211178, 2]]
+        running_since:
+          description: When the running glideins started, in the same form. Those of which the batch system does not
+            tell are not in it.
+          type: list
+          elements: list
+          sample: [[1795211013, 3]]
         running_glideins:
           description: The running glideins, with C(id) (that of the batch system, which is C(GLIDEIN_BatchId) in the
             machine ad) and C(wait_s), the seconds between submission and start, null when the batch system does not
-            tell. Null when there are more than 2000.
+            tell. Null when there are more than 2000. Of a site with more than 10000, those with the most are null, too.
           type: list
           elements: dict
           sample: [{id: "123_1", wait_s: 340}, {id: "123_2", wait_s: 351}]

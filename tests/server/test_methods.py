@@ -237,6 +237,8 @@ def glidein(**changes):
         ({"entries": glidein(wait_s=-1)}, "entries[0].running_glideins[0].wait_s"),
         ({"entries": [{"entry": "a", "shape": "b", "running_glideins": [{"id": "1"}] * 2001}]},
          "entries[0].running_glideins"),
+        ({"entries": [{"entry": "a", "shape": f"s{n}", "running_glideins": [{"id": "1"}] * 1700} for n in range(6)]},
+         "entries"),
     ],
 )  # fmt: skip
 def test_a_report_with_a_wrong_value_is_refused_with_its_field(service, change, named):

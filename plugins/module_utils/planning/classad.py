@@ -13,7 +13,10 @@ import traceback
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.planning.expressions import (
     conditions_of,
+    is_text,
     name_of,
+    quoted,
+    spelling_of,
     without_own,
 )
 
@@ -133,7 +136,7 @@ class Matcher:
 
     def _alias(self, name):
         if name not in self._aliases:
-            self._aliases[name] = classad2.ExprTree(f"TARGET.{name}")
+            self._aliases[name] = classad2.ExprTree(f"TARGET.{quoted(name)}")
         return self._aliases[name]
 
 
@@ -161,7 +164,7 @@ def spelled(condition, names):
     found = {}
     for token in condition.tokens:
         if token.kind in ("name", "quoted") and name_of(token) in names:
-            found.setdefault(name_of(token), token.text.strip("'"))
+            found.setdefault(name_of(token), spelling_of(token))
     return sorted(found.values())
 
 
@@ -199,4 +202,7 @@ def _value(value):
         return _ad(value)
     if isinstance(value, list):
         return [_value(one) for one in value]
+    if isinstance(value, str) and not is_text(value):
+        # The library would end the whole process, or cut the text.
+        raise ValueError("no text of an ad")
     return value

@@ -9,6 +9,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import InputErr
 from ansible_collections.glidein.ops.plugins.module_utils.plan_input import (
     NOTHING_SUPPLIED,
     demand_history,
+    hides_requirements,
     idle_jobs,
     others_free,
     read_groups,
@@ -30,7 +31,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.planning.places import
 from ansible_collections.glidein.ops.plugins.module_utils.planning.subtract import Subtraction
 
 PAUSED = "the demand server is paused: nothing is submitted, and queued glideins are withdrawn"
-NO_REQUIREMENTS = "the demand server does not tell callers without a token what jobs require: it is not looked at"
+HIDDEN = (
+    "the demand server tells only callers with a token what jobs require, and no site has a glidein_demand_token: "
+    "nothing is changed"
+)
 
 # Two or three are usual, see _serve. The bound is for the pool in which two groups for ever take each other's place.
 MOST_ROUNDS = 10
@@ -53,11 +57,14 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     _check_unique_sites(sites)
     matcher = Matcher(now_s)
     check_expressions(sites, matcher)
-    sites = [dict(site, counts=_counts(site)) for site in sites]
-    sites = [dict(site, orphans=site["counts"].pop("orphans", {"queued": 0, "running": 0})) for site in sites]
+    sites = [_with_counts(site) for site in sites]
     supplied = read_supply(supply)
-    targets = _targets(sites, supplied, now_s)
-    stale = _stale(demand, "demand", now_s, max_age_s) or _stale(supply, "supply", now_s, max_age_s)
+    stale = (
+        _stale(demand, "demand", now_s, max_age_s)
+        or _stale(supply, "supply", now_s, max_age_s)
+        or (HIDDEN if hides_requirements(demand) else None)
+    )
+    targets = _targets(sites, supplied, now_s, 0 if stale else max(0, now_s - supply["as_of"]))
     planning = _Planning(demand, supply, sites, targets, matcher, settings, now_s)
     lots = lots_of(groups, matcher, sites, settings["order"], now_s)
     fit = Fit(targets + _elsewhere(supply, supplied, targets), matcher)
@@ -79,7 +86,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         "unserved": unserved,
         "table": table(plan),
         "explanation": explanation(explain, lots, targets, problems, fit) if explain else [],
-        "notes": planning.notes + ([NO_REQUIREMENTS] if _tells_no_requirements(demand) else []),
+        "notes": planning.notes + _odd_histories(targets),
         "claims": {} if stale else claims_of(plan, [key[:2] for key in supplied]),
     }
 
@@ -188,11 +195,28 @@ def _check_unique_sites(sites):
         raise InputError(f"sites: {', '.join(twice)} is there more than once; allowed: every site once")
 
 
-def _counts(site):
-    return {} if site["error"] else read_queue(site["queue"], site["site"])
+def _with_counts(site):
+    """Return a site with `counts` and `orphans` of its queue; one whose queue cannot be read with the `error`."""
+    counts, error = {}, site["error"]
+    if not error:
+        try:
+            counts = read_queue(site["queue"], site["site"])
+        except InputError as odd:
+            error = str(odd)
+    return dict(site, error=error, orphans=counts.pop("orphans", {"queued": 0, "running": 0}), counts=counts)
 
 
-def _targets(sites, supplied, now_s):
+def _odd_histories(targets):
+    """Return what is to be said about entries whose history cannot be read."""
+    return [
+        f"{'/'.join(target.key)}: what the demand server remembers of it cannot be read "
+        f"({target.supply['odd_history']}); it counts as new"
+        for target in sorted(targets, key=lambda target: target.key)
+        if target.supply["odd_history"]
+    ]
+
+
+def _targets(sites, supplied, now_s, supply_age_s):
     """Return the Targets of all sites, the preferred ones first."""
     targets = []
     for site in sites:
@@ -200,7 +224,7 @@ def _targets(sites, supplied, now_s):
             for shape in entry["shapes"]:
                 supply = supplied.get((site["site"]["site"], entry["name"], shape), NOTHING_SUPPLIED)
                 counts = site["counts"].get((entry["name"], shape))
-                targets.append(Target(site["site"], entry, shape, counts, supply, now_s))
+                targets.append(Target(site["site"], entry, shape, counts, supply, now_s, supply_age_s))
     return sorted(targets, key=Target.order)
 
 
@@ -239,11 +263,6 @@ def _failed_schedds(demand):
         raise InputError(f"demand.schedds: {schedds!r} is not accepted; allowed: a mapping with the list `failed`")
     names = sorted(str(schedd.get("name", schedd)) if isinstance(schedd, dict) else str(schedd) for schedd in failed)
     return listed(names) if names else None
-
-
-def _tells_no_requirements(demand):
-    groups = demand["groups"]
-    return bool(groups) and not any("requirements" in group for group in groups)
 
 
 def _item(target, stop, partial, problems):

@@ -145,7 +145,26 @@ def _condition(tokens):
 
 def name_of(token):
     """Return the name of an attribute, in lower case."""
-    return (token.text[1:-1] if token.kind == "quoted" else token.text).lower()
+    return spelling_of(token).lower()
+
+
+def spelling_of(token):
+    """Return the name of an attribute as the expression spells it, without quotes."""
+    return re.sub(r"\\(.)", r"\1", token.text[1:-1]) if token.kind == "quoted" else token.text
+
+
+def quoted(name):
+    """Return the name of any attribute, also one that is no identifier or a word of the language, for an expression."""
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def is_text(value):
+    """Tell whether an ad can hold a text: it is UTF-8, without zero characters."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
 
 
 def scope_before(tokens, index):

@@ -47,7 +47,7 @@ class Fit:
         """Return the places whose machines the lot's jobs would be matched with."""
         mask = self._by_size(lot) & self._by_expressions(lot)
         for index in self._passed_over:
-            if mask >> index & 1 and self.places[index].whole_is_passed_over(lot.asked):
+            if mask >> index & 1 and self.places[index].passed_over_for(lot.asked):
                 mask &= ~(1 << index)
         return mask
 
@@ -65,7 +65,8 @@ class Fit:
     def reason(self, lot, target):
         """Return None if a glidein of `target` can run the lot's jobs, else why not."""
         return (
-            _misfit(lot, target)
+            lot.flaw
+            or _misfit(lot, target)
             or self._not_accepted(lot, target)
             or self._not_required(lot, target)
             or self._is_passed_over(lot, target)
@@ -83,7 +84,7 @@ class Fit:
 
     def _by_expressions(self, lot):
         conditions = self._conditions(lot)
-        if conditions is None:
+        if conditions is None or lot.flaw:
             return 0
         mask = self.everywhere
         for condition in conditions:
@@ -190,9 +191,12 @@ class Fit:
         return text + _unknown_names(sorted(set(names)), "of its GPUs")
 
     def _is_passed_over(self, lot, target):
-        if target.whole_is_passed_over(lot.asked):
-            return "the negotiator has left glideins there empty that have room for these jobs"
-        return None
+        found = target.passed_over_for(lot.asked)
+        if not found:
+            return None
+        return (
+            f"the negotiator has left {found[0]} of {found[1]} free glideins there empty that have room for these jobs"
+        )
 
 
 def indices(mask):

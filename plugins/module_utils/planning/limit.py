@@ -74,7 +74,7 @@ class Rooms:
                 rooms = [Room(f"{name}/{entry['name']} limit", entry["limits"], _of_targets(here))]
                 ceiling = ceilings.get((name, entry["name"]))
                 if ceiling:
-                    unproven = sum(target.kept + target.starting for target in here if target.counts)
+                    unproven = sum(target.kept + target.starting + target.late for target in here if target.counts)
                     rooms.append(Ramp(ceiling.glideins, f"{name}/{entry['name']} {ceiling.why}", unproven))
                 self._rooms[(name, entry["name"])] = rooms + shared
 

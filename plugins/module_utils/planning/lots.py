@@ -6,6 +6,7 @@ sites ask who the user is.
 """
 
 from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import Expression
+from ansible_collections.glidein.ops.plugins.module_utils.planning.expressions import is_text
 
 # A partitionable slot hands out memory in steps of 128 MB, see `request`.
 MEMORY_STEP_MB = 128
@@ -22,10 +23,10 @@ class Lot:
     group: the demand group (of plan_input.read_groups); count: jobs; user: name@domain or None; leased: further jobs,
     which others lease; asked: what one job gets, in the order of RESOURCES; ad: {name in lower case: value}; left: jobs
     that nothing serves yet; room: {(site, entry): how many more of them it may serve}, of entries where overdue
-    glideins wait for some.
+    glideins wait for some; flaw: why they cannot be matched with anything, or None.
     """
 
-    __slots__ = ("group", "count", "user", "leased", "asked", "ad", "left", "room", "key")
+    __slots__ = ("group", "count", "user", "leased", "asked", "ad", "left", "room", "key", "flaw")
 
     def __init__(self, group, count, now_s, user=None, leased=0):
         self.group = group
@@ -34,6 +35,7 @@ class Lot:
         self.leased = leased
         self.asked = request(group)
         self.ad = job_ad(group, now_s, user)
+        self.flaw = flaw_of(self.ad)
         self.left = count
         self.room = {}
         self.key = group["id"]
@@ -81,6 +83,26 @@ def job_ad(group, now_s, user=None):
     if user is not None:
         ad.update(user=user, owner=user.split("@")[0])
     return ad
+
+
+def flaw_of(ad):
+    """Return why HTCondor could not hold such a job ad, or None."""
+    for name, value in sorted(ad.items()):
+        try:
+            if is_text(name) and _is_writable(value):
+                continue
+        except RecursionError:
+            return f"their attribute {ascii(name)} is nested too deeply"
+        return f"their attribute {ascii(name)} has a text that is no UTF-8, or has zero characters"
+    return None
+
+
+def _is_writable(value):
+    if isinstance(value, dict):
+        return all(is_text(name) and _is_writable(one) for name, one in value.items())
+    if isinstance(value, list):
+        return all(map(_is_writable, value))
+    return not isinstance(value, str) or is_text(value)
 
 
 def lots_of(groups, matcher, sites, order, now_s):

@@ -11,6 +11,17 @@ from ansible_collections.glidein.ops.plugins.module_utils.planning.machine impor
 
 KINDS = (FREE, STARTING, OVERDUE, QUEUED, NEW)
 
+# A glidein that has run for so long is not starting any more. It gives up by itself when it has not registered 300 s
+# after its start (GLIDEIN_REGISTER_S); as much again is for what comes before that, such as unpacking.
+REGISTERED_BY_S = 600
+
+# Whole glideins that the negotiator passes over say something about the next one when they are at least one in two of
+# the free ones, and at least three that make one in ten of all, or all there are. Fewer may have reasons of their own:
+# while glideins that work are full of jobs, the one on an odd node is the only one that is free.
+PASSED_OVER_OF_FREE = 2
+PASSED_OVER_LEAST = 3
+PASSED_OVER_OF_ALL = 10
+
 # Some alike glideins or slots: `number` of them, each with `left` (in the order of RESOURCES).
 Bin = collections.namedtuple("Bin", ["left", "number", "touched"])
 
@@ -89,7 +100,7 @@ class Target(Place):
     # Seconds after which queued glideins are overdue, and how many there are.
     overdue_s = overdue = 0
 
-    def __init__(self, site, entry, shape_name, counts, supply, now_s):
+    def __init__(self, site, entry, shape_name, counts, supply, now_s, supply_age_s=0):
         self.site = site["site"]
         self.entry = entry
         self.shape = shape_name
@@ -101,7 +112,13 @@ class Target(Place):
         self.registered = supply["registered"]
         # Glideins that should be queued, as far as the plan has come.
         self.planned = counts["queued"] if counts else 0
-        self.starting = max(0, counts["running"] - self.registered) if counts else 0
+        # Glideins that run and are not registered: as many as are young enough to be expected still, and the others. By
+        # the time that the collector was read, who was older then would have been there.
+        absent = max(0, counts["running"] - self.registered) if counts else 0
+        ages = (counts or {}).get("running_ages") or []
+        old = sum(number for age_s, number in ages if age_s - supply_age_s > REGISTERED_BY_S)
+        self.starting = min(absent, max(0, counts["running"] - old)) if counts else 0
+        self.late = absent - self.starting
         self.kept = self.planned
         self.ordered = 0
         # What the guard keeps although no job needs it, and what it said.
@@ -154,9 +171,20 @@ class Target(Place):
         """Sort key of preference: entries by priority, then shapes from small to large (GPUs are the dearest)."""
         return (-self.entry["priority"], self.site, self.entry["name"]) + by_size(self.size) + (self.shape,)
 
-    def whole_is_passed_over(self, asked):
-        """Whether the negotiator has left a whole glidein of this shape empty that has room for a job that asks so."""
-        return any(left[:2] == self.size[:2] and capacity(left, asked) for left, number in self.passed_over if number)
+    def passed_over_for(self, asked):
+        """Return how many whole glideins the negotiator has left empty that have room for a job that asks so, and how
+        many are free with them; None where they are too few to tell about another one.
+        """
+        passed = self._whole(self.passed_over, asked)
+        if not passed:
+            return None
+        free = passed + self._whole(self.free, asked)
+        working = self.registered - self.supply["retired"]
+        least = min(working, max(PASSED_OVER_LEAST, -(-working // PASSED_OVER_OF_ALL)))
+        return (passed, free) if passed >= least and passed * PASSED_OVER_OF_FREE >= free else None
+
+    def _whole(self, slots, asked):
+        return sum(number for left, number in slots if left[:2] == self.size[:2] and capacity(left, asked))
 
 
 class Elsewhere(Place):

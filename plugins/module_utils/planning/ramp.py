@@ -4,8 +4,8 @@
 """Guard: how many unproven glideins an entry may have. It opens fast where they work, and leaves one probe where they
 fail.
 
-An unproven glidein is one that is queued or starting. What is known is the server's history of the last hours; without
-it an entry gets what one gets that is new.
+An unproven glidein is one that is queued, that is starting, or that runs and has not registered in time. What is known
+is the server's history of the last hours; without it an entry gets what one gets that is new.
 """
 
 import collections
@@ -33,6 +33,7 @@ def close(targets, found):
     for target in targets:
         key = target.key[:2]
         if key in left and target.counts:
+            left[key] -= min(target.late, left[key])
             target.starting = min(target.starting, left[key])
             target.planned = min(target.planned, left[key] - target.starting)
             left[key] -= target.starting + target.planned

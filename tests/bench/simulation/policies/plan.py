@@ -9,7 +9,7 @@ from simulation.policies.base import Order
 
 checkout.importable()
 from ansible_collections.glidein.ops.plugins.module_utils import planning  # noqa: E402
-from ansible_collections.glidein.ops.plugins.module_utils.counts import queued_since  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.counts import since  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site  # noqa: E402
 
 
@@ -79,7 +79,7 @@ def queue(name, readings):
                 "sick": 0,
                 "sick_reasons": [],
                 "oldest_queued_s": readings.now_s - queued_at[0] if queued_at else None,
-                "queued_since": queued_since(queued_at),
+                "queued_since": since(queued_at),
             }
             for entry, queued_at in ((entry, readings.queued_at[entry.key]) for entry in readings.entries)
             if entry.site == name

@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from ansible_collections.glidein.ops.plugins.module_utils.counts import (
     MOST_NAMED,
+    MOST_NAMED_OF_SITE,
     MOST_TIMES,
     count,
     queue_result,
-    queued_since,
+    since,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job, raw_entry, shape, site
@@ -43,6 +44,7 @@ def test_every_state_is_counted_by_entry_and_shape():
             "sick_reasons": ["BadConstraints", "JobHeldUser"],
             "oldest_queued_s": 500,
             "queued_since": [[NOW - 500, 1], [NOW - 100, 1]],
+            "running_since": [[NOW - 40, 1]],
             "running_glideins": [{"id": "1_3", "wait_s": 60}],
         }
     ]
@@ -54,13 +56,13 @@ def test_a_wait_is_never_negative_and_unknown_without_a_start():
 
 
 def test_glideins_that_were_submitted_together_are_told_together():
-    assert queued_since([]) == []
-    assert queued_since([NOW, NOW - 9, NOW]) == [[NOW - 9, 1], [NOW, 2]]
+    assert since([]) == []
+    assert since([NOW, NOW - 9, NOW]) == [[NOW - 9, 1], [NOW, 2]]
 
 
 def test_many_times_are_told_in_steps_and_nothing_is_taken_for_older_than_it_is():
     times = [NOW - 7 * number for number in range(2000)]
-    told = queued_since(times)
+    told = since(times)
     assert told == sorted(told)
     assert len(told) <= MOST_TIMES
     assert sum(number for unused, number in told) == 2000
@@ -73,6 +75,26 @@ def test_too_many_running_glideins_are_not_named():
     jobs = [job("1_" + str(number), MAIN, "running") for number in range(MOST_NAMED + 1)]
     assert len(result(jobs[1:])["entries"][0]["running_glideins"]) == MOST_NAMED
     assert result(jobs)["entries"][0]["running_glideins"] is None
+
+
+def test_of_a_site_with_very_many_those_of_the_largest_entries_are_not_named():
+    shapes = {"s" + str(number): shape() for number in range(7)}
+    large = site({"main": raw_entry(shapes=shapes)})
+    jobs = [
+        job("{0}_{1}".format(number, task), job_name("glidein", "lab", "main", "s" + str(number)), "running")
+        for number in range(7)
+        for task in range(MOST_NAMED - number)
+    ]
+    entries = queue_result(large, count(jobs, large, set()), "me", NOW, {}, None)["entries"]
+    named = {entry["shape"]: entry["running_glideins"] and len(entry["running_glideins"]) for entry in entries}
+    assert [named["s0"], named["s1"]] == [None, None]
+    assert sum(number or 0 for number in named.values()) <= MOST_NAMED_OF_SITE
+    assert all(named["s" + str(number)] == MOST_NAMED - number for number in range(2, 7))
+
+
+def test_of_a_running_glidein_whose_start_is_not_told_no_time_is_told():
+    jobs = [job("1_1", MAIN, "running"), job("1_2", MAIN, "running", started=NOW - 9)]
+    assert result(jobs)["entries"][0]["running_since"] == [[NOW - 9, 1]]
 
 
 def test_configured_pairs_without_jobs_are_zero():

@@ -219,12 +219,50 @@ def test_slots_that_the_negotiator_passes_over_serve_nobody():
     assert only(planned([group(count=3)], have={("main", "core"): {"running": 2}}, supply_=known))["present"] == 5
 
 
+def passed_over(passed, free=0, registered=None, retired=0, **changes):
+    """What is ordered for three jobs where so many whole glideins are passed over, and so many are free."""
+    whole = {"disk_mb": 10000, **changes}
+    registered = passed + free if registered is None else registered
+    busy = {"running": registered}
+    known = supplied(
+        registered=registered, retired=retired, passed_over=slots(passed, **whole), free=slots(free, disk_mb=10000)
+    )
+    groups = [group(count=3 + free)]
+    return only(planned(groups, have={("main", "core"): busy}, supply_=supply(known)))["present"] - registered
+
+
+@pytest.mark.parametrize(
+    "passed, free, registered, retired, ordered",
+    [
+        (1, 0, 1, 0, 0),  # all there are
+        (1, 0, 9, 0, 3),  # one odd node among eight that work
+        (2, 0, 9, 0, 3),
+        (3, 0, 9, 0, 0),
+        (3, 0, 31, 0, 3),  # not one in ten
+        (4, 0, 31, 0, 0),
+        (3, 3, 9, 0, 0),
+        (3, 4, 9, 0, 3),  # most of the free ones are taken
+        (1, 0, 2, 1, 0),  # the other one takes no jobs any more
+    ],
+)
+def test_what_the_negotiator_passes_over_closes_an_entry_when_it_is_not_the_odd_one(
+    passed, free, registered, retired, ordered
+):
+    assert passed_over(passed, free, registered, retired) == ordered
+
+
+def test_a_glidein_that_is_passed_over_and_has_no_room_for_such_jobs_closes_nothing():
+    assert passed_over(3, memory_mb=900) == 3
+
+
 def test_nothing_is_ordered_for_jobs_that_would_find_a_whole_glidein_there_passed_over():
     known = supply(supplied(registered=2, passed_over=slots(2, disk_mb=10000)))
     sites = [planned_site(site({"main": entry()})), planned_site(site({"m": entry()}, name="other"))]
     result = planned([group(count=3)], sites, supply_=known, explain="a")
     assert presents(result) == {("lab", "main", "core"): 0, ("other", "m", "core"): 3}
-    assert "the negotiator has left glideins there empty" in result["explanation"][0]["reason"]
+    assert result["explanation"][0]["reason"] == (
+        "the negotiator has left 2 of 2 free glideins there empty that have room for these jobs"
+    )
 
 
 def test_free_slots_of_machines_that_are_no_glideins_take_jobs_too():
@@ -524,9 +562,52 @@ def test_odd_supply_is_an_error_that_names_the_place(entries, place):
     assert place in str(raised.value)
 
 
-def test_a_queue_of_another_site_is_an_error():
-    with pytest.raises(InputError, match="queue.site: 'other'"):
-        planned([], [planned_site(site(), queue(name="other"))])
+def odd_queue(**changes):
+    reading = queue({("main", "core"): {"queued": 1}})
+    reading["entries"][0].update(changes)
+    return reading
+
+
+@pytest.mark.parametrize(
+    "reading, place",
+    [
+        (dict(queue(), site="other"), "queue.site: 'other'"),
+        (odd_queue(queued="x"), "queue.entries[0].queued: 'x'"),
+        (odd_queue(queued_since=[5]), "queue.entries[0].queued_since: [5]"),
+        (odd_queue(running_since="x"), "queue.entries[0].running_since: 'x'"),
+        (odd_queue(sick_reasons=7), "queue.entries[0].sick_reasons: 7"),
+        (dict(queue(), entries={}), "queue.entries: {}"),
+        (dict(queue(), orphans=[1]), "queue.orphans.queued: None"),
+        ([1], "queue: [1]"),
+    ],
+)
+def test_a_queue_that_cannot_be_read_costs_its_site_alone(reading, place):
+    sites = [{"site": site(), "queue": reading, "error": None}, planned_site(site({"m": entry()}, name="ok"))]
+    result = planned([group(count=2)], sites)
+    assert presents(result) == {("lab", "main", "core"): None, ("ok", "m", "core"): 2}
+    assert f"kept as it is, its queue is not known: {place} is not accepted" in result["plan"][0]["reason"]
+    assert list(result["claims"]) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    "past, words",
+    [
+        ({"registered": "9"}, "registered: '9'"),
+        ({"never_registered": -1}, "never_registered: -1"),
+        ({"ended_early": [1]}, "ended_early: [1]"),
+        ({"plans": [{"as_of": NOW - 300, "wanted": "x", "running": 1}]}, "wanted: 'x'"),
+        ({"plans": [{"as_of": NOW - 300, "launched": 1.5}]}, "launched: 1.5"),
+        ({"plans": 3}, "{'plans': 3}"),
+        ([1], "[1]"),
+    ],
+)
+def test_a_history_that_cannot_be_read_is_none_and_is_named(past, words):
+    sites = [planned_site(site({"main": entry(limits=WIDE)}), queue({("main", "core"): {"queued": 2}}))]
+    result = planned([group(count=40)], sites, supply_=supply(supplied(history=past)))
+    assert only(result)["present"] == 25
+    assert result["notes"] == [
+        f"lab/main/core: what the demand server remembers of it cannot be read ({words}); it counts as new"
+    ]
 
 
 def test_the_same_site_twice_is_an_error():

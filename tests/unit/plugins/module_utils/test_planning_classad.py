@@ -13,6 +13,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     demand,
     group,
     planned_site,
+    queue,
     raw_entry,
     shape,
     site,
@@ -102,11 +103,16 @@ def test_references_that_the_text_does_not_show_are_known_to_be_there(expression
         ('eval("OpSysAndVer") == "RHEL9"', True),
         ('regexp("^RHEL[89]$", OpSysAndVer)', True),
         ("'OpSysAndVer' == WantOS", True),
+        ("'odd name' == 3", True),  # no identifier, and in the machine alone
+        ("TARGET.'odd name' == 3", True),
+        ("'it\\'s' == 4", True),
+        ("'error' == 5", True),  # a word of the language
+        ("MY.'odd name' is undefined && 'odd name' == 3", True),
     ],
 )
 def test_an_expression_is_evaluated_as_by_the_negotiator(expression, result):
     job = {"requestmemory": 1000, "wantos": "RHEL9", "cpus": 1}
-    machine = {"memory": 2000, "opsysandver": "RHEL9", "cpus": 8}
+    machine = {"memory": 2000, "opsysandver": "RHEL9", "cpus": 8, "odd name": 3, "it's": 4, "error": 5}
     matcher = Matcher()
     assert all(matcher.holds(one, job, machine) for one in matcher.conditions(expression)) is result
 
@@ -153,6 +159,44 @@ def test_requirements_that_cannot_be_read_are_counted_and_not_served(requirement
 @needs_library
 def test_values_that_no_ad_can_hold_match_nothing_and_stop_nobody():
     assert why("Huge > 1", {"Huge": 10**30}) is not None
+
+
+@needs_library
+def test_an_unknown_name_is_told_as_it_is_spelled():
+    assert why("TARGET.'Odd \\'name'").endswith("and Odd 'name is not known of its machines")
+
+
+NESTED = []
+for _level in range(3000):
+    NESTED = [NESTED]
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        ("\udc80", "no UTF-8"),
+        ("a\0b", "no UTF-8"),
+        (["x", {"y": "\udc80"}], "no UTF-8"),
+        ({"\udc80": 1}, "no UTF-8"),
+        (NESTED, "nested too deeply"),
+    ],
+)
+def test_text_that_no_ad_can_hold_is_an_error_of_that_group_alone(value, words):
+    jobs = [group("bad", 3, requirements="WantX != TARGET.X", attributes={"WantX": value}), group("good", 1)]
+    result = planned(jobs, explain="bad")
+    assert [(row["group"], row["count"]) for row in result["unserved"]] == [("bad", 3)]
+    assert "their attribute 'wantx'" in result["unserved"][0]["reason"]
+    assert words in result["unserved"][0]["reason"]
+    assert words in result["explanation"][0]["reason"]
+    assert result["plan"][0]["serves"] == {"good": 1}
+
+
+@needs_library
+@pytest.mark.parametrize("where", ["machine", "sample"])
+def test_such_text_of_a_machine_matches_nothing(where):
+    assert why("TARGET.Odd isnt undefined", **{where: {"Odd": "\udc80"}}) is not None
+    assert why("TARGET.Arch isnt undefined", **{where: {"Odd": "\udc80"}}) is None
 
 
 @needs_library
@@ -221,8 +265,12 @@ def test_without_the_library_only_plans_without_expressions_are_made(monkeypatch
         planned([group(requirements="true")])
 
 
-def test_a_server_that_tells_no_requirements_is_named():
-    job = group()
-    del job["requirements"]
-    assert "does not tell callers without a token" in planned([job])["notes"][0]
-    assert planned([group()])["notes"] == []
+def test_jobs_whose_requirements_are_hidden_change_nothing():
+    hidden = group(count=5)
+    del hidden["requirements"]
+    sites = [planned_site(site(), queue({("main", "core"): {"queued": 3, "running": 1}}))]
+    result = make_plan(demand(hidden, group("b", 2)), supply(), sites, NOW, 900)
+    assert (result["plan"][0]["present"], result["claims"]) == (4, {})
+    assert result["plan"][0]["reason"].startswith("the demand server tells only callers with a token what jobs require")
+    assert result["plan"][0]["reason"].endswith("no site has a glidein_demand_token: nothing is changed")
+    assert [row["count"] for row in result["unserved"]] == [5, 2]

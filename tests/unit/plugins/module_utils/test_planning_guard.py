@@ -4,7 +4,6 @@
 """What the guard holds back, by the history that the server keeps."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.planning import make_plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
@@ -313,9 +312,47 @@ def test_a_queue_that_tells_no_times_is_known_by_its_oldest():
     assert main(planned(5, {"queued": 5, "oldest_queued_s": 901}, told))["overdue"] == 3
 
 
-def test_times_that_are_none_are_named():
-    with pytest.raises(InputError, match=r"queue.entries\[0\].queued_since"):
-        planned(5, {"queued": 5, "queued_since": [5]})
+# Glideins that run and never register.
+
+
+def running(*ages_and_numbers):
+    """What queue_info says of glideins that have run for so long, by its own clock."""
+    told = [[NOW - 5 - age, number] for age, number in ages_and_numbers]
+    return {"running": sum(number for unused, number in told), "running_since": told}
+
+
+def test_who_has_run_for_long_and_is_not_registered_serves_nobody():
+    item = main(planned(10, running((4000, 3), (100, 2))))
+    assert (item["present"], item["serves"]) == (5 + 8, {"a": 10})
+    assert "5 running (2 starting, 3 not registered in time), 0 queued, 8 to add" in item["reason"]
+
+
+def test_it_has_ten_minutes_and_until_the_collector_was_read():
+    # The supply is 10 s old.
+    assert main(planned(10, running((610, 3))))["present"] == 10
+    assert main(planned(10, running((611, 3))))["present"] == 3 + 10
+    assert main(planned(10, {"running": 3}))["present"] == 10
+
+
+def test_those_that_are_registered_are_the_old_ones_as_far_as_there_are_any():
+    have = running((4000, 3), (100, 2))
+    assert "5 running (2 starting), " in main(planned(10, have, supplied(registered=3)))["reason"]
+    assert (
+        "5 running (2 starting, 1 not registered in time), "
+        in main(planned(10, have, supplied(registered=2)))["reason"]
+    )
+    assert "5 running, " in main(planned(10, have, supplied(registered=5)))["reason"]
+
+
+def test_they_are_unproven_and_take_their_place_in_the_limits():
+    assert main(planned(1000, running((4000, 20))))["present"] == 20 + 5
+    entries = {"main": entry(limits=dict(WIDE, total=22))}
+    assert main(planned(1000, running((4000, 20)), entries=entries))["present"] == 22
+
+
+def test_at_an_entry_that_fails_they_are_the_probe():
+    assert main(planned(100, running((4000, 2)), black_hole()))["present"] == 2
+    assert main(planned(100, running((4000, 2)), black_hole()))["serves"] == {}
 
 
 # Readings that are hard to believe.

@@ -53,6 +53,7 @@ groups_of = st.lists(requests, max_size=5).map(
 )
 
 
+waiting = st.lists(st.tuples(st.integers(0, 1200), st.integers(1, 4)), max_size=3)
 no_slots = st.just(())
 slots = st.lists(st.builds(dict, sizes, count=few), max_size=3)
 
@@ -78,6 +79,8 @@ def pools(draw, limits=limit_sets, registered=None, free=no_slots):
             )
             for key in shapes:
                 have[(entry, key)] = draw(counts)
+                started = [[NOW - 5 - age_s, number] for age_s, number in draw(waiting)]
+                have[(entry, key)] = dict(have[(entry, key)], running_since=started)
                 running = have[(entry, key)]["running"]
                 known = running if registered == "all" else draw(st.integers(0, running + 1))
                 supplies.append(supplied(entry, key, known, draw(free), site_name=name))
@@ -334,9 +337,6 @@ def _applied(result, sites):
         # Limits of a site that are per cycle start anew.
         after.append(dict(one, queue=dict(one["queue"], entries=entries)))
     return after
-
-
-waiting = st.lists(st.tuples(st.integers(0, 1200), st.integers(1, 4)), max_size=3)
 
 
 @st.composite

@@ -51,10 +51,9 @@ def asked(*groups, **changes):
     return {"demand": demand(*groups, **changes), "supply": supply()}
 
 
-def summary(outcomes=None, demanded=None, plan=None, check_mode=False, lease=SKIPPED):
-    return cycle_summary(
-        [outcome()] if outcomes is None else outcomes, demanded or asked(), plan or planned(), lease, check_mode
-    )
+def summary(outcomes=None, demanded=None, plan=None, check_mode=False, lease=None):
+    outcomes = [outcome()] if outcomes is None else outcomes
+    return cycle_summary(outcomes, demanded or asked(), plan or planned(), lease or SKIPPED, check_mode)
 
 
 def rows(lines, head="SITE"):

@@ -14,6 +14,8 @@ MAX_ID = 100
 MAX_ENTRIES = 1000
 MAX_RUNNING = 2000
 """Running glideins that one entry of a report may name."""
+MAX_RUNNING_OF_A_SITE = 10_000
+"""Running glideins that a whole report may name."""
 MAX_REASONS = 20
 """Reasons that one entry of a report may give for its sick glideins."""
 MAX_CLAIMS = 20000
@@ -39,11 +41,15 @@ def report(site: Any, as_of: Any, error: Any, entries: Any, orphans: Any) -> dic
     """
     if not isinstance(entries, list) or len(entries) > MAX_ENTRIES:
         raise ValueError(f"entries must be a list of at most {MAX_ENTRIES}, not {_shown(entries)}")
+    checked = [_entry(f"entries[{index}]", entry) for index, entry in enumerate(entries)]
+    named = sum(len(entry["running_glideins"] or ()) for entry in checked)
+    if named > MAX_RUNNING_OF_A_SITE:
+        raise ValueError(f"entries name {named} running_glideins; at most {MAX_RUNNING_OF_A_SITE} are allowed in all")
     return {
         "site": name("site", site),
         "as_of": whole("as_of", as_of),
         "error": None if error is None else text("error", error),
-        "entries": [_entry(f"entries[{index}]", entry) for index, entry in enumerate(entries)],
+        "entries": checked,
         "orphans": whole("orphans", orphans),
     }
 
