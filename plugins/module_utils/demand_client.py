@@ -8,7 +8,15 @@ import traceback
 from urllib.parse import urlparse
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, NoAnswerError, ServerError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+    InputError,
+    NoAnswerError,
+    RefusedError,
+    ServerError,
+)
+
+# The protocol's code for a token that is needed, unknown, a reader's, or of another site.
+_UNAUTHORIZED = -32001
 
 _TOKEN = re.compile(r"^[!-~]+\Z")
 
@@ -57,8 +65,8 @@ class DemandClient:
     def call(self, method, params=None):
         """Call a JSON-RPC method and return its result.
 
-        Raises ServerError that names URL, method and what came back, NoAnswerError when nothing did. Redirects are not
-        followed: they would hand the token to another address.
+        Raises ServerError that names URL, method and what came back, NoAnswerError when nothing did, RefusedError when
+        the token is not good for it. Redirects are not followed: they would hand the token to another address.
         """
         request = {"jsonrpc": "2.0", "method": method, "params": params or {}, "id": 1}
         try:
@@ -106,7 +114,8 @@ class DemandClient:
             error = answer["error"]
             data = f" ({excerpt(str(error['data']))})" if error.get("data") else ""
             message = excerpt(str(error.get("message")))
-            raise ServerError(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}")
+            kind = RefusedError if error.get("code") == _UNAUTHORIZED else ServerError
+            raise kind(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}")
         if response.status_code != 200 or not isinstance(answer, dict) or "result" not in answer:
             raise ServerError(f"{where}, no JSON-RPC result: {excerpt(response.text) or 'nothing'!r}")
         return answer["result"]

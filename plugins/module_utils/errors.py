@@ -72,5 +72,9 @@ class ServerError(GlideinError):
     """The demand server could not be asked, or answered with an error."""
 
 
+class RefusedError(ServerError):
+    """The demand server does not know the token, or wants another one for this."""
+
+
 class NoAnswerError(ServerError):
     """The demand server could not be asked: to ask again at once would be in vain."""

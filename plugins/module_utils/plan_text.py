@@ -13,7 +13,7 @@ MOST_REASONS = 3
 def item_reason(target, partial):
     """Return the sentence of a target whose queue is known. partial: names of schedds that did not answer, or None."""
     jobs = sum(target.by_kind.values()) - target.by_kind[OVERDUE]
-    text = f"{jobs} idle jobs to serve: {_places(target)}" if jobs else "no idle job needs it"
+    text = f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_places(target)}" if jobs else "no idle job needs it"
     if not jobs and target.by_kind[OVERDUE]:
         text = "no idle job is left for it to serve"
     queued, running = target.counts["queued"], target.counts["running"]

@@ -33,6 +33,14 @@ options:
       - Without it, that is so for the site whose token is given.
     type: list
     elements: str
+  tokens:
+    description:
+      - Tokens of the server of which any one will do. They are tried after O(token), one after the other, as long as
+        the server refuses them, so that a site whose token has not been deployed yet stops no other.
+      - Without any token, the server does not tell what jobs require, and M(glidein.ops.plan) changes nothing.
+    type: list
+    elements: str
+    default: []
 seealso:
   - module: glidein.ops.plan
   - module: glidein.ops.demand_report
@@ -42,7 +50,7 @@ EXAMPLES = r"""
 - name: Read demand and supply
   glidein.ops.demand_info:
     server_url: "{{ glidein_demand_url }}"
-    token: "{{ glidein_demand_token }}"
+    tokens: ["{{ hostvars['slurm'].glidein_demand_token }}", "{{ hostvars['sge'].glidein_demand_token }}"]
     sites: [lab, away]
   delegate_to: localhost
   run_once: true
@@ -194,7 +202,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
     DemandClient,
     server_argument_spec,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, RefusedError
 
 
 def single(sites):
@@ -202,17 +210,34 @@ def single(sites):
     return sorted(name for name in set(sites) if sites.count(name) == 1)
 
 
+def read(params):
+    """Return (demand, supply), asked for with the first token that the server does not refuse. Raises GlideinError."""
+    tokens = [token for token in [params["token"]] + params["tokens"] if token] or [None]
+    for token in tokens[:-1]:
+        try:
+            return read_with(token, params)
+        except RefusedError:
+            continue
+    return read_with(tokens[-1], params)
+
+
+def read_with(token, params):
+    """Return (demand, supply). Raises GlideinError."""
+    client = DemandClient.from_params(dict(params, token=token))
+    sites = params["sites"]
+    demand = client.call("get_demand", None if sites is None else {"sites": single(sites)})
+    return demand, client.call("get_supply")
+
+
 def main():
     spec = server_argument_spec()
     spec["sites"] = {"type": "list", "elements": "str"}
+    spec["tokens"] = {"type": "list", "elements": "str", "default": [], "no_log": True}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     if REQUESTS_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR)
     try:
-        client = DemandClient.from_params(module.params)
-        sites = module.params["sites"]
-        demand = client.call("get_demand", None if sites is None else {"sites": single(sites)})
-        supply = client.call("get_supply")
+        demand, supply = read(module.params)
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())
     module.exit_json(changed=False, demand=demand, supply=supply)

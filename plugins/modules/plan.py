@@ -312,7 +312,7 @@ explanation:
   returned: success, empty without O(explain)
   type: list
   elements: dict
-  sample: [{site: lab, entry: main, shape: core, serves: 3, reason: fits 1 jobs per glidein}]
+  sample: [{site: lab, entry: main, shape: core, serves: 3, reason: fits 1 job per glidein}]
 """
 
 import collections

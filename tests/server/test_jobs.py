@@ -106,6 +106,10 @@ def test_configured_attributes_are_part_of_the_group_whatever_their_case():
     assert found["attributes"] == {"WantPool": "ice"}
 
 
+def test_requirements_that_are_undefined_match_nothing_and_are_told_so():
+    assert only_group(job_row("Requirements = undefined;"))["requirements"] == "undefined"
+
+
 def test_requirements_that_are_absent_or_true_are_null():
     assert only_group(job_row())["requirements"] is None
     assert only_group(job_row("Requirements = true;"))["requirements"] is None

@@ -28,7 +28,10 @@ def why_left(lot, targets, candidates, limits, fit):
     if not targets:
         return "no site has an entry"
     missed = fit.nearest_misses(lot)
-    texts = [f"{'/'.join(target.key)}: {fit.reason(lot, target)}" for target in missed[:_TOLD]]
+    reasons = {}
+    for target in missed[:_TOLD]:
+        reasons.setdefault(fit.reason(lot, target), []).append("/".join(target.key))
+    texts = [f"{', '.join(paths)}: {reason}" for reason, paths in reasons.items()]
     more = f"; and {len(missed) - _TOLD} more" if len(missed) > _TOLD else ""
     return f"no shape fits: {'; '.join(texts)}{more}"
 
@@ -55,7 +58,8 @@ def _reason(lot, has_others, target, problems, fit):
     if why is None and target.counts is None:
         why = f"fits, but the queue is not known: {problems.get(target.site) or 'no reading was given'}"
     elif why is None:
-        why = f"fits {capacity(target.size, lot.asked)} jobs per glidein"
+        each = capacity(target.size, lot.asked)
+        why = f"fits {each} job{'s' if each > 1 else ''} per glidein"
         if target.limited_by:
             why += f"; {target.limited_by} reached"
         why = "; ".join([why] + ([overdue(target)] if target.kept_overdue else []) + target.said)

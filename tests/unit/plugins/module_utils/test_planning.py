@@ -456,7 +456,7 @@ def test_a_group_can_be_explained_entry_by_entry():
     sites = [planned_site(site({"a": entry(accept={"cpus": {"min": 2}}), "b": entry()}))]
     assert planned([group(count=3)], sites, explain="a")["explanation"] == [
         {"site": "lab", "entry": "a", "shape": "core", "serves": 0, "reason": "asks for 1 cpus, accept has min 2"},
-        {"site": "lab", "entry": "b", "shape": "core", "serves": 3, "reason": "fits 1 jobs per glidein"},
+        {"site": "lab", "entry": "b", "shape": "core", "serves": 3, "reason": "fits 1 job per glidein"},
     ]
     with pytest.raises(InputError, match="explain: 'zzz'"):
         planned([], explain="zzz")

@@ -248,7 +248,7 @@ def test_a_group_of_several_users_is_divided_where_a_site_asks_who_they_are():
     assert result["plan"][0]["serves"] == {"g": 3}
     assert [(row["group"], row["count"]) for row in result["unserved"]] == [("g", 3)]
     assert (
-        "of alice@pool: fits 1 jobs per glidein; of bob@pool: accept_requirements" in result["explanation"][0]["reason"]
+        "of alice@pool: fits 1 job per glidein; of bob@pool: accept_requirements" in result["explanation"][0]["reason"]
     )
 
 

@@ -449,10 +449,10 @@ def test_what_the_plan_holds_back_is_said():
 
 
 def test_why_an_entry_serves_a_group_or_not_is_told_when_asked():
-    told = {"site": "lab", "entry": "main", "shape": "core", "serves": 3, "reason": "fits 1 jobs per glidein"}
+    told = {"site": "lab", "entry": "main", "shape": "core", "serves": 3, "reason": "fits 1 job per glidein"}
     other = dict(told, entry="gpu", serves=0, reason="asks for 0 gpus, accept has min 1")
     lines = part(status_table(planned(explanation=[told, other]), asked()), "WHY")
     assert lines == [
-        "lab/main/core: 3 jobs; fits 1 jobs per glidein",
+        "lab/main/core: 3 jobs; fits 1 job per glidein",
         "lab/gpu/core: asks for 0 gpus, accept has min 1",
     ]

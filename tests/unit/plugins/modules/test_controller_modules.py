@@ -141,7 +141,7 @@ def test_directives_that_the_batch_system_cannot_have_are_found_before_anything_
 def test_plan_explains_a_group():
     result = planned([a_site()], explain="a")
     assert result["explanation"] == [
-        {"site": "lab", "entry": "main", "shape": "core", "serves": 2, "reason": "fits 1 jobs per glidein"}
+        {"site": "lab", "entry": "main", "shape": "core", "serves": 2, "reason": "fits 1 job per glidein"}
     ]
 
 
@@ -188,6 +188,31 @@ def test_demand_info_names_no_site_whose_name_is_there_twice(server):
     server.result({})
     run_module(demand_info.main, {"server_url": server.url, "sites": ["twin", "lab", "twin"]})
     assert server.requests[0][2]["params"] == {"sites": ["lab"]}
+
+
+def test_any_token_that_is_not_refused_reads_the_demand(server):
+    refused = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "Unauthorized"}}
+
+    def answer(request):
+        known = server.requests[-1][1]["Authorization"] == "Bearer good"
+        return {"jsonrpc": "2.0", "id": 1, "result": {"read": 1}} if known else refused
+
+    server.say(answer)
+    result = run_module(demand_info.main, {"server_url": server.url, "tokens": ["new-site", "good", "other"]})
+    assert result["demand"] == {"read": 1}
+    assert len(server.requests) == 3
+    result = run_module(demand_info.main, {"server_url": server.url, "tokens": ["new-site", "old-site"]})
+    assert "JSON-RPC error -32001" in result["msg"]
+    assert "new-site" not in str(result)
+
+
+def test_other_errors_are_not_tried_again(server):
+    server.say({"error": {"code": -32603, "message": "Internal error"}}, 500)
+    assert (
+        "Internal error"
+        in run_module(demand_info.main, {"server_url": server.url, "tokens": ["token-one", "token-two"]})["msg"]
+    )
+    assert len(server.requests) == 1
 
 
 def lease(server, names=("lab",), check=False, **changes):

@@ -139,7 +139,7 @@ def demand_group(
         "disk_mb": round_up(_number(row, "RequestDisk", 0) / 1024, disk_step),
         "gpus": (gpus := max(0, math.ceil(_number(row, "RequestGPUs", 0)))),
         "gpu_requirements": _text(row, "RequireGPUs") if gpus else None,
-        "requirements": _text(row, "Requirements"),
+        "requirements": _requirements(row),
         "attributes": _attributes(row, attributes),
         "max_runtime_s": _max_runtime(row, runtime_attributes),
     }
@@ -223,6 +223,14 @@ def _text(row: Mapping[str, Any], name: str) -> str | None:
     if value is None or value is True or value is classad2.Value.Undefined:
         return None
     return "false" if value is False else str(value)
+
+
+def _requirements(row: Mapping[str, Any]) -> str | None:
+    """The text of Requirements. Those that are undefined match no machine, which is not the same as having none.
+
+    condor_submit writes `undefined` where it cannot read an expression that the library can, such as 'odd name' == 3.
+    """
+    return "undefined" if _stored(row, "Requirements") is classad2.Value.Undefined else _text(row, "Requirements")
 
 
 def _attributes(row: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
