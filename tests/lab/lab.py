@@ -37,9 +37,10 @@ IMAGES = Path(__file__).resolve().parent / "images"
 # host -> (published container ports, {ssh alias: user})
 HOSTS = {
     "cm": ((22, 11001), {"cm": "admin", "cm-alice": "alice"}),
-    "slurm": ((22,), {"slurm": "glidein", "slurm-root": "root"}),
+    "slurm": ((22,), {"slurm": "glidein", "slurm-root": "root", "slurm-2fa": "glidein2fa"}),
     "sge": ((22,), {"sge": "glidein", "sge-root": "root"}),
     "htc": ((22,), {"htc": "glidein", "htc-root": "root"}),
+    "bastion": ((22,), {"bastion-root": "root", "bastion": "jump"}),
 }
 USUAL = ("cm", "slurm")
 SSH_WAIT_S = 90

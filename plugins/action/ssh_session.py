@@ -1,0 +1,268 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the module ssh_session on the controller, where the terminal and the sessions' sockets are."""
+
+import contextlib
+import fcntl
+import os
+import shlex
+import time
+
+from ansible.errors import AnsiblePromptInterrupt, AnsiblePromptNoninteractive
+from ansible.module_utils.basic import missing_required_lib
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.ssh_session import codes, driver, master, notice, record
+from ansible_collections.glidein.ops.plugins.module_utils.ssh_session.prompts import (
+    ASK,
+    TOTP,
+    Conversation,
+    LoginError,
+    NobodyError,
+    Rule,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.token import utc
+
+display = Display()
+
+ARGUMENT_SPEC = {
+    "state": {"type": "str", "choices": ["present", "absent", "checked"], "default": "checked"},
+    "arguments": {"type": "str", "default": ""},
+    "prompts": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "match": {"type": "str", "required": True},
+            "answer": {"type": "str", "choices": ["ask", "secret", "totp"]},
+            "secret": {"type": "str", "no_log": True},
+        },
+    },
+    "persist": {"type": "int", "default": 43200},
+    "timeout": {"type": "int", "default": 120},
+    "connect_timeout": {"type": "int", "default": 10},
+    "site": {"type": "str"},
+    "on_loss": {
+        "type": "dict",
+        "options": {"command": {"type": "list", "elements": "str"}, "url": {"type": "str", "no_log": True}},
+    },
+}
+
+
+class ActionModule(ActionBase):
+    """See the module of the same name."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    _requires_connection = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+        self.options = options
+        self.host = (task_vars or {}).get("inventory_hostname") or self._task.delegate_to
+        try:
+            for name in ("persist", "timeout", "connect_timeout"):
+                if options[name] < 1:
+                    raise InputError(f"{name}: {options[name]} is not accepted; allowed: whole seconds, 1 or more")
+            self.login = self._login()
+            states = {"present": self._present, "absent": self._absent, "checked": self._checked}
+            result.update(states[options["state"]]())
+        except GlideinError as error:
+            result.update(error.details(), failed=True, changed=False, msg=self._shown(str(error)))
+        return result
+
+    # -- states ---------------------------------------------------------------------------------------------
+
+    def _present(self):
+        rules = [
+            Rule.from_option(option, f"prompts[{number}]") for number, option in enumerate(self.options["prompts"])
+        ]
+        if any(rule.answer == TOTP for rule in rules):
+            if codes.PYOTP_ERROR:
+                raise InputError(missing_required_lib("pyotp"))
+            for rule in rules:
+                if rule.answer == TOTP:
+                    codes.generator(rule.secret)
+        if master.is_live(self.login) and master.carries(self.login, self.options["connect_timeout"]):
+            return self._told(True, record.read(self.login.control_path))
+        if self._task.check_mode:
+            return dict(self._told(False, self._noted(False)), changed=True)
+        master.private_directory(os.path.dirname(self.login.control_path))
+        with self._alone():
+            # Whoever had the lock may have opened it.
+            if not master.is_live(self.login) or not master.carries(self.login, self.options["connect_timeout"]):
+                self._open(rules)
+                return dict(self._told(True, record.read(self.login.control_path)), changed=True)
+        return self._told(True, record.read(self.login.control_path))
+
+    def _open(self, rules):
+        path = self.login.control_path
+        known = record.read(path)
+        if known["refused"]:
+            self._person_agrees(known["refused"])
+        master.close(self.login)
+        conversation = Conversation(rules)
+        argv = master.open_argv(self.login, self.options["persist"], self.options["connect_timeout"])
+        try:
+            driver.log_in(
+                argv, conversation, self._answer, self._notice, os.path.dirname(path), self.options["timeout"]
+            )
+        except LoginError as error:
+            if error.refused and conversation.by_rules_alone:
+                record.write(path, record.refused(known, int(time.time())))
+            raise LoginError(f"No session to {self.login}: {error}", error.refused) from error
+        if not master.is_live(self.login):
+            raise LoginError(
+                f"No session to {self.login}: logged in, but no master answers at {path}. Is ControlMaster or "
+                "ControlPersist set in glidein_ssh_session_args?"
+            )
+        record.write(path, record.opened(known, int(time.time())))
+
+    def _absent(self):
+        live = master.is_live(self.login)
+        if live and not self._task.check_mode:
+            with self._alone():
+                master.close(self.login)
+                path = self.login.control_path
+                record.write(path, record.closed(record.read(path), int(time.time())))
+        return dict(self._told(False, self._noted(False)), changed=live)
+
+    def _checked(self):
+        live = master.is_live(self.login)
+        known = self._noted(live)
+        told = self._told(live, known)
+        if self._task.check_mode:
+            return told
+        if not live and self.options["on_loss"] and not known["told"]:
+            try:
+                notice.tell(
+                    self.options["on_loss"],
+                    notice.body(self.options["site"] or self.host, self.host, known["lost"], told["msg"]),
+                )
+                known["told"] = True
+            except notice.NoticeError as error:
+                display.warning(f"{self.host}: {error}")
+        master.private_directory(os.path.dirname(self.login.control_path))
+        record.write(self.login.control_path, known)
+        return told
+
+    def _noted(self, live):
+        return record.checked(record.read(self.login.control_path), live, int(time.time()))
+
+    def _told(self, live, known):
+        """Return what the task returns about the session."""
+        since = known["opened"] if live else known["lost"]
+        if live:
+            message = f"session to {self.login} since {utc(since)}" if since else f"session to {self.login}"
+        else:
+            seen = f", last seen {utc(known['seen'])}" if known["seen"] else ""
+            message = (
+                f"login needed since {utc(since or time.time())}: no SSH session to {self.login}{seen}; run: "
+                f"ansible-playbook glidein.ops.login -l {self.host}"
+            )
+        return {
+            "changed": False,
+            "live": live,
+            "since": since,
+            "msg": message,
+            "control_path": self.login.control_path,
+        }
+
+    # -- how the site is reached ------------------------------------------------------------------------------
+
+    def _login(self):
+        """Return the Login of this host, as Ansible's own connection plugin would reach it."""
+        connection = self._connection
+        if not connection.has_option("ssh_args"):
+            raise InputError(
+                f"the connection plugin {connection.transport} has no SSH sessions; allowed: ssh. Is it delegated?"
+            )
+        arguments = [
+            part
+            for text in (
+                self.options["arguments"],
+                connection.get_option("ssh_common_args"),
+                connection.get_option("ssh_extra_args"),
+            )
+            for part in shlex.split(text or "")
+        ]
+        if any(part.startswith("-J") for part in shlex.split(connection.get_option("ssh_common_args") or "")):
+            raise InputError(
+                "ansible_ssh_common_args: -J is not accepted for a site with a session, whose users never connect by "
+                "themselves; allowed: -J in glidein_ssh_session_args"
+            )
+        key = connection.get_option("private_key_file")
+        return master.Login(
+            host=connection.get_option("host") or self.host,
+            control_path=master.control_path_of(connection.get_option("ssh_args")),
+            user=connection.get_option("remote_user"),
+            port=connection.get_option("port"),
+            arguments=arguments + (["-i", os.path.expanduser(key)] if key else []),
+            executable=connection.get_option("ssh_executable"),
+        )
+
+    @contextlib.contextmanager
+    def _alone(self):
+        """Keep others from opening or closing the same session meanwhile."""
+        with open(self.login.control_path + ".lock", "w") as handle:
+            os.chmod(handle.name, 0o600)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LoginError(f"somebody else logs in to {self.login} just now; try again") from None
+            yield
+
+    # -- who answers ------------------------------------------------------------------------------------------
+
+    def _answer(self, prompt, decision, before):
+        if decision.answer == TOTP:
+            return codes.code(decision.secret, os.path.dirname(self.login.control_path))
+        if decision.answer != ASK:
+            return decision.secret
+        try:
+            return self._ask("\n".join(text for text in (before, str(prompt)) if text), decision.hidden)
+        except NobodyError as error:
+            raise LoginError(f"{prompt}: no stored answer, and {error}") from error
+
+    def _ask(self, text, hidden):
+        """Return what a person types. Raises NobodyError, LoginError."""
+        seconds = self.options["timeout"]
+        started = time.monotonic()
+        hint = " (what you type is not shown)" if hidden else ""
+        try:
+            typed = display.prompt_until(f"[{self.host}]{hint}\n{text}", private=hidden, seconds=seconds)
+        except AnsiblePromptNoninteractive:
+            raise NobodyError("nobody is at the terminal to answer") from None
+        except AnsiblePromptInterrupt:
+            raise LoginError("stopped by the person at the terminal") from None
+        if time.monotonic() - started >= seconds:
+            raise LoginError(f"no answer within {seconds} s")
+        return typed.decode("utf-8", "surrogateescape") if isinstance(typed, bytes) else str(typed)
+
+    def _person_agrees(self, refused):
+        """Have a person agree to another try with stored answers that were refused, so that no schedule repeats it."""
+        question = (
+            f"The stored answers for {self.login} were refused at {utc(refused)}. Put them right first: each wrong try "
+            "counts. Press Enter to try again, Ctrl-C to stop."
+        )
+        try:
+            self._ask(question, hidden=False)
+        except NobodyError as error:
+            raise LoginError(
+                f"No session to {self.login}: the stored answers were refused at {utc(refused)}, and are not tried "
+                "again by a schedule; put them right, and run glidein.ops.login at a terminal"
+            ) from error
+
+    def _notice(self, text):
+        display.display(f"[{self.host}] {text}")
+
+    def _shown(self, text):
+        """Return a text without the secrets that a site might have said back."""
+        for option in self.options["prompts"]:
+            if option.get("secret"):
+                text = text.replace(option["secret"], "********")
+        return text

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+name: ssh_session_args
+short_description: SSH arguments with which Ansible uses a session that a person opened
+version_added: 0.1.0
+author:
+  - the glidein.ops authors (@glidein-ops)
+description:
+  - Makes the value of C(ansible_ssh_args) for hosts whose login needs a person. Ansible's ordinary ssh connection
+    plugin then uses the session that M(glidein.ops.ssh_session) has opened, and never connects by itself. Without a
+    live session a task fails at once, and no packet leaves the controller.
+  - The session's socket has a name of 16 hex digits, made of C(ansible_host), C(ansible_user), C(ansible_port),
+    C(ansible_ssh_common_args) and C(glidein_ssh_session_args) of the host.
+options:
+  _terms:
+    description:
+      - None are needed.
+  directory:
+    description:
+      - Where the sessions' sockets lie. It must be on a local file system that knows sockets, and short.
+      - Without it, the host's variable C(glidein_ssh_session_dir), or C(~/.glidein-ops/ssh).
+    type: str
+seealso:
+  - module: glidein.ops.ssh_session
+"""
+
+EXAMPLES = r"""
+- name: Reach a host over its session alone
+  ansible.builtin.ping:
+  vars:
+    ansible_ssh_args: "{{ lookup('glidein.ops.ssh_session_args') }}"
+"""
+
+RETURN = r"""
+_raw:
+  description:
+    - One text for C(ansible_ssh_args).
+  type: list
+  elements: str
+"""
+
+import os
+import shlex
+
+from ansible.plugins.lookup import LookupBase
+from ansible_collections.glidein.ops.plugins.module_utils.ssh_session.master import (
+    DIRECTORY,
+    socket_name,
+    using_arguments,
+)
+
+
+class LookupModule(LookupBase):
+    """The lookup of this file's name."""
+
+    def run(self, terms, variables=None, **kwargs):
+        variables = variables or {}
+        self.set_options(var_options=variables, direct=kwargs)
+
+        def value(*names):
+            """The first of these variables that is there."""
+            found = next((variables[name] for name in names if name in variables), None)
+            return self._templar.template(found) if found is not None else None
+
+        name = value("inventory_hostname")
+        arguments = [value("ansible_ssh_common_args"), value("glidein_ssh_session_args")]
+        socket = socket_name(
+            value("ansible_host", "ansible_ssh_host") or name,
+            value("ansible_user", "ansible_ssh_user"),
+            value("ansible_port", "ansible_ssh_port"),
+            "\0".join(argument or "" for argument in arguments),
+        )
+        directory = self.get_option("directory") or value("glidein_ssh_session_dir") or DIRECTORY
+        path = os.path.join(os.path.expanduser(directory), socket)
+        return [" ".join(shlex.quote(argument) for argument in using_arguments(path, name))]

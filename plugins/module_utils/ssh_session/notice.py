@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tells somebody that a session was lost: a command that reads the text, or a web address that takes it as JSON."""
+
+import json
+import os
+import tempfile
+
+from ansible.module_utils.urls import open_url
+from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
+
+TIMEOUT_S = 20
+
+
+class NoticeError(GlideinError):
+    """Nobody could be told."""
+
+
+def body(site, host, since, message):
+    """Return what is posted: chat services show `text`, programs read the rest."""
+    return {"text": f"{site}: {message}", "site": site, "host": host, "login_needed_since": since}
+
+
+def tell(hook, notice):
+    """Run the hook {"command": argument list, "url": address}, either or both. Raises NoticeError.
+
+    The command reads the text from its standard input, as mail does, and finds the values in GLIDEIN_* variables. The
+    address may be a secret, so that no message has it.
+    """
+    failures = [text for text in (_run(hook.get("command"), notice), _post(hook.get("url"), notice)) if text]
+    if failures:
+        raise NoticeError("; ".join(failures))
+
+
+def _run(argv, notice):
+    if not argv:
+        return None
+    environment = dict(
+        os.environ,
+        GLIDEIN_SITE=notice["site"],
+        GLIDEIN_HOST=notice["host"],
+        GLIDEIN_LOGIN_NEEDED_SINCE=str(notice["login_needed_since"]),
+    )
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as text:
+        text.write(notice["text"] + "\n")
+        text.flush()
+        try:
+            Runner(environment, TIMEOUT_S).run(argv, stdin=text.name)
+        except CommandError as error:
+            return str(error)
+    return None
+
+
+def _post(url, notice):
+    if not url:
+        return None
+    try:
+        open_url(
+            url,
+            data=json.dumps(notice).encode("utf-8"),
+            method="POST",
+            headers={"Content-Type": "application/json"},
+            timeout=TIMEOUT_S,
+            follow_redirects="none",
+        )
+    except Exception as error:  # every library below has its own; their texts may name the address
+        status = getattr(error, "code", None)
+        return f"the web address of the hook could not be called: {status or excerpt(type(error).__name__)}"
+    return None

@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ssh asks during a login, and who answers what. Pure functions and values; nothing is asked or sent here."""
+
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+
+ASK, SECRET, TOTP = "ask", "secret", "totp"
+ANSWERS = (ASK, SECRET, TOTP)
+
+# ssh's own question about a host key. Prompts of a server begin with its name in brackets, or end with "'s password: ".
+_HOST_KEY = re.compile(
+    r"\AThe authenticity of host .*\(yes/no.*\)\? ?\Z|\APlease type 'yes'(?:, 'no' or the fingerprint| or 'no'): ?\Z",
+    re.DOTALL,
+)
+_PASSWORD_METHOD = re.compile(r"'s password: ?\Z")
+_SERVERS = re.compile(r"\A\(([^()\s]+)\) ")
+_NEW_PASSWORD = re.compile(r"new password|retype|re-enter", re.IGNORECASE)
+_QUOTED_CHARS = 400
+
+
+class LoginError(GlideinError):
+    """A try to log in that has ended without a session. refused: whether the site did not accept an answer."""
+
+    def __init__(self, message, refused=False):
+        self.refused = refused
+        super().__init__(message)
+
+
+class NobodyError(GlideinError):
+    """A person is to answer, and nobody is at the terminal."""
+
+
+class Prompt:
+    """One question. text: as ssh asked it; hint: "confirm", "none" (nothing to answer, only to be shown) or ""."""
+
+    def __init__(self, text, hint=""):
+        self.text = text
+        self.hint = hint
+
+    @property
+    def is_notice(self):
+        return self.hint == "none"
+
+    @property
+    def is_host_key(self):
+        return _HOST_KEY.match(self.text) is not None
+
+    @property
+    def wants_new_password(self):
+        return _NEW_PASSWORD.search(self.text) is not None
+
+    @property
+    def target(self):
+        """Return who asks, "user@host", as far as ssh says so; "" otherwise."""
+        found = _SERVERS.match(self.text)
+        if found:
+            return found.group(1)
+        return self.text[: -len("'s password: ")] if _PASSWORD_METHOD.search(self.text) else ""
+
+    def __str__(self):
+        return printable(self.text).strip()
+
+
+class Rule:
+    """How prompts that match are answered: by a person, a stored secret, or a code of a stored seed."""
+
+    def __init__(self, match, answer, secret=None):
+        self.match = match
+        self.answer = answer
+        self.secret = secret
+
+    @classmethod
+    def from_option(cls, option, place):
+        """Make a rule of {"match", "answer", "secret"}. Raises InputError that never shows the secret."""
+        try:
+            match = re.compile(option["match"], re.IGNORECASE)
+        except re.error as error:
+            raise InputError(f"{place}.match: {option['match']!r} is no regular expression: {error}") from error
+        secret = option.get("secret")
+        answer = option.get("answer") or (SECRET if secret else ASK)
+        if answer not in ANSWERS:
+            raise InputError(f"{place}.answer: {answer!r} is not accepted; allowed: {', '.join(ANSWERS)}")
+        if (answer == ASK) == bool(secret):
+            raise InputError(f"{place}.secret: goes with the answers {SECRET} and {TOTP}, and with them only")
+        if secret and not secret.isprintable():
+            raise InputError(
+                f"{place}.secret: is not accepted (not shown); allowed: one line without control characters"
+            )
+        return cls(match, answer, secret)
+
+
+class Decision:
+    """What to do about a prompt. answer: ASK, SECRET or TOTP; secret: what for the last two; hidden: as it is typed."""
+
+    def __init__(self, answer, secret=None, hidden=True):
+        self.answer = answer
+        self.secret = secret
+        self.hidden = hidden
+
+
+class Conversation:
+    """One try to log in: which prompt is answered how, and when it has to end.
+
+    Nothing is answered twice: a question that comes again means that its answer was wrong, and a second wrong answer
+    is a step towards a locked account.
+    """
+
+    def __init__(self, rules):
+        self.rules = rules
+        self.answered = []
+
+    def decide(self, prompt):
+        """Return the Decision about a prompt that wants an answer. Raises LoginError."""
+        if prompt.is_host_key:
+            return Decision(ASK, hidden=False)
+        if prompt.wants_new_password:
+            raise LoginError(f"the site wants a new password ({prompt}): give it one with ssh, then log in again")
+        self._must_be_new(prompt)
+        rule = next((rule for rule in self.rules if rule.match.search(prompt.text)), None)
+        if rule and rule.answer != ASK and (prompt.target, rule) in [each[1:] for each in self.answered]:
+            raise LoginError(f"{prompt} was asked again: the stored answer was not accepted", refused=True)
+        self.answered.append((prompt.text, prompt.target, rule))
+        return Decision(rule.answer, rule.secret) if rule else Decision(ASK)
+
+    def _must_be_new(self, prompt):
+        before = [(text, target) for text, target, _rule in self.answered]
+        # After PAM's conversation has failed, ssh tries the method "password" with the same password.
+        again = _PASSWORD_METHOD.search(prompt.text) and any(target == prompt.target for _text, target in before)
+        if again or any(text == prompt.text for text, _target in before):
+            raise LoginError(f"{prompt} was asked again: an answer was not accepted", refused=True)
+
+    @property
+    def has_answered(self):
+        return bool(self.answered)
+
+    @property
+    def by_rules_alone(self):
+        """Whether something was answered, and everything by stored secrets."""
+        return bool(self.answered) and all(rule and rule.answer != ASK for _text, _target, rule in self.answered)
+
+
+def printable(text):
+    """Return a text of any origin as a terminal may show it: lines, and no other control characters."""
+    lines = text.replace("\r\n", "\n").replace("\t", " ").split("\n")
+    return "\n".join("".join(character if character.isprintable() else "?" for character in line) for line in lines)
+
+
+def last_words(text):
+    """Return what ssh said last on one line, short enough for a message."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= _QUOTED_CHARS else "..." + line[-_QUOTED_CHARS:]

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is known of a session beyond its socket: since when it is there or gone, and whether that was told.
+
+A small JSON file beside the socket; when it is lost, the times begin anew.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+
+_FIELDS = {"opened": int, "seen": int, "lost": int, "told": bool, "refused": int}
+
+
+def path_of(control_path):
+    return control_path + ".json"
+
+
+def read(control_path):
+    """Return {"opened", "seen", "lost", "refused": epoch seconds or None, "told": bool}."""
+    try:
+        with open(path_of(control_path), encoding="utf-8") as handle:
+            found = json.load(handle)
+    except (OSError, ValueError):
+        found = {}
+    found = found if isinstance(found, dict) else {}
+    kept = {name: found.get(name) if _is(found.get(name), kind) else None for name, kind in _FIELDS.items()}
+    return dict(kept, told=bool(kept["told"]))
+
+
+def _is(value, kind):
+    """Whether a value is of this kind; true and false are no numbers here."""
+    return isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
+
+
+def write(control_path, record):
+    """Replace the record at once; only its owner can read it."""
+    path = path_of(control_path)
+    # mkstemp makes the file 0600.
+    descriptor, fresh = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".record-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+            json.dump(record, handle)
+        os.replace(fresh, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+        raise
+
+
+def opened(record, now):
+    """Return the record of a session that was just opened."""
+    return dict(record, opened=now, seen=now, lost=None, told=False, refused=None)
+
+
+def closed(record, now):
+    """Return the record of a session that was closed on purpose: nobody needs to be told."""
+    return dict(record, lost=record["lost"] or now, told=True)
+
+
+def checked(record, live, now):
+    """Return the record after a look at the session."""
+    if live:
+        return dict(record, opened=record["opened"] or now, seen=now, lost=None, told=False)
+    return dict(record, lost=record["lost"] or now)
+
+
+def refused(record, now):
+    """Return the record after stored answers were not accepted."""
+    return dict(record, refused=now, lost=record["lost"] or now)

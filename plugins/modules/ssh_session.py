@@ -1,0 +1,159 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: ssh_session
+short_description: Open, check or close the SSH session of a site that asks people for a second factor
+version_added: 0.1.0
+description:
+  - Many login nodes ask for a password and a one-time code. A person logs in once with O(state=present), which leaves
+    an OpenSSH master connection (ControlMaster) in the background of the controller. Ansible's ordinary ssh connection
+    plugin uses it, with the C(ansible_ssh_args) of the lookup plugin P(glidein.ops.ssh_session_args#lookup), until it
+    ends.
+  - It runs on the controller, for the host of the task, and takes user, port, key and further arguments from the host's
+    connection variables as the ssh connection plugin does. Do not delegate it.
+  - Each question that ssh or the site asks is answered by a rule of O(prompts), or by the person at the terminal, who
+    sees the site's own text. What is typed is not shown. A question that nobody can answer ends the try, and so does
+    one that comes again, because its answer was wrong. Nothing is ever answered twice.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_glidein
+attributes:
+  check_mode:
+    support: full
+    details: Opens and closes nothing, and tells nobody.
+  diff_mode:
+    support: none
+options:
+  state:
+    description:
+      - V(present) opens the session unless a command succeeds over it.
+      - V(absent) closes it.
+      - V(checked) looks whether it is there, without asking the network, and notes since when it is not.
+    type: str
+    choices: [present, absent, checked]
+    default: checked
+  arguments:
+    description:
+      - Further arguments for ssh when it opens the session, such as C(-J bastion.example.org).
+    type: str
+    default: ''
+  prompts:
+    description:
+      - How questions are answered. The first rule that matches counts; without one, the person at the terminal is
+        asked.
+      - A new host key is always a person's decision, and a demand for a new password ends the try.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      match:
+        description:
+          - Regular expression that is looked for in the question, in either case. OpenSSH begins the questions of
+            a site with C((user@host\)).
+        type: str
+        required: true
+      answer:
+        description:
+          - V(ask) has the person answer, V(secret) answers with O(prompts[].secret) itself, and V(totp) with a
+            time-based code (RFC 6238) of the seed that O(prompts[].secret) is. A code is given once; the next one is
+            waited for.
+          - Without it, V(secret) when there is one, and V(ask) when there is none.
+        type: str
+        choices: [ask, secret, totp]
+      secret:
+        description:
+          - The answer, or the seed in base32 or as an C(otpauth://totp/) address. Keep it in a vault.
+        type: str
+  persist:
+    description:
+      - Seconds for which the session lives after its last use.
+    type: int
+    default: 43200
+  timeout:
+    description:
+      - Seconds for the whole login, and for each answer of a person.
+    type: int
+    default: 120
+  connect_timeout:
+    description:
+      - Seconds for the connection to be made, and for a command over a session that is there already.
+    type: int
+    default: 10
+  site:
+    description:
+      - Name of the site for O(on_loss). Without it, the host's.
+    type: str
+  on_loss:
+    description:
+      - With O(state=checked), whom to tell that a session is gone, once for each loss. When that fails, there is a
+        warning, and the next check tries it again.
+    type: dict
+    suboptions:
+      command:
+        description:
+          - Argument list of a command on the controller. It reads a line of text from its standard input, and finds
+            E(GLIDEIN_SITE), E(GLIDEIN_HOST) and E(GLIDEIN_LOGIN_NEEDED_SINCE) (epoch seconds) in its environment.
+        type: list
+        elements: str
+      url:
+        description:
+          - Web address to which C(text), C(site), C(host) and C(login_needed_since) are posted as JSON.
+        type: str
+requirements:
+  - OpenSSH 8.4 or later on the controller
+  - pyotp (Python library), for V(totp)
+seealso:
+  - plugin: glidein.ops.ssh_session_args
+    plugin_type: lookup
+"""
+
+EXAMPLES = r"""
+- name: Log in, asking the person at the terminal
+  glidein.ops.ssh_session:
+    state: present
+
+- name: Log in with stored answers, where the site allows that
+  glidein.ops.ssh_session:
+    state: present
+    prompts:
+      - match: verification code
+        answer: totp
+        secret: "{{ vault_site_totp_seed }}"
+      - match: password
+        secret: "{{ vault_site_password }}"
+
+- name: Look whether somebody has to log in, and send a mail when that is new
+  glidein.ops.ssh_session:
+    state: checked
+    on_loss:
+      command: [mail, -s, login needed, operators@example.org]
+  register: session
+"""
+
+RETURN = r"""
+live:
+  description: Whether there is a session.
+  returned: success
+  type: bool
+  sample: true
+since:
+  description: Since when the session is there, or is known to be gone, in epoch seconds. Null when that is not known.
+  returned: success
+  type: int
+  sample: 1795248000
+msg:
+  description: The same for people, and what to do.
+  returned: success
+  type: str
+  sample: "session to pilot@login.example.org since 2026-11-21 08:00:00 UTC"
+control_path:
+  description: Path of the session's socket on the controller.
+  returned: success
+  type: str
+  sample: /home/pilot/.glidein-ops/ssh/3f1c0a9b27d84e65
+"""

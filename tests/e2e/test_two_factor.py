@@ -1,0 +1,282 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A login node that wants a password and a time-based code: a person logs in once, and cycles use that session.
+
+The site is the lab's `slurm`, reached as the user glidein2fa; in the last test, as the usual one through a bastion.
+"""
+
+import contextlib
+import io
+import re
+import secrets
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pexpect
+import prepare
+import pyotp
+import pytest
+from conftest import ROOT, STATE, add_sites, bring_up, host, playbook, wait_for
+
+# A code for five seconds instead of thirty, so that the next one is soon there.
+STEP_S = 5
+ARGUMENTS = "{{ lookup('glidein.ops.ssh_session_args') }}"
+
+
+class Factors:
+    """The password and the seed of a user, as they were just given to him."""
+
+    def __init__(self, root, user):
+        self.password = secrets.token_urlsafe(12)
+        self.seed = pyotp.random_base32()
+        lines = [self.seed, f'" STEP_SIZE {STEP_S}', '" WINDOW_SIZE 3', '" DISALLOW_REUSE', '" TOTP_AUTH']
+        path = f"/home/{user}/.google_authenticator"
+        root.check_output("umask 077; cat > %s <<'END'\n" + "\n".join(lines) + "\nEND", path)
+        root.check_output("chown %s: %s && chmod 400 %s", user, path, path)
+        root.check_output("chpasswd <<'END'\n" + f"{user}:{self.password}\nEND")
+
+    def code(self):
+        return pyotp.TOTP(self.seed, interval=STEP_S).now()
+
+    def prompts(self, **changes):
+        """Stored answers for both questions."""
+        seed = changes.get("seed", self.seed)
+        code = {
+            "match": "verification code",
+            "answer": "totp",
+            "secret": f"otpauth://totp/lab?secret={seed}&period={STEP_S}",
+        }
+        return [code, {"match": "password", "secret": changes.get("password", self.password)}]
+
+
+class Sshd:
+    """What the login node's sshd has logged about a user since the last look."""
+
+    def __init__(self, root, user):
+        self.root, self.user = root, user
+        self.since = 0
+        self.lines()
+
+    def lines(self):
+        found = self.root.check_output("journalctl -q -o cat -t sshd -t sshd-session --grep %s || true", self.user)
+        lines = [line for line in found.splitlines() if line.strip()]
+        new, self.since = lines[self.since :], len(lines)
+        return new
+
+    def failures(self):
+        """How often an authentication failed."""
+        return sum("error: PAM" in line for line in self.lines())
+
+
+@pytest.fixture(scope="module")
+def factors(slurm_root):
+    return Factors(slurm_root, "glidein2fa")
+
+
+@pytest.fixture
+def sshd(slurm_root):
+    return Sshd(slurm_root, "glidein2fa")
+
+
+@pytest.fixture
+def site(slurm_root, tmp_path):
+    """A function that gives the inventories in which the site `slurm` needs a session."""
+    # Short, for a socket's path has an end.
+    folder = tempfile.mkdtemp(prefix="glidein-")
+    last = []
+
+    def inventories(**variables):
+        settings = {
+            "ansible_host": "slurm-2fa",
+            "ansible_ssh_args": ARGUMENTS,
+            "glidein_ssh_session": True,
+            "glidein_ssh_session_dir": f"{folder}/sessions",
+            "glidein_ssh_prompts": [],
+        }
+        last[:] = [add_sites(tmp_path, {"slurm": {**settings, **variables}})]
+        return last[0]
+
+    yield inventories
+    for inventory in last:
+        playbook("logout", inventory=inventory)
+    slurm_root.check_output("scancel -u glidein2fa")
+    shutil.rmtree(folder)
+
+
+def log_in(inventory, *arguments):
+    """Log in with nobody at the terminal."""
+    return playbook("login", "-l", "slurm", *arguments, inventory=inventory)
+
+
+@contextlib.contextmanager
+def at_a_terminal(inventory):
+    """`ansible-playbook glidein.ops.login` as a person sees it."""
+    arguments = [*(part for path in inventory for part in ("-i", str(path))), "glidein.ops.login", "-l", "slurm"]
+    child = pexpect.spawn(
+        "ansible-playbook", arguments, env=prepare.environment(), cwd=str(ROOT), encoding="utf-8", timeout=60
+    )
+    child.logfile_read = io.StringIO()  # all that the person has seen
+    try:
+        yield child
+    finally:
+        child.close(force=True)
+
+
+def answer(child, question, text):
+    """Wait for a question, and type; what was typed must not be shown."""
+    child.expect(question)
+    # The terminal is told not to show what is typed right after the question.
+    child.waitnoecho(timeout=10)
+    child.sendline(text)
+
+
+def problems(play):
+    return " ".join(play.summary.split("PROBLEMS")[1].split())
+
+
+def test_a_person_logs_in_once_and_cycles_use_the_session(alice, server, slurm_root, site, factors, sshd, tmp_path):
+    told = tmp_path / "told"
+    hook = {"command": ["sh", "-c", f"cat >> {told}"]}
+    inventory = site(glidein_login_hook=hook, ansible_user="glidein2fa")
+
+    ten = playbook("cycle", *["glidein.ops.cycle"] * 9, inventory=inventory)
+    assert ten.rc == 0, ten
+    assert "slurm (slurm): left as it is: login needed since 20" in problems(ten)
+    assert "ansible-playbook glidein.ops.login -l slurm" in problems(ten)
+    assert sshd.lines() == []
+    assert len(told.read_text().splitlines()) == 1
+    assert "login needed since" in server.get("/").text
+    status = playbook("status", inventory=inventory)
+    assert "login needed since" in problems(status)
+
+    with at_a_terminal(inventory) as child:
+        answer(child, r"\(glidein2fa@127\.0\.0\.1\) Verification code:", factors.code())
+        answer(child, r"\(glidein2fa@127\.0\.0\.1\) Password:", factors.password)
+        child.expect(pexpect.EOF)
+        shown = child.logfile_read.getvalue()
+    assert factors.password not in shown
+    assert re.search(r"session to glidein2fa@slurm-2fa since 20", shown), shown
+
+    again = log_in(inventory)
+    assert again.recap["slurm"]["changed"] == 0, again
+    deploy = playbook("deploy", "-l", "slurm", inventory=inventory)
+    assert deploy.rc == 0, deploy
+    alice.submit(seconds=60)
+    server.wait_for_jobs(1)
+    cycle = playbook("cycle", inventory=inventory)
+    assert "1 (job " in cycle.summary, cycle
+    assert slurm_root.check_output("squeue -h -r -u glidein2fa -o %%i")
+    # One login for all of that.
+    assert sum("Accepted" in line for line in sshd.lines()) == 1
+
+    # The server's side ends it after the queue was read.
+    slurm_root.check_output(
+        "cat > /usr/local/bin/squeue-and-end <<'END'\n#!/bin/sh\nsqueue \"$@\"\n"
+        "(sleep 0.3; pkill -u glidein2fa sshd) >/dev/null 2>&1 </dev/null &\nEND\n"
+        "chmod 755 /usr/local/bin/squeue-and-end"
+    )
+    killing = site(
+        glidein_login_hook=hook,
+        ansible_user="glidein2fa",
+        glidein_scheduler_options={"commands": {"squeue": ["/usr/local/bin/squeue-and-end"]}},
+    )
+    started = time.monotonic()
+    cut = playbook("cycle", inventory=killing)
+    assert time.monotonic() - started < 60
+    assert cut.rc == 0, cut
+    assert "login needed: no usable SSH session" in problems(cut)
+    assert "login needed since" in problems(playbook("cycle", inventory=killing))
+    assert len(told.read_text().splitlines()) == 2
+    assert sshd.failures() == 0
+
+
+def test_stored_answers_open_a_session_that_expires_and_no_code_is_used_twice(site, factors, sshd):
+    inventory = site(glidein_ssh_prompts=factors.prompts(), ansible_user="glidein2fa")
+    for _twice in range(2):
+        login = log_in(inventory, "-e", "glidein_ssh_persist=2")
+        assert login.recap["slurm"]["changed"] == 1, login
+        assert factors.password not in login.output and factors.seed not in login.output
+        wait_for(
+            "the session's end", lambda: "login needed" in playbook("status", inventory=inventory).output, seconds=30
+        )
+    lines = sshd.lines()
+    assert sum("Accepted keyboard-interactive" in line for line in lines) == 2, lines
+    assert not any("error: PAM" in line for line in lines), lines
+
+
+def test_a_wrong_answer_is_given_once_and_no_schedule_repeats_it(site, factors, sshd):
+    inventory = site(glidein_ssh_prompts=factors.prompts(seed=pyotp.random_base32()), ansible_user="glidein2fa")
+    login = log_in(inventory)
+    assert login.rc != 0
+    assert "an answer was not accepted" in " ".join(login.output.split()), login
+    assert sshd.failures() == 1
+    again = log_in(inventory)
+    assert "not tried again by a schedule" in " ".join(again.output.split()), again
+    assert sshd.lines() == []
+    # A person may try again, after putting it right.
+    with at_a_terminal(site(glidein_ssh_prompts=factors.prompts(), ansible_user="glidein2fa")) as child:
+        child.expect("Press Enter to try again")
+        child.sendline("")
+        child.expect("session to glidein2fa@slurm-2fa since 20")
+        child.expect(pexpect.EOF)
+
+
+def test_an_unknown_question_is_shown_and_ends_the_try(site, factors, sshd):
+    inventory = site(glidein_ssh_prompts=factors.prompts()[:1], ansible_user="glidein2fa")
+    login = log_in(inventory)
+    assert login.rc != 0
+    said = " ".join(login.output.split())
+    assert "Password:: no stored answer, and nobody is at the terminal" in said, login
+    assert sshd.failures() == 0
+
+
+def test_a_changed_host_key_ends_it_before_anything_is_asked(site, factors, sshd, tmp_path):
+    port, _kind, _key = re.search(r"^(\[127\.0\.0\.1\]:\d+) (\S+) (\S+)$", _known_host("slurm-2fa"), re.M).groups()
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
+    other = " ".join((tmp_path / "key.pub").read_text().split()[:2])
+    (tmp_path / "known_hosts").write_text(f"{port} {other}\n")
+    inventory = site(
+        glidein_ssh_prompts=factors.prompts(),
+        glidein_ssh_session_args=f"-o UserKnownHostsFile={tmp_path}/known_hosts",
+        ansible_user="glidein2fa",
+    )
+    login = log_in(inventory)
+    assert login.rc != 0
+    assert "Host key verification failed" in login.output, login
+    assert sshd.lines() == []
+
+
+def test_the_factor_may_be_asked_at_a_bastion_and_a_new_host_key_is_a_persons_decision(slurm_root, site, tmp_path):
+    bring_up("bastion")
+    jump = Factors(host("bastion-root"), "jump")
+    address = slurm_root.check_output("hostname -i").split()[0]
+    inventory = site(
+        ansible_host=address,  # as the bastion reaches it
+        ansible_port=22,
+        ansible_user="glidein",
+        glidein_ssh_session_args=f"-J bastion -o UserKnownHostsFile={tmp_path}/known_hosts",
+        glidein_ssh_prompts=jump.prompts(),
+    )
+    unattended = log_in(inventory)
+    assert "nobody is at the terminal" in " ".join(unattended.output.split()), unattended
+    with at_a_terminal(inventory) as child:
+        child.expect(r"continue connecting \(yes/no/\[fingerprint\]\)\?")
+        child.sendline("yes")
+        child.expect(f"session to glidein@{address} since 20")
+        child.expect(pexpect.EOF)
+    status = playbook("status", inventory=inventory)
+    assert "PROBLEMS" not in status.summary, status
+
+
+def _known_host(alias):
+    """The line of the lab's known_hosts for an alias of its ssh_config."""
+    config = subprocess.run(
+        ["ssh", "-G", "-F", str(STATE / "ssh_config"), alias], capture_output=True, text=True, check=True
+    ).stdout
+    port = re.search(r"^port (\d+)$", config, re.M).group(1)
+    lines = Path(STATE / "known_hosts").read_text(encoding="ascii").splitlines()
+    return next(line for line in lines if f"]:{port} " in line)
