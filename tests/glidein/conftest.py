@@ -17,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "roles" / "tarball" / "files"))
+sys.path.insert(0, str(ROOT / "roles" / "revocation" / "files"))
 
 import build_tarball  # noqa: E402 - a role's script, found by the path above
 

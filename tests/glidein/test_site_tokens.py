@@ -11,7 +11,7 @@ import site_tokens as st
 
 NOW = 1_800_000_000
 DAY = 86400
-WANTED = st.Wanted("glidein-a@pool", "pool", 30 * DAY, 15 * DAY, "key")
+WANTED = st.Wanted("glidein-a@pool", "pool", 30 * DAY, 15 * DAY, "key", 0)
 
 
 def token(**changes):
@@ -58,6 +58,21 @@ def test_token_is_renewed_when_too_little_is_left(left, renewed):
     assert (st.why_renew(stored, "key", WANTED, NOW) is not None) is renewed
 
 
+@pytest.mark.parametrize(("until", "renewed"), [(NOW - DAY - 1, False), (NOW - DAY, True), (NOW, True)])
+def test_token_that_was_issued_before_its_site_was_revoked_is_replaced(until, renewed):
+    assert (st.why_renew(token(), "key", WANTED._replace(revoked=until), NOW) is not None) is renewed
+
+
+def test_revocations_are_read_from_the_state_file_or_an_error(tmp_path):
+    state = tmp_path / "revoked.json"
+    assert st.read_revoked(state) == {}
+    state.write_text('{"sites": {"a": {"before": 12, "denied": false, "machines": []}}}')
+    assert st.read_revoked(state) == {"a": 12}
+    state.write_text('{"sites": ["a"]}')
+    with pytest.raises(st.TokenError, match="revoked.json cannot be read"):
+        st.read_revoked(state)
+
+
 @pytest.mark.parametrize("key", ["older key", None])
 def test_token_of_another_signing_key_is_replaced(key):
     assert "signing key is another one" in st.why_renew(token(), key, WANTED, NOW)
@@ -90,7 +105,7 @@ def test_minting_names_identity_life_and_scopes_only():
     ]
 
 
-def keep(directory, sites, check=False):
+def keep(directory, sites, check=False, only=False):
     return st.keep_tokens(
         directory,
         sites,
@@ -98,6 +113,7 @@ def keep(directory, sites, check=False):
         lambda wanted: token(sub=wanted.identity),
         NOW,
         check,
+        only,
     )
 
 
@@ -108,6 +124,13 @@ def test_tokens_are_minted_once_and_removed_with_their_site(tmp_path):
     assert keep(tmp_path, ["a", "b"]) == {"changed": False, "minted": {}, "removed": []}
     assert keep(tmp_path, ["b"]) == {"changed": True, "minted": {}, "removed": ["a"]}
     assert sorted(path.name for path in tmp_path.iterdir()) == [st.KEYS, "b"]
+
+
+def test_one_token_is_renewed_without_the_others(tmp_path):
+    keep(tmp_path, ["a", "b"])
+    (tmp_path / "a").unlink()
+    assert keep(tmp_path, ["a"], only=True) == {"changed": True, "minted": {"a": "there is none"}, "removed": []}
+    assert sorted(path.name for path in tmp_path.iterdir()) == [st.KEYS, "a", "b"]
 
 
 def test_check_only_says_what_would_change(tmp_path):

@@ -83,6 +83,9 @@ STARTD_CRON_JOBLIST =
 RUNBENCHMARKS = False
 # (an empty FILETRANSFER_PLUGINS would crash 23.9's starter)
 ENABLE_URL_TRANSFERS = False
+# (since 25.13 a slot subtracts the room of files that jobs share, by an expression that is an error to negotiators of 23.9,
+# which then match no job)
+CATALOG_SPACE = 0
 JAVA =
 DOCKER =
 SINGULARITY =

@@ -26,8 +26,9 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 # In the directory of the tokens: for each site the fingerprint of the key that its token was signed with (JSON).
 KEYS = ".signing-keys"
 
-# Wanted: what a token has to be. lifetime, renew_before: seconds; key: fingerprint of the pool's signing key.
-Wanted = namedtuple("Wanted", "identity issuer lifetime renew_before key")
+# Wanted: what a token has to be. lifetime, renew_before: seconds; key: fingerprint of the pool's signing key;
+# revoked: the pool refuses tokens of this identity that were issued until then (epoch seconds; 0: none are).
+Wanted = namedtuple("Wanted", "identity issuer lifetime renew_before key revoked")
 
 
 class TokenError(Exception):
@@ -72,6 +73,8 @@ def why_renew(token, key, wanted, now):
         return "it allows other things"
     if key != wanted.key:
         return "the signing key is another one"
+    if issued <= wanted.revoked:
+        return "it was revoked"
     if expires - issued != wanted.lifetime:
         return "it lives {0} s, not {1} s".format(expires - issued, wanted.lifetime)
     if expires - now < wanted.renew_before:
@@ -85,8 +88,8 @@ def mint_command(identity, lifetime):
     return ["condor_token_create", "-identity", identity, "-lifetime", str(lifetime)] + scopes
 
 
-def keep_tokens(directory, sites, wanted_of, mint, now, check=False):
-    """Make `directory` (Path) hold a good token for each of `sites` and nothing else.
+def keep_tokens(directory, sites, wanted_of, mint, now, check=False, only=False):
+    """Make `directory` (Path) hold a good token for each of `sites` and, without `only`, nothing else.
 
     wanted_of(site) gives a Wanted, mint(Wanted) a token. With `check` nothing is written.
     Returns {"changed", "minted": {site: why}, "removed": [names]}.
@@ -105,11 +108,24 @@ def keep_tokens(directory, sites, wanted_of, mint, now, check=False):
                 keys[site] = wanted.key
                 write_atomically(directory / KEYS, json.dumps(keys, sort_keys=True).encode())
     existing = sorted(path.name for path in directory.iterdir() if path.name != KEYS) if directory.exists() else []
-    removed = [name for name in existing if name not in sites]
+    removed = [] if only else [name for name in existing if name not in sites]
     if not check:
         for name in removed:
             (directory / name).unlink()
     return {"changed": bool(minted or removed), "minted": minted, "removed": removed}
+
+
+def read_revoked(path):
+    """{site: until when issued tokens are refused, in epoch seconds} of the state file of the role revocation.
+
+    {} without one; TokenError when it cannot be read.
+    """
+    try:
+        return {site: int(has["before"]) for site, has in json.loads(path.read_text())["sites"].items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TokenError("{0} cannot be read: {1}".format(path, error)) from error
 
 
 def read_keys(directory):
@@ -167,6 +183,8 @@ def main(argv=None):
     parser.add_argument("--directory", type=Path, required=True, help="where the tokens are, one file per site")
     parser.add_argument("--lifetime", type=seconds, required=True, help="of a new token, e.g. 30d")
     parser.add_argument("--renew-before", type=seconds, required=True, help="renew when less than this is left")
+    parser.add_argument("--revoked", type=Path, required=True, help="state file of the role revocation")
+    parser.add_argument("--only", action="store_true", help="leave the tokens of other sites as they are")
     parser.add_argument("--check", action="store_true", help="write nothing, only say what would change")
     parser.add_argument("sites", nargs="*", metavar="SITE")
     options = parser.parse_args(argv)
@@ -175,12 +193,15 @@ def main(argv=None):
         issuer = re.split(r"[,\s]+", run(["condor_config_val", "TRUST_DOMAIN"]).strip())[0]
         key = Path(run(["condor_config_val", "SEC_TOKEN_POOL_SIGNING_KEY_FILE"]).strip())
         key_now = fingerprint(key)
+        revoked = read_revoked(options.revoked)
 
         def wanted_of(site):
             identity = "glidein-{0}@{1}".format(site, domain)
-            return Wanted(identity, issuer, options.lifetime, options.renew_before, key_now)
+            until = revoked.get(site, 0)
+            return Wanted(identity, issuer, options.lifetime, options.renew_before, key_now, until)
 
-        report = keep_tokens(options.directory, options.sites, wanted_of, mint, int(time.time()), options.check)
+        now = int(time.time())
+        report = keep_tokens(options.directory, options.sites, wanted_of, mint, now, options.check, options.only)
     except (TokenError, OSError) as error:
         print("site_tokens.py: {0}".format(error), file=sys.stderr)
         return 1

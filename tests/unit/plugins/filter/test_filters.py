@@ -7,10 +7,11 @@ import inspect
 
 import pytest
 import yaml
-from ansible_collections.glidein.ops.plugins.filter import cycle_summary, status_table
+from ansible.errors import AnsibleFilterError
+from ansible_collections.glidein.ops.plugins.filter import cycle_summary, seconds, status_table
 
 
-@pytest.mark.parametrize("plugin", [cycle_summary, status_table])
+@pytest.mark.parametrize("plugin", [cycle_summary, seconds, status_table])
 def test_a_filter_takes_what_its_documentation_says(plugin):
     documentation = yaml.safe_load(plugin.DOCUMENTATION)
     name = plugin.__name__.rsplit(".", 1)[1]
@@ -18,7 +19,9 @@ def test_a_filter_takes_what_its_documentation_says(plugin):
     filters = plugin.FilterModule().filters()
     assert list(filters) == [name]
     parameters = list(inspect.signature(filters[name]).parameters.values())[1:]
-    assert [one.name for one in parameters] == documentation["positional"].split(", ")
+    assert [one.name for one in parameters] == [
+        name for name in documentation.get("positional", "").split(", ") if name
+    ]
     for one in parameters:
         option = documentation["options"][one.name]
         if one.default is inspect.Parameter.empty:
@@ -34,3 +37,10 @@ def test_the_filters_give_what_their_documentation_says():
         "problems": [],
     }
     assert status_table.FilterModule().filters()["status_table"](plan, demand) == ["Demand: no idle jobs."]
+
+
+def test_seconds_are_read_as_walltimes_are():
+    read = seconds.FilterModule().filters()["seconds"]
+    assert [read(value) for value in ("15d", "1d12h", 90, "2:30:00")] == [1296000, 129600, 90, 9000]
+    with pytest.raises(AnsibleFilterError, match="'2 fortnights' is no duration; allowed: seconds as a number"):
+        read("2 fortnights")

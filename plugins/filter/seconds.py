@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+name: seconds
+short_description: Read a duration as an operator writes it
+version_added: 0.1.0
+author:
+  - the glidein.ops authors (@glidein-ops)
+description:
+  - Gives a duration in seconds, as the collection reads the walltimes of entries.
+options:
+  _input:
+    description:
+      - Seconds as a number, or text such as V(48h), V(90m), V(1d12h), V(45s), V(2:30:00) or V(1-12:00:00).
+    type: raw
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Compare two durations
+  ansible.builtin.assert:
+    that: tarball_token_lifetime | glidein.ops.seconds > "15d" | glidein.ops.seconds
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - Seconds.
+  type: int
+"""
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
+
+
+def seconds(value):
+    """Return a duration in seconds. Raises AnsibleFilterError, with what is allowed."""
+    found = parse_duration(value)
+    if found is None:
+        raise AnsibleFilterError(f"{value!r} is no duration; allowed: {DURATION_FORMS}")
+    return found
+
+
+class FilterModule:
+    """The filter of this file's name."""
+
+    def filters(self):
+        return {"seconds": seconds}
