@@ -17,7 +17,7 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in report settings granted scratch unpack credential configure daemons; do
+for part in report settings granted image scratch unpack credential gpus node configure daemons; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11
@@ -36,13 +36,13 @@ catch_signals      # from here on every ending goes through `finish`
 check_settings     # the environment: all of it, before anything is written
 take_granted       # what jobs may use: as asked for, or as given
 clean_environment  # of what another HTCondor has left in it
+enter_image        # begin again inside an image, if there is one
 plan_times         # when to retire, when to end
 make_scratch       # a directory of our own with room for what was promised
-verify_tarball     # is it whole?
-unpack_tarball     # into the scratch directory, each file checked
-try_condor         # can this node run it?
+bring_condor       # the tarball that fits this node: checked, unpacked into the scratch directory, tried
 copy_credential    # 0600, in the scratch directory
-check_gpus         # are the promised ones there?
+find_gpus          # those that this job was given: are the promised ones there?
+look_around        # for containers and CVMFS
 write_config       # one condor_config
 start_master
 watch_master       # until it ends or has to

@@ -41,6 +41,13 @@ ENTRY_KEYS = (
     "environment",
     "modules",
     "scratch",
+    "granted",
+    "site_resource",
+    "gpu_discovery",
+    "cvmfs",
+    "job_setup",
+    "job_environment",
+    "image",
     "retirement",
     "idle_timeout",
     "priority",
@@ -61,6 +68,12 @@ _MODULE = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.+/=-]*\Z")
 _MODULE_RULE = "a list of names of environment modules: letters, digits and _ . + / = -"
 _ATTRIBUTE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\Z")
 _OWN_ATTRIBUTE = re.compile(r"^(glidein_|is_glidein\Z)", re.IGNORECASE)
+# What glidein.sh accepts; see check_options in files/glidein/lib/settings.sh.
+GRANTED = ("asked", "auto")
+_DISCOVERY = re.compile(r"^[A-Za-z0-9 ,:._-]+\Z")
+_REPOSITORY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.-]*\Z")
+_NODE_PATH = re.compile(r"^/[A-Za-z0-9 /._,+@%=~-]*\Z")
+_IMAGE = re.compile(r"^[A-Za-z0-9/._][A-Za-z0-9/._:@+-]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Attributes pass through HTCondor's configuration, where $(X) and $ENV(X) would be replaced.
 _MACRO = re.compile(r"\$[A-Za-z_]*\(")
@@ -158,9 +171,10 @@ def normalise_site(deployment, site, entries, limits=None):
 
     Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "entries": {name: entry}}
     with entry = {"name", "queue", "account", "constraint", "walltime_s", "shapes", "limits", "array", "accept",
-    "accept_requirements", "resources", "directives", "attributes", "environment", "modules", "scratch",
-    "retirement_s", "idle_timeout_s", "priority", "weight"}; array: most tasks of an array job, None for any number;
-    modules, scratch: None where the site's apply. Limits have cores and gpus where they are given. Raises InputError.
+    "accept_requirements", "resources", "directives", "attributes", "environment", "modules", "scratch", "granted",
+    "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s", "idle_timeout_s",
+    "priority", "weight"}; array: most tasks of an array job, None for any number;
+    modules, scratch: None where the site's apply; granted, ..., image: None or empty where nothing was said. Limits have cores and gpus where they are given. Raises InputError.
     """
     check = _Checker()
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):
@@ -211,6 +225,27 @@ def _entry(check, variable, name, raw):
         "environment": check_environment(check.wrong, f"{variable}.environment", raw.get("environment")),
         "modules": check_modules(check.wrong, f"{variable}.modules", raw.get("modules")),
         "scratch": _scratch(check, f"{variable}.scratch", raw.get("scratch")),
+        "granted": _granted(check, f"{variable}.granted", raw.get("granted")),
+        "site_resource": _name(check, f"{variable}.site_resource", raw.get("site_resource")),
+        "gpu_discovery": check.word(
+            f"{variable}.gpu_discovery",
+            raw.get("gpu_discovery"),
+            _DISCOVERY,
+            "arguments of condor_gpu_discovery such as -extra: letters, digits, blanks and , : . _ -",
+        ),
+        "cvmfs": _repositories(check, f"{variable}.cvmfs", raw.get("cvmfs")),
+        "job_setup": check.word(
+            f"{variable}.job_setup",
+            raw.get("job_setup"),
+            _NODE_PATH,
+            "an absolute path of letters, digits, blanks and /._,+@%=~-",
+        ),
+        "job_environment": check_environment(
+            check.wrong, f"{variable}.job_environment", raw.get("job_environment"), ours=("_CONDOR_",)
+        ),
+        "image": check.word(
+            f"{variable}.image", raw.get("image"), _IMAGE, "a path or address: letters, digits and / . _ : @ + -"
+        ),
         "retirement_s": retirement_s,
         "idle_timeout_s": check.duration(
             f"{variable}.idle_timeout", raw.get("idle_timeout"), 1, DEFAULT_IDLE_TIMEOUT_S
@@ -305,8 +340,34 @@ def _scratch(check, variable, raw):
     return raw
 
 
-def check_environment(wrong, variable, raw):
-    """Return the environment of a batch job, {name: text}; wrong(variable, value, rule) is told of mistakes."""
+def _granted(check, variable, raw):
+    if raw is None or raw in GRANTED:
+        return raw
+    check.wrong(variable, raw, " or ".join(GRANTED))
+    return None
+
+
+def _name(check, variable, raw):
+    if raw is None or is_name(raw):
+        return raw
+    check.wrong(variable, raw, NAME_RULE)
+    return None
+
+
+def _repositories(check, variable, raw):
+    if raw is None:
+        return []
+    if not isinstance(raw, list) or not all(isinstance(name, str) and _REPOSITORY.match(name) for name in raw):
+        check.wrong(variable, raw, "a list of names of repositories, such as [icecube.opensciencegrid.org]")
+        return []
+    return list(raw)
+
+
+def check_environment(wrong, variable, raw, ours=("GLIDEIN_", "_CONDOR_", "CONDOR_")):
+    """Return the environment of a batch job, {name: text}; wrong(variable, value, rule) is told of mistakes.
+
+    ours: how names begin that are not the operator's to set.
+    """
     if raw is None:
         return {}
     if not isinstance(raw, dict):
@@ -316,12 +377,8 @@ def check_environment(wrong, variable, raw):
     for name, value in raw.items():
         if not isinstance(name, str) or not _ATTRIBUTE.match(name):
             wrong(f"name of {variable}.{name}", name, "the name of an environment variable")
-        elif name.startswith(("GLIDEIN_", "_CONDOR_", "CONDOR_")):
-            wrong(
-                f"name of {variable}.{name}",
-                name,
-                "any name but GLIDEIN_..., CONDOR_... and _CONDOR_..., which are ours",
-            )
+        elif name.startswith(ours):
+            wrong(f"name of {variable}.{name}", name, f"any name but {', '.join(x + '...' for x in ours)}, which are ours")
         elif isinstance(value, bool) or not isinstance(value, (str, int, float)):
             wrong(f"{variable}.{name}", value, "text or a number")
         elif _CONTROL.search(str(value)):

@@ -104,4 +104,22 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     words["GLIDEIN_BATCH_ID"] = f'"{scheduler.batch_id}"'
     # What there is none of (a credential beside the tarball) is nowhere on the compute node, either.
     words.update({name: word for name, word in scheduler.shell_settings.items() if values.get(name) != ""})
+    words.update({name: sh_quote(text) for name, text in _options(entry, shape).items() if text})
     return words
+
+
+def _options(entry, shape):
+    """Return {setting of glidein.sh: text} of what need not be set; empty where the entry says nothing."""
+    granted = entry["granted"] or ""
+    if granted == "auto" and shape["whole_node"]:
+        granted = "node"
+    environment = entry["job_environment"]
+    return {
+        "GLIDEIN_GRANTED": granted,
+        "GLIDEIN_SITE_RESOURCE": entry["site_resource"],
+        "GLIDEIN_GPU_DISCOVERY": entry["gpu_discovery"],
+        "GLIDEIN_CVMFS": " ".join(entry["cvmfs"]),
+        "GLIDEIN_JOB_SETUP": entry["job_setup"],
+        "GLIDEIN_JOB_ENVIRONMENT": "\n".join(f"{name}={environment[name]}" for name in sorted(environment)),
+        "GLIDEIN_IMAGE": entry["image"],
+    }

@@ -10,6 +10,12 @@ import sys
 from conftest import ROOT, playbook, wait_for
 
 
+def tarballs_are_whole(slurm, folder):
+    """Whether the tarballs of a version are what its list says."""
+    sums = "awk '{print $5 \"  \" $6}' tarballs.list | sha256sum -c"
+    return slurm.check_output(f"cd {folder}/ && {sums}") == "tarballs/native.tar.gz: OK"
+
+
 def test_versions_that_nothing_uses_are_removed_and_half_copied_ones_completed(slurm):
     folder = "/home/glidein/.glidein/slurm"
     current = slurm.check_output(f"readlink {folder}/current")
@@ -20,7 +26,7 @@ def test_versions_that_nothing_uses_are_removed_and_half_copied_ones_completed(s
     deploy = playbook("deploy", "-l", "slurm")
     assert deploy.rc == 0, deploy
     assert not slurm.file(f"{folder}/000000000000").exists
-    assert slurm.check_output(f"cd {folder}/{current} && sha256sum -c glidein.tar.gz.sha256") == "glidein.tar.gz: OK"
+    assert tarballs_are_whole(slurm, f"{folder}/{current}")
     assert slurm.file(f"{folder}/{current}/lib/daemons.sh").exists
     again = playbook("deploy", "-l", "slurm")
     assert again.recap["slurm"]["changed"] == 0, again
@@ -29,12 +35,12 @@ def test_versions_that_nothing_uses_are_removed_and_half_copied_ones_completed(s
 def test_a_damaged_payload_is_repaired_by_the_next_deployment(slurm):
     folder = "/home/glidein/.glidein/slurm/current"
     slurm.check_output(
-        f"cd {folder} && truncate -s 1000 glidein.tar.gz && echo exit 0 > lib/daemons.sh && rm glidein.sh"
+        f"cd {folder} && truncate -s 1000 tarballs/native.tar.gz && echo exit 0 > lib/daemons.sh && rm glidein.sh"
     )
     assert "is missing on this login node" in playbook("probe", "-l", "slurm").output
     deploy = playbook("deploy", "-l", "slurm")
     assert deploy.rc == 0, deploy
-    assert slurm.check_output(f"cd {folder}/ && sha256sum -c glidein.tar.gz.sha256") == "glidein.tar.gz: OK"
+    assert tarballs_are_whole(slurm, folder)
     assert "start_master" in slurm.file(f"{folder}/lib/daemons.sh").content_string
     assert slurm.file(f"{folder}/glidein.sh").mode == 0o700
 

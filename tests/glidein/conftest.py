@@ -5,6 +5,7 @@
 
 import hashlib
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -34,6 +35,11 @@ for _number in (signal.SIGHUP, signal.SIGINT):
 STAND_IN = (Path(__file__).parent / "stand_in_master.sh").read_bytes()
 
 
+def list_line(name, arch, glibc, packed, where):
+    """As the role `site` writes it."""
+    return " ".join([name, arch, glibc, "0.0.0", hashlib.sha256(packed).hexdigest(), where]) + "\n"
+
+
 class Site:
     """~/.glidein/SITE of a login node, below a directory that an ordinary user can reach."""
 
@@ -50,8 +56,13 @@ class Site:
         self.credential.chmod(0o600)
         self.bring("good")
 
-    def bring(self, behaviour, extra=None, master=STAND_IN):
-        """Put a tarball in place whose condor_master is the stand-in with that `behaviour`."""
+    def bring(self, behaviour, extra=None, master=STAND_IN, name="native", arch=platform.machine(), glibc="2.0"):
+        """Put a tarball in place whose condor_master is the stand-in with that `behaviour`, and nothing else into the list."""
+        self.list.write_text("")
+        return self.add(behaviour, extra, master, name, arch, glibc)
+
+    def add(self, behaviour, extra=None, master=STAND_IN, name="more", arch=platform.machine(), glibc="2.0", where=None):
+        """One more tarball; where: its address, if it is not in the payload but in `root/www`."""
         files = {
             "sbin/condor_master": (master, 0o755),
             "etc/behaviour": (behaviour.encode(), 0o644),
@@ -61,13 +72,27 @@ class Site:
         sums = "".join("{}  {}\n".format(build_tarball.sha256(data), name) for name, (data, _mode) in files.items())
         files.setdefault("SHA256SUMS", (sums.encode(), 0o644))
         packed = build_tarball.tar_gz({name: build_tarball.Item(*file) for name, file in files.items()})
-        (self.home / "glidein.tar.gz").write_bytes(packed)
-        self.sum_of(packed)
+        directory = self.root / "www" if where else self.home / "tarballs"
+        directory.mkdir(exist_ok=True)
+        file = directory / (name + ".tar.gz")
+        file.write_bytes(packed)
+        line = list_line(name, arch, glibc, packed, where or "tarballs/" + file.name)
+        self.list.write_text(self.list.read_text() + line)
         return self
 
-    def sum_of(self, packed):
-        line = "{}  glidein.tar.gz\n".format(hashlib.sha256(packed).hexdigest())
-        (self.home / "glidein.tar.gz.sha256").write_text(line)
+    @property
+    def list(self):
+        return self.home / "tarballs.list"
+
+    @property
+    def tarball(self):
+        return self.home / "tarballs" / "native.tar.gz"
+
+    def replace(self, packed):
+        """Another content of the tarball, which the list knows."""
+        self.tarball.write_bytes(packed)
+        self.list.write_text(list_line("native", platform.machine(), "2.0", packed, "tarballs/native.tar.gz"))
+        return self
 
     def settings(self, **changes):
         """The environment of a glidein; a change to None leaves the variable out."""

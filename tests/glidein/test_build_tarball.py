@@ -7,6 +7,7 @@ import io
 import json
 import struct
 import tarfile
+from pathlib import Path
 
 import build_tarball as bt
 import pytest
@@ -133,6 +134,10 @@ def test_missing_program_is_named(release):
         bt.upstream_items(release)
 
 
+def test_what_apptainer_is_tried_with_comes_along(release):
+    assert "libexec/singularity_test_sandbox/exit_37" in bt.upstream_items(release)
+
+
 def test_optional_program_may_be_missing(release):
     (release / "libexec/condor_chirp").unlink()
     assert "libexec/condor_chirp" not in bt.upstream_items(release)
@@ -183,28 +188,31 @@ def results(directory):
     return {path.name: (path.stat().st_mtime_ns, path.stat().st_mode & 0o777) for path in directory.iterdir()}
 
 
+def build(release, out, *more, **options):
+    return bt.build_all({"el9": bt.upstream_items(release)}, out, *more, **options)
+
+
 def test_built_once_then_only_when_inputs_change(release, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
-    assert bt.build_all(bt.upstream_items(release), out, check=True)["changed"]
+    assert build(release, out, check=True)["changed"]
     assert results(out) == {}
-    assert bt.build_all(bt.upstream_items(release), out)["changed"]
+    assert build(release, out)["changed"]
     before = results(out)
-    assert sorted(before) == ["glidein.tar.gz", "glidein.tar.gz.state.json", "manifest.json"]
+    assert sorted(before) == ["el9.manifest.json", "el9.tar.gz", "el9.tar.gz.state.json", "tarballs.list"]
     assert {mode for _time, mode in before.values()} == {0o600}
-    assert not bt.build_all(bt.upstream_items(release), out)["changed"]
+    assert not build(release, out)["changed"]
     assert results(out) == before
     (release / "libexec/condor_power_state").write_bytes(elf(["libm.so.6"]))
-    assert bt.build_all(bt.upstream_items(release), out)["changed"]
+    assert build(release, out)["changed"]
 
 
 def test_damaged_tarball_is_built_again(release, tmp_path):
-    items = bt.upstream_items(release)
-    bt.build_all(items, tmp_path)
-    good = (tmp_path / "glidein.tar.gz").read_bytes()
-    (tmp_path / "glidein.tar.gz").write_bytes(good[:-1])
-    assert bt.build_all(items, tmp_path)["changed"]
-    assert (tmp_path / "glidein.tar.gz").read_bytes() == good
+    build(release, tmp_path)
+    good = (tmp_path / "el9.tar.gz").read_bytes()
+    (tmp_path / "el9.tar.gz").write_bytes(good[:-1])
+    assert build(release, tmp_path)["changed"]
+    assert (tmp_path / "el9.tar.gz").read_bytes() == good
 
 
 def test_pool_password_tarball_comes_and_goes(release, tmp_path):
@@ -212,19 +220,55 @@ def test_pool_password_tarball_comes_and_goes(release, tmp_path):
     password.write_bytes(b"secret")
     out = tmp_path / "out"
     out.mkdir()
-    items = bt.upstream_items(release)
-    bt.build_all(items, out)
+    build(release, out)
     plain = results(out)
-    report = bt.build_all(items, out, password)
+    report = build(release, out, password)
     assert [(tarball["path"].rsplit("/", 1)[1], tarball["changed"]) for tarball in report["tarballs"]] == [
-        ("glidein.tar.gz", False),
-        ("glidein-pool-password.tar.gz", True),
+        ("el9.tar.gz", False),
+        ("el9-pool-password.tar.gz", True),
     ]
+    assert (out / "tarballs-pool-password.list").read_text().split()[-1] == "el9-pool-password.tar.gz"
+    assert "password" not in (out / "tarballs.list").read_text()
     password.write_bytes(b"another")
-    assert bt.build_all(items, out, password)["changed"]
-    assert not bt.build_all(items, out, password)["changed"]
-    assert bt.build_all(items, out)["changed"]
+    assert build(release, out, password)["changed"]
+    assert not build(release, out, password)["changed"]
+    assert build(release, out)["changed"]
     assert results(out) == plain
+
+
+def test_the_list_says_what_glideins_choose_by(release, tmp_path):
+    build(release, tmp_path)
+    packed = (tmp_path / "el9.tar.gz").read_bytes()
+    line = "el9 x86_64 2.34 23.9.6 {} el9.tar.gz\n".format(bt.sha256(packed))
+    assert (tmp_path / "tarballs.list").read_text() == line
+
+
+def test_a_platform_that_is_no_more_goes_and_what_others_put_there_stays(release, tmp_path):
+    items = bt.upstream_items(release)
+    (tmp_path / "condor-upstream.tar.gz").write_bytes(b"of the operator")
+    for name in ("glidein.tar.gz", "glidein.tar.gz.state.json", "manifest.json"):
+        (tmp_path / name).write_text("of an earlier version")
+    bt.build_all({"el8": items, "el9": items}, tmp_path)
+    report = bt.build_all({"el9": items}, tmp_path)
+    assert report["changed"]
+    assert [platform["name"] for platform in report["platforms"]] == ["el9"]
+    found = sorted(path.name for path in tmp_path.iterdir() if path.is_file())
+    assert found == ["condor-upstream.tar.gz", "el9.manifest.json", "el9.tar.gz", "el9.tar.gz.state.json", "tarballs.list"]
+
+
+def test_sources_are_those_of_the_role(tmp_path):
+    given = {
+        "native": {"source": "installed"},
+        "el8": {"source": "upstream", "upstream": "/srv/condor.tar.gz", "sha256": "a" * 64},
+        "arm": {"source": "upstream", "upstream": "https://example.org/x.tar.gz", "sha256": "b" * 64},
+    }
+    assert bt.sources_of(json.dumps(given), tmp_path) == {
+        "arm": tmp_path / ("b" * 64 + ".tar.gz"),
+        "el8": Path("/srv/condor.tar.gz"),
+        "native": None,
+    }
+    with pytest.raises(bt.BuildError, match="cannot be a platform's name"):
+        bt.sources_of('{"../x": {"source": "installed"}}', tmp_path)
 
 
 def test_upstream_archive_is_unpacked(release, tmp_path):
@@ -242,7 +286,7 @@ def test_upstream_archive_that_is_none(tmp_path):
 
 def test_failure_is_one_line_on_stderr(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert bt.main(["--directory", str(tmp_path)]) == 1
+    assert bt.main(["--directory", str(tmp_path), "--sources", '{"native": {"source": "installed"}}']) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("build_tarball.py: condor_config_val SBIN: ")

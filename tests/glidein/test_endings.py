@@ -42,7 +42,7 @@ def assert_ended(site, status, output, expected, words):
 # --- before HTCondor is started
 
 
-@pytest.mark.parametrize("name", ["glidein.tar.gz", "glidein.tar.gz.sha256"])
+@pytest.mark.parametrize("name", ["tarballs.list", "tarballs/native.tar.gz"])
 def test_missing_file_of_the_payload(site, shell, name):
     (site.home / name).unlink()
     assert_ended(site, *site.run(shell), 11, name + " is missing")
@@ -56,19 +56,18 @@ def test_missing_part_of_the_script(site, shell):
 
 
 def test_truncated_tarball(site, shell):
-    tarball = site.home / "glidein.tar.gz"
-    tarball.write_bytes(tarball.read_bytes()[:-10])
+    site.tarball.write_bytes(site.tarball.read_bytes()[:-10])
     assert_ended(site, *site.run(shell), 12, "is damaged")
 
 
 def test_wrong_sum(site, shell):
-    site.sum_of(b"something else")
+    packed = site.tarball.read_bytes()
+    site.replace(b"something else").tarball.write_bytes(packed)
     assert_ended(site, *site.run(shell), 12, "is damaged")
 
 
 def test_tarball_that_is_none(site, shell):
-    (site.home / "glidein.tar.gz").write_bytes(b"no tar")
-    site.sum_of(b"no tar")
+    site.replace(b"no tar")
     assert_ended(site, *site.run(shell), 14, "could not be unpacked")
 
 
@@ -112,13 +111,6 @@ def test_empty_credential(site, shell):
 
 def test_no_pool_password_in_the_tarball(site, shell):
     assert_ended(site, *site.run(shell, GLIDEIN_CREDENTIAL=""), 16, "etc/pool_password")
-
-
-@pytest.mark.parametrize("found", ["DetectedGPUs=0", 'DetectedGPUs="GPU-1"', ""])
-def test_fewer_gpus_than_promised(site, shell, found):
-    discovery = "#!/bin/sh\necho '{}'\n".format(found).encode()
-    site.bring("good", {"libexec/condor_gpu_discovery": (discovery, 0o755)})
-    assert_ended(site, *site.run(shell, GLIDEIN_GPUS=2), 17, "GLIDEIN_GPUS=2 were promised")
 
 
 # --- with a stand-in for condor_master. Each takes seconds of waiting, so all are started at once.

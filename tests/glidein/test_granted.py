@@ -1,8 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is offered to jobs: what was asked for, or what an outer HTCondor says that it gave."""
+"""What is offered to jobs: what was asked for, or what an outer HTCondor, or the node, says that was given."""
 
+import os
 import subprocess
 
 import pytest
@@ -92,3 +93,119 @@ def test_too_little_disk_to_be_true(shell, tmp_path):
 
 def test_an_empty_ad_says_nothing(shell, tmp_path):
     assert granted(shell, tmp_path / "ad", "") == (list(ASKED.values()), "")
+
+
+# --- by the node: control groups and processor affinity
+
+MIB = 2**20
+NODE = {
+    "proc/cpuinfo": "".join("processor\t: {}\nmodel name\t: x\n\n".format(number) for number in range(64)),
+    "proc/meminfo": "MemTotal:       263988448 kB\nMemFree: 1 kB\n",  # 257801 MiB
+    "proc/self/status": "Name:\tsh\nCpus_allowed:\tff\nCpus_allowed_list:\t0-63\n",
+}
+V2 = {
+    "sys/fs/cgroup/cgroup.controllers": "cpu memory\n",
+    "proc/self/cgroup": "0::/system.slice/slurmstepd.scope/job_7/step_batch/user/task_0\n",
+}
+JOB_V2 = "sys/fs/cgroup/system.slice/slurmstepd.scope/job_7/"
+V1 = {
+    "proc/self/cgroup": "12:memory:/slurm/uid_1/job_7/step_batch\n5:cpu,cpuacct:/slurm/uid_1\n1:name=systemd:/x\n0::/x\n",
+}
+NO_LIMIT_V1 = "9223372036854771712\n"
+
+
+def affinity(cpus):
+    return {"proc/self/status": "Name:\tsh\nCpus_allowed_list:\t{}\n".format(cpus)}
+
+
+def from_node(shell, root, *trees, how="auto"):
+    """(cpus, memory_mb) of a glidein that asked for 2 and 1000, on a node with these files."""
+    for name, text in {key: value for tree in trees for key, value in tree.items()}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    script = '. "$0/report.sh"; . "$0/granted.sh"; take_from_node "$1" >/dev/null; echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
+    environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
+    environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how)
+    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib"), str(root)]
+    done = subprocess.run(command, env=environment, stdout=-1, stderr=-1, timeout=10, check=True)
+    assert done.stderr == b""
+    return tuple(int(value) for value in done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("trees", "expected"),
+    [
+        # Nothing is limited, so that nothing is known: what was asked for.
+        ([V2, {JOB_V2 + "memory.max": "max\n", JOB_V2 + "cpu.max": "max 100000\n"}], (2, 1000)),
+        ([V2], (2, 1000)),
+        # Version 2: limits at the job's level count for the task below it, and the least of all counts.
+        ([V2, {JOB_V2 + "memory.max": str(8192 * MIB), JOB_V2 + "cpu.max": "400000 100000"}], (4, 8192)),
+        (
+            [V2, {JOB_V2 + "memory.max": str(8192 * MIB), JOB_V2 + "step_batch/memory.max": str(4096 * MIB + 5)}],
+            (2, 4096),
+        ),
+        ([V2, affinity("0-3,32-35,7")], (9, 1000)),
+        ([V2, affinity("0-15"), {JOB_V2 + "cpu.max": "150000 100000"}], (1, 1000)),
+        ([V2, {JOB_V2 + "cpu.max": "50000 100000"}], (1, 1000)),
+        # A container sees its own control group as the topmost.
+        ([V2, {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": str(3000 * MIB)}], (2, 3000)),
+        # Version 1.
+        (
+            [
+                V1,
+                {
+                    "sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.limit_in_bytes": str(6000 * MIB),
+                    "sys/fs/cgroup/memory/memory.limit_in_bytes": NO_LIMIT_V1,
+                    "sys/fs/cgroup/cpu/slurm/uid_1/cpu.cfs_quota_us": "300000\n",
+                    "sys/fs/cgroup/cpu/slurm/uid_1/cpu.cfs_period_us": "100000\n",
+                },
+            ],
+            (3, 6000),
+        ),
+        (
+            [
+                V1,
+                {
+                    "sys/fs/cgroup/memory/memory.limit_in_bytes": NO_LIMIT_V1,
+                    "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+                    "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+                },
+            ],
+            (2, 1000),
+        ),
+        # Limits above what the node has limit nothing.
+        ([V2, {JOB_V2 + "memory.max": str(300000 * MIB), JOB_V2 + "cpu.max": "9900000 100000"}], (2, 1000)),
+        # Nonsense is none.
+        ([V2, affinity("all"), {JOB_V2 + "memory.max": "much\n", JOB_V2 + "cpu.max": "\n"}], (2, 1000)),
+    ],
+)
+def test_limits_of_the_node(shell, tmp_path, trees, expected):
+    assert from_node(shell, tmp_path / "root", NODE, *trees) == expected
+
+
+def test_never_more_than_the_node_has(shell, tmp_path):
+    tiny = {"proc/cpuinfo": "processor : 0\n", "proc/meminfo": "MemTotal: 524288 kB\n", **affinity("0")}
+    assert from_node(shell, tmp_path, NODE, tiny) == (1, 512 - 16)
+
+
+def test_a_whole_node_is_what_it_has(shell, tmp_path):
+    # The system keeps 2 GiB of 257801 MiB.
+    assert from_node(shell, tmp_path, NODE, V2, how="node") == (64, 257801 - 2048)
+
+
+def test_a_whole_node_is_not_more_than_it_gives(shell, tmp_path):
+    limits = {JOB_V2 + "memory.max": str(8192 * MIB)}
+    assert from_node(shell, tmp_path, NODE, V2, limits, affinity("0-31"), how="node") == (32, 8192)
+
+
+def test_a_node_that_says_nothing(shell, tmp_path):
+    assert from_node(shell, tmp_path / "nothing") == (2, 1000)
+
+
+def test_this_very_machine(shell, tmp_path):
+    """As it is: no more than os.sched_getaffinity and MemTotal say."""
+    script = '. "$0/granted.sh"; echo "$(cpus_granted "") $(cpus_of_node "") $(memory_of_node_mb "")"'
+    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib")]
+    cpus, of_node, memory_mb = map(int, subprocess.check_output(command, timeout=10).split())
+    assert 1 <= cpus <= len(os.sched_getaffinity(0)) <= of_node
+    assert 0 < memory_mb < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB

@@ -1,32 +1,51 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Users' jobs do not die of a notice that the batch system sends to every process of its own job."""
+"""What surrounds users' jobs: their environment, the site's set-up, and that they do not die of a notice that the batch system
+sends to every process of its own job."""
 
+import re
 import subprocess
 
 from conftest import ROOT, SHELLS
 
+SETTINGS = {
+    "GLIDEIN_SITE": "site-1",
+    "GLIDEIN_SITE_RESOURCE": "res",
+    "GLIDEIN_ENTRY": "short",
+    "GLIDEIN_GPUS": "1",
+    "GLIDEIN_JOB_ENVIRONMENT": "",
+    "GLIDEIN_JOB_SETUP": "",
+    "GLIDEIN_NOTICE_TO_ALL": "",
+}
 
-def made(scratch, shell, signals="USR1 USR2"):
-    """What config_wrapper prints; it writes the wrapper into the scratch directory."""
-    script = ". files/glidein/lib/configure.sh; config_wrapper"
+
+def made(scratch, shell, **settings):
+    """What config_jobs prints; it writes the wrapper into the scratch directory."""
+    script = ". files/glidein/lib/gpus.sh; . files/glidein/lib/configure.sh; config_jobs"
     return subprocess.check_output(
-        [*SHELLS[shell], "-c", script],
-        cwd=ROOT,
-        env={"SCRATCH": str(scratch), "GLIDEIN_NOTICE_TO_ALL": signals},
-        text=True,
+        [*SHELLS[shell], "-u", "-c", script], cwd=ROOT, env={"SCRATCH": str(scratch), **SETTINGS, **settings}, text=True
     )
 
 
-def run(scratch, *command, **environment):
+def environment(config):
+    """The environment that HTCondor makes of STARTER_JOB_ENVIRONMENT: its rules are those of condor_submit's manual."""
+    (text,) = re.findall(r'^STARTER_JOB_ENVIRONMENT = "(.*)"$', config, re.MULTILINE)
+    assert "$" not in text.replace("$(DOLLAR)", "")
+    text = text.replace("$(DOLLAR)", "$").replace('""', '"')
+    words = re.findall(r"'((?:[^']|'')*)'", text)
+    return dict(word.replace("''", "'").split("=", 1) for word in words)
+
+
+def run(scratch, *command, **variables):
     return subprocess.run(
-        [str(scratch / "job_wrapper"), *command], env=environment, capture_output=True, text=True, check=False
+        [str(scratch / "job_wrapper"), *command], env=variables, capture_output=True, text=True, check=False
     )
 
 
 def test_a_job_ignores_the_notice_and_obeys_other_signals(tmp_path, shell):
-    assert f"USER_JOB_WRAPPER = {tmp_path}/job_wrapper\n" in made(tmp_path, shell)
+    config = made(tmp_path, shell, GLIDEIN_NOTICE_TO_ALL="USR1 USR2")
+    assert f"USER_JOB_WRAPPER = {tmp_path}/job_wrapper\n" in config
     done = run(
         tmp_path, "/bin/sh", "-c", 'kill -s USR1 $$; kill -s USR2 $$; echo "alive $1"; kill -s TERM $$', "x", "a  b"
     )
@@ -34,12 +53,45 @@ def test_a_job_ignores_the_notice_and_obeys_other_signals(tmp_path, shell):
 
 
 def test_a_job_that_cannot_be_executed_is_told_to_htcondor(tmp_path, shell):
-    made(tmp_path, shell)
+    made(tmp_path, shell, GLIDEIN_NOTICE_TO_ALL="USR1")
     done = run(tmp_path, "/nonexistent", _CONDOR_WRAPPER_ERROR_FILE=str(tmp_path / "error"))
     assert done.returncode == 1
     assert (tmp_path / "error").read_text() == "/nonexistent cannot be executed\n"
 
 
-def test_without_such_a_batch_system_there_is_no_wrapper(tmp_path, shell):
-    assert made(tmp_path, shell, "") == ""
+def test_without_anything_to_do_there_is_no_wrapper(tmp_path, shell):
+    assert "USER_JOB_WRAPPER" not in made(tmp_path, shell)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_sites_set_up_comes_before_the_job_and_cannot_change_its_arguments(tmp_path, shell):
+    setup = tmp_path / "set up.sh"
+    setup.write_text("SOFTWARE=/opt/x; export SOFTWARE; set -- something else; unset HIDDEN\n")
+    made(tmp_path, shell, GLIDEIN_JOB_SETUP=str(setup))
+    done = run(tmp_path, "/bin/sh", "-c", 'echo "$SOFTWARE ${HIDDEN-none} $1"', "x", "a  b", HIDDEN="1")
+    assert (done.stdout, done.stderr, done.returncode) == ("/opt/x none a  b\n", "", 0)
+
+
+def test_a_set_up_that_has_gone_is_told_to_htcondor(tmp_path, shell):
+    made(tmp_path, shell, GLIDEIN_JOB_SETUP="/nowhere/setup.sh")
+    assert run(tmp_path, "/bin/true", _CONDOR_WRAPPER_ERROR_FILE=str(tmp_path / "error")).returncode == 1
+    assert (tmp_path / "error").read_text() == "GLIDEIN_JOB_SETUP=/nowhere/setup.sh cannot be read\n"
+
+
+def test_jobs_know_where_they_are_and_get_what_the_operator_lists(tmp_path, shell):
+    odd = "NOTE=it's \"$HOME\" $(X) `id` \\ 100%"
+    found = environment(made(tmp_path, shell, GLIDEIN_JOB_ENVIRONMENT=odd + "\nhttp_proxy=http://squid:3128"))
+    assert found == {
+        "GLIDEIN_Site": "site-1",
+        "GLIDEIN_SiteResource": "res",
+        "GLIDEIN_Entry": "short",
+        "NOTE": odd.split("=", 1)[1],
+        "http_proxy": "http://squid:3128",
+    }
+
+
+def test_jobs_of_a_glidein_without_gpus_see_none(tmp_path, shell):
+    found = environment(made(tmp_path, shell, GLIDEIN_GPUS="0"))
+    hidden = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES")
+    assert [found[name] for name in hidden] == ["10000"] * 3
+    assert found["NVIDIA_VISIBLE_DEVICES"] == "none"

@@ -22,7 +22,10 @@ NUMBERS = [
 PATHS = ["GLIDEIN_HOME", "GLIDEIN_SCRATCH", "GLIDEIN_LOG_DIR"]
 MAY_BE_EMPTY = ["GLIDEIN_CREDENTIAL", "GLIDEIN_ATTRIBUTES"]
 OTHERS = ["GLIDEIN_COLLECTOR", "GLIDEIN_BATCH_ID"]
-OPTIONAL = ["GLIDEIN_GRACE_S", "GLIDEIN_GRANTED", "GLIDEIN_REGISTER_S", "GLIDEIN_START"]
+OPTIONAL = [
+    "GLIDEIN_GRACE_S", "GLIDEIN_GRANTED", "GLIDEIN_REGISTER_S", "GLIDEIN_START", "GLIDEIN_GPU_DISCOVERY",
+    "GLIDEIN_SITE_RESOURCE", "GLIDEIN_CVMFS", "GLIDEIN_JOB_SETUP", "GLIDEIN_JOB_ENVIRONMENT", "GLIDEIN_IMAGE",
+]  # fmt: skip
 
 BAD = (
     [(name, None) for name in NAMES + NUMBERS + PATHS + MAY_BE_EMPTY + OTHERS]
@@ -35,6 +38,11 @@ BAD = (
     + [("GLIDEIN_CREDENTIAL", value) for value in ("relative", "/x/`id`")]
     + [("GLIDEIN_START", value) for value in ("$(LOG)", "True\nALLOW_WRITE = *")]
     + [("GLIDEIN_NOTICE_TO_ALL", value) for value in ("USR1;id", "usr1", "USR1\nid")]
+    + [("GLIDEIN_SITE_RESOURCE", "a b"), ("GLIDEIN_JOB_SETUP", "setup.sh"), ("GLIDEIN_JOB_SETUP", "/x'y")]
+    + [("GLIDEIN_GPU_DISCOVERY", value) for value in ("-extra; id", "-x\n-y", "'")]
+    + [("GLIDEIN_CVMFS", value) for value in ("../etc", "a.org\nb.org", "a.org,b.org")]
+    + [("GLIDEIN_IMAGE", value) for value in ("-B/", "a b", "$(id)", "x'y")]
+    + [("GLIDEIN_JOB_ENVIRONMENT", value) for value in ("X", "1X=2", "X Y=1", "=1", "A=1\nB")]
     + [("GLIDEIN_COLLECTOR", value) for value in ("a b", "host:port", ":9618", "host:", "a:1:2", "a,b", "a\nb")]
     + [
         ("GLIDEIN_ATTRIBUTES", value)
@@ -75,7 +83,7 @@ def test_help_lists_settings_and_statuses(shell):
     text = subprocess.run(command, env={}, stdout=-1, timeout=10, check=True).stdout.decode()
     for name in NAMES + NUMBERS + PATHS + MAY_BE_EMPTY + OTHERS + OPTIONAL:
         assert name in text
-    for status in (0, *range(10, 20)):
+    for status in (0, *range(10, 22)):
         assert "\n  {:>3}  ".format(status) in text
 
 

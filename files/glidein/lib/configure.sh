@@ -2,15 +2,6 @@
 # shellcheck shell=sh
 # The HTCondor configuration of this glidein: one file, written to be read.
 
-# check_gpus: a glidein that was promised GPUs and finds fewer would only attract jobs that cannot run.
-check_gpus() {
-  [ "$GLIDEIN_GPUS" -gt 0 ] || return 0
-  output=$(use_condor && "$SCRATCH/condor/libexec/condor_gpu_discovery" 2>&1)
-  found=$(printf '%s\n' "$output" | sed -n 's/^DetectedGPUs="*\([^"]*\)"*$/\1/p' | tr ',' '\n' | grep -c '[A-Za-z]')
-  [ "$found" -ge "$GLIDEIN_GPUS" ] ||
-    leave 17 "GLIDEIN_GPUS=$GLIDEIN_GPUS were promised, condor_gpu_discovery finds $found: $(last_line "$output")"
-}
-
 write_config() {
   {
     config_attributes
@@ -19,9 +10,13 @@ write_config() {
     config_security
     config_slot
     config_policy
-    config_wrapper
+    config_containers
+    config_jobs
   } >"$SCRATCH/condor_config" || leave 13 "$SCRATCH/condor_config cannot be written"
   check_clashes
+  prepared_cs=$(uptime_cs)
+  say "ready to start HTCondor after $(in_seconds $((prepared_cs - STARTED_CS))) s," \
+    "$(in_seconds "$UNPACK_CS") s of them to unpack it"
 }
 
 # check_clashes: an attribute shares its name space with HTCondor's settings; it must not be one that is set here.
@@ -32,11 +27,18 @@ check_clashes() {
 }
 
 config_attributes() {
+  # What the operator says of the site comes first.
+  found=$(printf '%s\n' "$OFFERED" | while IFS= read -r line; do
+    [ -z "$line" ] || attribute_names "$GLIDEIN_ATTRIBUTES" | grep -qixF "${line%% = *}" || printf '%s\n' "$line"
+  done)
   cat <<CONFIG
 # Written by glidein.sh for $NAME. It goes away with the glidein.
 
 # --- Attributes of this site and entry, from GLIDEIN_ATTRIBUTES
 $GLIDEIN_ATTRIBUTES
+
+# --- What was found on this node
+$found
 
 # --- What this glidein is
 is_glidein = True
@@ -47,8 +49,14 @@ GLIDEIN_Shape = "$GLIDEIN_SHAPE"
 GLIDEIN_BatchId = "$(printf '%s' "$GLIDEIN_BATCH_ID" | tr -d '"\\$\n')"
 GLIDEIN_ToRetire = $TO_RETIRE
 GLIDEIN_ToDie = $TO_DIE
+# Names that PyGlidein's jobs know.
+GLIDEIN_SiteResource = "$GLIDEIN_SITE_RESOURCE"
+GLIDEIN_Max_Walltime = $GLIDEIN_WALLTIME_S
+PYGLIDEIN_TIME_TO_LIVE = $TO_RETIRE - time()
 STARTD_ATTRS = is_glidein GLIDEIN_Deployment GLIDEIN_Site GLIDEIN_Entry GLIDEIN_Shape GLIDEIN_BatchId \\
-  GLIDEIN_ToRetire GLIDEIN_ToDie $(attribute_names | tr '\n' ' ')
+  GLIDEIN_ToRetire GLIDEIN_ToDie GLIDEIN_SiteResource GLIDEIN_Max_Walltime PYGLIDEIN_TIME_TO_LIVE \\
+  $(attribute_names "$GLIDEIN_ATTRIBUTES
+$found" | tr '\n' ' ')
 MASTER_ATTRS = \$(STARTD_ATTRS)
 CONFIG
 }
@@ -88,7 +96,6 @@ ENABLE_URL_TRANSFERS = False
 CATALOG_SPACE = 0
 JAVA =
 DOCKER =
-SINGULARITY =
 MASTER_NEW_BINARY_RESTART = NEVER
 # A batch system's TERM reaches every process of the job at once. A condor_procd that dies of it takes the startd along,
 # which then leaves its ad behind in the collector.
@@ -167,16 +174,10 @@ NUM_SLOTS = 1
 NUM_SLOTS_TYPE_1 = 1
 SLOT_TYPE_1_PARTITIONABLE = True
 CONFIG
-  if [ "$GLIDEIN_GPUS" -gt 0 ]; then
-    cat <<CONFIG
-SLOT_TYPE_1 = cpus=100%, memory=100%, disk=100%, GPUs=$GLIDEIN_GPUS
-# (quoted because the path may have blanks, which STARTD_DETECT_GPUS cannot take)
-MACHINE_RESOURCE_INVENTORY_GPUs = "'\$(LIBEXEC)/condor_gpu_discovery' -properties"
-CONFIG
-  else
-    echo "SLOT_TYPE_1 = cpus=100%, memory=100%, disk=100%"
-  fi
-  echo "STARTD_DETECT_GPUS ="
+  gpus=
+  [ "$GLIDEIN_GPUS" -eq 0 ] || gpus=", GPUs=$GLIDEIN_GPUS"
+  echo "SLOT_TYPE_1 = cpus=100%, memory=100%, disk=100%$gpus"
+  config_gpus
 }
 
 config_policy() {
@@ -205,23 +206,54 @@ MACHINEMAXVACATETIME = $VACATE_S
 CONFIG
 }
 
-# config_wrapper: where the batch system's notice reaches every process, a job would die of it before HTCondor can tell
-# it to vacate, and leave the queue as one that has ended by itself. What is ignored at its start, stays so.
-config_wrapper() {
-  [ -n "$GLIDEIN_NOTICE_TO_ALL" ] || return 0
-  cat >"$SCRATCH/job_wrapper" <<WRAPPER
-#!/bin/sh
-trap '' $GLIDEIN_NOTICE_TO_ALL
-if [ ! -x "\$1" ]; then
-  echo "\$1 cannot be executed" >"\$_CONDOR_WRAPPER_ERROR_FILE"
-  exit 1
-fi
-exec "\$@"
-WRAPPER
-  chmod 700 "$SCRATCH/job_wrapper"
+# config_jobs: what surrounds users' jobs: environment and wrapper.
+config_jobs() {
   cat <<CONFIG
 
-# --- Jobs are started through this, which has them ignore the batch system's notice: $GLIDEIN_NOTICE_TO_ALL
-USER_JOB_WRAPPER = $SCRATCH/job_wrapper
+# --- The environment of jobs; what a job brings itself comes after
+STARTER_JOB_ENVIRONMENT = "$(job_environment | quote_environment)"
 CONFIG
+  [ -n "$GLIDEIN_NOTICE_TO_ALL$GLIDEIN_JOB_SETUP" ] || return 0
+  job_wrapper >"$SCRATCH/job_wrapper"
+  chmod 700 "$SCRATCH/job_wrapper"
+  echo "# Jobs are started through this."
+  echo "USER_JOB_WRAPPER = $SCRATCH/job_wrapper"
+}
+
+# job_environment: lines NAME=value.
+job_environment() {
+  no_gpus
+  printf '%s\n' "GLIDEIN_Site=$GLIDEIN_SITE" "GLIDEIN_SiteResource=$GLIDEIN_SITE_RESOURCE" "GLIDEIN_Entry=$GLIDEIN_ENTRY"
+  [ -z "$GLIDEIN_JOB_ENVIRONMENT" ] || printf '%s\n' "$GLIDEIN_JOB_ENVIRONMENT"
+}
+
+# quote_environment: a filter, from lines NAME=value to HTCondor's way of writing an environment, for condor_config: each
+# in single quotes; these, and double ones, twice; $ would begin a macro.
+quote_environment() {
+  # shellcheck disable=SC2016 # HTCondor's macro
+  sed -e "s/'/''/g" -e 's/"/""/g' -e 's/\$/$(DOLLAR)/g' -e "s/.*/'&'/" | tr '\n' ' ' | sed 's/ $//'
+}
+
+# job_wrapper: the program through which jobs are started. Where the batch system's notice reaches every process, a job
+# would die of it before HTCondor can tell it to vacate, and leave the queue as one that has ended by itself. What is
+# ignored at its start, stays so.
+job_wrapper() {
+  echo "#!/bin/sh"
+  [ -z "$GLIDEIN_NOTICE_TO_ALL" ] || echo "trap '' $GLIDEIN_NOTICE_TO_ALL"
+  cat <<'WRAPPER'
+fail() {
+  echo "$1" >"$_CONDOR_WRAPPER_ERROR_FILE"
+  exit 1
+}
+WRAPPER
+  [ -z "$GLIDEIN_JOB_SETUP" ] || cat <<WRAPPER
+# The site's environment set-up. In a function, so that it cannot change the job's arguments.
+set_up() { . '$GLIDEIN_JOB_SETUP'; }
+[ -r '$GLIDEIN_JOB_SETUP' ] || fail 'GLIDEIN_JOB_SETUP=$GLIDEIN_JOB_SETUP cannot be read'
+set_up
+WRAPPER
+  cat <<'WRAPPER'
+[ -x "$1" ] || fail "$1 cannot be executed"
+exec "$@"
+WRAPPER
 }

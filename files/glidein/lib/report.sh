@@ -4,7 +4,24 @@
 
 END_STATUS=
 END_REASON=
-STARTED_AT=$(date +%s)
+STARTED_AT=${GLIDEIN_STARTED_AT:-$(date +%s)} # image.sh passes it on
+unset GLIDEIN_STARTED_AT
+
+# uptime_cs: hundredths of a second since the node was switched on. For measuring: date knows whole seconds only.
+uptime_cs() {
+  if read -r uptime _ 2>/dev/null </proc/uptime; then
+    echo "${uptime%.*}${uptime#*.}"
+  else
+    echo "$(date +%s)00"
+  fi
+}
+# shellcheck disable=SC2034 # for other files
+STARTED_CS=$(uptime_cs)
+
+# in_seconds HUNDREDTHS
+in_seconds() {
+  printf '%d.%02d' $(($1 / 100)) $(($1 % 100))
+}
 
 # say TEXT...: one line with the time (UTC) in front.
 say() {
@@ -96,7 +113,7 @@ glidein.sh: starts an HTCondor startd in this batch job; it joins a pool and run
 
 Settings (environment):
   GLIDEIN_DEPLOYMENT GLIDEIN_SITE GLIDEIN_ENTRY GLIDEIN_SHAPE   names, advertised in the machine ad
-  GLIDEIN_HOME             directory with glidein.sh, lib/, glidein.tar.gz, glidein.tar.gz.sha256
+  GLIDEIN_HOME             directory with glidein.sh, lib/, tarballs.list, and the tarballs that it names
   GLIDEIN_CREDENTIAL       file with the token; empty: the tarball brings etc/pool_password
   GLIDEIN_COLLECTOR        the pool's collector, HOST or HOST:PORT (default port 9618)
   GLIDEIN_CPUS GLIDEIN_MEMORY_MB GLIDEIN_DISK_MB GLIDEIN_GPUS   what jobs may use here; MB are MiB
@@ -110,8 +127,16 @@ Settings (environment):
 Optional:
   GLIDEIN_START            ClassAd expression that a job must fulfil to start here (default True)
   GLIDEIN_GRACE_S          seconds between the batch system's notice (a signal) and its kill (default 30)
-  GLIDEIN_GRANTED          asked (default), or machine_ad: what jobs may use is what the machine ad of an HTCondor that
-                           started this job ($_CONDOR_MACHINE_AD) says of CPUs, memory, disk and GPUs
+  GLIDEIN_GRANTED          what jobs may use. asked (default): the above. auto: as many cores and as much memory as the
+                           node's control groups and processor affinity allow, where these limit anything. node: the
+                           same, else all that the node has. machine_ad: what the machine ad of an HTCondor that started
+                           this job ($_CONDOR_MACHINE_AD) says of CPUs, memory, disk and GPUs
+  GLIDEIN_GPU_DISCOVERY    further arguments of condor_gpu_discovery, such as -extra
+  GLIDEIN_SITE_RESOURCE    advertised as GLIDEIN_SiteResource (default: GLIDEIN_SITE)
+  GLIDEIN_CVMFS            repositories of CVMFS to look for, with blanks in between; those that are mounted are found anyway
+  GLIDEIN_JOB_SETUP        file on the node that a shell reads before each job: the site's environment set-up
+  GLIDEIN_JOB_ENVIRONMENT  lines NAME=value: environment variables of every job; the job's own come after
+  GLIDEIN_IMAGE            the whole glidein runs inside this image, by apptainer or singularity
   GLIDEIN_NOTICE_TO_ALL    signals that the batch system sends as its notice to every process, users' jobs too: they ignore
                            them from their start (default: none)
   GLIDEIN_REGISTER_S       end if the pool has not been joined after so many seconds (default 300)
@@ -121,13 +146,15 @@ Exit status:
    10  a setting is missing or wrong, or the job runs as root
    11  a file of the payload is missing or cannot be read
    12  the tarball is damaged: its sha256 is not the one expected
-   13  no scratch directory could be made, or it has too little room
+   13  no scratch directory could be made, or it has too little room, or is full
    14  the tarball could not be unpacked, or a file in it is not what its list says
-   15  this node cannot run the tarball's HTCondor (architecture, glibc, noexec)
+   15  no tarball fits this node, or none runs here (architecture, glibc, noexec)
    16  the credential is missing or cannot be read
    17  fewer GPUs here than promised
    18  HTCondor's daemons failed
    19  the pool could not be joined in time
+   20  the tarball could not be fetched from its web server
+   21  GLIDEIN_IMAGE cannot be used here
   129 130 138 140 143  stopped by HUP, INT, USR1, USR2, TERM
 HELP
 }

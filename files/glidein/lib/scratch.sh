@@ -16,7 +16,7 @@ make_scratch() {
     SCRATCH=
     leave 13 "no scratch directory can be made in GLIDEIN_SCRATCH=$GLIDEIN_SCRATCH: $why"
   }
-  for directory in condor credential log execute lock spool tmp; do
+  for directory in credential log execute lock spool tmp; do
     mkdir "$SCRATCH/$directory" || leave 13 "the directory $SCRATCH/$directory cannot be made"
   done
   NAME=glidein_$(printf '%s' "$GLIDEIN_BATCH_ID" | tr -c 'A-Za-z0-9_.-' '_')_${SCRATCH##*.}

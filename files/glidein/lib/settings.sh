@@ -63,9 +63,10 @@ check_settings() {
   esac
   : "${GLIDEIN_GRANTED:=asked}"
   case $GLIDEIN_GRANTED in
-  asked | machine_ad) ;;
-  *) bad_setting "GLIDEIN_GRANTED is '$GLIDEIN_GRANTED': neither asked nor machine_ad" ;;
+  asked | auto | node | machine_ad) ;;
+  *) bad_setting "GLIDEIN_GRANTED is '$GLIDEIN_GRANTED': not asked, auto, node or machine_ad" ;;
   esac
+  check_options
   [ "$GLIDEIN_RETIREMENT_S" -lt "$GLIDEIN_WALLTIME_S" ] ||
     bad_setting "GLIDEIN_RETIREMENT_S is $GLIDEIN_RETIREMENT_S: it must be less than GLIDEIN_WALLTIME_S, $GLIDEIN_WALLTIME_S"
   need_path GLIDEIN_SCRATCH
@@ -80,6 +81,35 @@ check_settings() {
   esac
   GLIDEIN_REGISTER_S=${GLIDEIN_REGISTER_S:-300}
   need_number GLIDEIN_REGISTER_S 1
+}
+
+# check_options: what may be left out.
+check_options() {
+  : "${GLIDEIN_SITE_RESOURCE:=$GLIDEIN_SITE}"
+  need_name GLIDEIN_SITE_RESOURCE
+  case ${GLIDEIN_GPU_DISCOVERY:=} in
+  *[!A-Za-z0-9\ ,:._-]*) bad_setting "GLIDEIN_GPU_DISCOVERY is '$GLIDEIN_GPU_DISCOVERY': not arguments such as -extra" ;;
+  esac
+  case ${GLIDEIN_CVMFS:=} in
+  *[!A-Za-z0-9\ .-]*) bad_setting "GLIDEIN_CVMFS is '$GLIDEIN_CVMFS': not names of repositories, blanks in between" ;;
+  esac
+  case ${GLIDEIN_IMAGE:=} in
+  -* | *[!A-Za-z0-9/._:@+-]*) bad_setting "GLIDEIN_IMAGE is '$GLIDEIN_IMAGE': not a path or address of an image" ;;
+  esac
+  if [ -n "${GLIDEIN_JOB_SETUP:=}" ]; then
+    need_path GLIDEIN_JOB_SETUP
+    [ -n "$GLIDEIN_IMAGE" ] || [ -r "$GLIDEIN_JOB_SETUP" ] ||
+      leave 11 "GLIDEIN_JOB_SETUP=$GLIDEIN_JOB_SETUP is missing on this node or cannot be read"
+  fi
+  : "${GLIDEIN_JOB_ENVIRONMENT:=}"
+  while IFS= read -r line; do
+    case ${line%%=*} in
+    '' | "$line" | [!A-Za-z_]* | *[!A-Za-z0-9_]*)
+      [ -z "$line" ] || bad_setting "GLIDEIN_JOB_ENVIRONMENT has the line '$line': not NAME=value" ;;
+    esac
+  done <<ENVIRONMENT
+$GLIDEIN_JOB_ENVIRONMENT
+ENVIRONMENT
 }
 
 check_collector() {
@@ -107,9 +137,9 @@ $GLIDEIN_ATTRIBUTES
 ATTRIBUTES
 }
 
-# attribute_names: the names in GLIDEIN_ATTRIBUTES, one per line.
+# attribute_names LINES: the names in lines "Name = value", one per line.
 attribute_names() {
-  printf '%s\n' "$GLIDEIN_ATTRIBUTES" | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\) = .*/\1/p'
+  printf '%s\n' "$1" | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\) = .*/\1/p'
 }
 
 # clean_environment: an HTCondor that started this job, or is installed on this node, has its settings in the environment,

@@ -1,36 +1,119 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# The tarball: whole, unpacked, each file as its list says, and able to run here. Each failure has a status of its own.
+# The tarball: one that fits this node, whole, unpacked, each file as its list says, and able to run here. Each failure has
+# a status of its own.
+#
+# tarballs.list in the payload has a line for each that there is: NAME ARCH GLIBC HTCONDOR SHA256 WHERE, where GLIBC is the
+# least that a node must have, and WHERE a path below GLIDEIN_HOME or the address of a web server. The checksum is in the
+# payload, so it does not matter who else could write there.
 
-verify_tarball() {
-  tarball=$GLIDEIN_HOME/glidein.tar.gz
-  for file in "$tarball" "$tarball.sha256"; do
-    [ -r "$file" ] || leave 11 "$file is missing or cannot be read"
-  done
-  expected=
-  read -r expected _ <"$tarball.sha256"
+TARBALLS=tarballs.list
+
+# bring_condor: the tarball for the newest glibc that this node has, else the next one that does.
+bring_condor() {
+  [ -r "$GLIDEIN_HOME/$TARBALLS" ] || leave 11 "$GLIDEIN_HOME/$TARBALLS is missing or cannot be read"
+  arch=$(uname -m)
+  glibc=$(node_glibc)
+  fitting=$(fitting_tarballs "$arch" "$glibc" <"$GLIDEIN_HOME/$TARBALLS")
+  [ -n "$fitting" ] || leave 15 "no tarball fits this node, which is $arch with glibc ${glibc:-of unknown version};" \
+    "there are: $(tarballs_there <"$GLIDEIN_HOME/$TARBALLS")"
+  begun_cs=$(uptime_cs)
+  failures=
+  unset FITTED # a name that a site might export
+  while read -r name its_arch its_glibc htcondor sha256 where; do
+    unpack_tarball
+    say "tarball $name verified: HTCondor $htcondor for $its_arch, glibc >= $its_glibc"
+    if try_condor; then
+      FITTED=$name
+      break
+    fi
+    failures="$failures $name: $(last_line "$output");"
+    rm -rf "$SCRATCH/condor"
+  done <<FITTING
+$fitting
+FITTING
+  [ -n "${FITTED-}" ] || leave 15 "HTCondor cannot run here:$failures this node is $arch with glibc" \
+    "${glibc:-of unknown version}$(noexec_hint "$output")"
+  # shellcheck disable=SC2034 # for configure.sh
+  UNPACK_CS=$(($(uptime_cs) - begun_cs))
+}
+
+# fitting_tarballs ARCH GLIBC: the lines of the list (standard input) that fit, the newest glibc first. GLIBC may be empty:
+# unknown.
+fitting_tarballs() {
+  awk -v arch="$1" -v glibc="$2" '
+    function number(version, part) { split(version, part, "."); return part[1] * 1000 + part[2] }
+    NF == 6 && $1 !~ /^#/ && $2 == arch && (glibc == "" || number($3) <= number(glibc)) {
+      print number($3), NR, $0
+    }' | sort -k1,1nr -k2,2n | cut -d ' ' -f 3-
+}
+
+# tarballs_there: the list (standard input) in words.
+tarballs_there() {
+  awk 'NF == 6 && $1 !~ /^#/ { printf "%s%s (%s, glibc >= %s)", sep, $1, $2, $3; sep = ", " }'
+}
+
+# node_glibc: its version, such as 2.34; nothing where there is no glibc, or nobody to ask.
+node_glibc() {
+  {
+    getconf GNU_LIBC_VERSION || ldd --version
+  } 2>/dev/null | sed -n '1s/.* \([0-9][0-9]*\.[0-9][0-9]*\).*/\1/p'
+}
+
+# unpack_tarball: brings $where, checks it, and unpacks it into the scratch directory.
+unpack_tarball() {
+  case $where in
+  http://* | https://*)
+    tarball=$SCRATCH/tmp/$name.tar.gz
+    fetch "$where" "$tarball"
+    ;;
+  *)
+    tarball=$GLIDEIN_HOME/$where
+    [ -r "$tarball" ] || leave 11 "$tarball is missing or cannot be read"
+    ;;
+  esac
   found=$(sha256sum <"$tarball") || leave 11 "sha256sum failed on $tarball"
   found=${found%% *}
-  [ "$found" = "$expected" ] ||
-    leave 12 "$tarball is damaged: its sha256 is $found, expected is $expected; deploy the site again"
-}
-
-unpack_tarball() {
-  output=$(tar -xzf "$GLIDEIN_HOME/glidein.tar.gz" -C "$SCRATCH/condor" 2>&1) ||
-    leave 14 "$GLIDEIN_HOME/glidein.tar.gz could not be unpacked into $SCRATCH/condor: $(last_line "$output")"
-  [ -s "$SCRATCH/condor/SHA256SUMS" ] || leave 14 "$GLIDEIN_HOME/glidein.tar.gz has no SHA256SUMS"
-  output=$(cd "$SCRATCH/condor" && sha256sum -c SHA256SUMS 2>&1) ||
+  [ "$found" = "$sha256" ] ||
+    leave 12 "$where is damaged: its sha256 is $found, expected is $sha256; deploy the site again"
+  mkdir -p "$SCRATCH/condor" || leave 13 "the directory $SCRATCH/condor cannot be made"
+  output=$(tar -xzf "$tarball" -C "$SCRATCH/condor" 2>&1 </dev/null) || {
+    is_full "$output" && leave 13 "$GLIDEIN_SCRATCH is full: $(last_line "$output")"
+    leave 14 "$where could not be unpacked into $SCRATCH/condor: $(last_line "$output")"
+  }
+  [ -s "$SCRATCH/condor/SHA256SUMS" ] || leave 14 "$where has no SHA256SUMS"
+  output=$(cd "$SCRATCH/condor" && sha256sum -c SHA256SUMS 2>&1 </dev/null) ||
     leave 14 "unpacked files differ from SHA256SUMS: $(printf '%s\n' "$output" | grep -v ': OK$' | head -n 3 | tr '\n' ' ')"
-  say "tarball verified: HTCondor $(manifest htcondor) for $(manifest platform), $(manifest arch), glibc >= $(manifest glibc)"
+  [ "${tarball#"$SCRATCH/"}" = "$tarball" ] || rm -f "$tarball"
 }
 
-# manifest KEY: the (string) value of a top-level key of the tarball's MANIFEST.json, which has one key per line.
-manifest() {
-  sed -n 's/^ *"'"$1"'": "\(.*\)",*$/\1/p' "$SCRATCH/condor/MANIFEST.json" 2>/dev/null | head -n 1
+# fetch ADDRESS FILE: with what the node has. A proxy is taken from the environment.
+fetch() {
+  if command -v curl >/dev/null 2>&1; then
+    set -- "$2" curl --fail --silent --show-error --location --connect-timeout 20 --max-time 300 --output "$2" "$1"
+  elif command -v wget >/dev/null 2>&1; then
+    set -- "$2" wget -T 60 -O "$2" "$1"
+  else
+    leave 20 "$1 cannot be fetched: this node has neither curl nor wget"
+  fi
+  fetched=$1
+  shift
+  output=$("$@" 2>&1 </dev/null) || {
+    is_full "$output" && leave 13 "$GLIDEIN_SCRATCH is full: $(last_line "$output")"
+    leave 20 "$where cannot be fetched: $(last_line "$output")"
+  }
+  [ -s "$fetched" ] || leave 20 "$where cannot be fetched: nothing came"
+}
+
+is_full() {
+  case $1 in
+  *'No space left'* | *'uota exceeded'*) return 0 ;;
+  esac
+  return 1
 }
 
 last_line() {
-  printf '%s\n' "$1" | tail -n 1
+  printf '%s\n' "$1" | grep . | tail -n 1
 }
 
 # use_condor: lets programs of the tarball find their own libraries and our configuration alone. Call it in a subshell:
@@ -42,14 +125,15 @@ use_condor() {
   export LD_LIBRARY_PATH CONDOR_CONFIG TMPDIR
 }
 
-# try_condor: wrong architecture, too old a glibc and noexec all show here, within a second.
+# try_condor: wrong architecture, too old a glibc, a missing library and noexec all show here, within a second.
 try_condor() {
   : >"$SCRATCH/condor_config"
-  output=$(use_condor && "$SCRATCH/condor/sbin/condor_master" -version 2>&1) ||
-    leave 15 "HTCondor cannot run here: $(last_line "$output"); the tarball is for $(manifest arch) with" \
-      "glibc >= $(manifest glibc), this node is $(uname -m)$(node_glibc), and $GLIDEIN_SCRATCH must not be mounted noexec"
+  output=$({ use_condor && "$SCRATCH/condor/sbin/condor_master" -version; } 2>&1 </dev/null)
 }
 
-node_glibc() {
-  version=$(getconf GNU_LIBC_VERSION 2>/dev/null) && printf ' with %s' "$version"
+# noexec_hint TEXT: what a shell says when the file system is mounted so that nothing can be executed.
+noexec_hint() {
+  case $1 in
+  *'ermission denied'*) printf ', and %s is mounted noexec: use another scratch directory' "$GLIDEIN_SCRATCH" ;;
+  esac
 }

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make glidein.tar.gz: the part of an HTCondor that a startd on a foreign node needs, and nothing else.
+"""Make the tarballs of glideins: the part of an HTCondor that a startd on a foreign node needs, and nothing else. One for each
+platform; glidein.sh takes the one that fits its node, by tarballs.list.
 
 What goes in: the PROGRAMS below and every shared library that they need, directly or not, except glibc's own,
 which only work with the node's own dynamic loader. The libraries are found by reading the ELF files, not by `ldd`: that
@@ -38,6 +39,9 @@ PROGRAMS = {
     "libexec/condor_gpu_discovery": True,
     "libexec/condor_power_state": True,
     "libexec/condor_chirp": False,
+    # With these condor_starter finds out what apptainer can do on a node.
+    "libexec/singularity_test_sandbox/exit_37": False,
+    "libexec/exit_37.sif": False,
 }
 
 # glibc's libraries, by the names that the dynamic loader looks for.
@@ -46,7 +50,8 @@ GLIBC = re.compile(
     r"|libpthread|libresolv|librt|libthread_db|libutil)\.so(\.\d+)*$"
 )
 
-ELF_MACHINES = {3: "i386", 21: "ppc64", 22: "s390x", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
+# As `uname -m` calls them.
+ELF_MACHINES = {3: "i386", 21: "ppc64le", 22: "s390x", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 
 # Elf: what one ELF file says. machine: ELF's e_machine; needed: sonames; search: RUNPATH/RPATH entries, unexpanded.
 Elf = namedtuple("Elf", "machine needed search")
@@ -164,7 +169,7 @@ def locate_programs(directories):
     """
     found = {}
     for destination, needed in PROGRAMS.items():
-        kind, name = destination.split("/")
+        kind, name = destination.split("/", 1)
         path = next((d / name for d in directories[kind] if (d / name).is_file()), None)
         if path is not None:
             found[destination] = path.resolve()
@@ -368,41 +373,92 @@ def build(items, secret, tarball, check=False):
     return {"path": str(tarball), "changed": changed, "bytes": len(data), "sha256": sha256(data)}
 
 
-def build_all(items, directory, pool_password=None, check=False):
-    """All that `directory` shall have: the tarball, one more with `pool_password` (Path) if given, and the manifest."""
-    manifest = manifest_of(items)
-    reports = [build(items, {}, directory / "glidein.tar.gz", check)]
-    with_password = directory / "glidein-pool-password.tar.gz"
-    if pool_password:
-        secret = {"etc/pool_password": Item(pool_password.read_bytes(), 0o600)}
-        reports.append(build(items, secret, with_password, check))
-    leftover = [path for path in (with_password, state_file(with_password)) if path.exists() and not pool_password]
-    manifest_file = directory / "manifest.json"
-    stale = not manifest_file.exists() or manifest_file.read_bytes() != to_json(manifest)
+def list_line(name, manifest, report, file_name):
+    """A line of tarballs.list, by which glidein.sh chooses: name, architecture, least glibc, version, sha256, file."""
+    return " ".join((name, manifest["arch"], manifest["glibc"], manifest["htcondor"], report["sha256"], file_name)) + "\n"
+
+
+def build_all(sources, directory, pool_password=None, check=False):
+    """All that `directory` shall have: for each of `sources` ({platform's name: items}) a tarball and its manifest, one more
+    tarball with `pool_password` (Path) if given, and the lists of both kinds.
+    """
+    secret = {"etc/pool_password": Item(pool_password.read_bytes(), 0o600)} if pool_password else {}
+    lists = {"tarballs.list": ""}
+    texts, platforms, reports = {}, [], []
+    for name, items in sources.items():
+        manifest = manifest_of(items)
+        texts[name + ".manifest.json"] = to_json(manifest)
+        for suffix, more in (("", {}), ("-pool-password", secret)):
+            if suffix and not secret:
+                continue
+            report = build(items, more, directory / (name + suffix + ".tar.gz"), check)
+            reports.append(report)
+            if not suffix:
+                about = {key: manifest[key] for key in ("htcondor", "platform", "arch", "glibc")}
+                platforms.append(dict(about, name=name, sha256=report["sha256"]))
+            of_kind = "tarballs{0}.list".format(suffix)
+            lists[of_kind] = lists.get(of_kind, "") + list_line(name, manifest, report, name + suffix + ".tar.gz")
+    texts.update((name, text.encode()) for name, text in lists.items())
+    stale = [name for name, text in texts.items() if read_or_none(directory / name) != text]
+    wanted = set(texts).union(*({Path(r["path"]), state_file(Path(r["path"]))} for r in reports))
+    leftover = [path for path in results_of(directory) if path not in wanted and path.name not in wanted]
     if not check:
+        for name in stale:
+            write_atomically(directory / name, texts[name], 0o600)
         for path in leftover:
             path.unlink()
-        if stale:
-            write_atomically(manifest_file, to_json(manifest), 0o600)
-    report = {key: manifest[key] for key in ("htcondor", "platform", "arch", "glibc")}
-    report.update(tarballs=reports, changed=stale or bool(leftover) or any(r["changed"] for r in reports))
-    return report
+    changed = bool(stale or leftover) or any(report["changed"] for report in reports)
+    return {"changed": changed, "platforms": platforms, "tarballs": reports}
+
+
+def results_of(directory):
+    """What this program, or an earlier version of it, has put into `directory`. Tarballs without a state file are others'."""
+    patterns = ("*.tar.gz.state.json", "*.manifest.json", "manifest.json", "tarballs*.list")
+    found = {path for pattern in patterns for path in directory.glob(pattern)}
+    tarballs = {Path(str(path)[: -len(".state.json")]) for path in found if path.name.endswith(".state.json")}
+    return sorted(found | {path for path in tarballs if path.is_file()})
+
+
+def read_or_none(path):
+    """The bytes of a file, or None if there is none."""
+    return path.read_bytes() if path.exists() else None
+
+
+def sources_of(text, upstream_dir):
+    """{name: None for the installed HTCondor, or the Path of an upstream tarball} of the role's tarball_sources, as JSON."""
+    found = {}
+    for name, given in sorted(json.loads(text).items()):
+        if not re.match(r"^[A-Za-z0-9][A-Za-z0-9._-]*$", name) or name.endswith("-pool-password"):
+            raise BuildError("{0!r} cannot be a platform's name".format(name))
+        if given["source"] == "installed":
+            found[name] = None
+        elif given["upstream"].startswith("/"):
+            found[name] = Path(given["upstream"])
+        else:
+            found[name] = upstream_dir / (given["sha256"] + ".tar.gz")
+    return found
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--directory", type=Path, required=True, help="where the results go; it must exist")
-    parser.add_argument("--upstream", type=Path, help="repack this upstream tarball instead of the installed HTCondor")
-    parser.add_argument("--pool-password", type=Path, help="also make a tarball with this file in it")
+    parser.add_argument(
+        "--sources", required=True, metavar="JSON",
+        help="{NAME: {source: installed}, or {source: upstream, upstream: PATH or URL, sha256: ...}}; what comes by URL lies in "
+        "DIRECTORY/upstream/SHA256.tar.gz",
+    )  # fmt: skip
+    parser.add_argument("--pool-password", type=Path, help="also make tarballs with this file in them")
     parser.add_argument("--check", action="store_true", help="write nothing, only say what would change")
     options = parser.parse_args(argv)
     try:
         with tempfile.TemporaryDirectory(prefix="glidein-tarball.") as scratch:
-            if options.upstream:
-                items = upstream_items(unpack_upstream(options.upstream, Path(scratch)))
-            else:
-                items = installed_items()
-            report = build_all(items, options.directory, options.pool_password, options.check)
+            sources = {}
+            for name, archive in sources_of(options.sources, options.directory / "upstream").items():
+                if archive is None:
+                    sources[name] = installed_items()
+                else:
+                    sources[name] = upstream_items(unpack_upstream(archive, Path(scratch) / name))
+            report = build_all(sources, options.directory, options.pool_password, options.check)
     except (BuildError, OSError) as error:
         print("build_tarball.py: {0}".format(error), file=sys.stderr)
         return 1

@@ -52,6 +52,15 @@ CASES = {
         modules=["apptainer/1.3.4", "cuda"],
         scratch="${PBS_JOBFS:-/scratch/$USER}",
     ),
+    "options": raw_entry(
+        granted="auto",
+        site_resource="ANNEX",
+        gpu_discovery="-extra",
+        cvmfs=["icecube.opensciencegrid.org", "oasis.opensciencegrid.org"],
+        job_setup="/opt/site/setup.sh",
+        job_environment={"NOTE": "it's $HOME; `id`", "http_proxy": "http://squid:3128"},
+        image="/cvmfs/images/el9.sif",
+    ),
     # Text values are not among these: shellcheck mistakes their quotes for the shell's.
     "attributes": raw_entry(attributes={"HasCVMFS": True, "Generation": 8}),
 }
@@ -226,15 +235,30 @@ def test_modules_of_the_site_are_loaded_unless_the_entry_has_its_own(tmp_path):
         assert run_script(tmp_path, module + made).split("|")[2] == loaded
 
 
+@pytest.mark.parametrize("whole, granted", [(False, "auto"), (True, "node")])
+def test_a_whole_node_is_granted_with_all_that_it_has(whole, granted):
+    made = script("slurm", raw_entry(granted="auto", shapes={"core": shape(whole_node=whole)}))
+    assert f"GLIDEIN_GRANTED='{granted}'\n" in made
+
+
+def test_the_outer_htcondor_says_what_was_granted_unless_the_entry_does():
+    assert "GLIDEIN_GRANTED='machine_ad'\n" in script("htcondor", raw_entry())
+    assert "GLIDEIN_GRANTED='asked'\n" in script("htcondor", raw_entry(granted="asked"))
+
+
 ODD = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), min_size=1, max_size=20)
-PLACES = ("queue", "account", "constraint", "scratch", "gpu_type", "environment")
+PLACES = (
+    "queue", "account", "constraint", "scratch", "site_resource", "gpu_discovery", "job_setup", "image", "gpu_type",
+    "environment", "job_environment",
+)  # fmt: skip
 
 
 def odd_entry(values):
     """An entry with each of these values in its place."""
-    entry = raw_entry(**{key: values[key] for key in PLACES[:4] if key in values})
+    entry = raw_entry(**{key: values[key] for key in PLACES[:8] if key in values})
     entry["shapes"] = {"core": shape(gpus=1, gpu_type=values.get("gpu_type"))}
-    entry["environment"] = {"NOTE": values["environment"]} if "environment" in values else {}
+    for key in ("environment", "job_environment"):
+        entry[key] = {"NOTE": values[key]} if key in values else {}
     return entry
 
 
@@ -247,6 +271,6 @@ def test_whatever_an_operator_writes_is_refused_or_makes_no_further_line(schedul
     except InputError as error:
         assert str(error)
         return
-    plain = files(scheduler, odd_entry(dict.fromkeys(values, "x")))
+    plain = files(scheduler, odd_entry({key: "/x" if key == "job_setup" else "x" for key in values}))
     assert [text.count("\n") for text in made] == [text.count("\n") for text in plain]
     subprocess.run(["/bin/sh", "-n"], input=made[0].encode("utf-8"), check=True)

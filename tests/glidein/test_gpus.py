@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""GPUs: those that the batch system names, no others. (With the real condor_gpu_discovery: tests/e2e/test_start.py.)"""
+
+import signal
+import subprocess
+
+import pytest
+from conftest import ROOT, SHELLS, require
+from test_endings import assert_ended
+
+# What condor_gpu_discovery 23.9.6 prints with -properties and -simulate:2,2; with -simulate:7; with -simulate:2,2 -device 5.
+V100S = """\
+DetectedGPUs="GPU-a0223334, GPU-b1223334"
+Common=[ Capability=7.0; DeviceName="Tesla V100-PCIE-16GB"; ECCEnabled=true; GlobalMemoryMb=24220; ]
+GPU_a0223334=[ id="GPU-a0223334"; DevicePciBusId="0000:40:00.0"; DeviceUuid="a0223334-4445-5667-899a-abbccddeeff0"; ]
+GPU_b1223334=[ id="GPU-b1223334"; DevicePciBusId="0000:41:00.0"; DeviceUuid="b1223334-4445-5667-899a-abbccddeeff0"; ]
+"""
+MIGS = """\
+DetectedGPUs="MIG-a0223300-4445-5667-899a-abbccddeeff0, MIG-a0223301-4445-5667-899a-abbccddeeff0"
+Common=[ ECCEnabled=true; ]
+MIG_a0223300_4445_5667_899a_abbccddeeff0=[ id="MIG-a0223300-4445-5667-899a-abbccddeeff0"; GlobalMemoryMb=20086; ]
+MIG_a0223301_4445_5667_899a_abbccddeeff0=[ id="MIG-a0223301-4445-5667-899a-abbccddeeff0"; GlobalMemoryMb=20082; ]
+"""
+TWO_KINDS = """\
+DetectedGPUs="GPU-a0223334, GPU-b1223334"
+GPU_a0223334=[ id="GPU-a0223334"; Capability=1.2; DeviceName="GeForce GT 330"; GlobalMemoryMb=1024; ]
+GPU_b1223334=[ id="GPU-b1223334"; Capability=2.0; DeviceName="GeForce GTX 480"; GlobalMemoryMb=1536; ]
+"""
+NONE_OF_THESE = 'DetectedGPUs=""\n'
+NONE_AT_ALL = "DetectedGPUs=0\n"
+
+NVIDIA = "CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
+
+
+def lib(shell, script, **environment):
+    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/gpus.sh"; . "$0/unpack.sh"; ' + script]
+    environment["PATH"] = "/usr/bin:/bin"
+    return subprocess.check_output([*command, str(ROOT / "files/glidein/lib")], env=environment, text=True, timeout=10)
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({}, ""),
+        ({"CUDA_VISIBLE_DEVICES": "0, 1"}, "0,1"),
+        ({"CUDA_VISIBLE_DEVICES": "", "GPU_DEVICE_ORDINAL": "GPU-3ac1"}, "GPU-3ac1"),
+        ({"NVIDIA_VISIBLE_DEVICES": "all"}, ""),
+        ({"CUDA_VISIBLE_DEVICES": ""}, "none"),
+        ({"CUDA_VISIBLE_DEVICES": "NoDevFiles"}, "none"),
+        ({"CUDA_VISIBLE_DEVICES": "10000", "NVIDIA_VISIBLE_DEVICES": "void"}, "none"),
+        ({"CUDA_VISIBLE_DEVICES": "MIG-a0223300-4445-5667-899a-abbccddeeff0"}, "MIG-a0223300-4445-5667-899a-abbccddeeff0"),
+        ({"ROCR_VISIBLE_DEVICES": "1"}, ""),
+    ],
+)
+def test_the_first_variable_that_names_any_counts(shell, variables, named):
+    assert lib(shell, "gpus_named " + NVIDIA, **variables).strip() == named
+
+
+@pytest.mark.parametrize(
+    ("printed", "names"),
+    [
+        (V100S, ["Tesla V100-PCIE-16GB"] * 2),
+        (TWO_KINDS, ["GeForce GT 330", "GeForce GTX 480"]),
+        (MIGS, []),
+        (NONE_AT_ALL, []),
+    ],
+)
+def test_names_of_gpus(shell, printed, names):
+    assert lib(shell, 'gpu_names "$PRINTED"', PRINTED=printed).splitlines() == names
+
+
+def start(site, shell, printed, **settings):
+    """A glidein with a condor_gpu_discovery that prints what the real one was seen to print."""
+    discovery = "#!/bin/sh\necho \"asked: $*\" >&2\ncat <<'END'\n{}END\n".format(printed).encode()
+    site.bring("good", {"libexec/condor_gpu_discovery": (discovery, 0o755)})
+    return site.start(shell, **{"GLIDEIN_GPUS": 2, **settings})
+
+
+@pytest.mark.parametrize(
+    ("printed", "settings", "words"),
+    [
+        (NONE_AT_ALL, {}, "finds 0"),
+        (NONE_OF_THESE, {"CUDA_VISIBLE_DEVICES": "5"}, "-device 5 finds 0"),
+        (V100S, {"GLIDEIN_GPUS": 3}, "GLIDEIN_GPUS=3 were promised, condor_gpu_discovery -properties finds 2"),
+        (V100S, {"CUDA_VISIBLE_DEVICES": ""}, "the batch system gave none"),
+        (V100S, {"CUDA_VISIBLE_DEVICES": "0;id"}, "makes no sense: '0;id'"),
+        ("", {}, "finds 0: asked:"),
+    ],
+)
+def test_fewer_gpus_than_promised(site, printed, settings, words):
+    assert_ended(site, *start(site, require("dash"), printed, **settings).end(), 17, words)
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "environment"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "0,1"}, "-properties -device 0,1", "CUDA_VISIBLE_DEVICES=/CUDA//"),
+        (
+            {"ROCR_VISIBLE_DEVICES": "0,1", "CUDA_VISIBLE_DEVICES": ""},
+            "-properties -by-index -device 0,1",
+            "ROCR_VISIBLE_DEVICES=/(GPU|CUDA|OCL)//",
+        ),
+        ({"GLIDEIN_GPU_DISCOVERY": "-extra"}, "-properties -extra", "CUDA_VISIBLE_DEVICES=/CUDA//"),
+    ],
+)
+def test_the_startd_looks_for_the_same_ones(site, shell, settings, arguments, environment):
+    glidein = start(site, shell, V100S, **settings).wait_for("registered")
+    directory = glidein.directory()
+    config = (directory / "condor_config").read_text().splitlines()
+    assert "MACHINE_RESOURCE_INVENTORY_GPUs = \"'$(LIBEXEC)/condor_gpu_discovery' {}\"".format(arguments) in config
+    assert "SLOT_TYPE_1 = cpus=100%, memory=100%, disk=100%, GPUs=2" in config
+    assert 'GPU_NAMES = "Tesla V100-PCIE-16GB,Tesla V100-PCIE-16GB"' in config
+    (of_jobs,) = [line for line in config if line.startswith("ENVIRONMENT_FOR_AssignedGPUs")]
+    assert of_jobs.endswith(environment)
+    # What the daemons inherit names none any more.
+    seen = (directory / "log" / "EnvironmentLog").read_text()
+    assert "VISIBLE_DEVICES" not in seen
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")

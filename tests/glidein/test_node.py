@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node has to offer: CVMFS, containers; and a glidein that runs inside an image as a whole.
+
+Apptainer itself is in no package that the tests could install. A strict stand-in takes the arguments that the glidein gives
+it, as apptainer's manual describes them, and nothing else; it changes no file system.
+"""
+
+import signal
+import subprocess
+
+import pytest
+from conftest import ROOT, SHELLS, require
+from test_endings import assert_ended
+
+# apptainer exec --pwd / [--bind PATH]... [--nv|--rocm] IMAGE COMMAND...
+APPTAINER = """\
+#!/bin/sh
+log={log}
+[ "$1" = --version ] && {{ echo "apptainer version 1.3.4"; exit 0; }}
+[ "$1 $2 $3" = "exec --pwd /" ] || {{ echo "FATAL: unexpected: $*" >&2; exit 255; }}
+shift 3
+while :; do
+  case $1 in
+  --bind) [ -e "$2" ] || {{ echo "FATAL: mount source $2 does not exist" >&2; exit 255; }}; echo "bind $2" >>"$log"; shift 2 ;;
+  --nv | --rocm) echo "$1" >>"$log"; shift ;;
+  -*) echo "FATAL: unknown flag: $1" >&2; exit 1 ;;
+  *) break ;;
+  esac
+done
+[ "$1" = /images/el9.sif ] || {{ echo "FATAL: could not open image $1: no such file or directory" >&2; exit 255; }}
+shift
+cd /
+INSIDE=yes
+export INSIDE
+exec "$@"
+"""
+
+
+def lib(shell, script, *arguments):
+    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/image.sh"; . "$0/node.sh"; ' + script]
+    command += [str(ROOT / "files/glidein/lib"), *map(str, arguments)]
+    return subprocess.check_output(command, text=True, timeout=30, env={"PATH": "/usr/bin:/bin"})
+
+
+@pytest.fixture()
+def root(tmp_path):
+    """A node with two repositories, of which one is empty as when its server does not answer, and a plain directory."""
+    for name in ("icecube.opensciencegrid.org", "atlas-nightlies.cern.ch"):
+        (tmp_path / "cvmfs" / name).mkdir(parents=True)
+        (tmp_path / "cvmfs" / name / "new_repository").write_text("")
+    (tmp_path / "cvmfs" / "broken.example.org").mkdir()
+    (tmp_path / "cvmfs" / "nodots").mkdir()
+    return tmp_path
+
+
+def test_repositories_that_are_there(shell, root):
+    found = lib(shell, 'cvmfs_repositories "$@"', root, "oasis.opensciencegrid.org", "icecube.opensciencegrid.org")
+    assert found.splitlines() == ["atlas-nightlies.cern.ch", "icecube.opensciencegrid.org"]
+
+
+def test_a_node_without_cvmfs(shell, tmp_path):
+    assert lib(shell, 'cvmfs_repositories "$@"', tmp_path, "oasis.opensciencegrid.org") == ""
+
+
+def test_attributes_of_repositories(shell):
+    found = lib(shell, 'cvmfs_attributes "$1"', "atlas-nightlies.cern.ch\nicecube.opensciencegrid.org")
+    assert found.splitlines() == [
+        "HAS_CVMFS_atlas_nightlies_cern_ch = True",
+        "HAS_CVMFS_icecube_opensciencegrid_org = True",
+        "ICECUBE_CVMFS_Exists = True",
+    ]
+
+
+def put_apptainer(site, name="apptainer"):
+    """A directory for PATH with the stand-in, and the file in which it writes what it was asked for."""
+    directory, log = site.root / "tools", site.root / "apptainer.log"
+    directory.mkdir()
+    log.write_text("")
+    (directory / name).write_text(APPTAINER.format(log=log))
+    (directory / name).chmod(0o755)
+    return directory, log
+
+
+def test_apptainer_is_offered_with_what_its_trial_needs(site, shell):
+    directory, _log = put_apptainer(site)
+    site.bring("good", {"libexec/singularity_test_sandbox/exit_37": (b"\x7fELF", 0o755)})
+    glidein = site.start(shell, PATH="{}:/usr/bin:/bin".format(directory)).wait_for("registered")
+    scratch = glidein.directory()
+    assert "SINGULARITY = {}/apptainer".format(directory) in (scratch / "condor_config").read_text().splitlines()
+    sandbox = scratch / "condor" / "libexec" / "singularity_test_sandbox"
+    assert {path.name for path in sandbox.iterdir()} >= {"dev", "proc", "exit_37"}
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
+def test_attributes_that_are_found_and_those_of_pyglidein(site, shell):
+    glidein = site.start(shell, GLIDEIN_SITE_RESOURCE="annex").wait_for("registered")
+    config = (glidein.directory() / "condor_config").read_text()
+    lines = config.splitlines()
+    assert "SINGULARITY = " in lines or "SINGULARITY =" in lines
+    assert 'GLIDEIN_SiteResource = "annex"' in lines
+    assert "GLIDEIN_Max_Walltime = 3600" in lines
+    (attributes,) = [line for line in config.replace("\\\n", "").splitlines() if line.startswith("STARTD_ATTRS")]
+    assert {"GLIDEIN_SiteResource", "GLIDEIN_Max_Walltime", "PYGLIDEIN_TIME_TO_LIVE"} <= set(attributes.split())
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
+def found_attributes(shell, offered, own):
+    """config_attributes, with these found on the node and these of the operator."""
+    names = "DEPLOYMENT SITE ENTRY SHAPE BATCH_ID SITE_RESOURCE".split()
+    environment = {"GLIDEIN_" + name: "x" for name in names}
+    environment.update(
+        PATH="/usr/bin:/bin", NAME="n", TO_RETIRE="1", TO_DIE="2", GLIDEIN_WALLTIME_S="3", OFFERED=offered,
+        GLIDEIN_ATTRIBUTES=own,
+    )  # fmt: skip
+    script = '. "$0/settings.sh"; . "$0/configure.sh"; config_attributes'
+    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib")]
+    return subprocess.check_output(command, text=True, timeout=10, env=environment)
+
+
+def test_what_the_operator_says_of_the_site_comes_first(shell):
+    config = found_attributes(shell, "HAS_CVMFS_a_org = True\nHAS_CVMFS_b_org = True", "has_cvmfs_a_org = false")
+    assert "HAS_CVMFS_a_org" not in config
+    assert config.count("HAS_CVMFS_b_org = True\n") == 1
+    (attributes,) = [line for line in config.replace("\\\n", "").splitlines() if line.startswith("STARTD_ATTRS")]
+    assert {"has_cvmfs_a_org", "HAS_CVMFS_b_org"} <= set(attributes.split())
+
+
+# --- the whole glidein inside an image
+
+
+@pytest.mark.parametrize("name", ["apptainer", "singularity"])
+def test_inside_an_image(site, shell, name):
+    directory, log = put_apptainer(site, name)
+    settings = {"PATH": "{}:/usr/bin:/bin".format(directory), "GLIDEIN_IMAGE": "/images/el9.sif"}
+    glidein = site.start(shell, **settings).wait_for("registered")
+    assert "INSIDE=yes" in (glidein.directory() / "log" / "EnvironmentLog").read_text()
+    bound = {line.split(" ", 1)[1] for line in log.read_text().splitlines() if line.startswith("bind ")}
+    assert {str(path) for path in (site.home, site.scratch, site.logs, site.credential.parent)} <= bound
+    # The process that the batch system knows is the one inside.
+    status, output = glidein.signal(signal.SIGTERM).end()
+    assert_ended(site, status, output, 143, "signal TERM")
+    assert output.count("start of site-1/short/small") == 1
+    assert "going on inside the image /images/el9.sif" in output
+
+
+def test_an_image_without_apptainer(site, shell):
+    status, output = site.run(shell, GLIDEIN_IMAGE="/images/el9.sif")
+    assert_ended(site, status, output, 21, "needs apptainer or singularity, and neither is in PATH=/usr/bin:/bin")
+
+
+def test_an_image_that_is_not_there(site):
+    directory, _log = put_apptainer(site)
+    settings = {"PATH": "{}:/usr/bin:/bin".format(directory), "GLIDEIN_IMAGE": "/images/other.sif"}
+    status, output = site.run(require("dash"), **settings)
+    assert_ended(site, status, output, 21, "FATAL: could not open image /images/other.sif")

@@ -1,0 +1,216 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which tarball a glidein takes, from where, and what it says when there is no good one."""
+
+import functools
+import http.server
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+from conftest import ROOT, SHELLS
+from test_endings import assert_ended
+
+LIST = """\
+# comment
+el7 x86_64 2.17 23.0.1 aa tarballs/el7.tar.gz
+debian13 x86_64 2.38 23.9.6 bb tarballs/debian13.tar.gz
+el9 x86_64 2.34 23.0.1 cc https://web.example.org/el9-cc.tar.gz
+arm aarch64 2.17 23.0.1 dd tarballs/arm.tar.gz
+half a line
+also9 x86_64 2.34 25.0.1 ee tarballs/also9.tar.gz
+"""
+
+
+def names(shell, arch, glibc):
+    script = '. "$0"; fitting_tarballs "$1" "$2"'
+    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/unpack.sh"), arch, glibc]
+    printed = subprocess.run(command, input=LIST, stdout=-1, text=True, timeout=10, check=True).stdout
+    return [line.split()[0] for line in printed.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("arch", "glibc", "expected"),
+    [
+        ("x86_64", "2.41", ["debian13", "el9", "also9", "el7"]),
+        ("x86_64", "2.36", ["el9", "also9", "el7"]),
+        ("x86_64", "2.34", ["el9", "also9", "el7"]),
+        ("x86_64", "2.9", []),
+        ("x86_64", "", ["debian13", "el9", "also9", "el7"]),  # nobody knows which glibc: they are tried
+        ("aarch64", "2.34", ["arm"]),
+        ("riscv64", "2.41", []),
+    ],
+)
+def test_the_newest_glibc_that_the_node_has_comes_first(shell, arch, glibc, expected):
+    assert names(shell, arch, glibc) == expected
+
+
+@pytest.mark.parametrize(
+    ("getconf", "ldd", "version"),
+    [
+        ("echo glibc 2.34", "echo never", "2.34"),
+        ("exit 1", "echo 'ldd (Debian GLIBC 2.41-12+deb13u2) 2.41'", "2.41"),
+        ("exit 1", "echo 'ldd (GNU libc) 2.28'", "2.28"),
+        ("exit 1", "echo 'musl libc (x86_64)' >&2; exit 1", ""),
+    ],
+)
+def test_version_of_glibc(shell, tmp_path, getconf, ldd, version):
+    for name, body in (("getconf", getconf), ("ldd", ldd)):
+        (tmp_path / name).write_text("#!/bin/sh\n" + body + "\n")
+        (tmp_path / name).chmod(0o755)
+    command = [*SHELLS[shell], "-c", '. "$0"; node_glibc', str(ROOT / "files/glidein/lib/unpack.sh")]
+    found = subprocess.check_output(command, env={"PATH": "{}:/usr/bin:/bin".format(tmp_path)}, text=True)
+    assert found.strip() == version
+
+
+BROKEN = b"#!/bin/sh\necho 'libssl.so.3: cannot open shared object file'\nexit 127\n"
+
+
+def test_one_that_does_not_run_here_gives_way_to_the_next(site, shell):
+    site.bring("good").add("good", master=BROKEN, name="new", glibc="2.1")
+    glidein = site.start(shell).wait_for("registered").signal(signal.SIGTERM)
+    status, output = glidein.end()
+    assert_ended(site, status, output, 143, "signal TERM")
+    assert output.index("tarball new verified") < output.index("tarball native verified")
+
+
+def test_none_that_runs(site, shell):
+    site.bring("good", master=BROKEN).add("good", master=BROKEN, name="new", glibc="2.1")
+    status, output = site.run(shell)
+    assert_ended(site, status, output, 15, "new: libssl.so.3: cannot open shared object file; native: libssl.so.3")
+    assert "this node is {} with glibc 2.".format(os.uname().machine) in output
+
+
+def test_none_that_fits(site, shell):
+    site.bring("good", name="arm", arch="aarch65").add("good", name="newer", glibc="9.9")
+    status, output = site.run(shell)
+    assert_ended(site, status, output, 15, "there are: arm (aarch65, glibc >= 2.0), newer (")
+
+
+# --- from a web server
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *unused):
+        pass
+
+
+@pytest.fixture()
+def web(site):
+    """Address of a web server that has what is in `root/www` of the site."""
+    (site.root / "www").mkdir()
+    handler = functools.partial(Handler, directory=str(site.root / "www"))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield "http://127.0.0.1:{}".format(server.server_port)
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def tools(site, *wanted):
+    """A PATH with what a node has, and of the programs that fetch only these."""
+    directory = site.root / "bin"
+    directory.mkdir()
+    for place in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
+        for name in os.listdir(place):
+            if name not in ("curl", "wget") and not (directory / name).exists():
+                (directory / name).symlink_to(os.path.join(place, name))
+    for name in wanted:
+        found = shutil.which(name)
+        (directory / name).symlink_to(found or shutil.which("busybox"))
+    return directory
+
+
+def from_web(site, web, shell, path):
+    """Run a glidein whose tarball is on the web server, and whose PATH is only `path`: glidein.sh would add the usual ones."""
+    site.list.write_text("")
+    site.add("good", where=web + "/more.tar.gz")
+    script = site.home / "glidein.sh"
+    script.write_text(script.read_text().replace(":/usr/bin:/bin:/usr/sbin:/sbin\"", '"'))
+    return site.start(shell, PATH=path)
+
+
+@pytest.mark.parametrize("program", ["curl", "wget"])
+def test_fetched_by_what_the_node_has(site, web, shell, program):
+    if not shutil.which(program) and program != "wget":
+        pytest.skip(program + " is not installed: as root, apt-get install " + program)
+    glidein = from_web(site, web, shell, tools(site, program)).wait_for("registered")
+    assert not (glidein.directory() / "tmp" / "more.tar.gz").exists()
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
+def test_neither_curl_nor_wget(site, web, shell):
+    status, output = from_web(site, web, shell, tools(site)).end()
+    assert_ended(site, status, output, 20, "this node has neither curl nor wget")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"), [("/other.tar.gz", "/other.tar.gz cannot be fetched: "), ("", "cannot be fetched: ")]
+)
+def test_no_such_file_and_no_such_server(site, web, shell, path, words):
+    address = web + path if path else "http://127.0.0.1:1/x.tar.gz"
+    site.list.write_text("")
+    site.add("good", where=address)
+    status, output = site.run(shell)
+    assert_ended(site, status, output, 20, words)
+
+
+def test_what_comes_has_to_be_what_the_payload_says(site, web, shell):
+    site.list.write_text("")
+    site.add("good", where=web + "/more.tar.gz")
+    (site.root / "www" / "more.tar.gz").write_bytes(b"<html>Welcome to the hotel's network</html>")
+    assert_ended(site, *site.run(shell), 12, web + "/more.tar.gz is damaged")
+
+
+# --- nodes with odd file systems
+
+
+@pytest.fixture()
+def mounted(site):
+    """A function that mounts a tmpfs with these options at the site's scratch directory."""
+    if os.getuid() != 0:
+        pytest.skip("only root can mount a file system")
+
+    def mount(options):
+        command = ["mount", "-t", "tmpfs", "-o", "mode=1777," + options, "tmpfs", str(site.scratch)]
+        done = subprocess.run(command, stderr=-1, text=True, timeout=10, check=False)
+        if done.returncode:
+            pytest.skip("this machine does not let root mount a tmpfs: " + done.stderr.strip())
+
+    yield mount
+    subprocess.run(["umount", "--lazy", str(site.scratch)], timeout=10, check=False, stderr=-1)
+
+
+def test_noexec(site, shell, mounted):
+    mounted("noexec,size=200m")
+    site.give_to_user()
+    status, output = site.run(shell)
+    assert_ended(site, status, output, 15, "is mounted noexec: use another scratch directory")
+
+
+def test_too_little_room_is_seen_before_anything_is_unpacked(site, shell, mounted):
+    mounted("size=32m")
+    assert_ended(site, *site.run(shell), 13, "has 32 MB free; GLIDEIN_DISK_MB=1 and HTCondor itself need 61")
+
+
+def test_a_disk_that_fills_up_meanwhile(site, shell, mounted):
+    mounted("size=70m")
+    site.bring("good", {"etc/filler": (b"\0" * 90 * 2**20, 0o644)})
+    begun = time.monotonic()
+    assert_ended(site, *site.run(shell), 13, "is full: ")
+    assert time.monotonic() - begun < 20
+
+
+def test_a_read_only_home_and_an_empty_environment(site, shell):
+    """As under `env -i`: nothing but the settings."""
+    for path in (site.home, site.home / "lib"):
+        path.chmod(0o555)
+    glidein = site.start(shell, PATH=None, HOME="/nonexistent").wait_for("registered")
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
