@@ -172,9 +172,10 @@ def normalise_site(deployment, site, entries, limits=None):
     Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "entries": {name: entry}}
     with entry = {"name", "queue", "account", "constraint", "walltime_s", "shapes", "limits", "array", "accept",
     "accept_requirements", "resources", "directives", "attributes", "environment", "modules", "scratch", "granted",
-    "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s", "idle_timeout_s",
-    "priority", "weight"}; array: most tasks of an array job, None for any number;
-    modules, scratch: None where the site's apply; granted, ..., image: None or empty where nothing was said. Limits have cores and gpus where they are given. Raises InputError.
+    "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s",
+    "idle_timeout_s", "priority", "weight"}; array: most tasks of an array job, None for any number;
+    modules, scratch: None where the site's apply; granted, ..., image: None or empty where nothing was said. Limits
+    have cores and gpus where they are given. Raises InputError.
     """
     check = _Checker()
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):
@@ -378,7 +379,9 @@ def check_environment(wrong, variable, raw, ours=("GLIDEIN_", "_CONDOR_", "CONDO
         if not isinstance(name, str) or not _ATTRIBUTE.match(name):
             wrong(f"name of {variable}.{name}", name, "the name of an environment variable")
         elif name.startswith(ours):
-            wrong(f"name of {variable}.{name}", name, f"any name but {', '.join(x + '...' for x in ours)}, which are ours")
+            wrong(
+                f"name of {variable}.{name}", name, f"any name but {', '.join(x + '...' for x in ours)}, which are ours"
+            )
         elif isinstance(value, bool) or not isinstance(value, (str, int, float)):
             wrong(f"{variable}.{name}", value, "text or a number")
         elif _CONTROL.search(str(value)):

@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "roles" / "revocation" / "files"))
 import build_tarball  # noqa: E402 - a role's script, found by the path above
 
 SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash"]}
+ARCH = platform.machine()
 NOBODY = 65534
 TOKEN = ".".join(["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiJnbGlkZWluIn0", "c2lnbmF0dXJl"])
 
@@ -56,12 +57,12 @@ class Site:
         self.credential.chmod(0o600)
         self.bring("good")
 
-    def bring(self, behaviour, extra=None, master=STAND_IN, name="native", arch=platform.machine(), glibc="2.0"):
-        """Put a tarball in place whose condor_master is the stand-in with that `behaviour`, and nothing else into the list."""
+    def bring(self, behaviour, extra=None, master=STAND_IN, name="native", arch=ARCH, glibc="2.0"):
+        """Put a tarball in place whose condor_master is the stand-in with that `behaviour`; it is the only one."""
         self.list.write_text("")
         return self.add(behaviour, extra, master, name, arch, glibc)
 
-    def add(self, behaviour, extra=None, master=STAND_IN, name="more", arch=platform.machine(), glibc="2.0", where=None):
+    def add(self, behaviour, extra=None, master=STAND_IN, name="more", arch=ARCH, glibc="2.0", where=None):
         """One more tarball; where: its address, if it is not in the payload but in `root/www`."""
         files = {
             "sbin/condor_master": (master, 0o755),
@@ -91,7 +92,7 @@ class Site:
     def replace(self, packed):
         """Another content of the tarball, which the list knows."""
         self.tarball.write_bytes(packed)
-        self.list.write_text(list_line("native", platform.machine(), "2.0", packed, "tarballs/native.tar.gz"))
+        self.list.write_text(list_line("native", ARCH, "2.0", packed, "tarballs/native.tar.gz"))
         return self
 
     def settings(self, **changes):

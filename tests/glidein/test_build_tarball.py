@@ -253,7 +253,13 @@ def test_a_platform_that_is_no_more_goes_and_what_others_put_there_stays(release
     assert report["changed"]
     assert [platform["name"] for platform in report["platforms"]] == ["el9"]
     found = sorted(path.name for path in tmp_path.iterdir() if path.is_file())
-    assert found == ["condor-upstream.tar.gz", "el9.manifest.json", "el9.tar.gz", "el9.tar.gz.state.json", "tarballs.list"]
+    assert found == [
+        "condor-upstream.tar.gz",
+        "el9.manifest.json",
+        "el9.tar.gz",
+        "el9.tar.gz.state.json",
+        "tarballs.list",
+    ]
 
 
 def test_sources_are_those_of_the_role(tmp_path):

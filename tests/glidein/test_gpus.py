@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT, SHELLS, require
 from test_endings import assert_ended
 
-# What condor_gpu_discovery 23.9.6 prints with -properties and -simulate:2,2; with -simulate:7; with -simulate:2,2 -device 5.
+# What condor_gpu_discovery 23.9.6 prints with -properties and -simulate:2,2; -simulate:7; -simulate:2,2 -device 5.
 V100S = """\
 DetectedGPUs="GPU-a0223334, GPU-b1223334"
 Common=[ Capability=7.0; DeviceName="Tesla V100-PCIE-16GB"; ECCEnabled=true; GlobalMemoryMb=24220; ]
@@ -50,7 +50,10 @@ def lib(shell, script, **environment):
         ({"CUDA_VISIBLE_DEVICES": ""}, "none"),
         ({"CUDA_VISIBLE_DEVICES": "NoDevFiles"}, "none"),
         ({"CUDA_VISIBLE_DEVICES": "10000", "NVIDIA_VISIBLE_DEVICES": "void"}, "none"),
-        ({"CUDA_VISIBLE_DEVICES": "MIG-a0223300-4445-5667-899a-abbccddeeff0"}, "MIG-a0223300-4445-5667-899a-abbccddeeff0"),
+        (
+            {"CUDA_VISIBLE_DEVICES": "MIG-a0223300-4445-5667-899a-abbccddeeff0"},
+            "MIG-a0223300-4445-5667-899a-abbccddeeff0",
+        ),
         ({"ROCR_VISIBLE_DEVICES": "1"}, ""),
     ],
 )

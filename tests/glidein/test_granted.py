@@ -109,7 +109,7 @@ V2 = {
 }
 JOB_V2 = "sys/fs/cgroup/system.slice/slurmstepd.scope/job_7/"
 V1 = {
-    "proc/self/cgroup": "12:memory:/slurm/uid_1/job_7/step_batch\n5:cpu,cpuacct:/slurm/uid_1\n1:name=systemd:/x\n0::/x\n",
+    "proc/self/cgroup": "12:memory:/slurm/uid_1/job_7/step_batch\n5:cpu,cpuacct:/slurm/uid_1\n1:name=systemd:/x\n",
 }
 NO_LIMIT_V1 = "9223372036854771712\n"
 
@@ -123,7 +123,9 @@ def from_node(shell, root, *trees, how="auto"):
     for name, text in {key: value for tree in trees for key, value in tree.items()}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    script = '. "$0/report.sh"; . "$0/granted.sh"; take_from_node "$1" >/dev/null; echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
+    script = (
+        '. "$0/report.sh"; . "$0/granted.sh"; take_from_node "$1" >/dev/null; echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
+    )
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how)
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib"), str(root)]

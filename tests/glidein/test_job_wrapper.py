@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What surrounds users' jobs: their environment, the site's set-up, and that they do not die of a notice that the batch system
-sends to every process of its own job."""
+"""What surrounds users' jobs: their environment, the site's set-up, and that they do not die of a notice that the batch
+system sends to every process of its own job."""
 
 import re
 import subprocess
@@ -79,7 +79,7 @@ def test_a_set_up_that_has_gone_is_told_to_htcondor(tmp_path, shell):
 
 
 def test_jobs_know_where_they_are_and_get_what_the_operator_lists(tmp_path, shell):
-    odd = "NOTE=it's \"$HOME\" $(X) `id` \\ 100%"
+    odd = 'NOTE=it\'s "$HOME" $(X) `id` \\ 100%'
     found = environment(made(tmp_path, shell, GLIDEIN_JOB_ENVIRONMENT=odd + "\nhttp_proxy=http://squid:3128"))
     assert found == {
         "GLIDEIN_Site": "site-1",

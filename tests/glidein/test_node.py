@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a node has to offer: CVMFS, containers; and a glidein that runs inside an image as a whole.
 
-Apptainer itself is in no package that the tests could install. A strict stand-in takes the arguments that the glidein gives
-it, as apptainer's manual describes them, and nothing else; it changes no file system.
+Apptainer itself is in no package that the tests could install. A strict stand-in takes the arguments that the glidein
+gives it, as apptainer's manual describes them, and nothing else; it changes no file system.
 """
 
 import signal
@@ -23,7 +23,11 @@ log={log}
 shift 3
 while :; do
   case $1 in
-  --bind) [ -e "$2" ] || {{ echo "FATAL: mount source $2 does not exist" >&2; exit 255; }}; echo "bind $2" >>"$log"; shift 2 ;;
+  --bind)
+    [ -e "$2" ] || {{ echo "FATAL: mount source $2 does not exist" >&2; exit 255; }}
+    echo "bind $2" >>"$log"
+    shift 2
+    ;;
   --nv | --rocm) echo "$1" >>"$log"; shift ;;
   -*) echo "FATAL: unknown flag: $1" >&2; exit 1 ;;
   *) break ;;
@@ -108,7 +112,7 @@ def test_attributes_that_are_found_and_those_of_pyglidein(site, shell):
 
 def found_attributes(shell, offered, own):
     """config_attributes, with these found on the node and these of the operator."""
-    names = "DEPLOYMENT SITE ENTRY SHAPE BATCH_ID SITE_RESOURCE".split()
+    names = ("DEPLOYMENT", "SITE", "ENTRY", "SHAPE", "BATCH_ID", "SITE_RESOURCE")
     environment = {"GLIDEIN_" + name: "x" for name in names}
     environment.update(
         PATH="/usr/bin:/bin", NAME="n", TO_RETIRE="1", TO_DIE="2", GLIDEIN_WALLTIME_S="3", OFFERED=offered,

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from conftest import ROOT, SHELLS
@@ -119,9 +120,9 @@ def tools(site, *wanted):
     directory = site.root / "bin"
     directory.mkdir()
     for place in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
-        for name in os.listdir(place):
-            if name not in ("curl", "wget") and not (directory / name).exists():
-                (directory / name).symlink_to(os.path.join(place, name))
+        for program in Path(place).iterdir():
+            if program.name not in ("curl", "wget") and not (directory / program.name).exists():
+                (directory / program.name).symlink_to(program)
     for name in wanted:
         found = shutil.which(name)
         (directory / name).symlink_to(found or shutil.which("busybox"))
@@ -129,11 +130,11 @@ def tools(site, *wanted):
 
 
 def from_web(site, web, shell, path):
-    """Run a glidein whose tarball is on the web server, and whose PATH is only `path`: glidein.sh would add the usual ones."""
+    """Run a glidein whose tarball is on the web server, and whose PATH is `path`: glidein.sh would add to it."""
     site.list.write_text("")
     site.add("good", where=web + "/more.tar.gz")
     script = site.home / "glidein.sh"
-    script.write_text(script.read_text().replace(":/usr/bin:/bin:/usr/sbin:/sbin\"", '"'))
+    script.write_text(script.read_text().replace(':/usr/bin:/bin:/usr/sbin:/sbin"', '"'))
     return site.start(shell, PATH=path)
 
 

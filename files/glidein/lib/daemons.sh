@@ -38,13 +38,15 @@ stop_guard() {
   GUARD_PID=
 }
 
-# watch_master: looks every second until registered, then every five; a signal is acted upon at once.
+# watch_master: looks often until registered, then every five seconds; a signal is acted upon at once.
 watch_master() {
+  often=1 # where sleep knows no parts of a second
+  sleep 0.01 2>/dev/null && often=0.3
   registered=
   renewed=$STARTED_AT
   used=$STARTED_AT
   while :; do
-    if [ -n "$registered" ]; then pause 5; else pause 1; fi
+    if [ -n "$registered" ]; then pause 5; else pause "$often"; fi
     now=$(date +%s)
     stop_if_signalled
     stop_if_ended
@@ -126,7 +128,7 @@ wait_to_register() {
   elif log_has StartLog 'Initial update sent to collector' && [ -z "$(startd_error)" ] &&
     log_has SharedPortLog 'CCBListener: registered with CCB server'; then
     registered=yes
-    say "registered with $GLIDEIN_COLLECTOR as $NAME, $((now - STARTED_AT)) s after start"
+    say "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $(($(uptime_cs) - STARTED_CS))) s after start"
   elif [ $((now - STARTED_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
     why=$(startd_error)
     stop_master 5

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make the tarballs of glideins: the part of an HTCondor that a startd on a foreign node needs, and nothing else. One for each
-platform; glidein.sh takes the one that fits its node, by tarballs.list.
+"""Make the tarballs of glideins: the part of an HTCondor that a startd on a foreign node needs, and nothing else.
+There is one for each platform; glidein.sh takes the one that fits its node, by tarballs.list.
 
 What goes in: the PROGRAMS below and every shared library that they need, directly or not, except glibc's own,
 which only work with the node's own dynamic loader. The libraries are found by reading the ELF files, not by `ldd`: that
@@ -375,12 +375,14 @@ def build(items, secret, tarball, check=False):
 
 def list_line(name, manifest, report, file_name):
     """A line of tarballs.list, by which glidein.sh chooses: name, architecture, least glibc, version, sha256, file."""
-    return " ".join((name, manifest["arch"], manifest["glibc"], manifest["htcondor"], report["sha256"], file_name)) + "\n"
+    return (
+        " ".join((name, manifest["arch"], manifest["glibc"], manifest["htcondor"], report["sha256"], file_name)) + "\n"
+    )
 
 
 def build_all(sources, directory, pool_password=None, check=False):
-    """All that `directory` shall have: for each of `sources` ({platform's name: items}) a tarball and its manifest, one more
-    tarball with `pool_password` (Path) if given, and the lists of both kinds.
+    """All that `directory` shall have: for each of `sources` ({platform's name: items}) a tarball and its manifest, one
+    more tarball with `pool_password` (Path) if given, and the lists of both kinds.
     """
     secret = {"etc/pool_password": Item(pool_password.read_bytes(), 0o600)} if pool_password else {}
     lists = {"tarballs.list": ""}
@@ -412,7 +414,10 @@ def build_all(sources, directory, pool_password=None, check=False):
 
 
 def results_of(directory):
-    """What this program, or an earlier version of it, has put into `directory`. Tarballs without a state file are others'."""
+    """What this program, or an earlier version of it, has put into `directory`.
+
+    Tarballs without a state file are others'.
+    """
     patterns = ("*.tar.gz.state.json", "*.manifest.json", "manifest.json", "tarballs*.list")
     found = {path for pattern in patterns for path in directory.glob(pattern)}
     tarballs = {Path(str(path)[: -len(".state.json")]) for path in found if path.name.endswith(".state.json")}
@@ -425,7 +430,7 @@ def read_or_none(path):
 
 
 def sources_of(text, upstream_dir):
-    """{name: None for the installed HTCondor, or the Path of an upstream tarball} of the role's tarball_sources, as JSON."""
+    """{name: None for the installed HTCondor, or the Path of an upstream tarball}; text: tarball_sources as JSON."""
     found = {}
     for name, given in sorted(json.loads(text).items()):
         if not re.match(r"^[A-Za-z0-9][A-Za-z0-9._-]*$", name) or name.endswith("-pool-password"):
@@ -444,8 +449,8 @@ def main(argv=None):
     parser.add_argument("--directory", type=Path, required=True, help="where the results go; it must exist")
     parser.add_argument(
         "--sources", required=True, metavar="JSON",
-        help="{NAME: {source: installed}, or {source: upstream, upstream: PATH or URL, sha256: ...}}; what comes by URL lies in "
-        "DIRECTORY/upstream/SHA256.tar.gz",
+        help="{NAME: {source: installed}, or {source: upstream, upstream: PATH or URL, sha256: ...}}; what comes by "
+        "URL lies in DIRECTORY/upstream/SHA256.tar.gz",
     )  # fmt: skip
     parser.add_argument("--pool-password", type=Path, help="also make tarballs with this file in them")
     parser.add_argument("--check", action="store_true", help="write nothing, only say what would change")
