@@ -53,7 +53,7 @@ class Lab:
         self.ready = True
 
     def local(self, command, timeout):
-        """Run a command of the checkout; BenchError with the end of its output when it fails."""
+        """What a command of the checkout prints; BenchError with the end of its output when it fails."""
         done = subprocess.run(
             command, cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False,
@@ -61,6 +61,7 @@ class Lab:
         if done.returncode:
             tail = "\n".join(done.stdout.splitlines()[-30:])
             raise BenchError(f"`{' '.join(map(str, command))}` ended with {done.returncode}:\n{tail}")
+        return done.stdout
 
     def run(self, alias, command, stdin="", timeout=600, name=None):
         """What a shell command prints on a host; BenchError with its `name`, status and stderr when it fails."""

@@ -12,7 +12,7 @@ from conftest import ROOT, playbook, wait_for
 
 def tarballs_are_whole(slurm, folder):
     """Whether the tarballs of a version are what its list says."""
-    sums = "awk '{print $5 \"  \" $6}' tarballs.list | sha256sum -c"
+    sums = "awk '{print $5 \"  tarballs/\" $6}' tarballs.list | sha256sum -c"
     return slurm.check_output(f"cd {folder}/ && {sums}") == "tarballs/native.tar.gz: OK"
 
 

@@ -36,9 +36,9 @@ for _number in (signal.SIGHUP, signal.SIGINT):
 STAND_IN = (Path(__file__).parent / "stand_in_master.sh").read_bytes()
 
 
-def list_line(name, arch, glibc, packed, where):
+def list_line(name, arch, glibc, packed):
     """As the role `site` writes it."""
-    return " ".join([name, arch, glibc, "0.0.0", hashlib.sha256(packed).hexdigest(), where]) + "\n"
+    return " ".join([name, arch, glibc, "0.0.0", hashlib.sha256(packed).hexdigest(), name + ".tar.gz"]) + "\n"
 
 
 class Site:
@@ -62,8 +62,8 @@ class Site:
         self.list.write_text("")
         return self.add(behaviour, extra, master, name, arch, glibc)
 
-    def add(self, behaviour, extra=None, master=STAND_IN, name="more", arch=ARCH, glibc="2.0", where=None):
-        """One more tarball; where: its address, if it is not in the payload but in `root/www`."""
+    def add(self, behaviour, extra=None, master=STAND_IN, name="more", arch=ARCH, glibc="2.0", base=None):
+        """One more tarball; base: an address that stands for `root/www`, where it is instead of in the payload."""
         files = {
             "sbin/condor_master": (master, 0o755),
             "etc/behaviour": (behaviour.encode(), 0o644),
@@ -73,12 +73,12 @@ class Site:
         sums = "".join("{}  {}\n".format(build_tarball.sha256(data), name) for name, (data, _mode) in files.items())
         files.setdefault("SHA256SUMS", (sums.encode(), 0o644))
         packed = build_tarball.tar_gz({name: build_tarball.Item(*file) for name, file in files.items()})
-        directory = self.root / "www" if where else self.home / "tarballs"
+        directory = self.root / "www" if base else self.home / "tarballs"
         directory.mkdir(exist_ok=True)
-        file = directory / (name + ".tar.gz")
-        file.write_bytes(packed)
-        line = list_line(name, arch, glibc, packed, where or "tarballs/" + file.name)
-        self.list.write_text(self.list.read_text() + line)
+        sha256 = hashlib.sha256(packed).hexdigest()
+        (directory / ("{}-{}.tar.gz".format(name, sha256[:12]) if base else name + ".tar.gz")).write_bytes(packed)
+        line = list_line(name, arch, glibc, packed)
+        self.list.write_text(self.list.read_text() + ("from {}\n".format(base) if base else "") + line)
         return self
 
     @property
@@ -92,7 +92,7 @@ class Site:
     def replace(self, packed):
         """Another content of the tarball, which the list knows."""
         self.tarball.write_bytes(packed)
-        self.list.write_text(list_line("native", ARCH, "2.0", packed, "tarballs/native.tar.gz"))
+        self.list.write_text(list_line("native", ARCH, "2.0", packed))
         return self
 
     def settings(self, **changes):

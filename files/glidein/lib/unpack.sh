@@ -3,9 +3,10 @@
 # The tarball: one that fits this node, whole, unpacked, each file as its list says, and able to run here. Each failure has
 # a status of its own.
 #
-# tarballs.list in the payload has a line for each that there is: NAME ARCH GLIBC HTCONDOR SHA256 WHERE, where GLIBC is the
-# least that a node must have, and WHERE a path below GLIDEIN_HOME or the address of a web server. The checksum is in the
-# payload, so it does not matter who else could write there.
+# tarballs.list in the payload has a line for each that there is, NAME ARCH GLIBC HTCONDOR SHA256 FILE, where GLIBC is the
+# least that a node must have. FILE is in `tarballs` of the payload; unless there is a line "from ADDRESS": then it is fetched
+# from ADDRESS/NAME-<first 12 digits of SHA256>.tar.gz. The checksum is in the payload, so that it does not matter who else
+# could write there.
 
 TARBALLS=tarballs.list
 
@@ -20,7 +21,7 @@ bring_condor() {
   begun_cs=$(uptime_cs)
   failures=
   unset FITTED # a name that a site might export
-  while read -r name its_arch its_glibc htcondor sha256 where; do
+  while read -r name its_arch its_glibc htcondor sha256 file; do
     unpack_tarball
     say "tarball $name verified: HTCondor $htcondor for $its_arch, glibc >= $its_glibc"
     if try_condor; then
@@ -60,18 +61,18 @@ node_glibc() {
   } 2>/dev/null | sed -n '1s/.* \([0-9][0-9]*\.[0-9][0-9]*\).*/\1/p'
 }
 
-# unpack_tarball: brings $where, checks it, and unpacks it into the scratch directory.
+# unpack_tarball: brings the tarball $name, checks it, and unpacks it into the scratch directory.
 unpack_tarball() {
-  case $where in
-  http://* | https://*)
+  address=$(sed -n 's/^from //p' "$GLIDEIN_HOME/$TARBALLS" | head -n 1)
+  if [ -n "$address" ]; then
+    where=$address/$name-$(printf '%.12s' "$sha256").tar.gz
     tarball=$SCRATCH/tmp/$name.tar.gz
     fetch "$where" "$tarball"
-    ;;
-  *)
-    tarball=$GLIDEIN_HOME/$where
+  else
+    tarball=$GLIDEIN_HOME/tarballs/$file
+    where=$tarball
     [ -r "$tarball" ] || leave 11 "$tarball is missing or cannot be read"
-    ;;
-  esac
+  fi
   found=$(sha256sum <"$tarball") || leave 11 "sha256sum failed on $tarball"
   found=${found%% *}
   [ "$found" = "$sha256" ] ||

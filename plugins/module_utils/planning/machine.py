@@ -66,6 +66,8 @@ def machine_ad(site, entry, shape_name, sample, now_s):
         glidein_site=site["site"],
         glidein_entry=entry["name"],
         glidein_shape=shape_name,
+        glidein_siteresource=entry["site_resource"] or site["site"],
+        glidein_max_walltime=entry["walltime_s"],
         glidein_toretire=now_s + entry["walltime_s"] - entry["retirement_s"],
         glidein_todie=now_s + entry["walltime_s"],
     )
