@@ -3,10 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Both kinds of credential run jobs, lie where they should, and are good for nothing but a glidein."""
 
-import re
+import base64
+import json
 
 import pytest
 from conftest import playbook, wait_for
+from holder import GLIDEINS_MAY, NOT_FOR_GLIDEINS, Holder
 
 ENTRIES = {
     "cpu": {
@@ -17,44 +19,31 @@ ENTRIES = {
         "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 1000}},
     }
 }
-STOLEN = "/home/alice/stolen"
-GLIDEINS_MAY = {"ADVERTISE_MASTER", "ADVERTISE_STARTD"}
-# Reading is open to everybody in HTCondor's recommended configuration.
-NOT_FOR_GLIDEINS = {"ADMINISTRATOR", "ADVERTISE_SCHEDD", "CONFIG", "DAEMON", "NEGOTIATOR", "WRITE"}
+MACHINE = {
+    "MyType": '"Machine"',
+    "Name": '"slot1@thief"',
+    "Machine": '"thief"',
+    "MyAddress": '"<127.0.0.1:1>"',
+    "StartdIpAddr": '"<127.0.0.1:1>"',
+    "State": '"Unclaimed"',
+    "Activity": '"Idle"',
+    "is_glidein": "true",
+    "GLIDEIN_Site": '"somewhere"',
+    "GLIDEIN_Entry": '"cpu"',
+    "GLIDEIN_Shape": '"one"',
+}
 
 
 @pytest.fixture
-def steal(cm):
-    """A function that hands alice a file of the central manager's, as if she had taken it from a login node."""
-    cm.check_output(f"install -d -o alice -m 700 {STOLEN}")
-    yield lambda path, name: cm.check_output(f"install -o alice -m 600 {path} {STOLEN}/{name}")
-    cm.check_output(f"rm -rf {STOLEN}")
+def holder(cm, alice):
+    """A function that makes a Holder for a method of authentication."""
+    yield lambda method: Holder(cm, alice, method)
+    Holder(cm, alice).drop()
 
 
-def as_holder(alice, method, command):
-    """Run a tool of HTCondor as somebody who has nothing but what is in STOLEN."""
-    settings = (
-        f"_CONDOR_SEC_TOKEN_DIRECTORY={STOLEN} _CONDOR_SEC_PASSWORD_FILE={STOLEN}/pool_password "
-        f"_CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS={method} PATH=$PATH:/usr/sbin"
-    )
-    return alice.host.run(f"env {settings} {command} 2>&1")
-
-
-def allowed(alice, method, daemon):
-    """The levels of authorization that the holder has with a daemon."""
-    levels = sorted(GLIDEINS_MAY | NOT_FOR_GLIDEINS)
-    said = as_holder(alice, method, f"condor_ping -type {daemon} {' '.join(levels)}").stdout
-    verdicts = dict(re.findall(r"^(\w+) (command using \(\S+ \S+ and \w+\) succeeded|failed!)", said, re.MULTILINE))
-    assert sorted(verdicts) == levels, said
-    return {level for level, verdict in verdicts.items() if verdict != "failed!"}
-
-
-def cannot_pose_as_a_schedd(alice, method):
-    ad = ["MyType=Scheduler", "Name=evil", "Machine=evil", "ScheddIpAddr=<127.0.0.1:1>", "MyAddress=<127.0.0.1:1>"]
-    lines = "".join('{}="{}"\\n'.format(*line.split("=")) for line in ad)
-    alice.host.check_output(f"printf '{lines}' > evil.ad")
-    as_holder(alice, method, "condor_advertise -tcp UPDATE_SCHEDD_AD evil.ad")
-    return alice.host.check_output("condor_status -schedd -af Name") == "cm"
+def cannot_pose_as_a_schedd(alice, thief):
+    taken = thief.advertise("UPDATE_SCHEDD_AD", **dict(MACHINE, MyType='"Scheduler"', Name='"evil"'))
+    return not taken and alice.host.check_output("condor_status -schedd -af Name") == "cm"
 
 
 def test_files_of_the_site_are_private(slurm):
@@ -66,24 +55,66 @@ def test_files_of_the_site_are_private(slurm):
     assert slurm.check_output(f"find {base} -type f -perm /077 -not -path '*/log/*'") == ""
 
 
+def claims(token):
+    """What an IDTOKEN says; its signature is not looked at."""
+    payload = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+
+
 def test_a_token_is_one_sites_and_expires(slurm):
-    claims = slurm.check_output("cut -d. -f2 ~/.glidein/slurm/credential | tr _- /+ | base64 -d 2>/dev/null; true")
-    assert re.search(r'"sub": ?"glidein-slurm@', claims)
-    assert '"exp"' in claims
-    assert sorted(re.search(r'"scope": ?"([^"]*)"', claims).group(1).replace("\\/", "/").split()) == [
-        "condor:/ADVERTISE_MASTER",
-        "condor:/ADVERTISE_STARTD",
-    ]
+    says = claims(slurm.check_output("cat ~/.glidein/slurm/credential"))
+    assert says["sub"].startswith("glidein-slurm@")
+    assert says["exp"] > says["iat"]
+    assert sorted(says["scope"].split()) == ["condor:/ADVERTISE_MASTER", "condor:/ADVERTISE_STARTD"]
 
 
-def test_a_sites_token_opens_nothing_else(alice, steal):
-    steal("/var/lib/glidein-ops/tokens/slurm", "site")
-    assert allowed(alice, "IDTOKENS", "collector") == GLIDEINS_MAY
-    assert not allowed(alice, "IDTOKENS", "schedd") & NOT_FOR_GLIDEINS
-    assert cannot_pose_as_a_schedd(alice, "IDTOKENS")
+def test_a_sites_token_opens_nothing_else(alice, holder, cm, server):
+    thief = holder("IDTOKENS")
+    thief.steal("/var/lib/glidein-ops/tokens/slurm", "site")
+    assert thief.allowed("collector") == GLIDEINS_MAY
+    assert not thief.allowed("schedd") & NOT_FOR_GLIDEINS
+    assert cannot_pose_as_a_schedd(alice, thief)
+
+    # It can bring a machine, under any name, and remove machines. With whose token, the collector writes itself.
+    assert thief.advertise("UPDATE_STARTD_AD", **MACHINE)
+    whose = "condor_status -constraint 'Machine == \"thief\"' -af AuthenticatedIdentity GLIDEIN_Site"
+    assert cm.check_output(whose) == "glidein-slurm@cm somewhere"
+
+    def sites():
+        return {entry["site"] for entry in server.supply()["entries"] if entry["registered"]}
+
+    wait_for("the machine among those of the token's site", lambda: sites() == {"slurm"})
+    assert thief.advertise("INVALIDATE_STARTD_ADS", MyType='"Query"', TargetType='"Machine"', Requirements="true")
+    assert cm.check_output(whose) == ""
+
+    # It can make itself another token, which is good for no more and ends no later.
+    fetched = thief.run("condor_token_fetch").stdout.strip()
+    own = cm.check_output("cat /var/lib/glidein-ops/tokens/slurm")
+    assert {claims(fetched)[key] == claims(own)[key] for key in ("sub", "scope", "exp")} == {True}
+
+    # Nothing of this can it do to jobs and daemons.
+    cluster = alice.submit(seconds=60)
+    schedd = alice.host.check_output("condor_status -schedd -af MyAddress")
+    for command in (
+        f"condor_submit -addr '{schedd}' job.sub",
+        f"condor_rm -addr '{schedd}' {cluster}",
+        f"condor_hold -addr '{schedd}' {cluster}",
+        f"condor_transfer_data -addr '{schedd}' {cluster}",
+        f"condor_ssh_to_job {cluster}.0",
+        "condor_off -schedd",
+        "condor_reconfig",
+        "condor_config_val -collector -rset FOO=1",
+        "condor_userprio -setfactor alice@cm 5",
+        "condor_store_cred query-oauth -s any",
+    ):
+        tried = thief.run(f"timeout 30 {command}")
+        assert tried.rc not in (0, 124, 126, 127), (command, tried.stdout)
+    for kind in ("SUBMITTOR", "NEGOTIATOR", "COLLECTOR", "ACCOUNTING", "GRID"):
+        assert not thief.advertise(f"UPDATE_{kind}_AD", **MACHINE), kind
+    assert cm.check_output("condor_q -all -af ClusterId JobStatus") == f"{cluster} 1"
 
 
-def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, slurm, cm, more_sites, steal):
+def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, slurm, cm, more_sites, holder):
     inventory = more_sites(
         {
             "withpassword": {
@@ -113,11 +144,12 @@ def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, s
     assert alice.outputs(cluster) == ['slurm\n"withpassword"']
 
     # Whoever unpacks the tarball has the pool password. HTCondor's defaults would make him an administrator.
-    steal(kept_at, "pool_password")
+    thief = holder("PASSWORD")
+    thief.steal(kept_at, "pool_password")
     try:
-        assert allowed(alice, "PASSWORD", "collector") == GLIDEINS_MAY
-        assert not allowed(alice, "PASSWORD", "schedd") & NOT_FOR_GLIDEINS
-        assert cannot_pose_as_a_schedd(alice, "PASSWORD")
+        assert thief.allowed("collector") == GLIDEINS_MAY
+        assert not thief.allowed("schedd") & NOT_FOR_GLIDEINS
+        assert cannot_pose_as_a_schedd(alice, thief)
     finally:
         slurm.check_output("scancel -u glidein; rm -rf ~/.glidein/withpassword")
         # Back to what the lab's own inventory says; the tokens that the sites have stay good.

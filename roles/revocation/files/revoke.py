@@ -187,7 +187,7 @@ class Retirement:
         return jobs
 
     def act(self, grace_s):
-        """Repeat until nothing is left. Jobs that vacate get so many seconds, to save their work. Raises RevokeError."""
+        """Repeat until nothing is left. Jobs get so many seconds to save their work. Raises RevokeError."""
         begun = self.clock()
         quiet_since = None
         told = False
