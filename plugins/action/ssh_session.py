@@ -69,6 +69,10 @@ class ActionModule(ActionBase):
                 if options[name] < 1:
                     raise InputError(f"{name}: {options[name]} is not accepted; allowed: whole seconds, 1 or more")
             self.login = self._login()
+            directory = os.path.dirname(self.login.control_path)
+            if os.path.lexists(directory):
+                # Whoever else could put a socket there would be taken for the site.
+                master.private_directory(directory)
             states = {"present": self._present, "absent": self._absent, "checked": self._checked}
             result.update(states[options["state"]]())
         except GlideinError as error:

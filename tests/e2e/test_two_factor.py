@@ -263,8 +263,12 @@ def test_the_factor_may_be_asked_at_a_bastion_and_a_new_host_key_is_a_persons_de
     )
     unattended = log_in(inventory)
     assert "nobody is at the terminal" in " ".join(unattended.output.split()), unattended
+    (tmp_path / "open").mkdir(mode=0o750)
+    opened = log_in(inventory, "-e", f"glidein_ssh_session_dir={tmp_path}/open")
+    assert "that nobody else can enter" in " ".join(opened.output.split()), opened
     with at_a_terminal(inventory) as child:
         child.expect(r"continue connecting \(yes/no/\[fingerprint\]\)\?")
+        assert "what you type is not shown" not in child.before
         child.sendline("yes")
         child.expect(f"session to glidein@{address} since 20")
         child.expect(pexpect.EOF)

@@ -20,7 +20,8 @@ def main():
         question = {"prompt": " ".join(sys.argv[1:]), "hint": os.environ.get("SSH_ASKPASS_PROMPT", "")}
         channel.sendall(json.dumps(question).encode() + b"\n")
         reply = channel.makefile("r", encoding="utf-8").readline()
-    sys.stdout.write(json.loads(reply)["answer"] + "\n")
+    # As bytes: in the locale C, an older Python would refuse what is not ASCII.
+    sys.stdout.buffer.write(json.loads(reply)["answer"].encode("utf-8", "surrogateescape") + b"\n")
     sys.stdout.flush()
 
 
