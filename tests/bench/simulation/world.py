@@ -53,7 +53,8 @@ class World:
         queues = {entry.key: self.batch.queues[entry.key] for entry in entries}
         counts = {key: (len(queue.waiting), len(queue.running)) for key, queue in queues.items()}
         queued_at = {key: [epoch(glidein.queued) for glidein in queue.waiting] for key, queue in queues.items()}
-        orders = decide(Readings(epoch(now), entries, counts, queued_at, self.server))
+        started_at = {key: [epoch(glidein.started) for glidein in queue.running] for key, queue in queues.items()}
+        orders = decide(Readings(epoch(now), entries, counts, queued_at, self.server, started_at))
         reports = {}
         for key, queue in queues.items():
             order = orders.get(key, Order())

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a policy is given in a cycle, and what it answers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Readings:
 
     now_s: epoch seconds; entries: those of the controller's sites; counts: {entry's key: (queued, running)} as the
     batch systems say at this moment; queued_at: {entry's key: epoch seconds of each queued one, oldest first}; server:
-    DemandServer.
+    DemandServer; started_at: {entry's key: epoch seconds at which each running one started}.
     """
 
     now_s: int
@@ -20,6 +20,7 @@ class Readings:
     counts: dict
     queued_at: dict
     server: object
+    started_at: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

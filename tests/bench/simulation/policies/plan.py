@@ -80,6 +80,7 @@ def queue(name, readings):
                 "sick_reasons": [],
                 "oldest_queued_s": readings.now_s - queued_at[0] if queued_at else None,
                 "queued_since": since(queued_at),
+                "running_since": since(readings.started_at.get(entry.key, ())),
             }
             for entry, queued_at in ((entry, readings.queued_at[entry.key]) for entry in readings.entries)
             if entry.site == name
