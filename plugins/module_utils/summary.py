@@ -20,6 +20,7 @@ _JOB_IDS_MOST = 12
 _PROBLEM_MOST = 800
 _LISTED_MOST = 20
 _SITES_MOST = 5
+_UNKNOWN = "kept as it is, its queue is not known"
 # Time enough for someone to deploy again, also over a weekend.
 _TOKEN_LEAST_S = 3 * 86400
 
@@ -43,7 +44,8 @@ def cycle_summary(outcomes, demand, plan, lease=None, check_mode=False):
     for item in items:
         done = _done(outcomes, item, check_mode)
         if not _is_quiet(item, done):
-            rows.append((_cycle_row(item, done), item["reason"]))
+            # Why a queue is not known is told among the problems, once for all shapes of a site.
+            rows.append((_cycle_row(item, done), item["reason"] if item["queued"] is not None else _UNKNOWN))
     lines = _demand_lines(demand, plan)
     lines += _part("", _table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
     quiet = len(items) - len(rows)
@@ -123,6 +125,8 @@ def _cycle_problems(outcomes, demand, plan, lease):
         problems += [f"{outcome['site']} ({outcome['host']}): {text}" for text in _token_problems(outcome)]
         if outcome["report_error"]:
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
+    unknown = {item["site"]: item["reason"] for item in plan.get("plan") or [] if item["queued"] is None}
+    problems += [f"{site}: {reason}" for site, reason in unknown.items() if site not in named]
     problems += _lease_problems(lease)
     # A wrong configuration has been told already by the site itself, but none knows that another has its name.
     hosts = collections.Counter(outcome["site"] for outcome in outcomes)

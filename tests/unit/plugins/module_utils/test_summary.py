@@ -208,6 +208,13 @@ def test_an_unreachable_site_is_left_as_it_is_and_the_others_work():
     assert result["problems"] == ["gone (far): left as it is: Failed to connect to the host via ssh"]
 
 
+def test_why_a_queue_cannot_be_used_is_told_once_for_all_shapes():
+    why = "kept as it is, its queue is not known: queue.entries[0].queued: 'x' is not accepted"
+    result = summary([outcome("odd")], plan=planned(*[unknown(site="odd", shape=key, reason=why) for key in "ab"]))
+    assert result["problems"] == ["odd: " + why]
+    assert result["lines"].count("  kept as it is, its queue is not known") == 2
+
+
 def test_a_site_that_goes_away_while_its_queue_is_changed_is_told():
     lost = {"unreachable": True, "changed": False, "msg": "Connection reset"}
     assert summary([outcome(result=lost)])["problems"] == ["lab (login1): Connection reset"]
