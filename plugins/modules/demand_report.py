@@ -5,12 +5,14 @@
 
 DOCUMENTATION = r"""
 module: demand_report
-short_description: Tell the demand server what a site has and did
+short_description: Tell the demand server what sites have and did
 version_added: 0.1.0
 description:
-  - Reports a site's glideins (queued, running, sick, launched, cancelled), the plan's reasons and what went wrong, so
+  - Reports the sites' glideins (queued, running, sick, launched, cancelled), the plan's reasons and what went wrong, so
     that the server's status page and history know.
-  - Runs on the controller, after M(glidein.ops.glideins) or in its place when the site could not be reached.
+  - When the report of a site is not accepted, the module fails after all others have been sent. When the server does
+    not answer at all, it is not asked again.
+  - Runs on the controller, once per cycle, after M(glidein.ops.glideins).
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -24,70 +26,88 @@ attributes:
   diff_mode:
     support: none
 options:
-  site:
+  sites:
     description:
-      - Name of the site that the report is about.
-    type: str
-    required: true
-  report:
-    description:
-      - What to report, as M(glidein.ops.glideins) returns it in RV(glidein.ops.glideins#module:report).
-    type: dict
+      - The sites to report of.
+    type: list
+    elements: dict
     required: true
     suboptions:
-      as_of:
+      site:
         description:
-          - When the queue was read, in epoch seconds. Without it, now.
-        type: int
-      error:
-        description:
-          - What went wrong for the whole site, such as that it cannot be reached.
+          - Name of the site.
         type: str
-      entries:
+        required: true
+      report:
         description:
-          - One mapping per entry and shape with C(entry), C(shape), C(present), C(wanted), C(queued), C(running),
-            C(sick), C(registered), C(launched), C(cancelled), C(reason) and C(error).
-          - C(sick_reasons) is a list of the batch system's reasons.
-          - C(running_glideins) is a list of mappings with C(id) and C(wait_s), as in
-            RV(glidein.ops.queue_info#module:queue). Without it, the server does not know which glideins started and
-            never registered, and how long they waited.
-        type: list
-        elements: dict
-        default: []
-      orphans:
-        description:
-          - Number of glideins that match no entry any more.
-        type: int
-        default: 0
+          - What to report, as M(glidein.ops.glideins) returns it in RV(glidein.ops.glideins#module:report).
+        type: dict
+        required: true
+        suboptions:
+          as_of:
+            description:
+              - When the queue was read, in epoch seconds. Without it, now.
+            type: int
+          error:
+            description:
+              - What went wrong for the whole site, such as that it cannot be reached.
+            type: str
+          entries:
+            description:
+              - One mapping per entry and shape with C(entry), C(shape), C(present), C(wanted), C(queued), C(running),
+                C(sick), C(registered), C(launched), C(cancelled), C(reason) and C(error).
+              - C(sick_reasons) is a list of the batch system's reasons.
+              - C(running_glideins) is a list of mappings with C(id) and C(wait_s), as in
+                RV(glidein.ops.queue_info#module:queue). Without it, the server does not know which glideins started and
+                never registered, and how long they waited.
+            type: list
+            elements: dict
+            default: []
+          orphans:
+            description:
+              - Number of glideins that match no entry any more.
+            type: int
+            default: 0
+  tokens:
+    description:
+      - The demand server's token of each site, by the site's name. A site's token is good for that site alone.
+      - O(token) is for sites that are not in it.
+    type: dict
+    default: {}
 seealso:
   - module: glidein.ops.glideins
 """
 
 EXAMPLES = r"""
-- name: Report what was done
+- name: Report what was done, and that a site cannot be reached
   glidein.ops.demand_report:
     server_url: "{{ glidein_demand_url }}"
-    token: "{{ glidein_demand_token }}"
-    site: "{{ glidein_site }}"
-    report: "{{ glidein_matched.report }}"
+    sites:
+      - site: lab
+        report: "{{ glidein_matched.report }}"
+      - site: away
+        report:
+          error: "login1.example.org: Connection timed out"
+    tokens:
+      lab: "{{ hostvars['slurm'].glidein_demand_token }}"
+      away: "{{ hostvars['login1.example.org'].glidein_demand_token }}"
   delegate_to: localhost
-
-- name: Report that a site cannot be reached
-  glidein.ops.demand_report:
-    server_url: "{{ glidein_demand_url }}"
-    token: "{{ glidein_demand_token }}"
-    site: "{{ glidein_site }}"
-    report:
-      error: "login1.example.org: Connection timed out"
-  delegate_to: localhost
+  run_once: true
 """
 
 RETURN = r"""
 accepted:
-  description: Whether the server took the report. False in check mode.
-  returned: success
-  type: bool
-  sample: true
+  description: Sites whose report the server took. Empty in check mode.
+  returned: when the options are right
+  type: list
+  elements: str
+  sample: [lab]
+errors:
+  description: Sites whose report it did not take, with C(site) and C(error).
+  returned: when the options are right
+  type: list
+  elements: dict
+  sample: []
 """
 
 import time
@@ -98,41 +118,75 @@ from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
     DemandClient,
     server_argument_spec,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, ServerError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+    GlideinError,
+    InputError,
+    NoAnswerError,
+    ServerError,
+)
+
+REPORT_SPEC = {
+    "as_of": {"type": "int"},
+    "error": {"type": "str"},
+    "entries": {"type": "list", "elements": "dict", "default": []},
+    "orphans": {"type": "int", "default": 0},
+}
+SITE_SPEC = {
+    "site": {"type": "str", "required": True},
+    "report": {"type": "dict", "required": True, "options": REPORT_SPEC},
+}
+
+
+def send(params, site):
+    """Send the report of one site. Raises InputError, ServerError."""
+    report = dict(site["report"], site=site["site"])
+    report["error"] = report["error"] or None
+    if report["as_of"] is None:
+        report["as_of"] = int(time.time())
+    token = params["tokens"].get(site["site"]) or params["token"]
+    client = DemandClient.from_params(dict(params, token=str(token) if token else None))
+    answer = client.call("report", report)
+    if not isinstance(answer, dict) or answer.get("accepted") is not True:
+        raise ServerError(f"Demand server {client.url}, report: not accepted: {answer!r}")
+
+
+def send_all(params):
+    """Send the reports of all sites; return {site: None, or the error that it met}."""
+    outcomes, away = {}, None
+    for site in params["sites"]:
+        try:
+            if away:
+                raise away
+            send(params, site)
+            outcomes[site["site"]] = None
+        except NoAnswerError as error:
+            # With the others it would be the same, after the same long wait.
+            outcomes[site["site"]] = away = error
+        except (InputError, ServerError) as error:
+            outcomes[site["site"]] = error
+    return outcomes
 
 
 def main():
     spec = server_argument_spec()
     spec.update(
-        site={"type": "str", "required": True},
-        report={
-            "type": "dict",
-            "required": True,
-            "options": {
-                "as_of": {"type": "int"},
-                "error": {"type": "str"},
-                "entries": {"type": "list", "elements": "dict", "default": []},
-                "orphans": {"type": "int", "default": 0},
-            },
-        },
+        sites={"type": "list", "elements": "dict", "required": True, "options": SITE_SPEC},
+        tokens={"type": "dict", "default": {}, "no_log": True},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     if REQUESTS_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR)
-    report = dict(module.params["report"], site=module.params["site"])
-    report["error"] = report["error"] or None
-    if report["as_of"] is None:
-        report["as_of"] = int(time.time())
     try:
-        client = DemandClient.from_params(module.params)
-        if module.check_mode:
-            module.exit_json(changed=False, accepted=False)
-        answer = client.call("report", report)
-        if not isinstance(answer, dict) or answer.get("accepted") is not True:
-            raise ServerError(f"Demand server {client.url}, report: not accepted: {answer!r}")
+        DemandClient.from_params(module.params)  # what is wrong for all sites is said once
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())
-    module.exit_json(changed=True, accepted=True)
+    outcomes = {} if module.check_mode else send_all(module.params)
+    accepted = sorted(site for site, error in outcomes.items() if error is None)
+    errors = [{"site": site, "error": str(error)} for site, error in sorted(outcomes.items()) if error]
+    if errors:
+        text = "; ".join(f"{one['site']}: {one['error']}" for one in errors)
+        module.fail_json(msg=text, accepted=accepted, errors=errors)
+    module.exit_json(changed=bool(accepted), accepted=accepted, errors=[])
 
 
 if __name__ == "__main__":

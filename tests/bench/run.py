@@ -27,6 +27,7 @@ BENCHES = (
     "slurm_submit_500",
     "count_22000",
     "simulate",
+    "cycle_50_sites",
 )
 RESULTS = bench_lab.ROOT / ".bench" / "results.json"
 

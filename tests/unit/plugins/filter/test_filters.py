@@ -8,10 +8,21 @@ import inspect
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
-from ansible_collections.glidein.ops.plugins.filter import cycle_summary, seconds, status_table
+from ansible_collections.glidein.ops.plugins.filter import (
+    cycle_outcomes,
+    cycle_reports,
+    cycle_sites,
+    cycle_summary,
+    cycle_tokens,
+    seconds,
+    status_table,
+)
 
 
-@pytest.mark.parametrize("plugin", [cycle_summary, seconds, status_table])
+@pytest.mark.parametrize(
+    "plugin",
+    [cycle_outcomes, cycle_reports, cycle_sites, cycle_summary, cycle_tokens, seconds, status_table],
+)
 def test_a_filter_takes_what_its_documentation_says(plugin):
     documentation = yaml.safe_load(plugin.DOCUMENTATION)
     name = plugin.__name__.rsplit(".", 1)[1]
@@ -27,7 +38,7 @@ def test_a_filter_takes_what_its_documentation_says(plugin):
         if one.default is inspect.Parameter.empty:
             assert option["required"] is True
         else:
-            assert option["default"] == one.default
+            assert option.get("default") == one.default
 
 
 def test_the_filters_give_what_their_documentation_says():

@@ -4,6 +4,7 @@
 """demand_info, plan, demand_lease and demand_report: what runs on the controller."""
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils import demand_client
 from ansible_collections.glidein.ops.plugins.module_utils.planning import classad
 from ansible_collections.glidein.ops.plugins.modules import demand_info, demand_lease, demand_report, plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
@@ -36,20 +37,20 @@ def test_demand_info_says_what_the_server_said(server):
     )
 
 
-def report(server, check=False, **changes):
-    options = {
-        "server_url": server.url,
-        "token": TOKEN,
-        "site": "lab",
-        "report": {"as_of": NOW, "entries": [{"entry": "main", "shape": "core"}], "orphans": 1},
-    }
+def report(server, *sites, check=False, **changes):
+    options = {"server_url": server.url, "sites": list(sites) or [reporting()], "tokens": {"lab": TOKEN}}
     return run_module(demand_report.main, dict(options, **changes), check)
+
+
+def reporting(site="lab", **changes):
+    told = {"as_of": NOW, "entries": [{"entry": "main", "shape": "core"}], "orphans": 1}
+    return dict({"site": site, "report": told}, **changes)
 
 
 def test_demand_report_sends_the_report(server):
     server.result({"accepted": True})
     result = report(server)
-    assert (result["changed"], result["accepted"]) == (True, True)
+    assert (result["changed"], result["accepted"], result["errors"]) == (True, ["lab"], [])
     unused, headers, request = server.requests[0]
     assert headers["Authorization"] == "Bearer " + TOKEN
     assert request["method"] == "report"
@@ -62,14 +63,41 @@ def test_demand_report_sends_the_report(server):
     }
 
 
+def test_each_site_reports_with_its_own_token_and_one_that_is_refused_stops_no_other(server):
+    server.say(lambda request: {"result": {"accepted": request["params"]["site"] != "away"}})
+    tokens = {"lab": "another-token", "odd": "two words"}
+    sites = [reporting("away"), reporting("odd"), reporting("lab")]
+    result = report(server, *sites, token=TOKEN, tokens=tokens)
+    assert [request[1]["Authorization"] for request in server.requests] == ["Bearer " + TOKEN, "Bearer another-token"]
+    assert (result["failed"], result["accepted"]) == (True, ["lab"])
+    assert [(error["site"], error["error"][:10]) for error in result["errors"]] == [
+        ("away", "Demand ser"),
+        ("odd", "token: is "),
+    ]
+
+
+def test_a_server_that_does_not_answer_is_not_told_twice(monkeypatch):
+    asked = []
+
+    def post(url, **more):
+        asked.append(url)
+        raise demand_client.requests.exceptions.ConnectionError("refused")
+
+    monkeypatch.setattr(demand_client.requests, "post", post)
+    options = {"server_url": "http://127.0.0.1:9", "sites": [reporting("lab"), reporting("away")]}
+    result = run_module(demand_report.main, options)
+    assert len(asked) == 1
+    assert [error["site"] for error in result["errors"] if "no answer: refused" in error["error"]] == ["away", "lab"]
+
+
 def test_demand_report_sends_nothing_in_check_mode(server):
     result = report(server, check=True)
-    assert (result["changed"], result["accepted"], server.requests) == (False, False, [])
+    assert (result["changed"], result["accepted"], server.requests) == (False, [], [])
 
 
 def test_demand_report_can_say_that_a_site_is_away(server):
     server.result({"accepted": True})
-    report(server, report={"error": "Connection timed out"})
+    report(server, reporting(report={"error": "Connection timed out"}))
     sent = server.requests[0][2]["params"]
     assert (sent["error"], sent["entries"]) == ("Connection timed out", [])
     assert isinstance(sent["as_of"], int)

@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a cycle hands from its hosts to the tasks that run once for all of them. Controller only.
+
+A task for each host costs a process for each; these functions read the hosts' variables in one. `hostvars` is
+Ansible's: {host: variables, which are templated when they are read}. Hosts whose queue the cycle has not asked, because
+they left the play before, are left out.
+"""
+
+from collections.abc import Mapping
+
+
+def cycle_sites(hostvars, hosts):
+    """Return the `sites` of the module plan. A site whose variables cannot be read has an `error`, as have those whose
+    queue could not be."""
+    return [_site(host, hostvars[host]) for host in _asked(hostvars, hosts)]
+
+
+def cycle_tokens(hostvars, hosts):
+    """Return {site: token} of the hosts that have a token for the demand server."""
+    tokens = {_name(host, hostvars[host]): _token(hostvars[host]) for host in _asked(hostvars, hosts)}
+    return {site: token for site, token in tokens.items() if token}
+
+
+def cycle_reports(hostvars, hosts, plan):
+    """Return the `sites` of the module demand_report: [{"site", "report"}] of the hosts that have a token.
+
+    plan: result of the module plan.
+    """
+    return [
+        {"site": _name(host, hostvars[host]), "report": _report(hostvars[host], plan)}
+        for host in _asked(hostvars, hosts)
+        if _token(hostvars[host])
+    ]
+
+
+def cycle_outcomes(hostvars, hosts, reported):
+    """Return the outcomes that cycle_summary takes. reported: result of demand_report."""
+    return [
+        {
+            "host": host,
+            "site": _name(host, hostvars[host]),
+            "error": _queue_error(hostvars[host]),
+            "matched": hostvars[host].get("cycle_glideins") or {},
+            "report_error": _report_error(_name(host, hostvars[host]), reported),
+        }
+        for host in _asked(hostvars, hosts)
+    ]
+
+
+def _asked(hostvars, hosts):
+    return [host for host in hosts if "cycle_queue" in hostvars[host]]
+
+
+def _site(host, variables):
+    site = {
+        "site": _name(host, variables),
+        "scheduler": "",
+        "scheduler_options": {},
+        "entries": {},
+        "limits": {},
+        "queue": variables["cycle_queue"].get("queue"),
+        "error": _queue_error(variables),
+    }
+    try:
+        site["scheduler"] = str(variables.get("glidein_scheduler") or "")
+        for key in ("scheduler_options", "entries", "limits"):
+            site[key] = _mapping(variables, f"glidein_{key}")
+    # Of whatever kind: a variable may name another that is missing, or be in a vault of another password.
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        site.update(entries={}, queue=None, error=site["error"] or str(error))
+    return site
+
+
+def _mapping(variables, name):
+    value = variables.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name}: {value!r} is not accepted; allowed: a mapping")
+    return value
+
+
+def _name(host, variables):
+    """Return a site's name; that of its host where it has none, or none that can be read."""
+    try:
+        return str(variables.get("glidein_site") or host)
+    except Exception:  # pylint: disable=broad-exception-caught
+        return host
+
+
+def _token(variables):
+    """Return a site's token, or None; what is wrong with a token that cannot be read is an error of other tasks."""
+    try:
+        return variables.get("glidein_demand_token") or None
+    except Exception:  # pylint: disable=broad-exception-caught
+        return None
+
+
+def _queue_error(variables):
+    """Return why a site's queue is not known; None when it is. Without an SSH session it was not even asked."""
+    result = variables["cycle_queue"]
+    if result.get("queue") is not None:
+        return None
+    if result.get("skipped"):
+        result = variables.get("cycle_session") or {}
+    return str(result.get("msg") or "its queue was not read")
+
+
+def _report(variables, plan):
+    """Return what to report of a host: what the module glideins says, or why it was not run or failed."""
+    matched = variables.get("cycle_glideins") or {}
+    if matched.get("report"):
+        return matched["report"]
+    error = _queue_error(variables) or matched.get("msg") or plan.get("msg") or "not planned"
+    return {"error": str(error)}
+
+
+def _report_error(site, reported):
+    """Return why the report of a site was not accepted, or None. A module that did not begin has no list of errors."""
+    if not reported.get("failed"):
+        return None
+    if "errors" not in reported:
+        return str(reported.get("msg"))
+    return next((each["error"] for each in reported["errors"] if each["site"] == site), None)

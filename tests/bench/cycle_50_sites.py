@@ -1,0 +1,263 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cycle over 50 sites of two entries each, with the settings of inventories/example/ansible.cfg.
+
+A site is a user of the lab's login node: each has its own SSH session, its own token for the demand server, and asks
+the real Slurm. Controller, login node and pool share this machine's processors, so seconds are those of all parts
+together; two runs of `ping` on the same hosts, which is the least that two module runs can take, tell how much of that
+is Ansible's and the machine's own.
+
+cold: no SSH connection is open yet, and every site gets glideins. warm: the connections are there, and so are the
+glideins, so that nothing is to be done.
+"""
+
+import itertools
+import json
+import re
+import resource
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import bench_lab
+import queue_of_jobs
+from results import Goal
+
+GOALS = [Goal("warm_seconds", "<=", 30)]
+SIZES = (5, 15, 50)
+WARM_RUNS = 3
+CONFIG = bench_lab.ROOT / "inventories" / "example" / "ansible.cfg"
+GLIDEINS = 2  # of each entry
+JOBS = f"""\
+universe = vanilla
+executable = /usr/bin/python3
+transfer_executable = false
+request_cpus = 1
+request_memory = 500MB
+request_disk = 100MB
+queue {4 * max(SIZES) * GLIDEINS}
+"""
+ENTRY = {
+    "queue": "cpu",
+    "walltime": "1h",
+    "shapes": {"core": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}},
+    "limits": {"queued": GLIDEINS, "total": GLIDEINS, "per_cycle": GLIDEINS},
+    "directives": ["--begin=now+2hours"],  # nothing is to start meanwhile
+}
+READ_DEMAND = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:11001/demand').read().decode())"
+PINGS = """\
+- hosts: glidein_sites
+  gather_facts: false
+  tasks:
+    - ansible.builtin.ping:
+    - ansible.builtin.ping:
+"""
+
+
+def measure(lab):
+    """See GOALS; seconds by number of sites, what two pings take, and where a warm cycle's time goes."""
+    lab.ensure()
+    controller = Controller(lab)
+    controller.prepare()
+    found, profile = {}, []
+    for sites in SIZES:
+        controller.forget()
+        cold = controller.cycle(sites, expected=2 * GLIDEINS * sites)
+        warm = [controller.cycle(sites, expected=0) for _run in range(WARM_RUNS)]
+        lab.say(f"{sites} sites: cold {cold.seconds:.1f} s, warm {', '.join(f'{run.seconds:.1f}' for run in warm)} s")
+        found[f"cold_seconds_{sites}"] = round(cold.seconds, 1)
+        found[f"warm_seconds_{sites}"] = round(statistics.median(run.seconds for run in warm), 1)
+        profile = sorted(warm, key=lambda run: run.seconds)[len(warm) // 2]
+    largest = max(SIZES)
+    pings = controller.pings(largest)
+    found["pings_seconds"] = round(pings.seconds, 1)
+    parts = {**where(controller, profile, largest), "pings_cpu_s": pings.controller_s + pings.login_node_s}
+    controller.forget()
+    for name, seconds in profile.tasks.items():
+        lab.say(f"  {seconds:5.1f} s  {name}")
+    return {
+        "warm_seconds": found.pop(f"warm_seconds_{largest}"),
+        "cold_seconds": found.pop(f"cold_seconds_{largest}"),
+        **found,
+        **{key: round(value, 1) for key, value in parts.items()},
+    }
+
+
+def where(controller, run, sites):
+    """Seconds of processor time of a cycle: {"controller_cpu_s", "ssh_cpu_s", "remote_python_cpu_s", "batch_cpu_s"}.
+
+    What SSH (both ends) and the batch commands (with slurmctld) take is measured with as many of them alone; the
+    remote Python is what is left of the login node's time.
+    """
+    ssh = controller.sessions(sites, "true")
+    batch = controller.sessions(sites, controller.count_command)
+    calls = 2  # module runs per site, each of which counts the queue once when there is nothing to do
+    ssh_s = calls * (ssh.controller_s + ssh.login_node_s)
+    batch_s = calls * (batch.login_node_s - ssh.login_node_s)
+    return {
+        "controller_cpu_s": run.controller_s - calls * ssh.controller_s,
+        "ssh_cpu_s": ssh_s,
+        "remote_python_cpu_s": run.login_node_s - calls * ssh.login_node_s - batch_s,
+        "batch_cpu_s": batch_s,
+    }
+
+
+class Run:
+    """What a command took: wall seconds, processor seconds of its processes here and of the login node, and seconds by
+    task of a playbook."""
+
+    def __init__(self, seconds, controller_s, login_node_s, lines=()):
+        self.seconds = seconds
+        self.controller_s = controller_s
+        self.login_node_s = login_node_s
+        self.output = "".join(line for _at, line in lines)
+        self.tasks = task_seconds(lines, seconds)
+
+
+def task_seconds(lines, end):
+    """{task: seconds} of [(seconds since the start, line)] that ansible-playbook printed, longest first."""
+    marks = [(0.0, "before the first task")]
+    marks += [(at, line.split("[", 1)[1].split("]")[0]) for at, line in lines if line.startswith("TASK [")]
+    marks += [(at, "recap and end") for at, line in lines if line.startswith("PLAY RECAP")] + [(end, "")]
+    spent = {}
+    for (began, name), (ended, _next) in itertools.pairwise(marks):
+        spent[name] = spent.get(name, 0) + ended - began
+    return dict(sorted(spent.items(), key=lambda item: -item[1]))
+
+
+class Controller:
+    """Runs playbooks over the sites of the bench, and knows what they cost."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.folder = lab.state / "cycle"
+        self.inventory = self.folder / "sites.json"
+        self.ssh = ["ssh", "-F", str(lab.state / "ssh_config"), "-o", "BatchMode=yes"]
+        self.sockets = self.folder / "cp"
+        self.environment = {
+            **lab.environment, "ANSIBLE_CONFIG": str(CONFIG), "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self.sockets),
+            "ANSIBLE_INVENTORY": "", "ANSIBLE_NOCOLOR": "1",
+        }  # fmt: skip
+        # What the module queue_info runs.
+        self.count_command = "squeue -r -h -a -u $(id -un) -o '%i|%F|%T|%j|%S|%V|%r' >/dev/null"
+
+    def prepare(self):
+        """Inventory, users with their sites' directories, tokens on the server, idle jobs."""
+        lab = self.lab
+        self.folder.mkdir(exist_ok=True, mode=0o700)
+        self.inventory.write_text(json.dumps(inventory(str(lab.state))), encoding="utf-8")
+        lab.say("deploying one site, and the tokens of all")
+        lab.local(["ansible-playbook", "-i", "inventories/lab", "-i", str(self.inventory), "glidein.ops.deploy",
+                   "--limit", "cm,slurm"], 900)  # fmt: skip
+        names = [user(number) for number in range(1, max(SIZES) + 1)]
+        lab.remote("pilots", {"users": names, "like": "glidein", "site": "slurm"}, alias="slurm-root", sudo=False)
+        queue_of_jobs.empty(lab)
+        lab.remote("submit", {"submissions": {"bench0": [JOBS]}})
+        self.wait_for_demand()
+
+    def wait_for_demand(self):
+        """Until the server's demand is that of the jobs."""
+        wanted = int(JOBS.split()[-1])
+        deadline = time.monotonic() + 60
+        while True:
+            demand = json.loads(self.lab.run("cm", f'python3 -c "{READ_DEMAND}"'))
+            seen = sum(group["count"] + group["leased"] for group in demand["groups"])
+            if seen == wanted:
+                return
+            if time.monotonic() > deadline:
+                raise bench_lab.BenchError(f"the demand server sees {seen} idle jobs instead of {wanted}")
+            time.sleep(1)
+
+    def forget(self):
+        """Close the SSH connections, and empty the queue."""
+        if self.sockets.is_dir():
+            for socket in self.sockets.iterdir():
+                subprocess.run([*self.ssh, "-O", "exit", "-o", f"ControlPath={socket}", "slurm"],
+                               capture_output=True, timeout=30, check=False)  # fmt: skip
+        self.lab.run("slurm-root", "scancel --state=PENDING; i=0; while squeue -h | grep -q .; "
+                     "do sleep 1; i=$((i+1)); [ $i -lt 60 ] || exit 1; done")  # fmt: skip
+
+    def cycle(self, sites, expected):
+        """Run the cycle over the first sites; BenchError unless it submits so many glideins, without a problem."""
+        run = self.playbook("glidein.ops.cycle", sites)
+        submitted = sum(map(int, re.findall(r"^ +site\S+ .* (\d+) \(job ", run.output, re.MULTILINE)))
+        if submitted != expected or "PROBLEMS" in run.output:
+            raise bench_lab.BenchError(f"the cycle submitted {submitted} glideins instead of {expected}:\n{run.output}")
+        return run
+
+    def pings(self, sites):
+        """Run two pings on each of the first `sites` sites."""
+        path = self.folder / "pings.yml"
+        path.write_text(PINGS, encoding="utf-8")
+        return self.playbook(str(path), sites)
+
+    def sessions(self, sites, command):
+        """Run a shell command as each of the sites' users, four at a time, over connections that are there."""
+        loop = ("printf '%s\\n' \"$@\" | xargs -P 4 -I{} ssh -F \"$CONFIG\" -o BatchMode=yes -o ControlMaster=auto "
+                '-o ControlPersist=60 -o ControlPath="$SOCKETS/b-%r" -l {} slurm "$COMMAND"')  # fmt: skip
+        argv = ["sh", "-c", loop, "sh", *(user(number) for number in range(1, sites + 1))]
+        more = {"CONFIG": str(self.lab.state / "ssh_config"), "SOCKETS": str(self.sockets), "COMMAND": command}
+        self.run(argv, more)  # opens them
+        return self.run(argv, more)
+
+    def playbook(self, name, sites):
+        hosts = ",".join(host(number) for number in range(1, sites + 1))
+        return self.run(["ansible-playbook", "-i", str(self.inventory), name, "--limit", hosts])
+
+    def run(self, argv, more=None):
+        """Run a command; a Run. BenchError with the end of its output when it fails."""
+        login_node_s, own = self.login_node_s(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        began, lines = time.monotonic(), []
+        environment = {**self.environment, **(more or {})}
+        with subprocess.Popen(argv, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True) as process:  # fmt: skip
+            for line in process.stdout:
+                lines.append((time.monotonic() - began, line))
+        seconds, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        if process.returncode:
+            tail = "".join(line for _at, line in lines[-30:])
+            raise bench_lab.BenchError(f"`{' '.join(argv[:4])} ...` ended with {process.returncode}:\n{tail}")
+        controller_s = after.ru_utime + after.ru_stime - own.ru_utime - own.ru_stime
+        return Run(seconds, controller_s, self.login_node_s() - login_node_s, lines)
+
+    def login_node_s(self):
+        """Processor seconds that the login node, a container, has had (cgroup version 1 or 2)."""
+        text = self.lab.run("slurm-root", "cat /sys/fs/cgroup/cpuacct/cpuacct.usage 2>/dev/null || "
+                            "sed -n 's/^usage_usec \\(.*\\)/\\1000/p' /sys/fs/cgroup/cpu.stat")  # fmt: skip
+        return int(text) / 1e9
+
+
+def host(number):
+    return f"site{number:02}"
+
+
+def user(number):
+    return f"pilot{number:02}"
+
+
+def inventory(state):
+    """All sites. `lab_state` is given because the lab's inventory finds its own by inventory_dir."""
+    variables = {
+        "lab_state": state,
+        "ansible_host": "slurm",
+        "ansible_ssh_common_args": f"-F {state}/ssh_config",
+        "glidein_deployment": "lab",
+        "glidein_scheduler": "slurm",
+        "glidein_collector": "cm:9618",
+        "glidein_demand_url": Path(state, "demand_url").read_text(encoding="ascii").strip(),
+        "glidein_entries": {"one": ENTRY, "two": ENTRY},
+    }
+    hosts = {
+        host(number): {"ansible_user": user(number), "glidein_demand_token": f"bench-of-cycles-{host(number)}"}
+        for number in range(1, max(SIZES) + 1)
+    }
+    return {
+        "all": {
+            "children": {
+                "glidein_sites": {"hosts": hosts},
+                "bench_sites": {"hosts": dict.fromkeys(hosts), "vars": variables},
+            }
+        }
+    }

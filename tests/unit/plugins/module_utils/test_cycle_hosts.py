@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import collections.abc
+
+from ansible_collections.glidein.ops.plugins.module_utils.cycle_hosts import (
+    cycle_outcomes,
+    cycle_reports,
+    cycle_sites,
+    cycle_tokens,
+)
+
+QUEUE = {"site": "lab", "entries": []}
+DOWN = {"unreachable": True, "msg": "Connection timed out"}
+TOKEN = "token-of-lab"  # noqa: S105
+
+
+def host(queue=None, **variables):
+    """Variables of a host whose queue was read, or gave another result."""
+    return dict({"glidein_scheduler": "slurm", "cycle_queue": queue or {"queue": QUEUE}}, **variables)
+
+
+class Unreadable(collections.abc.Mapping):
+    """Variables of which one cannot be read: it names another that is not there, or is in a vault."""
+
+    def __init__(self, name, variables):
+        self.name = name
+        self.variables = dict(variables, **{name: None})
+
+    def __getitem__(self, key):
+        if key == self.name:
+            raise RuntimeError(f"{key}: 'nothing' is undefined")
+        return self.variables[key]
+
+    def __iter__(self):
+        return iter(self.variables)
+
+    def __len__(self):
+        return len(self.variables)
+
+
+def test_a_site_is_what_the_plan_takes():
+    hosts = {
+        "h": host(glidein_site="lab", glidein_entries={"main": {}}, glidein_limits={"total": 3}),
+        "away": host(DOWN),
+    }
+    assert cycle_sites(hosts, ["h", "away"]) == [
+        {
+            "site": "lab",
+            "scheduler": "slurm",
+            "scheduler_options": {},
+            "entries": {"main": {}},
+            "limits": {"total": 3},
+            "queue": QUEUE,
+            "error": None,
+        },
+        {
+            "site": "away",
+            "scheduler": "slurm",
+            "scheduler_options": {},
+            "entries": {},
+            "limits": {},
+            "queue": None,
+            "error": "Connection timed out",
+        },
+    ]
+
+
+def test_hosts_that_were_not_asked_are_left_out():
+    hosts = {"h": host(glidein_demand_token=TOKEN), "pulls": {"glidein_scheduler": "slurm"}}
+    assert [site["site"] for site in cycle_sites(hosts, ["pulls", "h"])] == ["h"]
+    assert [site["site"] for site in cycle_reports(hosts, ["pulls", "h"], {})] == ["h"]
+
+
+def test_variables_that_cannot_be_read_cost_only_their_site():
+    hosts = {"odd": Unreadable("glidein_entries", host()), "list": host(glidein_limits=[1]), "h": host()}
+    odd, listed, good = cycle_sites(hosts, list(hosts))
+    assert (odd["site"], odd["queue"], odd["error"]) == ("odd", None, "glidein_entries: 'nothing' is undefined")
+    assert listed["error"] == "glidein_limits: [1] is not accepted; allowed: a mapping"
+    assert good["error"] is None
+    assert [site["site"] for site in cycle_sites({"h": Unreadable("glidein_site", host())}, ["h"])] == ["h"]
+
+
+def test_only_sites_with_a_token_lease_and_report():
+    hosts = {
+        "h": host(glidein_site="lab", glidein_demand_token=TOKEN),
+        "none": host(),
+        "odd": Unreadable("glidein_demand_token", host()),
+    }
+    assert cycle_tokens(hosts, list(hosts)) == {"lab": TOKEN}
+    assert [report["site"] for report in cycle_reports(hosts, list(hosts), {})] == ["lab"]
+
+
+def reported(plan=None, **variables):
+    return cycle_reports({"h": host(glidein_demand_token=TOKEN, **variables)}, ["h"], plan or {})[0]["report"]
+
+
+def test_a_report_is_what_was_done_or_why_nothing_was():
+    assert reported(cycle_glideins={"report": {"as_of": 1}}) == {"as_of": 1}
+    assert reported(queue=DOWN) == {"error": "Connection timed out"}
+    session = {"live": False, "msg": "login needed since ..."}
+    assert reported(queue={"skipped": True}, cycle_session=session) == {"error": "login needed since ..."}
+    assert reported(cycle_glideins={"failed": True, "msg": "no payload"}) == {"error": "no payload"}
+    assert reported({"failed": True, "msg": "no library"}, cycle_glideins={"skipped": True}) == {"error": "no library"}
+    assert reported() == {"error": "not planned"}
+
+
+def test_an_outcome_is_what_the_summary_takes():
+    hosts = {"h": host(glidein_site="lab", cycle_glideins={"changed": True}), "away": host(DOWN)}
+    reported = {"failed": True, "msg": "lab: HTTP 401", "errors": [{"site": "lab", "error": "HTTP 401"}]}
+    assert cycle_outcomes(hosts, list(hosts), reported) == [
+        {"host": "h", "site": "lab", "error": None, "matched": {"changed": True}, "report_error": "HTTP 401"},
+        {"host": "away", "site": "away", "error": "Connection timed out", "matched": {}, "report_error": None},
+    ]
+
+
+def test_a_report_that_could_not_begin_failed_for_all_and_one_that_was_skipped_for_none():
+    hosts = {"h": host()}
+    assert cycle_outcomes(hosts, ["h"], {"failed": True, "msg": "no library"})[0]["report_error"] == "no library"
+    assert cycle_outcomes(hosts, ["h"], {"changed": False, "skipped": True})[0]["report_error"] is None
