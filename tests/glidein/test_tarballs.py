@@ -8,6 +8,7 @@ import http.server
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -160,6 +161,17 @@ def test_no_such_file_and_no_such_server(site, web, shell, path, words):
     status, output = site.run(shell)
     assert_ended(site, status, output, 20, words)
     assert " cannot be fetched: " in output
+
+
+def test_a_signal_while_a_server_does_not_answer(site, shell):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        site.list.write_text("")
+        site.add("good", base="http://127.0.0.1:{}".format(silent.getsockname()[1]))
+        glidein = site.start(shell).wait_for("scratch directory")
+        silent.accept()[0].settimeout(10)
+        begun = time.monotonic()
+        assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+        assert time.monotonic() - begun < 10
 
 
 def test_what_comes_has_to_be_what_the_payload_says(site, web, shell):

@@ -99,7 +99,11 @@ fetch() {
   fi
   fetched=$1
   shift
-  output=$("$@" 2>&1 </dev/null) || {
+  # In the background, because a shell acts on a signal only after what it waits for in the foreground; in the scratch
+  # directory, so that it is found and killed with the rest.
+  (cd "$SCRATCH/tmp" && exec "$@") >"$SCRATCH/tmp/fetch.out" 2>&1 </dev/null &
+  wait "$!" || {
+    output=$(cat "$SCRATCH/tmp/fetch.out")
     is_full "$output" && leave 13 "$GLIDEIN_SCRATCH is full: $(last_line "$output")"
     leave 20 "$where cannot be fetched: $(last_line "$output")"
   }
