@@ -92,7 +92,7 @@ def test_a_glidein_with_a_gpu_and_all_that_an_entry_may_ask_for(
         probe = playbook("probe", "-l", "start", inventory=inventory)
         assert probe.rc == 0, probe
         assert re.search(r"ready to start HTCondor after \d+\.\d\d s, \d+\.\d\d s of them to unpack it", probe.output)
-        assert "GPUs: 0 by the batch system, Tesla V100-PCIE-16GB" in probe.output
+        assert "GPUs: 0, Tesla V100-PCIE-16GB" in probe.output
         ad = wait_for(
             "the glidein in the collector",
             lambda: cm.check_output(

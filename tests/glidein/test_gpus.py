@@ -106,6 +106,16 @@ def test_fewer_gpus_than_promised(site, printed, settings, words):
             "ROCR_VISIBLE_DEVICES=/(GPU|CUDA|OCL)//",
         ),
         ({"GLIDEIN_GPU_DISCOVERY": "-extra"}, "-properties -extra", "CUDA_VISIBLE_DEVICES=/CUDA//"),
+        (
+            {
+                "GLIDEIN_GPU_DISCOVERY": "-extra",
+                "CUDA_VISIBLE_DEVICES": "0,1",
+                "GLIDEIN_GPUS": "1",
+                "GLIDEIN_GRANTED": "auto",
+            },
+            "-properties -extra -device 0,1",
+            "CUDA_VISIBLE_DEVICES=/CUDA//",
+        ),
     ],
 )
 def test_the_startd_looks_for_the_same_ones(site, shell, settings, arguments, environment):
@@ -120,4 +130,13 @@ def test_the_startd_looks_for_the_same_ones(site, shell, settings, arguments, en
     # What the daemons inherit names none any more.
     seen = (directory / "log" / "EnvironmentLog").read_text()
     assert "VISIBLE_DEVICES" not in seen
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
+def test_of_more_than_were_promised_the_first_are_offered(site, shell):
+    glidein = start(site, shell, V100S, GLIDEIN_GPUS=1).wait_for("registered")
+    config = (glidein.directory() / "condor_config").read_text()
+    assert "condor_gpu_discovery' -properties -device GPU-a0223334\"\n" in config
+    assert "GPUs=1\n" in config
+    assert "GPUs: 2 are there: the first 1 are offered" in glidein.output
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")

@@ -48,23 +48,37 @@ find_gpus() {
   *[!A-Za-z0-9,:/_-]*) leave 17 "the batch system's list of GPUs makes no sense: '$named'" ;;
   esac
   # By number, because ROCR_VISIBLE_DEVICES does not know HTCondor's short names of AMD's.
-  GPU_ARGUMENTS="-properties${AMD:+ -by-index}${named:+ -device $named}${GLIDEIN_GPU_DISCOVERY:+ $GLIDEIN_GPU_DISCOVERY}"
+  GPU_ARGUMENTS="-properties${AMD:+ -by-index}${GLIDEIN_GPU_DISCOVERY:+ $GLIDEIN_GPU_DISCOVERY}${named:+ -device $named}"
   # The list is an argument from here on, for all to see; beside that, the variables would only be a second one.
   # shellcheck disable=SC2086
   unset $NVIDIA_VARIABLES $AMD_VARIABLES
-  # shellcheck disable=SC2086 # arguments
-  output=$(use_condor && "$SCRATCH/condor/libexec/condor_gpu_discovery" $GPU_ARGUMENTS 2>&1 </dev/null)
-  found=$(printf '%s\n' "$output" | sed -n 's/^DetectedGPUs="*\([^"]*\)"*$/\1/p' | tr ',' '\n' | grep -c '[A-Za-z]')
+  discover_gpus
   [ "$found" -ge "$GLIDEIN_GPUS" ] ||
     leave 17 "GLIDEIN_GPUS=$GLIDEIN_GPUS were promised, condor_gpu_discovery $GPU_ARGUMENTS finds $found: $(last_line "$output")"
-  GPU_NAMES=$(gpu_names "$output" | head -n "$GLIDEIN_GPUS" | tr '\n' ',' | sed 's/,$//')
-  if [ -n "$named" ]; then
-    say "GPUs: $named by the batch system, ${GPU_NAMES:-without names}"
-  elif [ "$found" -gt "$GLIDEIN_GPUS" ]; then
-    say "GPUs: the batch system names none, and $found are there: the first $GLIDEIN_GPUS are offered, ${GPU_NAMES:-without names}"
-  else
-    say "GPUs: ${GPU_NAMES:-without names}"
+  case $GLIDEIN_GRANTED in
+  auto | node) [ -z "$named" ] || GLIDEIN_GPUS=$found ;; # perhaps more than was asked for
+  esac
+  if [ "$found" -gt "$GLIDEIN_GPUS" ]; then
+    say "GPUs: $found are there${named:+, named by the batch system}: the first $GLIDEIN_GPUS are offered"
+    named=$(detected_gpus "$output" | head -n "$GLIDEIN_GPUS" | tr '\n' ',' | sed 's/,$//')
+    GPU_ARGUMENTS="${GPU_ARGUMENTS%%" -device "*} -device $named"
+    discover_gpus
   fi
+  GPU_NAMES=$(gpu_names "$output" | tr '\n' ',' | sed 's/,$//')
+  say "GPUs: ${named:-all}, ${GPU_NAMES:-without names}"
+}
+
+# discover_gpus: what condor_gpu_discovery prints is in `output`, how many it finds in `found`.
+discover_gpus() {
+  # shellcheck disable=SC2086 # arguments
+  output=$(use_condor && "$SCRATCH/condor/libexec/condor_gpu_discovery" $GPU_ARGUMENTS 2>&1 </dev/null)
+  found=$(detected_gpus "$output" | wc -l)
+  found=$((found)) # some print blanks before it
+}
+
+# detected_gpus OUTPUT: HTCondor's names of them, one per line.
+detected_gpus() {
+  printf '%s\n' "$1" | sed -n 's/^DetectedGPUs="\(.*\)"$/\1/p' | tr ',' '\n' | tr -d ' ' | grep '[A-Za-z]'
 }
 
 # gpu_names OUTPUT: the names of all GPUs, one per line, from what condor_gpu_discovery printed; a common one as often as there
@@ -72,7 +86,7 @@ find_gpus() {
 gpu_names() {
   common=$(printf '%s\n' "$1" | sed -n 's/^Common=.*[ ;]DeviceName="\([^"]*\)".*/\1/p')
   if [ -n "$common" ]; then
-    printf '%s\n' "$1" | sed -n 's/^DetectedGPUs="\(.*\)"$/\1/p' | tr ',' '\n' | while read -r _; do
+    detected_gpus "$1" | while read -r _; do
       printf '%s\n' "$common"
     done
   else
