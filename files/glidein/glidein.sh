@@ -17,7 +17,7 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in report settings granted image scratch unpack credential gpus node configure daemons; do
+for part in report settings granted image scratch unpack credential gpus node configure daemons summary sweep health; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11
@@ -39,10 +39,13 @@ clean_environment  # of what another HTCondor has left in it
 enter_image        # begin again inside an image, if there is one
 plan_times         # when to retire, when to end
 make_scratch       # a directory of our own with room for what was promised
+sweep              # what a killed glidein has left here
+check_node         # is there what jobs need?
 bring_condor       # the tarball that fits this node: checked, unpacked into the scratch directory, tried
 copy_credential    # 0600, in the scratch directory
 find_gpus          # those that this job was given: are the promised ones there?
 look_around        # for containers and CVMFS
+copy_checks        # those that go on while it runs
 write_config       # one condor_config
 start_master
 watch_master       # until it ends or has to

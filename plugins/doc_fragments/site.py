@@ -69,6 +69,10 @@ options:
       - "C(attributes) maps ClassAd attributes to the values that the glidein's machine ad carries."
       - C(retirement) is how long before its end a glidein takes no more jobs (default V(10m), or a quarter of the
         walltime if that is shorter); C(idle_timeout) is how long it waits for a job (default V(20m)).
+      - C(fast_failures) (default 5; 0 for never) is after how many jobs in a row that failed, each within
+        C(fast_failure_time) (default V(60s)), a glidein takes no more.
+      - C(checks) maps names of executables that the glidein runs every C(check_period) (default V(10m)) to their
+        arguments, or is a list of names. C(require_checks) names those that must have passed before a job starts.
       - C(priority) orders entries; the higher is used first (default 0). C(weight) (default 1) is an entry's share
         among those of its priority, see O(glidein.ops.plan#module:allocation).
     type: dict

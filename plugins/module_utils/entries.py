@@ -21,6 +21,10 @@ RESOURCE_LIMITS = ("cores", "gpus")
 DEFAULT_LIMITS = {"queued": 10, "total": 100, "per_cycle": 10}
 DEFAULT_RETIREMENT_S = 600
 DEFAULT_IDLE_TIMEOUT_S = 1200
+# So many jobs in a row that fail, each within such a time, are the node's fault.
+DEFAULT_FAST_FAILURES = 5
+DEFAULT_FAST_FAILURE_S = 60
+DEFAULT_CHECK_PERIOD_S = 600
 
 ENTRY_KEYS = (
     "queue",
@@ -50,6 +54,11 @@ ENTRY_KEYS = (
     "image",
     "retirement",
     "idle_timeout",
+    "fast_failures",
+    "fast_failure_time",
+    "checks",
+    "require_checks",
+    "check_period",
     "priority",
     "weight",
 )
@@ -74,6 +83,9 @@ _DISCOVERY = re.compile(r"^[A-Za-z0-9 ,:._-]+\Z")
 _REPOSITORY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.-]*\Z")
 _NODE_PATH = re.compile(r"^/[A-Za-z0-9 /._,+@%=~-]*\Z")
 _IMAGE = re.compile(r"^[A-Za-z0-9/._][A-Za-z0-9/._:@+-]*\Z")
+# What stands in HTCondor's list of arguments as it is.
+_CHECK_ARGUMENTS = re.compile(r"^[A-Za-z0-9_./:@%+=,-]+( +[A-Za-z0-9_./:@%+=,-]+)*\Z")
+_CHECK_ARGUMENTS_RULE = "words of letters, digits and _ . / : @ % + = , -"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # Attributes pass through HTCondor's configuration, where $(X) and $ENV(X) would be replaced.
 _MACRO = re.compile(r"\$[A-Za-z_]*\(")
@@ -173,9 +185,10 @@ def normalise_site(deployment, site, entries, limits=None):
     with entry = {"name", "queue", "account", "constraint", "walltime_s", "shapes", "limits", "array", "accept",
     "accept_requirements", "resources", "directives", "attributes", "environment", "modules", "scratch", "granted",
     "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s",
-    "idle_timeout_s", "priority", "weight"}; array: most tasks of an array job, None for any number;
-    modules, scratch: None where the site's apply; granted, ..., image: None or empty where nothing was said. Limits
-    have cores and gpus where they are given. Raises InputError.
+    "idle_timeout_s", "fast_failures", "fast_failure_s", "checks": {name: arguments as text}, "require_checks": [name],
+    "check_period_s", "priority", "weight"}; array: most tasks of an array job, None for any number; modules, scratch:
+    None where the site's apply; granted, ..., image: None or empty where nothing was said. Limits have cores and gpus
+    where they are given. Raises InputError.
     """
     check = _Checker()
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):
@@ -205,6 +218,7 @@ def _entry(check, variable, name, raw):
     default_retirement_s = DEFAULT_RETIREMENT_S if walltime_s is None else min(DEFAULT_RETIREMENT_S, walltime_s // 4)
     retirement_s = check.duration(f"{variable}.retirement", raw.get("retirement"), 0, default_retirement_s)
     per_core_mb = check.integer(f"{variable}.memory_per_core_mb", raw.get("memory_per_core_mb"), 1)
+    checks = _checks(check, f"{variable}.checks", raw.get("checks"))
     if walltime_s is not None and retirement_s >= walltime_s:
         check.wrong(f"{variable}.retirement", raw.get("retirement"), f"less than the walltime ({walltime_s} s)")
     return {
@@ -250,6 +264,15 @@ def _entry(check, variable, name, raw):
         "retirement_s": retirement_s,
         "idle_timeout_s": check.duration(
             f"{variable}.idle_timeout", raw.get("idle_timeout"), 1, DEFAULT_IDLE_TIMEOUT_S
+        ),
+        "fast_failures": check.integer(f"{variable}.fast_failures", raw.get("fast_failures"), 0, DEFAULT_FAST_FAILURES),
+        "fast_failure_s": check.duration(
+            f"{variable}.fast_failure_time", raw.get("fast_failure_time"), 1, DEFAULT_FAST_FAILURE_S
+        ),
+        "checks": checks,
+        "require_checks": _required(check, f"{variable}.require_checks", raw.get("require_checks"), checks),
+        "check_period_s": check.duration(
+            f"{variable}.check_period", raw.get("check_period"), 10, DEFAULT_CHECK_PERIOD_S
         ),
         "priority": check.integer(f"{variable}.priority", raw.get("priority"), default=0),
         "weight": check.integer(f"{variable}.weight", raw.get("weight"), 1, 1),
@@ -389,6 +412,32 @@ def check_environment(wrong, variable, raw, ours=("GLIDEIN_", "_CONDOR_", "CONDO
         else:
             result[name] = str(value)
     return result
+
+
+def _checks(check, variable, raw):
+    """Return {name: arguments} of a mapping, or of a list of names."""
+    if isinstance(raw, list):
+        raw = {name if isinstance(name, str) else repr(name): None for name in raw}
+    raw = check.mapping(variable, raw)
+    found = {}
+    for name in raw:
+        arguments = "" if raw[name] is None else raw[name]
+        if not isinstance(name, str) or not _ATTRIBUTE.match(name):
+            check.wrong(f"name of {variable}.{name}", name, "the file name of a check: letters, digits and underscores")
+        elif not isinstance(arguments, str) or (arguments and not _CHECK_ARGUMENTS.match(arguments)):
+            check.wrong(f"{variable}.{name}", arguments, _CHECK_ARGUMENTS_RULE)
+        else:
+            found[name] = arguments
+    return found
+
+
+def _required(check, variable, raw, checks):
+    if raw is None:
+        return []
+    if not isinstance(raw, list) or not all(isinstance(name, str) and name in checks for name in raw):
+        check.wrong(variable, raw, "a list of names that are in checks, too")
+        return []
+    return list(raw)
 
 
 def check_modules(wrong, variable, raw):

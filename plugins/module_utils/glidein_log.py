@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of
 _JOB_ID = re.compile(r"^[0-9A-Za-z][][0-9A-Za-z._-]*\Z")
 # What is ours in a directory that may have others' logs, too: a batch job's output, a glidein's daemons' logs.
 # (Torque puts -INDEX behind the name of an array task's output; HTCondor's error file has the daemons' logs.)
-_OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.(?:out(?:-\d+)?|err)\Z")
+OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.(?:out(?:-\d+)?|err)\Z")
 _DAEMONS = re.compile(r"^glidein_[0-9][0-9A-Za-z_.-]*_[0-9A-Za-z]{8}\Z")
 _DAEMON_LOG = re.compile(r"^\w*Log[\w.]*\Z")
 _REGISTERED = re.compile(r"^\S+ glidein: registered with ", re.MULTILINE)
@@ -57,7 +57,7 @@ def remove_old_logs(log_dir, deployment, days, now_s, longest_s=0):
 def _remove_if_old(item, deployment, oldest):
     if item.stat(follow_symlinks=False).st_mtime > oldest:
         return
-    output = _OUTPUT.match(item.name)
+    output = OUTPUT.match(item.name)
     if output and is_job_of(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
         os.unlink(item.path)
     elif _is_of_daemons(item):

@@ -3,7 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is handed to a batch system for a glidein: directives, the settings of glidein.sh, and the call of it."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.entries import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.entries import (
+    DEFAULT_FAST_FAILURE_S,
+    DEFAULT_FAST_FAILURES,
+    classad_literal,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word, sh_quote
 
@@ -99,6 +103,14 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
         "GLIDEIN_ATTRIBUTES": "\n".join(attributes),
         "GLIDEIN_START": entry["accept_requirements"] or "",
     }
+    if (entry["fast_failures"], entry["fast_failure_s"]) != (DEFAULT_FAST_FAILURES, DEFAULT_FAST_FAILURE_S):
+        values["GLIDEIN_FAST_FAILURES"] = entry["fast_failures"]
+        values["GLIDEIN_FAST_FAILURE_S"] = entry["fast_failure_s"]
+    if entry["checks"]:
+        checks = [f"{name} {entry['checks'][name]}".rstrip() for name in sorted(entry["checks"])]
+        values["GLIDEIN_CHECKS"] = "\n".join(checks)
+        values["GLIDEIN_CHECK_PERIOD_S"] = entry["check_period_s"]
+        values["GLIDEIN_REQUIRE_CHECKS"] = " ".join(entry["require_checks"])
     words = {name: sh_quote(str(value)) for name, value in values.items()}
     words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])
     words["GLIDEIN_BATCH_ID"] = f'"{scheduler.batch_id}"'

@@ -26,7 +26,7 @@ _TOKEN_LEAST_S = 3 * 86400
 
 _CYCLE_HEAD = ("SITE", "ENTRY", "SHAPE", "PRESENT", "QUEUED", "RUNNING", "REGISTERED", "SUBMITTED", "CANCELLED")
 _CHECK_HEAD = _CYCLE_HEAD[:-2] + ("TO SUBMIT", "TO CANCEL")
-_STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTERED", "DEMAND")
+_STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTERED", "USED", "DEMAND")
 
 
 def cycle_summary(outcomes, demand, plan, lease=None, check_mode=False):
@@ -61,12 +61,18 @@ def cycle_summary(outcomes, demand, plan, lease=None, check_mode=False):
 
 
 def status_table(plan, demand):
-    """Return the lines of the table of sites. plan, demand: results of plan and demand_info."""
+    """Return the lines of the table of sites. plan, demand: results of plan and demand_info.
+
+    USED is the share of the core-hours granted to glideins which ended in the last 7 days that jobs had.
+    """
     items = plan.get("plan") or []
+    supplied = (demand.get("supply") or {}).get("entries") or []
+    work = {(each.get("site"), each.get("entry"), each.get("shape")): each.get("work") for each in supplied}
     rows = []
     for item in items:
         cells = [_number(item[key]) for key in ("queued", "running", "sick", "registered")]
-        rows.append((_names(item) + cells + [_number(sum(item["serves"].values()))], ""))
+        used = _used(work.get((item["site"], item["entry"], item["shape"])))
+        rows.append((_names(item) + cells + [used, _number(sum(item["serves"].values()))], ""))
     problems = [f"no demand: {demand.get('msg')}"] if demand.get("failed") else []
     problems += _reading_problems(demand, plan)
     # The same for all entries of a site, whose queue is read at once.
@@ -318,6 +324,12 @@ def _row(cells, widths):
 def _wrap(text, indent):
     """Return the lines of a text of any origin: each within the width, further ones indented more."""
     return textwrap.wrap(_one_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+
+
+def _used(work):
+    """The busy share of core-seconds, {"granted_core_s", "busy_core_s"}, in per cent; - where there were none."""
+    granted = (work or {}).get("granted_core_s")
+    return f"{round(100 * work['busy_core_s'] / granted)}%" if granted else "-"
 
 
 def _one_line(text):

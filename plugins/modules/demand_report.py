@@ -68,6 +68,11 @@ options:
               - Number of glideins that match no entry any more.
             type: int
             default: 0
+          summaries:
+            description:
+              - C(since), C(until) and C(glideins), what glideins that have ended say of themselves, as
+                M(glidein.ops.glideins) with O(glidein.ops.glideins#module:summaries_since) finds it.
+            type: dict
   tokens:
     description:
       - The demand server's token of each site, by the site's name. A site's token is good for that site alone.
@@ -130,6 +135,7 @@ REPORT_SPEC = {
     "error": {"type": "str"},
     "entries": {"type": "list", "elements": "dict", "default": []},
     "orphans": {"type": "int", "default": 0},
+    "summaries": {"type": "dict"},
 }
 SITE_SPEC = {
     "site": {"type": "str", "required": True},
@@ -141,6 +147,9 @@ def send(params, site):
     """Send the report of one site. Raises InputError, ServerError."""
     report = dict(site["report"], site=site["site"])
     report["error"] = report["error"] or None
+    # A server of an earlier version does not know it.
+    if report["summaries"] is None:
+        del report["summaries"]
     if report["as_of"] is None:
         report["as_of"] = int(time.time())
     token = params["tokens"].get(site["site"]) or params["token"]

@@ -88,6 +88,12 @@ options:
         longest walltime and a day, are removed. V(0) keeps all.
     type: int
     default: 14
+  summaries_since:
+    description:
+      - Up to when the demand server has the summaries that glideins leave in their logs, in epoch seconds. What was
+        written later becomes part of RV(report), as C(summaries), for M(glidein.ops.demand_report).
+      - Without it, no log is looked at.
+    type: float
   cancel_running:
     description:
       - Whether glideins that run are cancelled, too, when cancelling all that wait is not enough; their jobs are told
@@ -197,7 +203,8 @@ scripts:
 report:
   description: What M(glidein.ops.demand_report) tells the server; null in check mode. For every entry and shape of the
     plan it has the numbers, the plan's reason, the error if there was one, and the running glideins
-    (C(running_glideins)) as in RV(glidein.ops.queue_info#module:queue).
+    (C(running_glideins)) as in RV(glidein.ops.queue_info#module:queue). C(summaries) has C(since), C(until) and
+    C(glideins), what each of those that have ended did; null without O(summaries_since).
   returned: always, when the queue could be read
   type: dict
   sample:
@@ -208,6 +215,7 @@ report:
          registered: 1, launched: 1, cancelled: 0, reason: 2 idle jobs, error: null,
          running_glideins: [{id: "123_1", wait_s: 340}]}
     orphans: 0
+    summaries: null
 """
 
 import time
@@ -215,6 +223,7 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.glidein_log import remove_old_logs
+from ansible_collections.glidein.ops.plugins.module_utils.glidein_summary import new_summaries
 from ansible_collections.glidein.ops.plugins.module_utils.matching import Matching, failure_message, payload_of
 from ansible_collections.glidein.ops.plugins.module_utils.reconcile import check_plan
 from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQueue, site_argument_spec
@@ -240,6 +249,15 @@ def match(params, check_mode):
     return matching
 
 
+def summaries(params, queue):
+    """Return what glideins have told of themselves since it was asked last, or None when nobody asks."""
+    if params["summaries_since"] is None:
+        return None
+    return new_summaries(
+        queue.directory.log_dir, queue.site["deployment"], queue.site["site"], params["summaries_since"], time.time()
+    )
+
+
 def main():
     spec = site_argument_spec()
     spec.update(
@@ -252,6 +270,7 @@ def main():
         environment={"type": "dict", "default": {}},
         modules={"type": "list", "elements": "str", "default": []},
         log_days={"type": "int", "default": 14},
+        summaries_since={"type": "float"},
         cancel_running={"type": "bool", "default": False},
         fail_on_error={"type": "bool", "default": True},
     )
@@ -261,6 +280,8 @@ def main():
     except GlideinError as error:
         module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
     result = matching.result(acted=not module.check_mode)
+    if result["report"] is not None:
+        result["report"]["summaries"] = summaries(module.params, matching.queue)
     result["changed"] = matching.changes if module.check_mode else bool(matching.submitted or matching.cancelled)
     if module._diff:
         result["diff"] = matching.intended

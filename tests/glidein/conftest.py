@@ -4,6 +4,7 @@
 """A login node in a directory, and glideins that run from it: as an ordinary user, under each shell."""
 
 import hashlib
+import json
 import os
 import platform
 import shutil
@@ -105,7 +106,7 @@ class Site:
             "GLIDEIN_SHAPE": "small",
             "GLIDEIN_HOME": self.home,
             "GLIDEIN_CREDENTIAL": self.credential,
-            "GLIDEIN_COLLECTOR": "cm.example.org",
+            "GLIDEIN_COLLECTOR": "localhost",
             "GLIDEIN_CPUS": 2,
             "GLIDEIN_MEMORY_MB": 1024,
             "GLIDEIN_DISK_MB": 1,
@@ -184,6 +185,24 @@ class Glidein:
         finally:
             if self.process.poll() is None:
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def job_ad(wall_s, cpus=1, code=0, ended=1795255185, told=None, more=""):
+    """An ad of STARTD_HISTORY, cut down, as 23.9.6 writes it. told: when the job ended by itself; None: it did not."""
+    lines = [f"CompletionDate = {ended}", f"CpusProvisioned = {cpus}", "ExitBySignal = false", f"ExitCode = {code}"]
+    lines += ["JobPid = 1081", f"RemoteWallClockTime = {wall_s}", "RequestCpus = 1"]
+    if told is not None:
+        lines.append(
+            f'ToE = [ How = "OF_ITS_OWN_ACCORD"; Who = "itself"; When = {told}; HowCode = 0; ExitCode = {code}; '
+            "ExitBySignal = false ]"
+        )
+    lines += [more] if more else []
+    return "\n".join([*lines, f'*** Offset = 0 ClusterId = 2 ProcId = 0 Owner = "a" CompletionDate = {ended}', ""])
+
+
+def summaries(output):
+    """The summaries in a glidein's log."""
+    return [json.loads(line.split(" ", 3)[3]) for line in output.splitlines() if " glidein: summary {" in line]
 
 
 @pytest.fixture(params=sorted(SHELLS))

@@ -32,6 +32,12 @@ rest() {
 trap 'echo "got TERM" >>"$log/MasterLog"; exit 0' TERM
 case $behaviour in
 good) register ;;
+failing)
+  trap 'echo "got HUP" >>"$log/MasterLog"; grep "^START =" "$CONDOR_CONFIG" >>"$log/MasterLog"' HUP
+  register
+  sleep 1
+  cat "$root/condor/etc/history" >>"$root/jobs/history"
+  ;;
 busy)
   register
   mkdir "$root/execute/dir_1"

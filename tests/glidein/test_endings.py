@@ -4,6 +4,7 @@
 """Every ending: exit status, last line, and nothing left on the node."""
 
 import os
+import re
 import shutil
 import signal
 import stat
@@ -13,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import SHELLS, TOKEN, Site, is_installed, require
+from conftest import ROOT, SHELLS, TOKEN, Site, is_installed, job_ad, require, summaries
 
 
 def processes_in(directory):
@@ -37,6 +38,12 @@ def assert_ended(site, status, output, expected, words):
     assert list(site.scratch.iterdir()) == []
     assert processes_in(site.scratch) == []
     assert TOKEN not in output
+    # The last line but a few tells the same to programs.
+    summary = summaries(output)[-1]
+    assert (summary["site"], summary["entry"], summary["exit_status"]) == ("site-1", "short", expected)
+    assert "ended because " + summary["reason"][:30] in output.splitlines()[-1]
+    assert summary["granted_core_s"] == summary["granted_cpus"] * (summary["ended"] - summary["started"])
+    assert (summary["registered"] is not None) == ("registered with" in output)
 
 
 # --- before HTCondor is started
@@ -113,6 +120,32 @@ def test_no_pool_password_in_the_tarball(site, shell):
     assert_ended(site, *site.run(shell, GLIDEIN_CREDENTIAL=""), 16, "etc/pool_password")
 
 
+def test_less_memory_than_promised(site, shell):
+    assert_ended(site, *site.run(shell, GLIDEIN_MEMORY_MB=10**9), 31, "GLIDEIN_MEMORY_MB=1000000000 was promised")
+
+
+def test_collector_without_an_address(site, shell):
+    assert_ended(
+        site, *site.run(shell, GLIDEIN_COLLECTOR="none.invalid"), 32, "none.invalid has no address on this node"
+    )
+
+
+def test_clock_that_is_wrong(site, shell):
+    # What a file server says of a file that was made now.
+    programs = site.root / "programs"
+    programs.mkdir()
+    date = programs / "date"
+    date.write_text('#!/bin/sh\n[ "$1" != -r ] || { echo 1000000000; exit; }\nexec /bin/date "$@"\n')
+    date.chmod(0o755)
+    ended = site.run(shell, PATH="{}:/usr/bin:/bin".format(programs))
+    assert_ended(site, *ended, 33, "s off that of the machine with")
+    assert list(site.logs.iterdir()) == []
+
+
+def test_missing_check(site, shell):
+    assert_ended(site, *site.run(shell, GLIDEIN_CHECKS="none /x"), 11, "checks/none, of GLIDEIN_CHECKS, is missing")
+
+
 # --- with a stand-in for condor_master. Each takes seconds of waiting, so all are started at once.
 
 # name: (what the stand-in does, changed settings, exit status, words in the last line)
@@ -125,8 +158,9 @@ BY_ITSELF = {
     "master fails": ("crash", {}, 18, "condor_master ended by itself with status 44"),
     "startd fails": ("startd_dies", {}, 18, "the startd failed"),
     "starter fails": ("no_starter", {}, 18, "condor_starter does not work"),
-    "no answer": ("silent", {"GLIDEIN_REGISTER_S": 1}, 19, "cm.example.org: no answer"),
+    "no answer": ("silent", {"GLIDEIN_REGISTER_S": 1}, 19, "localhost: no answer"),
     "refused": ("refused", {"GLIDEIN_REGISTER_S": 1}, 19, 'Received "DENIED"'),
+    "jobs fail": ("failing", {}, 30, "jobs fail fast here: 5 in a row within 60 s each"),
     "no CCB": ("alone", {"GLIDEIN_REGISTER_S": 1}, 19, "could not be joined within 1 s"),
 }
 SIGNALS = {"HUP": 129, "INT": 130, "USR1": 138, "USR2": 140, "TERM": 143}
@@ -149,6 +183,10 @@ OUTER = {
     "TMPDIR": "/outer",
     "KEPT": "yes",
 }
+
+
+FAILED = job_ad(2, code=1, told=1795255185)
+HISTORY = job_ad(4, cpus=2, told=1795255185) + 5 * FAILED
 
 
 def no_log_directory(site):
@@ -180,7 +218,10 @@ UNTIL_ENDED = {
 def together():
     """All of BY_ITSELF and UNTIL_ENDED, under every shell here, started at once: {(shell, name): (Site, Glidein)}."""
     wanted = {
-        **{name: (lambda site, b=row[0]: site.bring(b), row[1]) for name, row in BY_ITSELF.items()},
+        **{
+            name: (lambda site, b=row[0]: site.bring(b, {"etc/history": (HISTORY.encode(), 0o644)}), row[1])
+            for name, row in BY_ITSELF.items()
+        },
         **UNTIL_ENDED,
     }
     with tempfile.TemporaryDirectory(prefix="glidein-test.") as root:
@@ -204,6 +245,17 @@ def test_ends_by_itself(together, shell, name):
     site, glidein = together[shell, name]
     _behaviour, _changes, expected, words = BY_ITSELF[name]
     assert_ended(site, *glidein.end(), expected, words)
+
+
+def test_jobs_that_fail_at_once_are_no_longer_taken(together, shell):
+    site, glidein = together[shell, "jobs fail"]
+    _status, output = glidein.end()
+    (summary,) = summaries(output)
+    assert (summary["jobs"], summary["jobs_failed"], summary["busy_core_s"]) == (6, 5, 4 * 2 + 5 * 2)
+    (kept,) = site.logs.iterdir()
+    # START is what is written last.
+    assert "got HUP\nSTART = time()" in (kept / "MasterLog").read_text()
+    assert "\nSTART = False\n" in (kept / "MasterLog").read_text()
 
 
 def test_failing_master_shows_its_log_without_tokens(together, shell):
@@ -269,9 +321,13 @@ def test_a_script_that_is_killed_leaves_nothing_behind(together, shell):
     site, glidein = together[shell, "murdered"]
     glidein.wait_for("registered").signal_group(signal.SIGKILL).end()
     deadline = time.monotonic() + 30
-    while list(site.scratch.iterdir()) or processes_in(site.scratch):
-        assert time.monotonic() < deadline, processes_in(site.scratch)
+    while "ended because" not in glidein.output or processes_in(site.scratch):
+        assert time.monotonic() < deadline, (glidein.output, processes_in(site.scratch))
         time.sleep(0.2)
+    # The guard tells what became of it, and saves the logs.
+    assert_ended(site, 137, glidein.output, 137, "glidein.sh was killed")
+    (kept,) = site.logs.iterdir()
+    assert "starting as stubborn" in (kept / "MasterLog").read_text()
 
 
 def test_where_no_directory_outlives_the_job_the_logs_go_to_stderr(together, shell):
@@ -320,6 +376,67 @@ def test_unwritable_log_directory_does_not_matter(together, shell):
     assert "logs are lost" in output
 
 
+def test_what_was_killed_with_its_guard_is_swept_by_the_next(site, shell):
+    if shutil.which("setsid") is None:
+        pytest.skip("setsid is not installed: without it there is no guard")
+    neighbour = site.start(shell).wait_for("registered")
+    lives = neighbour.directory()
+    site.bring("stubborn")
+    victim = site.start(shell).wait_for("registered")
+    (dead,) = set(site.scratch.iterdir()) - {lives}
+    job = next(path for path in Path("/proc").glob("[0-9]*") if is_in(path, dead / "execute"))
+    (dead / "jobs" / "history").write_text(HISTORY)
+    state = dict(line.split("=", 1) for line in (dead / "state").read_text().splitlines())
+    os.kill(int(state["guard"]), signal.SIGKILL)
+    victim.signal(signal.SIGKILL).end()
+    os.kill(int(victim.output.split("condor_master started, process ")[1].split()[0]), signal.SIGKILL)
+    assert job.exists()
+
+    # Of another host, and of this one in another container, nobody here can tell whether they live.
+    elsewhere = site.scratch / "glidein.ELSEWHER"
+    elsewhere.mkdir(mode=0o700)
+    (elsewhere / "state").write_text((dead / "state").read_text().replace("host=", "host=x"))
+    broken = site.scratch / "glidein.BROKENNN"
+    broken.mkdir(mode=0o700)
+    (broken / "state").write_text((dead / "state").read_text().replace("jobs=0", "jobs=$(id)"))
+
+    site.bring("good")
+    status, output = site.start(shell, GLIDEIN_IDLE_TIMEOUT_S=1).end()
+    assert status == 0, output
+    assert "{} is left of".format(dead) in output
+    assert set(site.scratch.iterdir()) == {lives, elsewhere, broken}
+    assert not job.exists()
+    swept, own = summaries(output)
+    assert (swept["name"], swept["exit_status"], swept["jobs"]) == (state["name"], None, 6)
+    assert own["exit_status"] == 0
+    assert neighbour.process.poll() is None
+    assert neighbour.signal(signal.SIGTERM).end()[0] == 143
+
+
+def is_in(process, directory):
+    try:
+        return str((process / "cwd").readlink()).startswith(str(directory))
+    except OSError:
+        return False
+
+
+def test_every_exit_status_is_explained_and_provoked():
+    readme = (ROOT / "files" / "glidein" / "README.md").read_text()
+    explained = {int(number) for number in re.findall(r"^\| (\d+)", readme, re.MULTILINE)} | {129, 130, 138, 140, 143}
+    helped = (ROOT / "files" / "glidein" / "lib" / "report.sh").read_text().split("Exit status:")[1]
+    told = {int(number) for number in re.findall(r"^ +(\d+)  ", helped, re.MULTILINE)} | {129, 130, 138, 140, 143}
+    used = {
+        int(number)
+        for part in (ROOT / "files" / "glidein").rglob("*.sh")
+        for number in re.findall(r"(?:leave|sum_up|on_signal [A-Z0-9]+) (\d+)", part.read_text())
+    }
+    tests = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    provoked = {int(number) for number in re.findall(r"(?:\.run\(.*\)|\.end\(\)|\}|output|ended), (\d+), ", tests)}
+    assert explained == told
+    assert used <= explained
+    assert explained - {10, 129, 130, 138, 140} <= provoked, explained - provoked
+
+
 def test_several_on_one_node_do_not_meet(site):
     glideins = [site.start(require("dash")).wait_for("condor_master started") for _unused in range(3)]
     names = {glidein.output.split("name ")[1].split()[0] for glidein in glideins}
@@ -340,7 +457,7 @@ def test_what_is_there_while_it_runs(together, shell):
         'GLIDEIN_Site = "site-1"',
         'GLIDEIN_BatchId = "123_4[5].server"',
         'OpSysAndVer = "RHEL8"',
-        "COLLECTOR_HOST = cm.example.org:9618",
+        "COLLECTOR_HOST = localhost:9618",
         "LOCAL_DIR = {}".format(directory),
         "NUM_CPUS = 2",
         "DISK = 1024",

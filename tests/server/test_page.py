@@ -79,7 +79,7 @@ def test_the_numbers_of_a_group_and_of_a_site_stand_in_one_row_each():
     assert page.cells("1,234") == [
         ["1,234", "0", "5", "3", "2 GiB", "1,000 MiB", "1", "2 h", "12.0", "f00d"],
     ]  # fmt: skip
-    assert page.cells("PSC") == [["PSC", "RM node", "1", "2", "2", "0", "1", "28 of 56", "–", "0 s ago"]]
+    assert page.cells("PSC") == [["PSC", "RM node", "1", "2", "2", "0", "1", "28 of 56", "–", "–", "0 s ago"]]
 
 
 def test_why_stands_below_the_numbers_of_a_site():

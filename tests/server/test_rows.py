@@ -45,6 +45,24 @@ def test_leases_of_all_sites_add_up_per_group_until_they_expire():
     assert [row["leased"] for row in view(leases=held)["groups"]] == ["23"]
 
 
+def test_used_core_hours_are_told_for_each_entry_the_site_and_all():
+    def work(granted_h, busy_h):
+        return {"granted_core_s": granted_h * 3600, "busy_core_s": round(busy_h * 3600)}
+
+    shown = view(
+        supply=supply(
+            supplied(work=work(100, 50)),
+            supplied(entry="long", work=work(3000, 2999)),
+            supplied("B", work=work(5, 0.001)),
+        ),
+        reports=reports(report("PSC", entry(), entry("long"), entry("new"))),
+    )["sites"]
+    rows = {site["site"]: site for site in shown["parts"][0]["sites"]}
+    assert [row["used"] for row in rows["PSC"]["entries"]] == ["50 % of 100 h", "99 % of 3,000 h", "–"]
+    assert (rows["PSC"]["used"], rows["B"]["used"]) == ("98 % of 3,100 h", "<1 % of 5.0 h")
+    assert shown["total"]["used"] == "98 % of 3,105 h"
+
+
 def test_beyond_fifty_groups_there_is_a_sum_and_the_rest_apart():
     every = [group(f"{index:04d}", 1000 - index) for index in range(120)]
     held = [{"site": "A", "entry": "x", "group": "0060", "jobs": 5, "expires": NOW + 1}]

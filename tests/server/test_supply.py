@@ -180,7 +180,7 @@ HISTORY = {"window_s": 21600, "started": 3}
 
 def presented(slots=(), samples=None, summaries=None, reports=None, with_token=True):
     whole = {"as_of": NOW, "error": None, **summary(slots)}
-    return supply.present(whole, samples or {}, summaries or {}, reports or {}, with_token)
+    return supply.present(whole, samples or {}, summaries or {}, reports or {}, with_token, {})
 
 
 def test_history_and_sample_stand_beside_what_is_registered():

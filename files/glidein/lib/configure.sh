@@ -11,6 +11,7 @@ write_config() {
     config_slot
     config_policy
     config_containers
+    config_checks
     config_jobs
   } >"$SCRATCH/condor_config" || leave 13 "$SCRATCH/condor_config cannot be written"
   check_clashes
@@ -87,7 +88,6 @@ DAEMON_LIST = MASTER, STARTD
 MASTER_NAME = $NAME
 STARTD_NAME = $NAME
 PREEN =
-STARTD_CRON_JOBLIST =
 RUNBENCHMARKS = False
 # (an empty FILETRANSFER_PLUGINS would crash 23.9's starter)
 ENABLE_URL_TRANSFERS = False
@@ -103,6 +103,11 @@ USE_PROCD = False
 CREATE_CORE_FILES = False
 MAX_DEFAULT_LOG = 1 Mb
 MAX_NUM_DEFAULT_LOG = 1
+# What each job has used, for glidein.sh to add up. It reads every full file and removes it.
+STARTD_HISTORY = \$(LOCAL_DIR)/jobs/history
+HISTORY_CONTAINS_JOB_ENVIRONMENT = False
+MAX_HISTORY_LOG = 4000000
+MAX_HISTORY_ROTATIONS = 20
 CONFIG
 }
 
@@ -187,7 +192,7 @@ config_policy() {
 # that the site accepts
 GLIDEIN_FITS = ifThenElse(isUndefined(TARGET.AllowedExecuteDuration), True, time() + TARGET.AllowedExecuteDuration < $TO_DIE) && \\
   ifThenElse(isUndefined(TARGET.AllowedJobDuration), True, time() + TARGET.AllowedJobDuration < $TO_DIE)
-START = time() < $TO_RETIRE && \$(GLIDEIN_FITS) && (${GLIDEIN_START:-True})
+START = time() < $TO_RETIRE && \$(GLIDEIN_FITS) && (${GLIDEIN_START:-True})$(required_checks)
 RANK = 0
 SUSPEND = False
 WANT_SUSPEND = False

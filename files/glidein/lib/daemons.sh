@@ -27,8 +27,11 @@ start_master() {
 
 # start_guard: should this script be killed, the guard stops the daemons and cleans up.
 start_guard() {
-  { exec setsid /bin/sh "$PAYLOAD/lib/guard.sh" "$$" "$MASTER_PID" "$SCRATCH"; } >/dev/null 2>&1 </dev/null &
+  # Its copies: the payload may be gone when they are needed. Only what it has to say at the end goes to our log.
+  { mkdir "$SCRATCH/lib" && cp "$PAYLOAD"/lib/*.sh "$SCRATCH/lib/"; } || leave 13 "$SCRATCH/lib cannot be written"
+  { exec setsid /bin/sh "$SCRATCH/lib/guard.sh" "$$" "$MASTER_PID" "$SCRATCH"; } 3>&1 >/dev/null 2>&1 </dev/null &
   GUARD_PID=$!
+  keep_state
 }
 
 stop_guard() {
@@ -45,6 +48,7 @@ watch_master() {
   registered=
   renewed=$STARTED_AT
   used=$STARTED_AT
+  counted=$COUNTED_BYTES
   while :; do
     if [ -n "$registered" ]; then pause 5; else pause "$often"; fi
     now=$(date +%s)
@@ -54,10 +58,16 @@ watch_master() {
       wait_to_register
       used=$now
     fi
+    count_jobs
+    stop_if_failing
     stop_if_over
     if [ $((now - renewed)) -ge "$RENEW_S" ]; then
       renewed=$now
       renew_credential
+      keep_state
+    elif [ "$COUNTED_BYTES" -ne "$counted" ]; then
+      counted=$COUNTED_BYTES
+      keep_state
     fi
   done
 }
@@ -89,6 +99,9 @@ stop_if_over() {
   fi
   if jobs_seen; then
     used=$now
+  elif [ -n "$FAILING" ] && [ "$now" -ge $((FAILING + SETTLE_S)) ]; then
+    stop_master "$EMPTY_STOP_S"
+    leave 30 "jobs fail fast here: $FAST_FAILURES_SEEN in a row within $GLIDEIN_FAST_FAILURE_S s each"
   elif [ "$now" -ge $((TO_RETIRE + SETTLE_S)) ]; then
     stop_master "$EMPTY_STOP_S"
     leave 0 "it has retired and has no job left"
@@ -96,6 +109,18 @@ stop_if_over() {
     stop_master "$EMPTY_STOP_S"
     leave 0 "no job ran for $GLIDEIN_IDLE_TIMEOUT_S s"
   fi
+}
+
+# stop_if_failing: a node on which one job after the other fails at once would take, and spoil, all that wait. What runs
+# may go on; it takes no more.
+FAILING= # since when
+stop_if_failing() {
+  [ -z "$FAILING" ] && [ "$GLIDEIN_FAST_FAILURES" -gt 0 ] && [ "$FAST_FAILURES" -ge "$GLIDEIN_FAST_FAILURES" ] || return 0
+  FAILING=$now
+  FAST_FAILURES_SEEN=$FAST_FAILURES
+  say "$FAST_FAILURES jobs in a row have failed within $GLIDEIN_FAST_FAILURE_S s each: taking no more"
+  echo "START = False" >>"$SCRATCH/condor_config"
+  kill -s HUP "$MASTER_PID" 2>/dev/null # all daemons read it again
 }
 
 # jobs_seen: a job runs (it has a directory), or one has written to its starter's log since the last look.
@@ -128,6 +153,9 @@ wait_to_register() {
   elif log_has StartLog 'Initial update sent to collector' && [ -z "$(startd_error)" ] &&
     log_has SharedPortLog 'CCBListener: registered with CCB server'; then
     registered=yes
+    # shellcheck disable=SC2034 # for summary.sh
+    REGISTERED_AT=$now
+    keep_state
     say "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $(($(uptime_cs) - STARTED_CS))) s after start"
   elif [ $((now - STARTED_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
     why=$(startd_error)

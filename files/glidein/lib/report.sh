@@ -4,6 +4,7 @@
 
 END_STATUS=
 END_REASON=
+TELLABLE= # set when all settings are known to be good
 STARTED_AT=${GLIDEIN_STARTED_AT:-$(date +%s)} # image.sh passes it on
 unset GLIDEIN_STARTED_AT
 
@@ -102,6 +103,11 @@ finish() {
   stop_guard
   kill_leftovers
   save_logs
+  # Before the settings are known to be good there is nothing to tell.
+  if [ -n "$TELLABLE" ]; then
+    count_jobs
+    sum_up "$END_STATUS" "$(date +%s)" "$END_REASON"
+  fi
   remove_scratch
   say "ended because $END_REASON (exit status $END_STATUS, after $(($(date +%s) - STARTED_AT)) s)"
   exit "$END_STATUS"
@@ -140,6 +146,12 @@ Optional:
   GLIDEIN_NOTICE_TO_ALL    signals that the batch system sends as its notice to every process, users' jobs too: they ignore
                            them from their start (default: none)
   GLIDEIN_REGISTER_S       end if the pool has not been joined after so many seconds (default 300)
+  GLIDEIN_FAST_FAILURES    take no more jobs, and end, after so many in a row that failed fast; 0: never (default 5)
+  GLIDEIN_FAST_FAILURE_S   a job that fails within so many seconds has failed fast (default 60)
+  GLIDEIN_CHECKS           lines "NAME ARGUMENTS": executables in checks/ that the startd runs from time to time
+  GLIDEIN_REQUIRE_CHECKS   names of those that must have passed before a job may start
+  GLIDEIN_CHECK_PERIOD_S   seconds between two runs of a check (default 600)
+  GLIDEIN_CHECK_TIMEOUT_S  a check that takes longer has failed (default 60)
 
 Exit status:
     0  ended as planned: no job for too long, retired, walltime over, or shut down by the pool
@@ -155,6 +167,11 @@ Exit status:
    19  the pool could not be joined in time
    20  the tarball could not be fetched from its web server
    21  GLIDEIN_IMAGE cannot be used here
+   30  jobs fail fast here
+   31  less memory here than promised
+   32  the collector's name is not known here
+   33  this node's clock is wrong
+  137  the script was killed (the guard says so, in its place)
   129 130 138 140 143  stopped by HUP, INT, USR1, USR2, TERM
 HELP
 }

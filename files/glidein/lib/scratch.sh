@@ -3,7 +3,8 @@
 # The scratch directory: the only place on the node where a glidein and its jobs write.
 #   condor/      the tarball's content        credential/  token or pool password (0600)
 #   log/         the daemons' logs            execute/     one directory per running job
-#   condor_config                             lock/ spool/ tmp/
+#   jobs/        what the jobs have used      checks/      those that the startd runs
+#   state        what a sweep has to know     condor_config, lock/ spool/ tmp/
 
 unset SCRATCH NAME # sites export such names; ours shall stay in this shell
 SCRATCH=
@@ -16,12 +17,13 @@ make_scratch() {
     SCRATCH=
     leave 13 "no scratch directory can be made in GLIDEIN_SCRATCH=$GLIDEIN_SCRATCH: $why"
   }
-  for directory in credential log execute lock spool tmp; do
+  for directory in credential log execute jobs lock spool tmp; do
     mkdir "$SCRATCH/$directory" || leave 13 "the directory $SCRATCH/$directory cannot be made"
   done
   NAME=glidein_$(printf '%s' "$GLIDEIN_BATCH_ID" | tr -c 'A-Za-z0-9_.-' '_')_${SCRATCH##*.}
   say "scratch directory $SCRATCH, name $NAME"
   check_room
+  keep_state || leave 13 "$SCRATCH/state cannot be written"
 }
 
 check_room() {

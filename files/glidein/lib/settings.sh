@@ -81,6 +81,7 @@ check_settings() {
   esac
   GLIDEIN_REGISTER_S=${GLIDEIN_REGISTER_S:-300}
   need_number GLIDEIN_REGISTER_S 1
+  check_health_settings
 }
 
 # check_options: what may be left out.

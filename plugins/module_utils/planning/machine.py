@@ -44,6 +44,7 @@ ASSUMED = {
 }
 
 _SIZES = ("cpus", "memory", "disk", "gpus")
+_CHECK_PREFIXES = ("glidein", "pyglidein")
 _GPU_PREFIX = "gpus_"
 
 
@@ -71,6 +72,8 @@ def machine_ad(site, entry, shape_name, sample, now_s):
         glidein_toretire=now_s + entry["walltime_s"] - entry["retirement_s"],
         glidein_todie=now_s + entry["walltime_s"],
     )
+    # What a check found on one node tells nothing of the next: it is what the operator checks for that it will find.
+    ad.update((f"{prefix}_resource_{name.lower()}", True) for name in entry["checks"] for prefix in _CHECK_PREFIXES)
     ad.update((name.lower(), value) for name, value in entry["attributes"].items())
     if shape["gpus"]:
         ad["availablegpus"] = [gpu_ad(ad)] * shape["gpus"]

@@ -66,7 +66,8 @@ def record(targets):
         history = target.supply["history"] or {}
         entry = target.entry
         short = min(entry["idle_timeout_s"], entry["walltime_s"]) <= _EARLY_S
-        early = 0 if short else history.get("ended_early") or 0
+        # Whatever the timeouts are: jobs failed there, one after the other.
+        early = history.get("jobs_failing" if short else "ended_early") or 0
         good += max(0, (history.get("registered") or 0) - early)
         failed += early + (history.get("never_registered") or 0)
     return good, failed

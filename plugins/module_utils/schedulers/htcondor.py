@@ -158,7 +158,7 @@ class HTCondor(Scheduler):
 
     def description(self, entry, shape, job_name, payload, script):
         credential = payload["credential"]
-        inputs = ["glidein.sh", "lib", "tarballs.list", "tarballs"]
+        inputs = ["glidein.sh", "lib", "checks", "tarballs.list", "tarballs"]
         if credential:
             inputs.append(_transferable(credential, payload["home"]))
         log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"

@@ -90,6 +90,7 @@ class Keeper:
         sites = site_records(parts.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
         kept = parts.history.record(now, pool, sites, parts.reports.launched())
         parts.history.thin(now)
+        parts.work.thin(now)
         return kept
 
     def forget_revoked(self) -> list[str]:

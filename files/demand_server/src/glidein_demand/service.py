@@ -29,6 +29,7 @@ from .store.reports import Reports
 from .store.samples import Samples
 from .store.switch import Switch
 from .store.tokens import Tokens
+from .store.work import Work
 from .web import tls
 from .web.app import create_app
 from .web.instant import is_instant
@@ -64,6 +65,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         history=History(database, clock, settings.keep_history_days),
         glideins=Glideins(database, clock),
         samples=Samples(database, clock),
+        work=Work(database, clock, settings.keep_history_days),
         clock=clock,
     )
     views = Views(parts)

@@ -46,6 +46,11 @@ def test_what_is_left_out_gets_the_documented_default():
         "image": None,
         "retirement_s": 600,
         "idle_timeout_s": 1200,
+        "fast_failures": 5,
+        "fast_failure_s": 60,
+        "checks": {},
+        "require_checks": [],
+        "check_period_s": 600,
         "priority": 0,
         "weight": 1,
     }
@@ -53,6 +58,10 @@ def test_what_is_left_out_gets_the_documented_default():
 
 def test_numbers_that_jinja_made_text_are_numbers():
     assert normalised(shapes={"core": shape(cpus="4")}, limits={"queued": "0"})["shapes"]["core"]["cpus"] == 4
+
+
+def test_checks_may_be_a_list_of_names():
+    assert normalised(checks=["cvmfs", "gpu"], require_checks=["gpu"])["checks"] == {"cvmfs": "", "gpu": ""}
 
 
 def test_a_short_walltime_shortens_the_default_retirement():
@@ -149,6 +158,14 @@ def test_a_site_that_gives_memory_by_the_core_is_asked_for_more_cores():
         ({"attributes": {"A": [1]}}, ["glidein_entries.main.attributes.A", "text, a number, true or false"]),
         ({"attributes": {"A": float("nan")}}, ["glidein_entries.main.attributes.A", "nan"]),
         ({"priority": "high"}, ["glidein_entries.main.priority", "'high'", "a whole number"]),
+        ({"fast_failures": -1}, ["glidein_entries.main.fast_failures", "-1", "0 or more"]),
+        ({"fast_failure_time": 0}, ["glidein_entries.main.fast_failure_time", "at least 1 s"]),
+        ({"check_period": "5s"}, ["glidein_entries.main.check_period", "at least 10 s"]),
+        ({"checks": "cvmfs"}, ["glidein_entries.main.checks", "a mapping"]),
+        ({"checks": {"../x": None}}, ["glidein_entries.main.checks.../x", "the file name of a check"]),
+        ({"checks": {"x": "a'b"}}, ["glidein_entries.main.checks.x", "words of letters"]),
+        ({"checks": {"x": "a\nb"}}, ["glidein_entries.main.checks.x", "words of letters"]),
+        ({"checks": ["x"], "require_checks": ["y"]}, ["glidein_entries.main.require_checks", "in checks, too"]),
         ({"idle_timeout": 0}, ["glidein_entries.main.idle_timeout", "0", "at least 1 s"]),
     ],
 )

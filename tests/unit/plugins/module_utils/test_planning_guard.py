@@ -110,6 +110,12 @@ def test_but_not_where_they_are_meant_to_end_so_soon(short):
     assert main(planned(10, {}, known, {"main": entry(**short)}))["present"] == 10
 
 
+@pytest.mark.parametrize("short", [{"idle_timeout": 60}, {"walltime": "10m"}])
+def test_jobs_that_fail_fast_close_an_entry_whose_glideins_may_end_soon(short):
+    known = supplied(history=history(started=9, registered=9, ended_early=9, jobs_failing=8))
+    assert main(planned(10, {}, known, {"main": entry(**short)}))["present"] == 1
+
+
 def test_a_few_failures_among_many_good_ones_close_nothing():
     known = supplied(history=history(started=100, registered=80, never_registered=20))
     assert main(planned(100, {}, known))["present"] == 100

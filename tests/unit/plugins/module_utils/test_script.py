@@ -61,6 +61,13 @@ CASES = {
         job_environment={"NOTE": "it's $HOME; `id`", "http_proxy": "http://squid:3128"},
         image="/cvmfs/images/el9.sif",
     ),
+    "checks": raw_entry(
+        checks={"cvmfs": "/cvmfs/x.example.org/file", "mine": None},
+        require_checks=["cvmfs"],
+        check_period="5m",
+        fast_failures=3,
+        fast_failure_time="2m",
+    ),
     # Text values are not among these: shellcheck mistakes their quotes for the shell's.
     "attributes": raw_entry(attributes={"HasCVMFS": True, "Generation": 8}),
 }

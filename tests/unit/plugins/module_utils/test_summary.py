@@ -334,12 +334,15 @@ def test_of_very_many_problems_the_first_are_shown_and_all_are_returned():
 
 def test_the_status_shows_every_shape():
     plan = planned(item(queued=1, running=2, registered=2, serves={"a": 3, "b": 1}), item(shape="node"))
-    assert status_table(plan, asked(group("a", 3), group("b", 1))) == [
+    demand = asked(group("a", 3), group("b", 1))
+    done = {"granted_core_s": 7200, "busy_core_s": 5400}
+    demand["supply"] = {"entries": [{"site": "lab", "entry": "main", "shape": "core", "work": done}]}
+    assert status_table(plan, demand) == [
         "Demand: 4 idle jobs in 2 groups: 4 for glideins on their way.",
         "",
-        "SITE  ENTRY  SHAPE  QUEUED  RUNNING  SICK  REGISTERED  DEMAND",
-        "lab   main   core        1        2     0           2       4",
-        "lab   main   node        0        0     0           0       0",
+        "SITE  ENTRY  SHAPE  QUEUED  RUNNING  SICK  REGISTERED  USED  DEMAND",
+        "lab   main   core        1        2     0           2   75%       4",
+        "lab   main   node        0        0     0           0     -       0",
     ]
 
 

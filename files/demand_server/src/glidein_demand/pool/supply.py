@@ -174,15 +174,17 @@ def present(
     summaries: Mapping[Key, Mapping[str, Any]],
     reports: Mapping[str, Mapping[str, Any]],
     with_token: bool,
+    work: Mapping[Key, Mapping[str, int]],
 ) -> dict[str, Any]:
     """The result of get_supply: `supply` (that of `summarise`, with "as_of" and "error"), history and samples put in.
 
     known_samples: {(site, entry): ad}, Samples.all; summaries: {key: history}, Glideins.summary; reports: {site:
-    report}, the last one of each. Entries that only these know are there too, with nothing registered. A sample tells
-    about a site's machines, and problems name identities: these are for callers with a token.
+    report}, the last one of each; work: {key: sums}, Work.lately. Entries that only
+    these know are there too, with nothing registered. A sample tells about a site's machines, and problems name
+    identities: these are for callers with a token.
     """
     entries = {(entry["site"], entry["entry"], entry["shape"]): entry for entry in supply["entries"]}
-    keys = set(entries).union(summaries)
+    keys = set(entries).union(summaries, work)
     for site, report in reports.items():
         keys.update((site, entry["entry"], entry["shape"]) for entry in report["entries"])
     with_shape = {(site, entry) for site, entry, _shape in keys}
@@ -197,6 +199,7 @@ def present(
                 **(entries.get(key) or _entry(key, [], lambda _slot: False, 0)),
                 "sample": known_samples.get(key[:2]) if with_token else None,
                 "history": summaries.get(key),
+                "work": work.get(key),
             }
             for key in sorted(keys)
         ],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from .identity import Key
@@ -22,6 +23,9 @@ GRACE_S = 600
 
 EARLY_S = 300
 """A glidein that was last heard of sooner after its start has ended early."""
+
+JOBS_FAILING = 30
+"""The exit status of a glidein that ended because jobs failed fast there (files/glidein/README.md)."""
 
 MOST_PLANS = 20
 
@@ -127,13 +131,16 @@ def after_reading(
     return changed
 
 
-def never_registered(glidein: Glidein) -> bool:
-    """It ran, and the collector was read meanwhile without its ever having been there.
+def never_registered(glidein: Glidein, ending: Mapping[str, Any] | None = None) -> bool:
+    """It ran, and the collector was read meanwhile without its ever having been there, unless it said (ending) that it
+    registered; or it said that it did not.
 
     One that has left is judged when the collector was read once while it ran, one that still runs after GRACE_S: a
     collector that does not answer condemns nobody. Right as long as glideins live longer than one refresh once they
     have registered, which their idle timeout sees to.
     """
+    if ending is not None and glidein.registered is None:
+        return ending["registered"] is None
     if glidein.registered is not None or glidein.running is None or glidein.looked is None:
         return False
     return glidein.left is not None or glidein.looked - glidein.running >= GRACE_S
@@ -144,12 +151,21 @@ def heard_early(glidein: Glidein) -> bool:
     return glidein.started is not None and (glidein.heard or 0) - glidein.started < EARLY_S
 
 
-def ended_early(glidein: Glidein) -> bool:
+def jobs_failing(ending: Mapping[str, Any] | None) -> bool:
+    """It ended because jobs failed fast there."""
+    return ending is not None and ending["exit_status"] == JOBS_FAILING
+
+
+def ended_early(glidein: Glidein, ending: Mapping[str, Any] | None = None) -> bool:
     """It registered, is gone, and was not heard of later than EARLY_S after its start.
 
-    A startd tells of itself at least every 300 s, and is seen once per refresh: one that lived up to one refresh
-    longer may count too.
+    What it said itself (ending) is better: it ended that early, or because jobs failed. Without that: a startd
+    tells of itself at least every 300 s, and is seen once per refresh: one that lived up to one refresh longer may
+    count too.
     """
+    if ending is not None:
+        registered = ending["registered"] is not None or glidein.registered is not None
+        return registered and (jobs_failing(ending) or ending["ended"] - ending["started"] < EARLY_S)
     return glidein.gone is not None and heard_early(glidein)
 
 
@@ -164,20 +180,31 @@ def with_plan(plans: list[dict[str, Any]], plan: dict[str, Any]) -> list[dict[st
 
 
 def summaries(
-    glideins: Iterable[Glidein], entries: Mapping[Key, tuple[list[dict[str, Any]], int | None]], now: int
+    glideins: Iterable[Glidein],
+    entries: Mapping[Key, tuple[list[dict[str, Any]], int | None]],
+    now: int,
+    endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[Key, dict[str, Any]]:
     """The history of every entry and shape. `entries`: {key: (plans, when running glideins were last listed)}.
 
-    `started` and what follows from it are None (unknown) where no report of the window listed running glideins.
+    endings: {(site, batch id): what a glidein said of its end}. `started` and what follows from it are None (unknown)
+    where no report of the window listed running glideins.
     """
     by_key: dict[Key, list[Glidein]] = {key: [] for key in entries}
     for glidein in glideins:
         if glidein.first >= now - WINDOW_S:
             by_key.setdefault((glidein.site, glidein.entry, glidein.shape), []).append(glidein)
-    return {key: _summary(found, *entries.get(key, ([], None)), now) for key, found in by_key.items()}
+    return {key: _summary(found, *entries.get(key, ([], None)), now, endings) for key, found in by_key.items()}
 
 
-def _summary(glideins: list[Glidein], plans: list[dict[str, Any]], told: int | None, now: int) -> dict[str, Any]:
+def _summary(
+    glideins: list[Glidein],
+    plans: list[dict[str, Any]],
+    told: int | None,
+    now: int,
+    endings: Mapping[tuple[str, str], Mapping[str, Any]],
+) -> dict[str, Any]:
+    said = [(glidein, endings.get((glidein.site, glidein.batch_id))) for glidein in glideins]
     is_told = told is not None and told >= now - WINDOW_S
     waits = sorted(glidein.wait_s for glidein in glideins if glidein.wait_s is not None)
     return {
@@ -185,9 +212,13 @@ def _summary(glideins: list[Glidein], plans: list[dict[str, Any]], told: int | N
         # Those that an older version of this program has kept do not have all keys.
         "plans": [{"as_of": None, **dict.fromkeys(_PLAN), **plan} for plan in plans],
         "started": sum(glidein.running is not None for glidein in glideins) if is_told else None,
-        "registered": sum(glidein.registered is not None for glidein in glideins),
-        "never_registered": sum(map(never_registered, glideins)) if is_told else None,
-        "ended_early": sum(map(ended_early, glideins)),
+        "registered": sum(
+            glidein.registered is not None or bool(ending and ending["registered"] is not None)
+            for glidein, ending in said
+        ),
+        "never_registered": sum(never_registered(*one) for one in said) if is_told else None,
+        "ended_early": sum(ended_early(*one) for one in said),
+        "jobs_failing": sum(jobs_failing(ending) for _glidein, ending in said),
         "wait_median_s": _rank(waits, 50),
         "wait_p90_s": _rank(waits, 90),
     }

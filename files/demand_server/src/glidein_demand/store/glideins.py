@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, fields
+from types import MappingProxyType
 from typing import Any, Callable
 
 from sqlalchemy import (  # fmt: skip
@@ -121,14 +122,16 @@ class Glideins:
             self._forgot = now
             self.forget(now)
 
-    def summary(self, now: int | None = None) -> dict[Key, dict[str, Any]]:
-        """{(site, entry, shape): history} as get_supply shows it."""
+    def summary(
+        self, now: int | None = None, endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({})
+    ) -> dict[Key, dict[str, Any]]:
+        """{(site, entry, shape): history} as get_supply shows it. endings: Work.endings."""
         now = self._now(now)
         with self._db.read() as connection:
             found = _load(connection, _glideins.c.first >= now - tracking.WINDOW_S)
             rows = connection.execute(select(_entries).where(_entries.c.received >= now - KEEP_S)).all()
         entries = {(row.site, row.entry, row.shape): (json.loads(row.plans), row.told) for row in rows}
-        return tracking.summaries(found, entries, now)
+        return tracking.summaries(found, entries, now, endings)
 
     def forget(self, now: int | None = None) -> None:
         """Remove what is older than it is needed, and the oldest where there is too much."""

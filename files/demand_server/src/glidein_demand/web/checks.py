@@ -16,6 +16,11 @@ MAX_RUNNING = 2000
 """Running glideins that one entry of a report may name."""
 MAX_RUNNING_OF_A_SITE = 10_000
 """Running glideins that a whole report may name."""
+MAX_SUMMARIES = 1000
+"""Glideins that have ended, of one report."""
+MAX_BATCH_ID = 128
+MAX_WORK = 10**12
+"""Core-seconds, or jobs, of one glidein."""
 MAX_REASONS = 20
 """Reasons that one entry of a report may give for its sick glideins."""
 MAX_CLAIMS = 20000
@@ -52,6 +57,37 @@ def report(site: Any, as_of: Any, error: Any, entries: Any, orphans: Any) -> dic
         "entries": checked,
         "orphans": whole("orphans", orphans),
     }
+
+
+def summaries(value: Any) -> dict[str, Any]:
+    """What glideins that have ended say of themselves: {"since", "until": times of the site's logs, "glideins"}."""
+    if not isinstance(value, dict):
+        raise ValueError(f"summaries must be an object, not {_shown(value)}")
+    since, until = (number(f"summaries.{key}", value.get(key)) for key in ("since", "until"))
+    if not 0 <= since <= until:
+        raise ValueError(f"summaries.until must not be before summaries.since, which is {_shown(since)}")
+    glideins = _list("summaries.glideins", value.get("glideins"), MAX_SUMMARIES)
+    return {
+        "since": since,
+        "until": until,
+        "glideins": [_summary(f"summaries.glideins[{index}]", one) for index, one in enumerate(glideins)],
+    }
+
+
+def _summary(field: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{field} must be an object, not {_shown(value)}")
+    checked: dict[str, Any] = {key: name(f"{field}.{key}", value.get(key)) for key in ("entry", "shape")}
+    checked["name"] = _word(f"{field}.name", value.get("name"), 200)
+    checked["batch_id"] = _word(f"{field}.batch_id", value.get("batch_id"), MAX_BATCH_ID)
+    for key in ("started", "ended"):
+        checked[key] = whole(f"{field}.{key}", value.get(key))
+    for key in ("granted_core_s", "busy_core_s", "jobs", "jobs_failed"):
+        checked[key] = whole(f"{field}.{key}", value.get(key), MAX_WORK)
+    registered, status = value.get("registered"), value.get("exit_status")
+    checked["registered"] = None if registered is None else whole(f"{field}.registered", registered)
+    checked["exit_status"] = None if status is None else whole(f"{field}.exit_status", status, 255)
+    return checked
 
 
 def claims(entries: Any) -> dict[str, dict[str, int]]:
@@ -178,10 +214,17 @@ def _group_id(field: str, value: Any) -> str:
 def _running(field: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{field} must be an object, not {_shown(value)}")
-    batch_id, wait = value.get("id"), value.get("wait_s")
-    if not isinstance(batch_id, str) or not 1 <= len(batch_id) <= MAX_ID or not batch_id.isprintable():
-        raise ValueError(f"{field}.id must have 1 to {MAX_ID} printable characters, not {_shown(batch_id)}")
-    return {"id": batch_id, "wait_s": None if wait is None else whole(f"{field}.wait_s", wait)}
+    wait = value.get("wait_s")
+    return {
+        "id": _word(f"{field}.id", value.get("id"), MAX_ID),
+        "wait_s": None if wait is None else whole(f"{field}.wait_s", wait),
+    }
+
+
+def _word(field: str, value: Any, longest: int) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= longest or not value.isprintable():
+        raise ValueError(f"{field} must have 1 to {longest} printable characters, not {_shown(value)}")
+    return value
 
 
 def _shown(value: Any) -> str:

@@ -66,17 +66,27 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
 
     @methods.add(pass_context="caller")
     def report(
-        caller: Caller, site: Any, as_of: Any, error: Any = None, entries: Any = (), orphans: Any = 0
+        caller: Caller,
+        site: Any,
+        as_of: Any,
+        error: Any = None,
+        entries: Any = (),
+        orphans: Any = 0,
+        summaries: Any = None,
     ) -> dict[str, Any]:
         _must_be_site(caller, "report")
         with _told():
             given = list(entries) if isinstance(entries, tuple) else entries
             checked = checks.report(site, as_of, error, given, orphans)
+            told = None if summaries is None else checks.summaries(summaries)
             _must_be_its_own(caller, checked["site"])
             received = int(parts.clock())
             if parts.reports.add(_without_glideins(checked), received):
                 parts.glideins.reported(checked, received)
-                views.reported()
+            # Also of a report that was overtaken: what has ended stays so, and counts once.
+            if told is not None:
+                parts.work.add(checked["site"], told)
+            views.reported()
         return {"accepted": True}
 
     @methods.add(pass_context="caller")

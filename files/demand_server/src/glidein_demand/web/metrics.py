@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector, disable_created_metrics, generate_latest
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from .. import __version__
@@ -77,6 +77,7 @@ class _Now(Collector):
             {(site,): report["received"] for site, report in reports.items()},
         )  # fmt: skip
         yield from _of_sites(reports, snapshot.supply)
+        yield from _of_work(parts.work.ever())
 
 
 def _of_demand(demand: Mapping[str, Any]) -> Iterator[Metric]:
@@ -123,6 +124,25 @@ def _of_sites(reports: Mapping[str, Any], supply: Mapping[str, Any]) -> Iterator
             yield _by(f"glidein_site_{name}", f"{_HELP[name]}, as {origin}", ["site", "entry"], values)
 
 
+def _of_work(ever: Mapping[tuple[str, str, str], Mapping[str, int]]) -> Iterator[Metric]:
+    sums: dict[tuple[str, str], collections.Counter[str]] = {}
+    for (site, entry, _shape), row in ever.items():
+        _add(sums.setdefault((site, entry), collections.Counter()), row, _WORK)
+    told = sorted(sums)[:MAX_SERIES]
+    for name, (metric, text) in _WORK.items():
+        family = CounterMetricFamily(f"glidein_site_{metric}", text, labels=["site", "entry"])
+        for pair in told:
+            family.add_metric(pair, sums[pair][name])
+        yield family
+
+
+_WORK = {
+    "glideins": ("ended_glideins", "Glideins that have ended and told what they did"),
+    "granted_core_s": ("granted_core_seconds", "Core-seconds that these were granted"),
+    "busy_core_s": ("busy_core_seconds", "Core-seconds of these that jobs had"),
+    "jobs": ("jobs", "Jobs that have left these, whatever became of them"),
+    "jobs_failed": ("failed_jobs", "Those of them that ended by themselves with an error, or could not be started"),
+}
 _HELP = {
     "queued": "Glideins that wait in the batch queue",
     "running": "Glideins that run",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..store.samples import Samples
     from ..store.switch import Switch
     from ..store.tokens import Tokens
+    from ..store.work import Work
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Parts:
     history: History
     glideins: Glideins
     samples: Samples
+    work: Work
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MOST_GROUPS = 50
 FEW_SITES = 20
 """Up to so many sites stand in one table; more are told apart by whether there is something to look at."""
+_WORK = ("granted_core_s", "busy_core_s")
 _COUNTS = ("queued", "running", "sick", "launched")
 
 
@@ -95,7 +96,7 @@ def sites(shown: Shown, wrong: set[str]) -> dict[str, Any]:
 def _is_there(row: Mapping[str, Any]) -> bool:
     """Whether the supply has something to show of an entry that no report names: it may only be remembered."""
     history = row.get("history") or {}
-    return bool(row["registered"] or history.get("never_registered") or history.get("ended_early"))
+    return bool(row["registered"] or row.get("work") or history.get("never_registered") or history.get("ended_early"))
 
 
 def _parts(every: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -153,12 +154,14 @@ def _numbers(entry: Mapping[str, Any] | None, supply: Mapping[str, Any] | None) 
     numbers["registered"] = supply["registered"] if supply else 0
     numbers["cpus"] = supply["cpus"] if supply else 0
     numbers["cpus_claimed"] = supply["cpus_claimed"] if supply else 0
+    work = (supply or {}).get("work") or {}
+    numbers.update({name: work.get(name) for name in _WORK})
     return numbers
 
 
 def _sum(rows: Iterable[Mapping[str, int | None]]) -> dict[str, int | None]:
     """Sums of what is known; None where nothing is."""
-    total: dict[str, int | None] = dict.fromkeys((*_COUNTS, "registered", "cpus", "cpus_claimed"))
+    total: dict[str, int | None] = dict.fromkeys((*_COUNTS, "registered", "cpus", "cpus_claimed", *_WORK))
     for row in rows:
         for name, value in row.items():
             if value is not None:
@@ -170,7 +173,23 @@ def _texts(numbers: Mapping[str, int | None]) -> dict[str, str]:
     texts = {name: number(numbers[name]) for name in (*_COUNTS, "registered")}
     cpus = numbers["cpus"]
     texts["busy"] = f"{number(numbers['cpus_claimed'])} of {number(cpus)}" if cpus else UNKNOWN
+    granted = numbers["granted_core_s"]
+    texts["used"] = f"{_share(numbers['busy_core_s'] or 0, granted)} of {_hours(granted)}" if granted else UNKNOWN
     return texts
+
+
+def _share(part: int, whole: int) -> str:
+    """A share as a whole percentage; only all is "100 %", and only nothing is "0 %"."""
+    percent = round(100 * part / whole)
+    if part and not percent:
+        return "<1 %"
+    return f"{percent} %" if percent != 100 or part >= whole else "99 %"
+
+
+def _hours(core_s: int) -> str:
+    """Core-hours, with a digit behind the point where there are few."""
+    hours = core_s / 3600
+    return f"{hours:,.0f} h" if hours >= 10 else f"{hours:.1f} h"
 
 
 def _waits(supply: Mapping[str, Any] | None) -> str:

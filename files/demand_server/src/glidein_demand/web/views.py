@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any
 
-from ..pool import supply
+from ..pool import supply, tracking
 from ..pool.readings import Snapshot
 from . import charts, replies
 from .auth import Caller
@@ -116,11 +116,13 @@ class Views:
             found = supply.present(
                 snapshot.supply,
                 parts.samples.all(),
-                parts.glideins.summary(int(now)),
+                parts.glideins.summary(int(now), parts.work.endings(now - tracking.WINDOW_S)),
                 parts.reports.reports(),
                 known,
+                parts.work.lately(now),
             )
-            return {**found, "demand_history": self._demand_history(now)}, now + SUPPLY_SECONDS
+            more = {"demand_history": self._demand_history(now), "summaries_until": parts.work.until()}
+            return {**found, **more}, now + SUPPLY_SECONDS
 
         return self._supply.get((snapshot.version, self._last_report, known), parts.clock(), make)
 

@@ -313,7 +313,7 @@ def test_cancelling_that_fails_is_an_error():
 def test_files_travel_and_none_comes_back_but_what_is_streamed():
     found = commands()
     assert found["initialdir"] == HOME
-    assert found["transfer_input_files"] == "glidein.sh, lib, tarballs.list, tarballs, ../credential"
+    assert found["transfer_input_files"] == "glidein.sh, lib, checks, tarballs.list, tarballs, ../credential"
     assert found["encrypt_input_files"] == "../credential"
     assert found["transfer_output_files"] == '""'
     assert found["output"].endswith("/log/g952ce-1c5e5ee7.$(ClusterId).$(ProcId).out")

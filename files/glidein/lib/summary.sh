@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=sh
+# What a glidein did: the jobs that the startd has written down (STARTD_HISTORY, an ad for each that has left its slot),
+# and the one line of JSON that tells it at the end. Nothing here needs the rest of the glidein: the guard and the sweep
+# of a later glidein tell of one that cannot do so itself.
+
+SUMMED_UP=       # the line has been written, or nothing is known yet that it could tell
+REGISTERED_AT=
+JOBS=0           # jobs that have left, whatever became of them
+JOBS_FAILED=0    # of them, those that ended by themselves with an error, or could not be started
+BUSY_CORE_S=0    # core-seconds that jobs had
+FAST_FAILURES=0  # jobs in a row that failed within GLIDEIN_FAST_FAILURE_S
+COUNTED_BYTES=0  # of the history: what is in these numbers
+
+# count_jobs: takes in what the startd has written since the last time. A file that it has put aside as full is read to
+# its end and removed.
+count_jobs() {
+  [ -n "$SCRATCH" ] || return 0
+  for full in "$SCRATCH"/jobs/history.*; do
+    [ -f "$full" ] || continue
+    count_records "$full"
+    rm -f "$full"
+    COUNTED_BYTES=0
+  done
+  count_records "$SCRATCH/jobs/history"
+}
+
+# count_records FILE: an ad is a line for each attribute, in the order of the alphabet, and a line of stars at its end. A
+# job has ended by itself if its "ticket of execution" says so, and is of this run, not of an earlier one elsewhere.
+count_records() {
+  [ -s "$1" ] || return 0
+  there=$(($(wc -c <"$1") - COUNTED_BYTES))
+  [ "$there" -gt 0 ] || return 0
+  counts=$(tail -c "+$((COUNTED_BYTES + 1))" "$1" 2>/dev/null |
+    awk -v there="$there" -v most="$GLIDEIN_CPUS" -v fast="$FAST_FAILURES" -v fast_s="$GLIDEIN_FAST_FAILURE_S" '
+      function forget() { cpus = wanted = wall = ended = code = told = 0; signal = ran = 0 }
+      BEGIN { forget() }
+      { bytes += length($0) + 1 }
+      bytes > there { exit } # this line is being written
+      $2 != "=" && $1 != "***" { next }
+      $1 == "CpusProvisioned" { cpus = $3 + 0 }
+      $1 == "RequestCpus" { wanted = $3 + 0 }
+      $1 == "RemoteWallClockTime" { wall = $3 + 0 }
+      $1 == "CompletionDate" { ended = $3 + 0 }
+      $1 == "ExitCode" { code = $3 + 0 }
+      $1 == "ExitBySignal" { signal = ($3 == "true") }
+      $1 == "JobPid" { ran = 1 }
+      $1 == "ToE" && /Who = "itself"/ && match($0, /When = [0-9]+/) { told = substr($0, RSTART + 7, RLENGTH - 7) + 0 }
+      $1 == "***" {
+        if (cpus < 1) cpus = wanted
+        if (cpus < 1) cpus = 1
+        if (cpus > most) cpus = most
+        if (wall < 0) wall = 0
+        jobs++
+        busy += cpus * wall
+        by_itself = told > 0 && told >= ended - wall - 2
+        if (by_itself && !signal && code == 0) fast = 0
+        else if (by_itself || !ran) {
+          failed++
+          if (wall < fast_s) fast++
+        }
+        forget()
+        counted = bytes
+      }
+      END { printf "%.0f %.0f %.0f %.0f %.0f\n", counted, jobs, failed, busy, fast }')
+  read -r more_bytes more_jobs more_failed more_busy FAST_FAILURES <<COUNTS
+$counts
+COUNTS
+  COUNTED_BYTES=$((COUNTED_BYTES + more_bytes))
+  JOBS=$((JOBS + more_jobs))
+  JOBS_FAILED=$((JOBS_FAILED + more_failed))
+  BUSY_CORE_S=$((BUSY_CORE_S + more_busy))
+}
+
+# sum_up STATUS ENDED REASON...: the line, once. STATUS is empty for a glidein killed with all that it had started;
+# ENDED is in epoch seconds.
+sum_up() {
+  [ -z "$SUMMED_UP" ] || return 0
+  SUMMED_UP=yes
+  ended=$2
+  [ "$ended" -ge "$STARTED_AT" ] || ended=$STARTED_AT # a clock that was set back
+  exit_status=${1:-null}
+  shift 2
+  # shellcheck disable=SC2153 # NAME is of scratch.sh
+  say "summary {\"name\":$(json_text "${NAME:-glidein_${GLIDEIN_BATCH_ID}_$STARTED_AT}")," \
+    "\"site\":$(json_text "$GLIDEIN_SITE"),\"entry\":$(json_text "$GLIDEIN_ENTRY")," \
+    "\"shape\":$(json_text "$GLIDEIN_SHAPE"),\"batch_id\":$(json_text "$GLIDEIN_BATCH_ID")," \
+    "\"started\":$STARTED_AT,\"registered\":${REGISTERED_AT:-null},\"ended\":$ended," \
+    "\"granted_cpus\":$GLIDEIN_CPUS,\"granted_core_s\":$((GLIDEIN_CPUS * (ended - STARTED_AT)))," \
+    "\"busy_core_s\":$BUSY_CORE_S,\"jobs\":$JOBS,\"jobs_failed\":$JOBS_FAILED," \
+    "\"exit_status\":$exit_status,\"reason\":$(json_text "$*")}"
+}
+
+# json_text TEXT: a JSON string of its first 300 characters; what is not printable ASCII is a question mark.
+json_text() {
+  printf '"%s"' "$(printf '%s' "$1" | tr -c ' -~' '?' | cut -c 1-300 | sed 's/[\\"]/\\&/g')"
+}
+
+# keep_state: what others have to know of this glidein when it has been killed. The last line shows that the file is whole.
+keep_state() {
+  [ -n "$SCRATCH" ] || return 0
+  cat >"$SCRATCH/.state" <<STATE && mv -f "$SCRATCH/.state" "$SCRATCH/state"
+$(owner_lines)
+deployment=$GLIDEIN_DEPLOYMENT
+site=$GLIDEIN_SITE
+entry=$GLIDEIN_ENTRY
+shape=$GLIDEIN_SHAPE
+batch_id=$GLIDEIN_BATCH_ID
+name=$NAME
+log_dir=$GLIDEIN_LOG_DIR
+cpus=$GLIDEIN_CPUS
+fast_s=$GLIDEIN_FAST_FAILURE_S
+started=$STARTED_AT
+registered=$REGISTERED_AT
+seen=$(date +%s)
+counted=$COUNTED_BYTES
+jobs=$JOBS
+failed=$JOBS_FAILED
+busy=$BUSY_CORE_S
+whole=yes
+STATE
+}
+
+# load_state FILE: the opposite, for a process that has no glidein of its own. Users' jobs can write to the file, which
+# is therefore only read, and false when anything in it is not of the kind that it should be.
+load_state() {
+  whole=
+  while IFS= read -r line; do
+    value=${line#*=}
+    case ${line%%=*} in
+    cpus | fast_s | started | seen | counted | jobs | failed | busy | pid | pid_start | guard | guard_start)
+      case $value in *[!0-9]* | 0?* | ????????????????*) return 1 ;; esac ;;
+    registered) case $value in *[!0-9]* | ????????????????*) return 1 ;; esac ;;
+    deployment | site | entry | shape | name)
+      case $value in '' | *[!A-Za-z0-9._-]*) return 1 ;; esac ;;
+    log_dir) case $value in - | /*) ;; *) return 1 ;; esac ;;
+    esac
+    # shellcheck disable=SC2034 # some of these are for settings.sh, scratch.sh and sweep.sh
+    case ${line%%=*} in
+    host) OWNER_HOST=$value ;;
+    boot) OWNER_BOOT=$value ;;
+    space) OWNER_SPACE=$value ;;
+    pid) OWNER_PID=$value ;;
+    pid_start) OWNER_START=$value ;;
+    guard) OWNER_GUARD=$value ;;
+    guard_start) OWNER_GUARD_START=$value ;;
+    deployment) GLIDEIN_DEPLOYMENT=$value ;;
+    site) GLIDEIN_SITE=$value ;;
+    entry) GLIDEIN_ENTRY=$value ;;
+    shape) GLIDEIN_SHAPE=$value ;;
+    batch_id) GLIDEIN_BATCH_ID=$value ;;
+    name) NAME=$value ;;
+    log_dir) GLIDEIN_LOG_DIR=$value ;;
+    cpus) GLIDEIN_CPUS=$value ;;
+    fast_s) GLIDEIN_FAST_FAILURE_S=$value ;;
+    started) STARTED_AT=$value ;;
+    registered) REGISTERED_AT=$value ;;
+    seen) SEEN_AT=$value ;;
+    counted) COUNTED_BYTES=$value ;;
+    jobs) JOBS=$value ;;
+    failed) JOBS_FAILED=$value ;;
+    busy) BUSY_CORE_S=$value ;;
+    whole) whole=$value ;;
+    esac
+  done <"$1"
+  [ "$whole" = yes ]
+}

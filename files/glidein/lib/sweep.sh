@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=sh
+# What a glidein that was killed with its guard, or died with its node, has left behind is swept by the next one of the same
+# user there: its processes, its logs and its scratch directory. Whether it is dead is told by the processes that own it.
+
+# owner_lines: who owns a scratch directory. A process is known by its id and its start (clock ticks since boot), in this
+# boot of this host, and in this space of process ids: a container sees other ids.
+owner_lines() {
+  cat <<OWNER
+host=$(uname -n)
+boot=$(boot_id)
+space=$(space_id)
+pid=$$
+pid_start=$(start_of "$$")
+guard=${GUARD_PID:-0}
+guard_start=$(start_of "${GUARD_PID:-0}")
+OWNER
+}
+
+boot_id() {
+  cat /proc/sys/kernel/random/boot_id 2>/dev/null
+}
+
+space_id() {
+  # shellcheck disable=SC2012 # find cannot say where links lead
+  ls -l /proc/self/ns/pid 2>/dev/null | sed -n 's/.* -> //p'
+}
+
+# start_of PID: 0 when there is no such process, or nothing but its remains. (Its name may have blanks and brackets: what
+# counts is behind the last.)
+start_of() {
+  ticks=$(sed -n -e 's/.*) //' -e '/^[ZX]/!p' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20)
+  echo "${ticks:-0}"
+}
+
+# owner_is_dead: of the state that was loaded. When in doubt it is alive: another host on a shared file system, another
+# container.
+owner_is_dead() {
+  [ -n "$OWNER_BOOT" ] && [ "$OWNER_HOST" = "$(uname -n)" ] || return 1
+  [ "$OWNER_BOOT" = "$(boot_id)" ] || return 0
+  [ "$OWNER_SPACE" = "$(space_id)" ] || return 1
+  [ "$(start_of "$OWNER_PID")" != "$OWNER_START" ] || return 1
+  # While its guard lives, that is what cleans up.
+  [ "$OWNER_GUARD" -eq 0 ] || [ "$(start_of "$OWNER_GUARD")" != "$OWNER_GUARD_START" ]
+}
+
+# sweep: looks at each directory of our user beside our own that a glidein has made.
+sweep() {
+  for found in "$GLIDEIN_SCRATCH"/glidein.????????; do
+    [ "$found" != "$SCRATCH" ] && [ ! -L "$found" ] && [ -f "$found/state" ] && [ ! -L "$found/state" ] || continue
+    [ -n "$(find "$found" -prune -type d -user "$(id -u)" 2>/dev/null)" ] || continue
+    # In a process of its own, because what is known of this glidein makes room for what is known of that one.
+    (sweep_one "$found")
+  done
+}
+
+sweep_one() {
+  own_site=$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE
+  own_log_dir=$GLIDEIN_LOG_DIR
+  OWNER_HOST='' OWNER_BOOT='' OWNER_SPACE='' OWNER_PID=0 OWNER_START=0 OWNER_GUARD=0 OWNER_GUARD_START=0
+  load_state "$1/state" && owner_is_dead || return 0
+  SCRATCH=$1
+  say "$SCRATCH is left of $NAME, which was killed: sweeping"
+  kill_leftovers
+  # Another site's log is none of our business.
+  if [ "$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE" = "$own_site" ]; then
+    GLIDEIN_LOG_DIR=$own_log_dir
+    # shellcheck disable=SC2034 # for summary.sh
+    SUMMED_UP=
+    count_jobs
+    save_logs
+    sum_up "" "$SEEN_AT" "it was killed, or its node died; swept by a later glidein"
+  fi
+  remove_scratch
+}

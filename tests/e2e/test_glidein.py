@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Glideins on real Slurm: their checks, jobs that fail fast, endings, what they tell of themselves, and the sweep."""
+
+import json
+import re
+
+import pytest
+from conftest import add_sites, playbook, wait_for
+
+SITE = "health"
+LOGS = f"/home/glidein/.glidein/{SITE}/log"
+ENTRY = {
+    "walltime": "1h",
+    "idle_timeout": "10s",
+    "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 500}},
+    "fast_failures": 3,
+    "checks": {"mine": "/home/glidein/broken", "endpoint": "cm:9618"},
+    "require_checks": ["mine"],
+    "check_period": "10s",
+}
+JOB = """\
+executable = /bin/sh
+arguments = "-c '{script}'"
+log = job.$(Cluster).log
+request_cpus = 1
+request_memory = 100MB
+request_disk = 10MB
+queue {count}
+"""
+
+
+@pytest.fixture(scope="module")
+def site(slurm, tmp_path_factory):
+    """A further site on the lab's login node, deployed: the inventories to use."""
+    folder = tmp_path_factory.mktemp("health")
+    (folder / "checks").mkdir()
+    (folder / "checks" / "mine").write_text('#!/bin/sh\n[ ! -e "$1" ]\n')
+    variables = {
+        "ansible_host": "slurm",
+        "glidein_site": SITE,
+        "glidein_entries": {"main": ENTRY},
+        "glidein_checks_dir": str(folder / "checks"),
+    }
+    inventory = add_sites(folder, {SITE: variables})
+    done = playbook("deploy", "-l", f"cm,{SITE}", inventory=inventory)
+    assert done.rc == 0, done
+    yield inventory
+    slurm.check_output(f"rm -rf /home/glidein/broken ~/.glidein/{SITE}")
+    assert playbook("deploy", "-l", "cm").rc == 0
+
+
+def cycle(inventory):
+    done = playbook("cycle", "-l", SITE, inventory=inventory)
+    assert done.rc == 0, done
+    return done
+
+
+def submit(alice, script, count=1):
+    text = JOB.format(script=script, count=count)
+    return alice.host.check_output(f"cat >fast.sub <<'END'\n{text}END\ncondor_submit -terse fast.sub").split(".")[0]
+
+
+def summaries(slurm):
+    """{reason: summary} of all glideins of the site that have ended."""
+    found = {}
+    for line in slurm.check_output(f"cat {LOGS}/*.out").splitlines():
+        if " glidein: summary {" in line:
+            summary = json.loads(line.split(" ", 3)[3])
+            found[summary["reason"]] = summary
+    return found
+
+
+def registered(cm):
+    """The attributes of the site's one glidein, as text."""
+    return cm.check_output(
+        f"condor_status -constraint 'PartitionableSlot && GLIDEIN_Site == \"{SITE}\"' -af GLIDEIN_Resource_mine "
+        "PYGLIDEIN_RESOURCE_MINE GLIDEIN_Resource_endpoint Start"
+    )
+
+
+def scratch(slurm):
+    return slurm.check_output("ls -d /tmp/glidein.* 2>/dev/null; true")
+
+
+def test_checks_keep_jobs_away_and_jobs_that_fail_fast_end_a_glidein(site, alice, server, slurm, cm):
+    slurm.check_output("touch /home/glidein/broken")
+    cluster = submit(alice, "exit 3", count=6)
+    server.wait_for_jobs(6)
+    cycle(site)
+    wait_for("a check that failed", lambda: registered(cm).startswith("false false true"), 60)
+    assert alice.host.check_output(f"condor_q {cluster} -af JobStatus").split() == ["1"] * 6
+    slurm.check_output("rm /home/glidein/broken")
+    told = wait_for("the end of glideins", lambda: [one for one in summaries(slurm) if one.startswith("jobs fail")], 90)
+    summary = summaries(slurm)[told[0]]
+    assert summary["exit_status"] == 30
+    assert 3 <= summary["jobs_failed"] == summary["jobs"] <= 6
+    assert summary["busy_core_s"] < summary["granted_core_s"]
+
+
+def test_every_ending_is_told_once_and_leaves_nothing(site, alice, server, slurm, cm):
+    alice.submit(count=1, seconds=300)
+    server.wait_for_jobs(1)
+    cycle(site)
+    log = wait_for("a job", lambda: slurm.check_output("ls /tmp/glidein.*/execute/dir_*/.job.ad 2>/dev/null; true"))
+    directory = log.split("/execute/")[0]
+
+    # TERM, as at the end of the walltime: the job is evicted, and has been busy for nothing.
+    slurm.check_output(f"kill $(sed -n s/^pid=//p {directory}/state)")
+    term = wait_for("a summary", lambda: summaries(slurm).get("of signal TERM"))
+    assert (term["exit_status"], term["jobs"], term["jobs_failed"]) == (143, 1, 0)
+    assert 0 < term["busy_core_s"] <= term["granted_core_s"]
+    wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
+
+    def another():
+        server.wait_for_jobs(1)
+        wait_for("another glidein", lambda: "(job " in cycle(site).summary)
+        return wait_for(
+            "its job", lambda: slurm.check_output("ls /tmp/glidein.*/execute/dir_*/.job.ad 2>/dev/null; true")
+        )
+
+    # The script alone is killed: Slurm takes that for the end of the job, and its guard tells.
+    directory = another().split("/execute/")[0]
+    slurm.check_output(f"kill -KILL $(sed -n s/^pid=//p {directory}/state)")
+    killed = wait_for("a summary", lambda: summaries(slurm).get("glidein.sh was killed"))
+    assert (killed["exit_status"], killed["entry"]) == (137, "main")
+    wait_for("no scratch directory", lambda: not scratch(slurm))
+
+    # Script and guard: the next glidein sweeps.
+    directory = another().split("/execute/")[0]
+    slurm.check_output(f"kill -KILL $(sed -n 's/^guard=//p; s/^pid=//p' {directory}/state)")
+    wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
+    assert directory in scratch(slurm)
+    cm.check_output("condor_rm -all")
+    submit(alice, "sleep 1")
+    server.wait_for_jobs(1)
+    wait_for("another glidein", lambda: "(job " in cycle(site).summary, 90)
+    swept = wait_for(
+        "a sweep", lambda: summaries(slurm).get("it was killed, or its node died; swept by a later glidein"), 90
+    )
+    assert (swept["exit_status"], swept["site"]) == (None, SITE)
+    wait_for("an idle end", lambda: "no job ran for 10 s" in summaries(slurm), 90)
+    wait_for("no scratch directory", lambda: not scratch(slurm))
+    assert slurm.check_output("pgrep -u glidein condor; true") == ""
+    # The logs of all of them, each in its folder.
+    kept = slurm.check_output(f"ls -d {LOGS}/*/")
+    assert {summary["name"] for summary in summaries(slurm).values()} <= set(re.findall(r"glidein_\w+", kept))

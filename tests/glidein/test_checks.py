@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks of the node: what an executable does becomes attributes of the machine ad; the ready-made ones work."""
+
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, SHELLS
+
+CHECKS = ROOT / "files" / "glidein" / "checks"
+
+
+def run(shell, directory, *arguments, limit=5, **environment):
+    """Run a check as the startd does: {attribute: value}."""
+    place = directory / "with blanks"
+    place.mkdir(exist_ok=True)
+    shutil.copy(ROOT / "files" / "glidein" / "lib" / "run_check.sh", place / ".run")
+    for check in [*CHECKS.iterdir(), *directory.glob("own_*")]:
+        shutil.copy(check, place / check.name)
+    done = subprocess.run(
+        [*SHELLS[shell], str(place / ".run"), *arguments],
+        env={"PATH": "/usr/bin:/bin", "GLIDEIN_CHECK_TIMEOUT_S": str(limit), "LD_LIBRARY_PATH": "/none", **environment},
+        stdout=-1,
+        timeout=30,
+        check=False,
+        text=True,
+    )
+    *lines, end = done.stdout.splitlines()
+    assert (done.returncode, end) == (0, "-")
+    return dict(line.split(" = ", 1) for line in lines)
+
+
+def own(directory, script):
+    path = directory / "own_check"
+    path.write_text("#!/bin/sh\n" + script)
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("script", "result"),
+    [
+        ("exit 0", "True"),
+        ("exit 1", "False"),
+        ("exit 75", "Undefined"),
+        ("echo GLIDEIN_Resource_own_check = True; exit 1", "False"),
+        ("kill -9 $$", "False"),
+        ('[ -z "${LD_LIBRARY_PATH-}" ] && [ "$*" = "a b" ]', "True"),
+    ],
+)
+def test_the_exit_status_tells(shell, tmp_path, script, result):
+    own(tmp_path, script)
+    found = run(shell, tmp_path, "own_check", "a", "b")
+    assert found.pop("GLIDEIN_Metric_own_check_seconds").isdigit()
+    assert found == {"GLIDEIN_Resource_own_check": result, "PYGLIDEIN_RESOURCE_OWN_CHECK": result}
+
+
+def test_what_it_prints_becomes_attributes_and_nothing_else_does(shell, tmp_path):
+    own(
+        tmp_path,
+        "echo GLIDEIN_Metric_speed=3.5; echo 'GLIDEIN_Resource_Fast = True'; echo 'START = True'; echo text >&2",
+    )
+    found = run(shell, tmp_path, "own_check")
+    found.pop("GLIDEIN_Metric_own_check_seconds")
+    assert found == {
+        "GLIDEIN_Metric_speed": "3.5",
+        "GLIDEIN_Resource_Fast": "True",
+        "GLIDEIN_Resource_own_check": "True",
+        "PYGLIDEIN_RESOURCE_FAST": "True",
+        "PYGLIDEIN_RESOURCE_OWN_CHECK": "True",
+    }
+
+
+def test_one_that_hangs_is_killed_with_its_children(shell, tmp_path):
+    own(tmp_path, f"sleep 300 & echo $! >'{tmp_path}/child'; wait")
+    found = run(shell, tmp_path, "own_check", limit=1)
+    assert found["GLIDEIN_Resource_own_check"] == "False"
+    child = int((tmp_path / "child").read_text())
+    try:
+        os.kill(child, 0)
+    except ProcessLookupError:
+        return
+    state = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    if state != "Z":
+        os.kill(child, signal.SIGKILL)
+    assert state == "Z" or shutil.which("setsid") is None
+
+
+def test_cvmfs_reads_a_file(shell, tmp_path):
+    (tmp_path / "file").write_text("content")
+    good = hashlib.sha256(b"content").hexdigest()
+    assert run(shell, tmp_path, "cvmfs", f"{tmp_path}/file", good)["PYGLIDEIN_RESOURCE_CVMFS"] == "True"
+    assert run(shell, tmp_path, "cvmfs", f"{tmp_path}/file")["GLIDEIN_Resource_cvmfs"] == "True"
+    assert run(shell, tmp_path, "cvmfs", f"{tmp_path}/file", "0" * 64)["GLIDEIN_Resource_cvmfs"] == "False"
+    assert run(shell, tmp_path, "cvmfs", f"{tmp_path}/none")["GLIDEIN_Resource_cvmfs"] == "False"
+
+
+def test_gpu_counts_what_the_driver_shows_and_runs_a_program(shell, tmp_path):
+    discovery = tmp_path / "condor" / "libexec" / "condor_gpu_discovery"
+    discovery.parent.mkdir(parents=True)
+    discovery.write_text("#!/bin/sh\necho 'DetectedGPUs=\"GPU-1, GPU-2\"'\n")
+    discovery.chmod(0o755)
+    found = run(shell, tmp_path, "gpu", GLIDEIN_GPUS="2")
+    assert (found["GLIDEIN_Resource_gpu"], found["GLIDEIN_Metric_gpu_devices"]) == ("True", "2")
+    assert run(shell, tmp_path, "gpu", GLIDEIN_GPUS="3")["GLIDEIN_Resource_gpu"] == "False"
+    assert run(shell, tmp_path, "gpu", "test", "1", "=", "2", GLIDEIN_GPUS="2")["GLIDEIN_Resource_gpu"] == "False"
+    assert run(shell, tmp_path, "gpu", "test", "2", "=", "2", GLIDEIN_GPUS="2")["GLIDEIN_Resource_gpu"] == "True"
+
+
+def test_endpoint_connects(shell, tmp_path):
+    if shutil.which("bash") is None and shutil.which("nc") is None:
+        pytest.skip("neither bash nor nc is installed: the check cannot tell then")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        where = "127.0.0.1:{}".format(server.getsockname()[1])
+        assert run(shell, tmp_path, "endpoint", where)["GLIDEIN_Resource_endpoint"] == "True"
+    assert run(shell, tmp_path, "endpoint", where)["GLIDEIN_Resource_endpoint"] == "False"
+
+
+@pytest.mark.parametrize(("word", "result"), [("220", "True"), ("hello", "False")])
+def test_endpoint_reads_the_greeting(shell, tmp_path, word, result):
+    if shutil.which("bash") is None and shutil.which("nc") is None:
+        pytest.skip("neither bash nor nc is installed: the check cannot tell then")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        where = "127.0.0.1:{}".format(server.getsockname()[1])
+        # What is written before anybody reads lies there.
+        greeter = subprocess.Popen(
+            ["python3", "-c", "import socket; s = socket.socket(fileno=0); s.accept()[0].sendall(b'220 ready\\n')"],
+            stdin=server.fileno(),
+        )
+        found = run(shell, tmp_path, "endpoint", where, word)
+        assert greeter.wait(10) == 0
+    assert found["GLIDEIN_Resource_endpoint"] == result

@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Jobs are counted from the startd's history, each once, whatever the moment; the summary is JSON whatever it tells."""
+
+import subprocess
+
+import pytest
+from conftest import ROOT, SHELLS, job_ad, summaries
+
+ENDED = 1795255185
+OF_ITSELF = {"ended": ENDED, "told": ENDED}
+SUCCESS = job_ad(5, code=0, **OF_ITSELF)
+FAILURE = job_ad(5, code=3, **OF_ITSELF)
+SIGNALLED = job_ad(5, **OF_ITSELF).replace("ExitBySignal = false\nExitCode = 0\n", "ExitBySignal = true\n")
+SLOW_FAILURE = job_ad(600, code=3, **OF_ITSELF)
+EVICTED = job_ad(100)
+# It ran elsewhere before, failed there, and was tried again: what it says of its end is of then.
+EVICTED_LATER = job_ad(100, code=3, ended=ENDED, told=ENDED - 5000)
+NOT_STARTED = job_ad(1).replace("JobPid = 1081\n", "").replace("ExitCode = 0\n", "")
+
+
+def run(shell, tmp_path, script):
+    """Run commands in a shell that knows the functions of report.sh and summary.sh; its output."""
+    (tmp_path / "jobs").mkdir(exist_ok=True)
+    lib = ROOT / "files" / "glidein" / "lib"
+    head = f"""
+set -u; LC_ALL=C; export LC_ALL; unset NAME
+. {lib}/report.sh; . {lib}/summary.sh; . {lib}/sweep.sh
+SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; GLIDEIN_FAST_FAILURE_S=60; STARTED_AT=100
+GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
+told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
+"""
+    done = subprocess.run(
+        [*SHELLS[shell], "-c", head + script], stdout=-1, stderr=-2, timeout=20, check=False, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("history", "counts"),
+    [
+        ("", "0 0 0 0"),
+        (SUCCESS, "1 0 5 0"),
+        (FAILURE, "1 1 5 1"),
+        (SIGNALLED, "1 1 5 1"),
+        (SLOW_FAILURE, "1 1 600 0"),
+        (EVICTED + EVICTED_LATER, "2 0 200 0"),
+        (NOT_STARTED, "1 1 1 1"),
+        (5 * FAILURE + SUCCESS + 2 * FAILURE, "8 7 40 2"),
+        (FAILURE + SLOW_FAILURE + EVICTED + FAILURE, "4 3 710 2"),
+        # Two cores; more than there are here, which cannot be; none that are told.
+        (job_ad(10, cpus=2), "1 0 20 0"),
+        (job_ad(10, cpus=10**9), "1 0 40 0"),
+        (job_ad(10).replace("CpusProvisioned = 1\n", ""), "1 0 10 0"),
+        # An ad that is not whole yet.
+        (SUCCESS + FAILURE[:-60], "1 0 5 0"),
+        ('Arguments = "*** Offset"\n' + SUCCESS, "1 0 5 0"),
+    ],
+)
+def test_jobs_are_counted(shell, tmp_path, history, counts):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "history").write_text(history)
+    assert run(shell, tmp_path, "count_jobs; told") == counts + "\n"
+
+
+def test_each_job_counts_once_while_the_history_grows_and_is_put_aside(shell, tmp_path):
+    for name, text in {"a": SUCCESS, "b": FAILURE[:70], "c": FAILURE[70:] + SUCCESS, "d": FAILURE}.items():
+        (tmp_path / name).write_text(text)
+    script = """
+cd "$SCRATCH"
+cat a >>jobs/history; count_jobs; told; count_jobs; told
+cat b >>jobs/history; count_jobs; told
+cat c >>jobs/history; mv jobs/history jobs/history.20261121T100000; cat d >jobs/history
+count_jobs; told; count_jobs; told; ls jobs
+"""
+    assert run(shell, tmp_path, script).splitlines() == [
+        "1 0 5 0", "1 0 5 0", "1 0 5 0", "4 2 20 1", "4 2 20 1", "history",
+    ]  # fmt: skip
+
+
+def test_the_summary_is_one_line_of_json_whatever_it_tells(shell, tmp_path):
+    script = """sum_up 18 160 'a "quoted" \\ thing
+and '"$(printf '\\303\\244\\001')$(printf '%0400d' 0)"; sum_up 0 200 'again'"""
+    (summary,) = summaries(run(shell, tmp_path, script))
+    assert summary.pop("reason") == 'a "quoted" \\ thing?and ???' + 274 * "0"
+    assert summary == {
+        "name": "glidein_1.x_100", "site": "s", "entry": "e", "shape": "h", "batch_id": "1.x", "started": 100,
+        "registered": None, "ended": 160, "granted_cpus": 4, "granted_core_s": 240, "busy_core_s": 0, "jobs": 0,
+        "jobs_failed": 0, "exit_status": 18,
+    }  # fmt: skip
+
+
+def test_what_is_kept_for_others_comes_back(shell, tmp_path):
+    script = """
+NAME=glidein_1_x; JOBS=7; BUSY_CORE_S=99; REGISTERED_AT=103; keep_state
+JOBS=0; BUSY_CORE_S=0; REGISTERED_AT=; NAME=; GLIDEIN_SITE=other
+load_state "$SCRATCH/state" && told && echo "$NAME $GLIDEIN_SITE $REGISTERED_AT $OWNER_PID $$"
+owner_is_dead || echo alive
+OWNER_START=1; owner_is_dead && echo dead
+OWNER_HOST=another; owner_is_dead || echo unknown
+"""
+    *counts, names, alive, dead, unknown = run(shell, tmp_path, script).splitlines()
+    assert counts == ["7 0 99 0"]
+    *rest, owner, own = names.split()
+    assert (rest, owner) == (["glidein_1_x", "s", "103"], own)
+    assert (alive, dead, unknown) == ("alive", "dead", "unknown")
+
+
+@pytest.mark.parametrize(
+    "change", [("jobs=0", "jobs=$(id)"), ("name=n", "name=../../x"), ("cpus=4", "cpus=4; id"), ("whole=yes", "")]
+)
+def test_a_state_that_somebody_has_changed_is_not_believed(shell, tmp_path, change):
+    run(shell, tmp_path, "NAME=n; keep_state")
+    state = (tmp_path / "state").read_text()
+    assert change[0] in state
+    (tmp_path / "state").write_text(state.replace(*change))
+    assert run(shell, tmp_path, 'load_state "$SCRATCH/state" || echo refused') == "refused\n"
