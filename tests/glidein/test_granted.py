@@ -122,7 +122,7 @@ def from_node(shell, root, *trees, how="auto"):
     """(cpus, memory_mb) of a glidein that asked for 2 and 1000, on a node with these files."""
     for name, text in {key: value for tree in trees for key, value in tree.items()}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        (root / name).write_text(text.rstrip("\n") + "\n")
     script = (
         '. "$0/report.sh"; . "$0/granted.sh"; take_from_node "$1" >/dev/null; echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
     )
