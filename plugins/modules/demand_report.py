@@ -163,16 +163,16 @@ def send_all(params):
     """Send the reports of all sites; return {site: None, or the error that it met}."""
     outcomes, away = {}, None
     for site in params["sites"]:
-        try:
-            if away:
-                raise away
-            send(params, site)
-            outcomes[site["site"]] = None
-        except NoAnswerError as error:
-            # With the others it would be the same, after the same long wait.
-            outcomes[site["site"]] = away = error
-        except (InputError, ServerError) as error:
-            outcomes[site["site"]] = error
+        # Where the server does not answer, it would be the same with the others, after the same long wait.
+        outcome = away
+        if not away:
+            try:
+                send(params, site)
+            except NoAnswerError as error:
+                outcome = away = error
+            except (InputError, ServerError) as error:
+                outcome = error
+        outcomes[site["site"]] = outcome
     return outcomes
 
 
