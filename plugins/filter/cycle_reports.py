@@ -46,7 +46,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - One mapping with C(site) and C(report) per host that has a token.
+    - One mapping with C(site) and C(report) per host.
   type: list
   elements: dict
 """

@@ -24,14 +24,13 @@ def cycle_tokens(hostvars, hosts):
 
 
 def cycle_reports(hostvars, hosts, plan):
-    """Return the `sites` of the module demand_report: [{"site", "report"}] of the hosts that have a token.
+    """Return the `sites` of the module demand_report: [{"site", "report"}].
 
     plan: result of the module plan.
     """
     return [
         {"site": _name(host, hostvars[host]), "report": _report(hostvars[host], plan)}
         for host in _asked(hostvars, hosts)
-        if _token(hostvars[host])
     ]
 
 

@@ -25,6 +25,16 @@ attributes:
     support: N/A
     details: The module only reads.
 options:
+  demand_file:
+    description:
+      - Reads demand and supply from this file instead of asking the server. The playbook C(glidein.ops.push_demand)
+        writes it where the server cannot be reached.
+    type: path
+  max_age:
+    description:
+      - Seconds after which O(demand_file) is refused.
+    type: int
+    default: 900
   sites:
     description:
       - Sites that are planned for. Jobs that they hold leases on count as demand; those of other sites do not. A site
@@ -196,12 +206,15 @@ supply:
       sample: [[1795210000, 12], [1795211000, 40]]
 """
 
+import time
+
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
     REQUESTS_ERROR,
     DemandClient,
     server_argument_spec,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.demand_file import read_demand_file
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, RefusedError
 
 
@@ -231,13 +244,18 @@ def read_with(token, params):
 
 def main():
     spec = server_argument_spec()
+    spec["demand_file"] = {"type": "path"}
+    spec["max_age"] = {"type": "int", "default": 900}
     spec["sites"] = {"type": "list", "elements": "str"}
     spec["tokens"] = {"type": "list", "elements": "str", "default": [], "no_log": True}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    if REQUESTS_ERROR:
+    if REQUESTS_ERROR and not module.params["demand_file"]:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR)
     try:
-        demand, supply = read(module.params)
+        if module.params["demand_file"]:
+            demand, supply = read_demand_file(module.params["demand_file"], module.params["max_age"], time.time())
+        else:
+            demand, supply = read(module.params)
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())
     module.exit_json(changed=False, demand=demand, supply=supply)

@@ -76,7 +76,7 @@ options:
   tokens:
     description:
       - The demand server's token of each site, by the site's name. A site's token is good for that site alone.
-      - O(token) is for sites that are not in it.
+      - O(token) is for sites that are not in it. Sites without either are not reported.
     type: dict
     default: {}
 seealso:
@@ -153,7 +153,7 @@ def send(params, site):
     if report["as_of"] is None:
         report["as_of"] = int(time.time())
     token = params["tokens"].get(site["site"]) or params["token"]
-    client = DemandClient.from_params(dict(params, token=str(token) if token else None))
+    client = DemandClient.from_params(dict(params, token=str(token)))
     answer = client.call("report", report)
     if not isinstance(answer, dict) or answer.get("accepted") is not True:
         raise ServerError(f"Demand server {client.url}, report: not accepted: {answer!r}")
@@ -163,6 +163,8 @@ def send_all(params):
     """Send the reports of all sites; return {site: None, or the error that it met}."""
     outcomes, away = {}, None
     for site in params["sites"]:
+        if not (params["tokens"].get(site["site"]) or params["token"]):
+            continue
         # Where the server does not answer, it would be the same with the others, after the same long wait.
         outcome = away
         if not away:

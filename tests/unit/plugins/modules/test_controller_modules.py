@@ -76,6 +76,10 @@ def test_each_site_reports_with_its_own_token_and_one_that_is_refused_stops_no_o
     ]
 
 
+def test_a_site_without_a_token_is_not_reported(server):
+    assert (report(server, reporting("away"))["accepted"], server.requests) == ([], [])
+
+
 def test_a_server_that_does_not_answer_is_not_told_twice(monkeypatch):
     asked = []
 
@@ -84,7 +88,7 @@ def test_a_server_that_does_not_answer_is_not_told_twice(monkeypatch):
         raise demand_client.requests.exceptions.ConnectionError("refused")
 
     monkeypatch.setattr(demand_client.requests, "post", post)
-    options = {"server_url": "http://127.0.0.1:9", "sites": [reporting("lab"), reporting("away")]}
+    options = {"server_url": "http://127.0.0.1:9", "sites": [reporting("lab"), reporting("away")], "token": TOKEN}
     result = run_module(demand_report.main, options)
     assert len(asked) == 1
     assert [error["site"] for error in result["errors"] if "no answer: refused" in error["error"]] == ["away", "lab"]

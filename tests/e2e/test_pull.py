@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pull mode: the login node runs the cycles of its site itself, with the demand server or with a file."""
+
+import json
+
+import pytest
+from conftest import INVENTORY, STATE, playbook
+
+HOME = "/home/glidein/.glidein-pull/slurm"
+ENTRY = {
+    "queue": "cpu",
+    "walltime": "1h",
+    "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 1000}},
+    "directives": ["--begin=now+1hour"],  # queued is all that they are to be
+}
+VARIABLES = {
+    "glidein_pull": True,
+    "glidein_pull_demand_url": "http://cm:11001",  # as the login node knows it
+    "glidein_pull_schedule": "7 3 1 1 *",  # an entry for cron that does not come in between
+    "glidein_entries": {"cpu": ENTRY},
+    "pull_cache_dir": str(STATE / "cache"),
+}
+
+
+def pull(*arguments, name="pull", **variables):
+    return playbook(name, "-l", "slurm", "-e", json.dumps(dict(VARIABLES, **variables)), *arguments)
+
+
+def cycle(slurm, *arguments):
+    """Run a cycle on the login node in what cron gives it; return what it says, without line breaks."""
+    done = slurm.run("env -i HOME=/home/glidein PATH=/usr/bin:/bin %s/cycle %s" % (HOME, " ".join(arguments)))
+    assert done.rc == 0, done
+    return " ".join(done.stdout.split())
+
+
+def queued(slurm):
+    return len(slurm.check_output("squeue -h -r -u glidein").splitlines())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cron(slurm_root):
+    """A login node with cron, and afterwards without what the tests have put there."""
+    slurm_root.check_output(f"rm -rf {HOME}")
+    slurm_root.check_output("command -v crontab || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq cron")
+    yield
+    removed = pull("-e", "pull_state=absent")
+    assert removed.rc == 0, removed
+    slurm_root.check_output(f"test ! -e {HOME}")
+    assert "glidein" not in slurm_root.check_output("crontab -l -u glidein || true")
+    assert pull("-e", "pull_state=absent").recap["slurm"]["changed"] == 0
+
+
+def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm, more_sites):
+    old = pull("-e", "glidein_pull_python=/opt/none/python3")
+    assert old.rc != 0
+    assert "/opt/none/python3 on slurm does not run" in " ".join(old.output.split())
+
+    check = pull("--check")
+    assert check.rc == 0 and not slurm.file(HOME).exists, check
+    first = pull()
+    assert first.rc == 0, first
+    second = pull("--diff")
+    assert (second.rc, second.recap["slurm"]["changed"]) == (0, 0), second
+    assert slurm.file(f"{HOME}/token").mode == 0o600
+    token = slurm.file(f"{HOME}/token").content_string
+    assert token not in first.output + second.output + slurm.check_output(f"cat {HOME}/inventory.json")
+
+    alice.submit(count=2, seconds=60)
+    server.wait_for_jobs(2)
+    assert pull(name="cycle").recap["slurm"]["ok"] == 0  # the controller leaves the site alone
+    assert "2 (job " in cycle(slurm)
+    assert "(job " not in cycle(slurm)
+    assert queued(slurm) == 2
+    # Another controller sees nothing to order: what the login node has ordered for is leased.
+    other = {"other": {"ansible_host": "slurm", "glidein_demand_token": "", "glidein_entries": {"cpu": ENTRY}}}
+    elsewhere = playbook("cycle", "--check", "-l", "other", inventory=more_sites(other))
+    assert "Not counted: 2 that other sites have a lease on" in " ".join(elsewhere.summary.split()), elsewhere
+
+    job = next(line for line in slurm.check_output("crontab -l").splitlines() if line.startswith("7 3 1 1 *"))
+    slurm.check_output("env -i HOME=/home/glidein sh -c '%s'" % job.split(maxsplit=5)[5])
+    assert "PLAY RECAP" in slurm.check_output(f"cat {HOME}/cycle.log")
+
+
+def test_a_login_node_that_does_not_reach_the_server_reads_a_file(alice, server, slurm):
+    assert pull(glidein_pull_demand="file").rc == 0
+    assert not slurm.file(f"{HOME}/token").exists
+    assert f"{HOME}/demand.json cannot be read" in cycle(slurm)
+
+    alice.submit(seconds=60)
+    server.wait_for_jobs(1)
+    push = pull(name="push_demand", glidein_pull_demand="file")
+    assert push.rc == 0, push
+    assert slurm.file(f"{HOME}/demand.json").mode == 0o600
+    assert "1 (job " in cycle(slurm)
+    # What the cycle reported and claims comes to the server with the next push.
+    assert pull(name="push_demand", glidein_pull_demand="file").rc == 0
+    assert [group["leased"] for group in server.call("get_demand")["result"]["groups"]] == [1]
+    assert "(job " not in cycle(slurm)
+
+    slurm.check_output("scancel -u glidein")
+    slurm.check_output(
+        f"python3 - <<'END'\nimport json\npath = '{HOME}/demand.json'\ndata = json.load(open(path))\n"
+        "data['demand']['as_of'] -= 1000\njson.dump(data, open(path, 'w'))\nEND"
+    )
+    stale = cycle(slurm)
+    assert "no demand, so nothing was changed: demand_file: the demand in" in stale
+    assert "s old by this host's clock, at most 900 s are allowed" in stale
+    assert queued(slurm) == 0
+
+
+def test_the_playbooks_know_the_variables_of_a_cycle():
+    """What cycle.yml reads of a site has to be in the inventory that the role writes."""
+    root = INVENTORY.parents[1]
+    words = (root / "playbooks" / "cycle.yml").read_text(encoding="utf-8").replace("{", " ").replace("}", " ").split()
+    read = {word.strip("\"'(),") for word in words if word.strip("\"'(),").startswith("glidein_")}
+    # Of the controller, or written by the role in its own way.
+    own = {"glidein_sites", "glidein_pull", "glidein_ssh_session", "glidein_ssh_session_args",
+           "glidein_login_hook", "glidein_renew", "glidein_demand_url", "glidein_demand_ca_path",
+           "glidein_demand_file"}  # fmt: skip
+    text = (root / "roles" / "pull" / "vars" / "main.yml").read_text(encoding="utf-8")
+    assert sorted(name for name in read - own if f"- {name}\n" not in text) == []
