@@ -16,6 +16,7 @@ import itertools
 import json
 import re
 import resource
+import shlex
 import statistics
 import subprocess
 import time
@@ -24,6 +25,7 @@ from pathlib import Path
 import bench_lab
 import queue_of_jobs
 from results import Goal
+from simulation import checkout
 
 GOALS = [Goal("warm_seconds", "<=", 30)]
 SIZES = (5, 15, 50)
@@ -92,7 +94,7 @@ def where(controller, run, sites):
     remote Python is what is left of the login node's time.
     """
     ssh = controller.sessions(sites, "true")
-    batch = controller.sessions(sites, controller.count_command)
+    batch = controller.sessions(sites, count_command())
     calls = 2  # module runs per site, each of which counts the queue once when there is nothing to do
     ssh_s = calls * (ssh.controller_s + ssh.login_node_s)
     batch_s = calls * (batch.login_node_s - ssh.login_node_s)
@@ -102,6 +104,18 @@ def where(controller, run, sites):
         "remote_python_cpu_s": run.login_node_s - calls * ssh.login_node_s - batch_s,
         "batch_cpu_s": batch_s,
     }
+
+
+def count_command():
+    """The shell command that counts a user's glideins, with the arguments of the modules queue_info and glideins."""
+    checkout.importable()
+    from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+    from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
+
+    entries = normalise_site("lab", "site", {"one": ENTRY})["entries"]
+    return shlex.join(make_scheduler("slurm", entries=entries, environ={}).list_argv("me")).replace(
+        " me ", ' "$(id -un)" '
+    )
 
 
 class Run:
@@ -140,8 +154,6 @@ class Controller:
             **lab.environment, "ANSIBLE_CONFIG": str(CONFIG), "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self.sockets),
             "ANSIBLE_INVENTORY": "", "ANSIBLE_NOCOLOR": "1",
         }  # fmt: skip
-        # What the module queue_info runs.
-        self.count_command = "squeue -r -h -a -u $(id -un) -o '%i|%F|%T|%j|%S|%V|%r' >/dev/null"
 
     def prepare(self):
         """Inventory, users with their sites' directories, tokens on the server, idle jobs."""
