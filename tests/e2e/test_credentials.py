@@ -74,6 +74,9 @@ def test_a_sites_token_opens_nothing_else(alice, holder, cm, server):
     assert thief.allowed("collector") == GLIDEINS_MAY
     assert not thief.allowed("schedd") & NOT_FOR_GLIDEINS
     assert cannot_pose_as_a_schedd(alice, thief)
+    # Lists that the pool had before are read, not taken for names.
+    for level in ("ALLOW_ADVERTISE_STARTD", "DENY_ADVERTISE_MASTER", "DENY_ADVERTISE_STARTD"):
+        assert "$(" not in cm.check_output(f"condor_config_val -collector {level}")
 
     # It can bring a machine, under any name, and remove machines. With whose token, the collector writes itself.
     assert thief.advertise("UPDATE_STARTD_AD", **MACHINE)

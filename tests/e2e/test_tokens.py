@@ -1,0 +1,191 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The life of a site's token: laid down without a trace, renewed under a glidein, revoked without the others."""
+
+import subprocess
+import time
+
+import pytest
+from conftest import STATE, add_sites, playbook, wait_for
+
+ENTRIES = {
+    "cpu": {
+        "queue": "cpu",
+        "walltime": "1h",
+        "idle_timeout": "60s",
+        "priority": 10,
+        "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 1000}},
+        "limits": {"queued": 1, "total": 1, "per_cycle": 1},
+    }
+}
+OTHER = {"ansible_host": "slurm", "glidein_entries": ENTRIES}
+
+# Runs on a host while a deployment does, until FLAG is gone: keeps what every process was started with, its environment
+# too, and prints directories, and files of tokens in them, that were open to others at any moment.
+WATCHER = """\
+import glob, os, sys, time
+flag, out, roots = sys.argv[1], sys.argv[2], sys.argv[3:]
+seen, open_to_others = set(), set()
+while os.path.exists(flag):
+    for path in glob.glob("/proc/[0-9]*/cmdline") + glob.glob("/proc/[0-9]*/environ"):
+        try:
+            with open(path, "rb") as handle:
+                seen.add(handle.read())
+        except OSError:
+            pass
+    names = [root + name for root in roots for name in ("/tokens/*", "/*/*credential*", "/*/.*credential*")]
+    tokens = [path for name in names for path in glob.glob(name)]
+    for path in roots + tokens:
+        try:
+            if os.lstat(path).st_mode & 0o077:
+                open_to_others.add(path)
+        except OSError:
+            pass
+    time.sleep(0.1)
+with open(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as handle:
+    handle.write(b"\\n".join(seen))
+print(len(seen), *sorted(open_to_others))
+"""
+ROOTS = {
+    "cm": "/var/lib/glidein-ops /etc/condor/tokens.d /etc/condor/passwords.d",
+    "slurm-root": "/home/glidein/.glidein /home/glidein/.ansible/tmp",
+}
+FLAG = "/root/watching"
+SEEN = "/root/seen"
+PATTERNS = "/root/patterns"
+
+
+def ssh(alias, command, stdin=None):
+    """What a command prints, as root on a host of the lab."""
+    argv = ["ssh", "-F", str(STATE / "ssh_config"), "-o", "BatchMode=yes", alias, f"sudo sh -c '{command}'"]
+    if alias.endswith("-root"):
+        argv[-1] = command
+    return subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+
+
+def logged(words):
+    """A command that prints lines with these words that glideins of `slurm` have written since ~/mark was touched."""
+    return f"find ~/.glidein/slurm/log -name '*.out' -newer ~/mark -exec grep -h '{words}' {{}} +; true"
+
+
+class Watch:
+    """A watcher on each host."""
+
+    def __init__(self):
+        self.running = {}
+
+    def __enter__(self):
+        for alias, roots in ROOTS.items():
+            ssh(alias, f"rm -f {SEEN} {PATTERNS}; cat > {FLAG}", WATCHER)
+            command = f"exec python3 {FLAG} {FLAG} {SEEN} {roots}"
+            argv = ["ssh", "-F", str(STATE / "ssh_config"), alias]
+            argv.append(command if alias.endswith("-root") else f"sudo sh -c '{command}'")
+            self.running[alias] = subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        return self
+
+    def __exit__(self, *failure):
+        for alias in ROOTS:
+            ssh(alias, f"rm -f {FLAG}")
+        self.said = {alias: process.communicate(timeout=30)[0].split() for alias, process in self.running.items()}
+
+
+@pytest.fixture(scope="module")
+def inventories(tmp_path_factory):
+    """{revoked: the lab's inventory with a second site on the same login node, which is revoked or not}."""
+    both = {}
+    for revoked in (False, True):
+        folder = tmp_path_factory.mktemp("revoked" if revoked else "trusted")
+        both[revoked] = add_sites(folder, {"other": dict(OTHER, glidein_revoked=revoked)})
+    return both
+
+
+def test_a_deployment_shows_no_secret_to_anybody(inventories, cm, slurm):
+    cm.check_output("rm -f /var/lib/glidein-ops/tokens/other; touch /root/mark")
+    ssh("slurm-root", "rm -rf /home/glidein/.glidein/other; touch /root/mark")
+    began = time.time()
+    with Watch() as watch:
+        deploy = playbook("deploy", "-l", "cm,other", "-vvv", "--diff", inventory=inventories[False])
+    assert deploy.rc == 0, deploy.output[-3000:]
+
+    token = cm.check_output("cat /var/lib/glidein-ops/tokens/other")
+    assert slurm.check_output("cat ~/.glidein/other/credential") == token
+    secrets = {
+        "the token": token,
+        "its signature": token.rsplit(".", 1)[1],
+        "the demand token": (STATE / "demand_tokens" / "other").read_text(encoding="ascii").strip(),
+    }
+    assert [what for what, secret in secrets.items() if secret in deploy.output] == []
+    for alias in ROOTS:
+        count, *open_to_others = watch.said[alias]
+        assert int(count) > 20
+        assert open_to_others == []
+        ssh(alias, f"umask 077; cat > {PATTERNS}", "\n".join(secrets.values()) + "\n")
+        # grep says 0 where it finds something; what it finds stays there.
+        assert ssh(alias, f"grep -acFf {PATTERNS} {SEEN} || true") == "0"
+        assert ssh(alias, f"journalctl --since=@{int(began)} -o cat | grep -acFf {PATTERNS} || true") == "0"
+        readable = "find / -xdev ( -path /proc -o -path /sys ) -prune -o -type f -newer /root/mark -perm /044 -print0"
+        readable = readable.replace("(", "\\(").replace(")", "\\)")
+        assert ssh(alias, f"{readable} | xargs -0r grep -laFf {PATTERNS} || true") == ""
+        ssh(alias, f"rm -f {PATTERNS} {SEEN}")
+    cache = [path for path in (STATE / "cache").rglob("*") if path.stat().st_mode & 0o077]
+    assert cache == []
+
+
+def test_a_token_renewed_by_a_cycle_keeps_a_running_glidein_when_the_collector_restarts(alice, cm, server, slurm):
+    life_s = 60
+    slurm.check_output("touch ~/mark")
+    short = cm.check_output(
+        f"condor_token_create -identity glidein-slurm@cm -lifetime {life_s} -authz ADVERTISE_MASTER "
+        "-authz ADVERTISE_STARTD"
+    )
+    ends = time.time() + life_s
+    ssh("slurm-root", "cat > /home/glidein/.glidein/slurm/credential", short + "\n")
+    # Long enough for the renewal (60 s) and for CCB, by which submit machines reach it, to be back (70 s).
+    first, second = alice.submit(seconds=145), alice.submit()
+    server.wait_for_jobs(2)
+    # One glidein: the second job follows the first within the same claim, and the startd has something to tell again.
+    cycle = playbook("cycle", "-e", '{"glidein_limits": {"total": 1}}')
+    assert "its token expires at" in cycle.summary
+    named = "condor_status -constraint PartitionableSlot -af Name"
+    name = wait_for("the glidein", lambda: cm.check_output(named), 90)
+
+    renewing = playbook("cycle", "-e", '{"glidein_limits": {"total": 1}, "glidein_renew": true}')
+    assert (renewing.rc, renewing.recap["slurm"]["changed"]) == (0, 1), renewing
+    wait_for("the renewal", lambda: slurm.check_output(logged("credential renewed")), 90)
+    time.sleep(max(0.0, ends + 1 - time.time()))
+    cm.check_output("kill -KILL $(pidof condor_collector)")
+    # The new collector knows no session: a glidein that is there again has shown its new token.
+    assert alice.outputs(first) == ['slurm\n"slurm"']
+    wait_for("the same glidein", lambda: cm.check_output(named) == name)
+    third = alice.submit()
+    assert [alice.outputs(cluster) for cluster in (second, third)] == [['slurm\n"slurm"']] * 2
+    startd = name.partition("@")[2]
+    hosts = cm.check_output("condor_history -limit 3 -af LastRemoteHost").splitlines()
+    assert [slot.partition("@")[2] for slot in hosts] == [startd] * 3
+    assert cm.check_output(f"condor_history {first} -limit 1 -af NumJobStarts") == "1"
+
+
+def test_jobs_run_side_by_side_until_a_glidein_retires(more_sites, alice, server, slurm, cm):
+    entry = dict(ENTRIES["cpu"], walltime="100s", retirement="50s")
+    entry["shapes"] = {"two": {"cpus": 2, "memory_mb": 1024, "disk_mb": 1000}}
+    # A site of the same name as the lab's, with another entry: what is deployed is there already.
+    inventory = more_sites({"slurm": {"glidein_entries": {"brief": entry}}})
+    slurm.check_output("touch ~/mark")
+    pair = alice.submit(count=2, seconds=45)
+    server.wait_for_jobs(2)
+    cycle = playbook("cycle", inventory=inventory)
+    states = "condor_q -all -af JobStatus RemoteHost"
+    running = wait_for("both jobs", lambda: _running(cm.check_output(states)), 90)
+    assert len({slot.partition("@")[2] for slot in running}) == 1, cycle
+    late = alice.submit(seconds=1)
+    assert len(alice.outputs(pair, 2)) == 2
+    log = wait_for("its end", lambda: slurm.check_output(logged("ended because")))
+    assert "it has retired and has no job left" in log
+    assert cm.check_output(f"condor_q {late} -af JobStatus") == "1"
+
+
+def _running(states):
+    """The slots of two jobs that run at the same time; None when they do not."""
+    rows = [line.split() for line in states.splitlines()]
+    return [slot for _status, slot in rows] if [status for status, _slot in rows] == ["2", "2"] else None
