@@ -385,7 +385,8 @@ def test_what_was_killed_with_its_guard_is_swept_by_the_next(site, shell):
     victim = site.start(shell).wait_for("registered")
     (dead,) = set(site.scratch.iterdir()) - {lives}
     job = next(path for path in Path("/proc").glob("[0-9]*") if is_in(path, dead / "execute"))
-    (dead / "jobs" / "history").write_text(HISTORY)
+    last = int(time.time()) + 500  # the daemons outlive the script, and what it knows
+    (dead / "jobs" / "history").write_text(HISTORY + job_ad(1, ended=last))
     state = dict(line.split("=", 1) for line in (dead / "state").read_text().splitlines())
     os.kill(int(state["guard"]), signal.SIGKILL)
     victim.signal(signal.SIGKILL).end()
@@ -407,7 +408,8 @@ def test_what_was_killed_with_its_guard_is_swept_by_the_next(site, shell):
     assert set(site.scratch.iterdir()) == {lives, elsewhere, broken}
     assert not job.exists()
     swept, own = summaries(output)
-    assert (swept["name"], swept["exit_status"], swept["jobs"]) == (state["name"], None, 6)
+    assert (swept["name"], swept["exit_status"], swept["jobs"]) == (state["name"], None, 7)
+    assert swept["ended"] == last
     assert own["exit_status"] == 0
     assert neighbour.process.poll() is None
     assert neighbour.signal(signal.SIGTERM).end()[0] == 143

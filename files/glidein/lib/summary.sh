@@ -10,6 +10,7 @@ JOBS=0           # jobs that have left, whatever became of them
 JOBS_FAILED=0    # of them, those that ended by themselves with an error, or could not be started
 BUSY_CORE_S=0    # core-seconds that jobs had
 FAST_FAILURES=0  # jobs in a row that failed within GLIDEIN_FAST_FAILURE_S
+LAST_JOB_AT=0    # when the last of them has left
 COUNTED_BYTES=0  # of the history: what is in these numbers
 
 # count_jobs: takes in what the startd has written since the last time. A file that it has put aside as full is read to
@@ -52,6 +53,7 @@ count_records() {
         if (cpus > most) cpus = most
         if (wall < 0) wall = 0
         jobs++
+        if (ended > last) last = ended
         busy += cpus * wall
         by_itself = told > 0 && told >= ended - wall - 2
         if (by_itself && !signal && code == 0) fast = 0
@@ -62,11 +64,12 @@ count_records() {
         forget()
         counted = bytes
       }
-      END { printf "%.0f %.0f %.0f %.0f %.0f\n", counted, jobs, failed, busy, fast }')
-  read -r more_bytes more_jobs more_failed more_busy FAST_FAILURES <<COUNTS
+      END { printf "%.0f %.0f %.0f %.0f %.0f %.0f\n", counted, jobs, failed, busy, fast, last }')
+  read -r more_bytes more_jobs more_failed more_busy FAST_FAILURES last_at <<COUNTS
 $counts
 COUNTS
   COUNTED_BYTES=$((COUNTED_BYTES + more_bytes))
+  [ "$last_at" -le "$LAST_JOB_AT" ] || LAST_JOB_AT=$last_at
   JOBS=$((JOBS + more_jobs))
   JOBS_FAILED=$((JOBS_FAILED + more_failed))
   BUSY_CORE_S=$((BUSY_CORE_S + more_busy))

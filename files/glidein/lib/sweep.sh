@@ -68,6 +68,7 @@ sweep_one() {
     # shellcheck disable=SC2034 # for summary.sh
     SUMMED_UP=
     count_jobs
+    [ "$SEEN_AT" -ge "$LAST_JOB_AT" ] || SEEN_AT=$LAST_JOB_AT # the daemons went on for a while
     save_logs
     sum_up "" "$SEEN_AT" "it was killed, or its node died; swept by a later glidein"
   fi
