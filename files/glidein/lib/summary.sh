@@ -131,7 +131,8 @@ load_state() {
   while IFS= read -r line; do
     value=${line#*=}
     case ${line%%=*} in
-    cpus | fast_s | started | seen | counted | jobs | failed | busy | pid | pid_start | guard | guard_start)
+    cpus | fast_s | started | seen | counted | jobs | failed | busy | pid | pid_start | guard | guard_start | \
+      master | master_start)
       case $value in *[!0-9]* | 0?* | ????????????????*) return 1 ;; esac ;;
     registered) case $value in *[!0-9]* | ????????????????*) return 1 ;; esac ;;
     deployment | site | entry | shape | name)
@@ -147,6 +148,8 @@ load_state() {
     pid_start) OWNER_START=$value ;;
     guard) OWNER_GUARD=$value ;;
     guard_start) OWNER_GUARD_START=$value ;;
+    master) OWNER_MASTER=$value ;;
+    master_start) OWNER_MASTER_START=$value ;;
     deployment) GLIDEIN_DEPLOYMENT=$value ;;
     site) GLIDEIN_SITE=$value ;;
     entry) GLIDEIN_ENTRY=$value ;;

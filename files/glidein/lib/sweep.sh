@@ -14,6 +14,8 @@ pid=$$
 pid_start=$(start_of "$$")
 guard=${GUARD_PID:-0}
 guard_start=$(start_of "${GUARD_PID:-0}")
+master=${MASTER_PID:-0}
+master_start=$(start_of "${MASTER_PID:-0}")
 OWNER
 }
 
@@ -58,9 +60,15 @@ sweep_one() {
   own_site=$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE
   own_log_dir=$GLIDEIN_LOG_DIR
   OWNER_HOST='' OWNER_BOOT='' OWNER_SPACE='' OWNER_PID=0 OWNER_START=0 OWNER_GUARD=0 OWNER_GUARD_START=0
+  OWNER_MASTER=0 OWNER_MASTER_START=0
   load_state "$1/state" && owner_is_dead || return 0
   SCRATCH=$1
   say "$SCRATCH is left of $NAME, which was killed: sweeping"
+  # Daemons that still run take leave of the pool if they are told to stop.
+  if [ "$OWNER_BOOT" = "$(boot_id)" ] && [ "$OWNER_MASTER" -gt 1 ] &&
+    [ "$(start_of "$OWNER_MASTER")" = "$OWNER_MASTER_START" ]; then
+    kill -s QUIT "$OWNER_MASTER" 2>/dev/null && sleep 3
+  fi
   kill_leftovers
   # Another site's log is none of our business.
   if [ "$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE" = "$own_site" ]; then
