@@ -8,6 +8,7 @@ import time
 
 import pytest
 from conftest import STATE, add_sites, playbook, wait_for
+from holder import GLIDEINS_MAY, Holder
 
 ENTRIES = {
     "cpu": {
@@ -100,6 +101,13 @@ def inventories(tmp_path_factory):
     return both
 
 
+@pytest.fixture
+def thief(cm, alice):
+    holder = Holder(cm, alice)
+    yield holder
+    holder.drop()
+
+
 def test_a_deployment_shows_no_secret_to_anybody(inventories, cm, slurm):
     cm.check_output("rm -f /var/lib/glidein-ops/tokens/other; touch /root/mark")
     ssh("slurm-root", "rm -rf /home/glidein/.glidein/other; touch /root/mark")
@@ -130,6 +138,71 @@ def test_a_deployment_shows_no_secret_to_anybody(inventories, cm, slurm):
         ssh(alias, f"rm -f {PATTERNS} {SEEN}")
     cache = [path for path in (STATE / "cache").rglob("*") if path.stat().st_mode & 0o077]
     assert cache == []
+
+
+def test_a_revoked_site_loses_its_glideins_and_the_others_go_on(
+    inventories, cm, alice, server, slurm, slurm_root, thief
+):
+    """Even when its startd does not obey, and has a session from before."""
+    cluster = alice.submit(count=2, seconds=600)
+    server.wait_for_jobs(2)
+    cycle = playbook("cycle", inventory=inventories[False])
+    whose = "condor_status -constraint 'PartitionableSlot =!= true' -af AuthenticatedIdentity"
+    both = ["glidein-other@cm", "glidein-slurm@cm"]
+    wait_for("a job at each site", lambda: sorted(cm.check_output(whose).split()) == both, 90)
+    hosts = "condor_q -all -af JobStatus RemoteHost JobCurrentStartDate"
+    wait_for("both jobs", lambda: [line.split()[0] for line in cm.check_output(hosts).splitlines()] == ["2", "2"])
+    before = cm.check_output(hosts).splitlines()
+    daemons = slurm_root.check_output("pgrep -x condor_startd").split()
+    # Neither arguments nor environment of what runs on the node have a token; nor would a core of the daemons.
+    token = cm.check_output("cat /var/lib/glidein-ops/tokens/other")
+    ssh("slurm-root", f"umask 077; cat > {PATTERNS}", token)
+    found = slurm_root.check_output(f"cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | grep -acFf {PATTERNS}; true")
+    assert found == "0"
+    for pid in daemons:
+        assert slurm_root.check_output(f"awk '/^Max core file size/ {{print $5}}' /proc/{pid}/limits") == "0"
+    thief.steal("/var/lib/glidein-ops/tokens/other", "old")
+    assert thief.allowed("collector") == GLIDEINS_MAY
+    # A frozen master does not stop its startd, which goes on with the session that it has.
+    slurm_root.check_output(
+        "for pid in $(pgrep -x condor_master); do "
+        "if tr '\\0' '\\n' </proc/$pid/environ | grep -qx GLIDEIN_SITE=other; then kill -STOP $pid; fi; done"
+    )
+    try:
+        began = time.monotonic()
+        revoke = playbook("revoke", inventory=inventories[True])
+        took = time.monotonic() - began
+        assert revoke.rc == 0, revoke
+        assert "other is revoked: 1 machines were removed, 1 jobs taken back." in revoke.output
+        assert took < 120
+        kinds = ("", "-startd", "-master")
+        glideins = "-constraint 'regexp(\"^glidein-\", AuthenticatedIdentity)' -af AuthenticatedIdentity"
+        left = [cm.check_output(f"condor_status {kind} {glideins}") for kind in kinds]
+        assert [set(text.split()) for text in left] == [{"glidein-slurm@cm"}] * 3, revoke
+        # One job is idle again, the other has gone on as it was.
+        now = cm.check_output(hosts).splitlines()
+        assert sorted(line.split()[0] for line in now) == ["1", "2"]
+        assert [line for line in now if line in before] == [line for line in now if line.startswith("2 ")]
+        again = playbook("revoke", inventory=inventories[True])
+        assert again.recap["cm"]["changed"] == 0, again
+        assert not thief.allowed("collector") & GLIDEINS_MAY
+        # No new order for it, and no call on the server with its token.
+        assert "other" not in playbook("cycle", inventory=inventories[True]).summary
+        own = (STATE / "demand_tokens" / "other").read_text(encoding="ascii").strip()
+        assert "error" in server.call("lease", {"site": "other", "entries": {}, "ttl_s": 60}, token=own), cycle
+    finally:
+        slurm_root.check_output("pkill -CONT -x condor_master; true")
+
+    # Without the mark in the inventory it gets a new token; the stolen one stays stolen.
+    deploy = playbook("deploy", "-l", "cm,other", inventory=inventories[False])
+    assert deploy.rc == 0, deploy
+    assert not thief.allowed("collector") & GLIDEINS_MAY
+    thief.steal("/var/lib/glidein-ops/tokens/other", "old")
+    assert thief.allowed("collector") == GLIDEINS_MAY
+    assert slurm.check_output("cat ~/.glidein/other/credential") == cm.check_output(
+        "cat /var/lib/glidein-ops/tokens/other"
+    )
+    assert f"{cluster} " in cm.check_output("condor_q -all -af ClusterId ProcId")
 
 
 def test_a_token_renewed_by_a_cycle_keeps_a_running_glidein_when_the_collector_restarts(alice, cm, server, slurm):
