@@ -40,14 +40,28 @@ def check(name, command, groups=("lint", "fast", "all"), needs=("venv",), limit_
     return Part(name, command, groups, needs, limit_s)
 
 
+def in_second_lab(command):
+    """A command in a lab beside the first one, made from the same images: two can go on at once."""
+    name = os.environ.get("LAB") or "glidein-lab"
+    return ["env", f"LAB={name}-2", f"LAB_IMAGES={name}", *command]
+
+
+E2E = ("e2e", "all")
+
 # In the order in which they are started: what others wait for, then the longest.
 PARTS = [
     Part("venv", [sys.executable, "tests/prepare.py", "venv"], (), (), 900),
     Part("lab", [sys.executable, "tests/lab/lab.py", "up"], (), (), 1200),
     Part("lab-batch", [sys.executable, "tests/lab/lab.py", "up", "sge", "htc"], (), ("lab",), 1200),
     Part("collection", [sys.executable, "tests/prepare.py", "collection"], ("fast", "all"), ("venv",), 300),
+    Part("lab-2", in_second_lab([sys.executable, "tests/lab/lab.py", "up"]), (), ("lab",), 1200),
+    Part("e2e-pool", ["molecule", "test", "--no-command-borders"], E2E, ("venv", "collection", "lab-batch"), 3300),
     Part(
-        "e2e", ["molecule", "test", "--no-command-borders"], ("e2e", "all"), ("venv", "collection", "lab-batch"), 3300
+        "e2e-glideins",
+        in_second_lab(["molecule", "test", "--no-command-borders", "-s", "glideins"]),
+        E2E,
+        ("venv", "collection", "lab-2"),
+        3300,
     ),
     check("glidein", python("-m", "pytest", "-n", "2", "--dist", "loadfile", "-rs", "tests/glidein"), ("fast", "all")),
     check("ansible-test-sanity", python("tests/checks/ansible_test.py", "sanity"), ("fast", "all"), limit_s=900),
@@ -97,7 +111,7 @@ def last_line(log):
 
 
 class Run:
-    """Runs parts, at most `slots` at a time; the lab waits for packages more than it computes and takes no slot."""
+    """Runs parts, at most `slots` at a time; labs wait for packages more than they compute and take no slot."""
 
     def __init__(self, parts, slots, out=sys.stdout):
         """Parts come in the order in which they should start."""
@@ -234,7 +248,12 @@ def main():
     parser.add_argument("names", nargs="*", metavar="PART|GROUP")
     parser.add_argument("--list", action="store_true", help="list parts and their groups")
     parser.add_argument(
-        "-j", "--jobs", type=int, default=max(2, os.cpu_count() or 1), help="parts at a time (%(default)s)"
+        # One more than there are processors: end-to-end tests wait for others half of their time.
+        "-j",
+        "--jobs",
+        type=int,
+        default=max(2, os.cpu_count() or 1) + 1,
+        help="parts at a time (%(default)s)",
     )
     options = parser.parse_args()
     if options.list or not options.names:

@@ -10,7 +10,8 @@
 
 Without HOST, the hosts of the demo: `cm` and `slurm`. `up` leaves the others as they are.
 
-The environment variable LAB names the lab (default glidein-lab), so that two of them live on one machine.
+The environment variable LAB names the lab (default glidein-lab), so that two of them live on one machine; LAB_IMAGES
+names another lab whose images it shares (default: its own).
 Nothing of the user's podman beside NAME-* containers, the NAME network and localhost/NAME-* images is touched.
 Only the Python standard library: it runs before anything is installed.
 """
@@ -55,10 +56,11 @@ def say(text):
 class Lab:
     """One named lab: its names, its state directory, and what it takes to bring it up or down."""
 
-    def __init__(self, name):
+    def __init__(self, name, images=None):
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,30}", name):
             raise LabError(f"LAB={name!r}: a lab's name is lower-case letters, digits and '-', at most 31 of them")
         self.name = name
+        self.images = images or name
         self.state = ROOT / ".lab" / name
         self.key = self.state / "id_ed25519"
 
@@ -66,7 +68,7 @@ class Lab:
         return f"{self.name}-{host}"
 
     def image(self, which):
-        return f"localhost/{self.name}-{which}"
+        return f"localhost/{self.images}-{which}"
 
     @contextlib.contextmanager
     def locked(self):
@@ -310,7 +312,9 @@ def main():
             return print("no podman here, so no lab either")
         if action == "up":
             preflight(say)
-        getattr(Lab(os.environ.get("LAB") or "glidein-lab"), action)(*([hosts] if hosts else []))
+        getattr(Lab(os.environ.get("LAB") or "glidein-lab", os.environ.get("LAB_IMAGES")), action)(
+            *([hosts] if hosts else [])
+        )
     except LabError as error:
         sys.exit(f"lab: {error}")
 
