@@ -110,8 +110,13 @@ def last_line(log):
     return lines[-1] if lines else ""
 
 
+def takes_slot(name):
+    """Whether a part keeps a processor busy."""
+    return not name.startswith(("lab", "e2e"))
+
+
 class Run:
-    """Runs parts, at most `slots` at a time; labs wait for packages more than they compute and take no slot."""
+    """Runs parts, at most `slots` at a time. Labs, and tests on them, wait more than they compute and take no slot."""
 
     def __init__(self, parts, slots, out=sys.stdout):
         """Parts come in the order in which they should start."""
@@ -131,11 +136,11 @@ class Run:
 
     def ready(self, part):
         """Whether a part can start now."""
-        busy = sum(1 for name in self.started if name not in self.results and not name.startswith("lab"))
+        busy = sum(1 for name in self.started if name not in self.results and takes_slot(name))
         return (
             part.name not in self.started
             and all(need in self.results for need in part.needs)
-            and (part.name.startswith("lab") or busy < self.slots)
+            and (not takes_slot(part.name) or busy < self.slots)
         )
 
     def run(self):
@@ -248,12 +253,10 @@ def main():
     parser.add_argument("names", nargs="*", metavar="PART|GROUP")
     parser.add_argument("--list", action="store_true", help="list parts and their groups")
     parser.add_argument(
-        # One more than there are processors: end-to-end tests wait for others half of their time.
         "-j",
         "--jobs",
         type=int,
-        default=max(2, os.cpu_count() or 1) + 1,
-        help="parts at a time (%(default)s)",
+        help="parts at a time beside those on labs (default: one for each processor, one less beside labs)",
     )
     options = parser.parse_args()
     if options.list or not options.names:
@@ -274,7 +277,9 @@ def main():
             prepare.ensure_busybox()
         except prepare.MissingError as error:
             print(f"note     {error}; the part `glidein` skips what needs it", flush=True)
-    run = Run(parts, options.jobs)
+    processors = os.cpu_count() or 2
+    beside_labs = not all(takes_slot(part.name) for part in parts)
+    run = Run(parts, options.jobs or max(1, processors - 1 if beside_labs else processors))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         results = run.run()
