@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import flask
 from glidein_demand import config
 from glidein_demand.web import charts, page
+from glidein_demand.web.shown import Shown
 
 NOW = 1_795_211_273
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
@@ -94,7 +95,7 @@ def shown(**changes):
         "settings": config.parse(sections), "now": NOW, "demand": demand(group()), "supply": supply(supplied()),
         "reports": reports(report()), "history": empty_history(), **changes,
     }  # fmt: skip
-    return page.Shown(**values)
+    return Shown(**values)
 
 
 def view(**changes):

@@ -16,6 +16,7 @@ from .health import health
 from .metrics import Metrics
 from .parts import Parts
 from .rpc import exceptions
+from .shown import Shown
 from .views import Views
 from .wsgi import COUNTED, LATE
 
@@ -97,7 +98,7 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
     def status_page() -> str:
         wanted = charts.range_or_default(flask.request.args.get("range"))
         now = parts.clock()
-        shown = page.Shown(
+        shown = Shown(
             settings=settings,
             now=now,
             demand=parts.readings.snapshot().demand,

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping
 
 from .health import health
+from .shown import Shown
 from .words import ago, anchor, duration, many, moment
-
-if TYPE_CHECKING:
-    from .page import Shown
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 MOST_OF_A_KIND = 5

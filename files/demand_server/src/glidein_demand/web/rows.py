@@ -5,12 +5,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Sequence
 
+from .shown import Shown
 from .words import UNKNOWN, ago, anchor, duration, many, moment, number, size
-
-if TYPE_CHECKING:
-    from .page import Shown
 
 MOST_GROUPS = 50
 FEW_SITES = 20
