@@ -645,6 +645,8 @@ def supervise(directory, arguments):
     """Run one job to its end: RUNLIMIT sends USR2, bkill INT, TERM and KILL, to the job's process group."""
     asked = []
     signal.signal(signal.SIGUSR1, lambda number, frame: asked.append(number))
+    # A shell's background job ignores it, and so would all that it starts, whatever they trap.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     with locked(directory) as state:
         job = next(job for job in state["jobs"] if _id(job) == arguments[0])
     spooled = job["script"] + ".out"

@@ -942,9 +942,7 @@ def test_jobs_run_with_the_environment_and_the_output_that_lsf_gives(tmp_path):
 
 
 def test_no_more_jobs_run_than_there_are_slots_and_bkill_gives_notice(tmp_path):
-    patient = dict(RUNNING_ENVIRONMENT)
-    patient["FAKE_BATCH_GRACE"] = "10"
-    at = Site(tmp_path, "openlava", **patient)
+    at = Site(tmp_path, "openlava", **RUNNING_ENVIRONMENT)
     command = f"trap 'echo got INT; exit 130' INT; touch '{tmp_path}/ready.'$LSB_JOBINDEX; while :; do sleep 0.1; done"
     at.lsf.submit(at.script(command), NAME, 3)
     assert sorted(state for _id, _name, state in at.states()) == [QUEUED, RUNNING, RUNNING]
