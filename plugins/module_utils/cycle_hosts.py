@@ -10,16 +10,18 @@ they left the play before, are left out.
 
 from collections.abc import Mapping
 
+from ansible_collections.glidein.ops.plugins.module_utils.demand_client import TOKEN, UNFIT
+
 
 def cycle_sites(hostvars, hosts):
     """Return the `sites` of the module plan. A site whose variables cannot be read has an `error`, as have those whose
     queue could not be."""
-    return [_site(host, hostvars[host]) for host in _asked(hostvars, hosts)]
+    return [_site(host, variables) for host, variables in _asked(hostvars, hosts)]
 
 
 def cycle_tokens(hostvars, hosts):
     """Return {site: token} of the hosts that have a token for the demand server."""
-    tokens = {_name(host, hostvars[host]): _token(hostvars[host]) for host in _asked(hostvars, hosts)}
+    tokens = {_name(host, variables): _token(variables)[0] for host, variables in _asked(hostvars, hosts)}
     return {site: token for site, token in tokens.items() if token}
 
 
@@ -29,8 +31,8 @@ def cycle_reports(hostvars, hosts, plan):
     plan: result of the module plan.
     """
     return [
-        {"site": _name(host, hostvars[host]), "report": _report(hostvars[host], plan)}
-        for host in _asked(hostvars, hosts)
+        {"site": _name(host, variables), "report": _report(variables, plan)}
+        for host, variables in _asked(hostvars, hosts)
     ]
 
 
@@ -39,17 +41,21 @@ def cycle_outcomes(hostvars, hosts, reported):
     return [
         {
             "host": host,
-            "site": _name(host, hostvars[host]),
-            "error": _queue_error(hostvars[host]),
-            "matched": hostvars[host].get("cycle_glideins") or {},
-            "report_error": _report_error(_name(host, hostvars[host]), reported),
+            "site": _name(host, variables),
+            "error": _queue_error(variables),
+            "matched": variables.get("cycle_glideins") or {},
+            "report_error": _report_error(_name(host, variables), reported),
         }
-        for host in _asked(hostvars, hosts)
+        for host, variables in _asked(hostvars, hosts)
     ]
 
 
 def _asked(hostvars, hosts):
-    return [host for host in hosts if "cycle_queue" in hostvars[host]]
+    """Yield (host, its variables). They are looked up once: Ansible puts all of a host's together each time."""
+    for host in hosts:
+        variables = hostvars[host]
+        if "cycle_queue" in variables:
+            yield host, variables
 
 
 def _site(host, variables):
@@ -69,6 +75,10 @@ def _site(host, variables):
     # Of whatever kind: a variable may name another that is missing, or be in a vault of another password.
     except Exception as error:  # pylint: disable=broad-exception-caught
         site.update(entries={}, queue=None, error=site["error"] or str(error))
+    # Without a lease it would order for the same jobs as others.
+    wrong = _token(variables)[1]
+    if wrong:
+        site.update(queue=None, error=site["error"] or wrong)
     return site
 
 
@@ -90,11 +100,15 @@ def _name(host, variables):
 
 
 def _token(variables):
-    """Return a site's token, or None; what is wrong with a token that cannot be read is an error of other tasks."""
+    """Return (a site's token, what is wrong with it), each None where there is none."""
     try:
-        return variables.get("glidein_demand_token") or None
-    except Exception:  # pylint: disable=broad-exception-caught
-        return None
+        token = variables.get("glidein_demand_token") or None
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        # Its text may quote the token.
+        return None, f"glidein_demand_token: cannot be read ({type(error).__name__}; not shown)"
+    if token and not TOKEN.match(str(token)):
+        return None, f"glidein_demand_token: {UNFIT}"
+    return token, None
 
 
 def _queue_error(variables):

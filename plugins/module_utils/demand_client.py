@@ -18,7 +18,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 # The protocol's code for a token that is needed, unknown, a reader's, or of another site.
 _UNAUTHORIZED = -32001
 
-_TOKEN = re.compile(r"^[!-~]+\Z")
+TOKEN = re.compile(r"^[!-~]+\Z")
+UNFIT = "is not accepted (not shown); allowed: ASCII without spaces and line breaks"
 
 REQUESTS_ERROR = None
 try:
@@ -50,8 +51,8 @@ class DemandClient:
         self.url = _endpoint(server_url)
         if timeout_s < 1:
             raise InputError(f"timeout: {timeout_s!r} is not accepted; allowed: whole seconds, 1 or more")
-        if token and not _TOKEN.match(token):
-            raise InputError("token: is not accepted (not shown); allowed: ASCII without spaces and line breaks")
+        if token and not TOKEN.match(token):
+            raise InputError(f"token: {UNFIT}")
         self.token = token or None
         self.timeout_s = timeout_s
         self.verify = verify

@@ -8,6 +8,7 @@ is given what was written later, and moves that time on in the transaction that 
 moment, each glidein counts once.
 """
 
+import itertools
 import json
 import os
 import re
@@ -19,6 +20,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of
 MOST_TOLD = 500
 # Of logs that are opened in one run; those of glideins that run tell nothing yet.
 MOST_READ = 2000
+# The demand server refuses a report of more (MAX_SUMMARIES in glidein_demand/web/checks.py).
+MOST_TAKEN = 1000
 # A file server may show a file later than another that was written after it. What is told twice, the server knows.
 SLACK_S = 300
 MOST_TOLD_AGAIN = 100
@@ -29,7 +32,9 @@ _LINE = re.compile(r"^\S+ glidein: summary (\{.*\})$", re.MULTILINE)
 _TEXTS = {"name": 200, "batch_id": 128, "reason": 300}
 _NUMBERS = ("started", "ended", "granted_cpus", "granted_core_s", "busy_core_s", "jobs", "jobs_failed")
 _NUMBERS_OR_NULL = ("registered", "exit_status")
+# As the demand server takes them (glidein_demand/web/checks.py): it refuses a whole report for one that it does not.
 _MOST = 10**12
+_MOST_STATUS = 255
 
 
 def read_summaries(text, site):
@@ -46,11 +51,17 @@ def new_summaries(log_dir, deployment, site, since, now_s):
     """
     logs = _logs(log_dir, deployment, since - SLACK_S)
     found, until = [], since
-    for mtime, path in [log for log in logs if log[0] > since][:MOST_READ]:
-        told = read_summaries(_tail(path), site)
+    read = 0
+    # Files of one time (a file server may know whole seconds only) stay together: `until` cannot tell them apart.
+    for mtime, group in itertools.groupby([log for log in logs if log[0] > since], key=lambda log: log[0]):
+        paths = [path for _mtime, path in group]
+        if read and read + len(paths) > MOST_READ:
+            break
+        read += len(paths)
+        told = [summary for path in paths for summary in read_summaries(_tail(path), site)]
         if found and len(found) + len(told) > MOST_TOLD:
             break
-        found += told[:MOST_TOLD]
+        found += told[:MOST_TAKEN]
         until = max(until, mtime)
     again = []
     for _mtime, path in reversed([log for log in logs if log[0] <= since]):
@@ -111,9 +122,10 @@ def _checked(line):
         summary[key] = value
     for key in _NUMBERS + _NUMBERS_OR_NULL:
         value = raw.get(key)
+        most = _MOST_STATUS if key == "exit_status" else _MOST
         if value is None and key in _NUMBERS_OR_NULL:
             summary[key] = None
-        elif isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
+        elif isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
             return None
         else:
             summary[key] = value

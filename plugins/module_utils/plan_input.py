@@ -27,7 +27,7 @@ NOTHING_SUPPLIED = {
 }
 
 # What the server's history counts: of the last hours, and of each plan.
-_HISTORY_COUNTS = ("started", "registered", "never_registered", "ended_early")
+_HISTORY_COUNTS = ("started", "registered", "never_registered", "ended_early", "jobs_failing")
 _PLAN_COUNTS = ("present", "wanted", "queued", "running", "registered", "launched", "cancelled")
 
 

@@ -7,6 +7,7 @@ import collections
 import textwrap
 
 from ansible_collections.glidein.ops.plugins.module_utils.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.planning.lease import trim
 from ansible_collections.glidein.ops.plugins.module_utils.token import REMEDY, utc
 
 WIDTH = 100
@@ -91,6 +92,8 @@ def _leased(lease, items):
     """Return the plan's items as the leases left them; None without a plan."""
     if items is None:
         return None
+    if (lease or {}).get("failed") and "plan" not in lease:  # the module could not even begin
+        return trim(items, {item["site"]: {} for item in items})
     leased = {(item["site"], item["entry"], item["shape"]): item for item in (lease or {}).get("plan") or []}
     return [leased.get((item["site"], item["entry"], item["shape"]), item) for item in items]
 

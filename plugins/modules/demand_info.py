@@ -46,7 +46,8 @@ options:
   tokens:
     description:
       - Tokens of the server of which any one will do. They are tried after O(token), one after the other, as long as
-        the server refuses them, so that a site whose token has not been deployed yet stops no other.
+        the server refuses them or they are none, so that a site whose token is wrong or has not been deployed yet stops
+        no other.
       - Without any token, the server does not tell what jobs require, and M(glidein.ops.plan) changes nothing.
     type: list
     elements: str
@@ -170,12 +171,22 @@ supply:
             - What became of the glideins that were first seen in the last C(window_s) seconds, or null.
             - C(plans) is what the last 20 reports said.
             - C(started) glideins were reported as running; C(registered) ones came to the collector;
-              C(never_registered) ones ran without doing so; C(ended_early) ones were gone within about five minutes.
+              C(never_registered) ones ran without doing so; C(ended_early) ones were gone within about five minutes, or
+              are among C(jobs_failing), which ended because jobs failed fast there. One that said that it had a job
+              that did not fail is in neither.
             - C(wait_median_s) and C(wait_p90_s) are the seconds that they waited in the queue.
             - What is unknown is null.
           type: dict
           sample: {window_s: 21600, plans: [], started: 5, registered: 4, never_registered: 1, ended_early: 0,
-            wait_median_s: 340, wait_p90_s: 900}
+            jobs_failing: 0, wait_median_s: 340, wait_p90_s: 900}
+        work:
+          description:
+            - What its glideins did that ended in the last seven days (since C(since), in epoch seconds), as they said;
+              null when none did.
+            - C(granted_core_s) core-seconds were theirs, and jobs had C(busy_core_s) of them; C(jobs) have left them,
+              of which C(jobs_failed) failed.
+          type: dict
+          sample: {since: 1794700800, glideins: 12, granted_core_s: 86400, busy_core_s: 70000, jobs: 40, jobs_failed: 1}
     others:
       description: Number of machines in the pool that are no glideins.
       type: int
@@ -204,6 +215,11 @@ supply:
       type: list
       elements: list
       sample: [[1795210000, 12], [1795211000, 40]]
+    summaries_until:
+      description: Up to when the server knows the summaries in a site's logs, in epoch seconds, by site. Servers of an
+        earlier version do not say it.
+      type: dict
+      sample: {lab: 1795210900.5}
 """
 
 import time
@@ -215,7 +231,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
     server_argument_spec,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.demand_file import read_demand_file
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, RefusedError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, RefusedError
 
 
 def single(sites):
@@ -224,12 +240,16 @@ def single(sites):
 
 
 def read(params):
-    """Return (demand, supply), asked for with the first token that the server does not refuse. Raises GlideinError."""
+    """Return (demand, supply), asked for with the first token that is one and that the server does not refuse.
+
+    Raises GlideinError.
+    """
     tokens = [token for token in [params["token"]] + params["tokens"] if token] or [None]
+    DemandClient.from_params(dict(params, token=None))  # what is wrong whatever the token is
     for token in tokens[:-1]:
         try:
             return read_with(token, params)
-        except RefusedError:
+        except (RefusedError, InputError):
             continue
     return read_with(tokens[-1], params)
 

@@ -102,17 +102,24 @@ from ansible_collections.glidein.ops.plugins.module_utils.planning.lease import 
 
 
 def clients_of(params):
-    """Return {site: DemandClient} of the sites in `claims` that have a token. Raises InputError."""
+    """Return ({site: DemandClient} of the sites in `claims` that have a token, {site: error} of those whose is none).
+
+    Raises InputError.
+    """
     if params["ttl"] < 1:
         raise InputError(f"ttl: {params['ttl']!r} is not accepted; allowed: whole seconds, 1 or more")
-    clients = {}
+    DemandClient.from_params(dict(params, token=None))  # what is wrong whatever the token is
+    clients, errors = {}, {}
     for site, claims in params["claims"].items():
         if not isinstance(claims, dict):
             raise InputError(f"claims.{site}: {claims!r} is not accepted; allowed: a mapping of entries")
         token = params["tokens"].get(site) or params["token"]
         if token:
-            clients[site] = DemandClient.from_params(dict(params, token=str(token)))
-    return clients
+            try:
+                clients[site] = DemandClient.from_params(dict(params, token=str(token)))
+            except InputError as error:
+                errors[site] = error
+    return clients, errors
 
 
 def main():
@@ -130,16 +137,15 @@ def main():
     if REQUESTS_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR, **nothing)
     try:
-        clients = clients_of(params)
+        clients, unfit = clients_of(params)
     except GlideinError as error:
         module.fail_json(msg=str(error), **nothing)
-    if module.check_mode:
-        module.exit_json(changed=False, plan=params["plan"], granted=None, errors=[])
-    claims = {site: params["claims"][site] for site in clients}
+    claims = {} if module.check_mode else {site: params["claims"][site] for site in clients}
     granted, failed = claim_all(claims, lambda site, asked: clients[site].lease(site, asked, params["ttl"])["granted"])
+    failed.update(unfit)
     result = {
-        "plan": trim(params["plan"], {site: granted.get(site, {}) for site in clients}),
-        "granted": granted,
+        "plan": trim(params["plan"], {site: granted.get(site, {}) for site in list(claims) + list(unfit)}),
+        "granted": None if module.check_mode else granted,
         "errors": [{"site": site, "error": str(error)} for site, error in sorted(failed.items())],
     }
     if failed:

@@ -58,6 +58,20 @@ def test_the_number_of_entries_is_bounded_and_the_rest_is_told(service, monkeypa
     assert found[("glidein_demand_series_left_out",)] == 3
 
 
+def test_what_ended_glideins_did_is_told_of_the_same_entries(service, monkeypatch):
+    monkeypatch.setattr(metrics, "MAX_SERIES", 2)
+    ended = {"shape": "s", "started": 0, "registered": 0, "ended": 9, "granted_core_s": 9, "busy_core_s": 9, "jobs": 1,
+             "jobs_failed": 0, "exit_status": 0}  # fmt: skip
+    glideins = [{**ended, "name": f"g{number}", "batch_id": str(number), "entry": f"q{number}"} for number in range(4)]
+    entries = [{"entry": f"q{number}", "shape": "s", "queued": 1} for number in (0, 5)]
+    summaries = {"since": 0, "until": 1, "glideins": glideins}
+    service.result("report", site_report(entries=entries, summaries=summaries), TOKEN)
+    found = samples(service)
+    told = {dict(key[1:])["entry"] for key in found if key[0] == "glidein_site_jobs_total"}
+    assert told == {"q0", "q1"}
+    assert found[("glidein_demand_series_left_out",)] == 3
+
+
 @pytest.mark.parametrize("path", ["/", "/metrics", "/healthz", "/history", "/demand"])
 def test_no_answer_may_be_kept_or_framed_or_guessed(service, path):
     headers = service.get(path).headers

@@ -137,14 +137,25 @@ def test_the_guard_knows_that_jobs_failed(service):
     entry = {"entry": "RM", "shape": "node", "running_glideins": running}
     service.result("report", site_report(entries=[entry]), TOKEN)
     long_ago = {"started": NOW - 7300, "ended": NOW - 1}
-    failing = glidein(1, exit_status=30, **long_ago)
+    failing = glidein(1, exit_status=30, jobs=3, jobs_failed=3, **long_ago)
     good = glidein(2, **long_ago)
-    early = glidein(3, started=NOW - 100, ended=NOW - 1)
+    early = glidein(3, started=NOW - 100, ended=NOW - 1, jobs=0, jobs_failed=0)
     never = glidein(4, registered=None, exit_status=19)
     service.result("report", site_report(as_of=NOW + 1, summaries=told(failing, good, early, never)), TOKEN)
     (shown,) = service.result("get_supply")["entries"]
     names = ("started", "registered", "never_registered", "ended_early", "jobs_failing")
     assert [shown["history"][name] for name in names] == [4, 3, 1, 2, 1]
+
+
+def test_one_users_broken_jobs_are_no_black_hole(service):
+    running = [{"id": str(number), "wait_s": 5} for number in (1, 2)]
+    entry = {"entry": "RM", "shape": "node", "running_glideins": running}
+    service.result("report", site_report(entries=[entry]), TOKEN)
+    after_good_ones = glidein(1, exit_status=30, jobs=40, jobs_failed=3, started=NOW - 7300, ended=NOW - 1)
+    soon = glidein(2, exit_status=30, jobs=4, jobs_failed=3, started=NOW - 100, ended=NOW - 1)
+    service.result("report", site_report(as_of=NOW + 1, summaries=told(after_good_ones, soon)), TOKEN)
+    (shown,) = service.result("get_supply")["entries"]
+    assert [shown["history"][name] for name in ("registered", "ended_early", "jobs_failing")] == [2, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import collections.abc
 
+import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.cycle_hosts import (
     cycle_outcomes,
     cycle_reports,
@@ -13,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.cycle_hosts import (
 QUEUE = {"site": "lab", "entries": []}
 DOWN = {"unreachable": True, "msg": "Connection timed out"}
 TOKEN = "token-of-lab"  # noqa: S105
+TOKEN_OF_A_SITE = "glidein_demand_token"  # noqa: S105
 
 
 def host(queue=None, **variables):
@@ -85,9 +87,58 @@ def test_only_sites_with_a_token_have_one():
     hosts = {
         "h": host(glidein_site="lab", glidein_demand_token=TOKEN),
         "none": host(),
-        "odd": Unreadable("glidein_demand_token", host()),
+        "odd": Unreadable(TOKEN_OF_A_SITE, host()),
     }
     assert cycle_tokens(hosts, list(hosts)) == {"lab": TOKEN}
+
+
+@pytest.mark.parametrize(
+    "variables, words",
+    [
+        (host(**{TOKEN_OF_A_SITE: "two words"}), "is not accepted (not shown)"),
+        (host(**{TOKEN_OF_A_SITE: "{{ nothing }}"}), "is not accepted (not shown)"),
+        (host(**{TOKEN_OF_A_SITE: "broken\n"}), "is not accepted (not shown)"),
+        (host(**{TOKEN_OF_A_SITE: "   "}), "is not accepted (not shown)"),
+        (Unreadable(TOKEN_OF_A_SITE, host()), "cannot be read (RuntimeError; not shown)"),
+    ],
+)
+def test_a_site_whose_token_is_none_is_left_as_it_is_and_stops_no_other(variables, words):
+    hosts = {"odd": variables, "h": host(glidein_demand_token=TOKEN)}
+    odd, good = cycle_sites(hosts, list(hosts))
+    assert odd["queue"] is None
+    assert odd["error"].startswith(f"glidein_demand_token: {words}")
+    assert (good["queue"], good["error"]) == (QUEUE, None)
+    assert cycle_tokens(hosts, list(hosts)) == {"h": TOKEN}
+
+
+def test_a_queue_that_was_not_read_is_told_before_a_wrong_token():
+    (site,) = cycle_sites({"h": host(DOWN, **{TOKEN_OF_A_SITE: "a b"})}, ["h"])
+    assert site["error"] == "Connection timed out"
+
+
+class Counted(dict):
+    """hostvars that counts how often a host's are put together."""
+
+    looked_up = 0
+
+    def __getitem__(self, key):
+        self.looked_up += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        cycle_sites,
+        cycle_tokens,
+        lambda hosts, names: cycle_reports(hosts, names, {}),
+        lambda hosts, names: cycle_outcomes(hosts, names, {}),
+    ],
+)
+def test_the_variables_of_a_host_are_put_together_once(use):
+    hosts = Counted(h=host(glidein_demand_token=TOKEN))
+    use(hosts, ["h"])
+    assert hosts.looked_up == 1
 
 
 def reported(plan=None, **variables):

@@ -1,8 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import importlib.util
 import json
 import os
+import pathlib
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils import glidein_summary
@@ -67,6 +69,7 @@ def test_a_summary_is_found_and_nothing_else_of_it():
         {"jobs": True},
         {"jobs": 1.5},
         {"granted_core_s": 10**13},
+        {"exit_status": 256},
         {"started": NOW, "ended": NOW - 1},
         {"ended": None},
     ],
@@ -102,6 +105,47 @@ def test_of_many_the_oldest_come_first_and_the_others_in_the_next_runs(tmp_path,
         numbers, since = found(tmp_path, since)
         told += numbers
     assert told == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("most", ["MOST_TOLD", "MOST_READ"])
+def test_logs_of_one_time_are_told_in_one_run(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(glidein_summary, most, 2)
+    monkeypatch.setattr(glidein_summary, "MOST_TOLD_AGAIN", 0)
+    for number, age_s in ((1, 9), (2, 8), (3, 8), (4, 7), (5, 7), (6, 7), (7, 6)):
+        log(tmp_path, number, age_s)
+    runs, since = [], 0
+    for _run in range(4):
+        numbers, since = found(tmp_path, since)
+        runs.append(numbers)
+    assert runs == [[1], [2, 3], [4, 5, 6], [7]]
+
+
+def server_checks():
+    path = pathlib.Path(__file__).parents[4] / "files/demand_server/src/glidein_demand/web/checks.py"
+    spec = importlib.util.spec_from_file_location("checks_of_the_demand_server", path)
+    checks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(checks)
+    return checks
+
+
+NUMBERS = ("started", "registered", "ended", "granted_cpus", "granted_core_s", "busy_core_s", "jobs", "jobs_failed")
+
+
+@pytest.mark.parametrize(
+    "extreme",
+    [{key: value} for key in NUMBERS + ("exit_status",) for value in (0, 255, 256, 10**12, 10**13, None, True)]
+    + [{key: "x" * length} for key, length in (("name", 200), ("batch_id", 128), ("entry", 64), ("shape", 64))]
+    + [{key: "\u00e9\u4e2d"} for key in ("name", "batch_id", "reason")],
+)
+def test_the_demand_server_takes_each_summary_that_is_one(extreme):
+    given = summary(**dict({"started": 0, "ended": 10**12}, **extreme))
+    for one in read_summaries(line(given), "lab"):
+        server_checks().summaries({"since": 0, "until": 1, "glideins": [one]})
+
+
+def test_the_demand_server_takes_as_many_as_are_told():
+    most = max(glidein_summary.MOST_TAKEN, glidein_summary.MOST_TOLD + glidein_summary.MOST_TOLD_AGAIN)
+    assert most <= server_checks().MAX_SUMMARIES
 
 
 def test_many_that_are_told_again_keep_nothing_back(tmp_path, monkeypatch):

@@ -595,6 +595,7 @@ def test_a_queue_that_cannot_be_read_costs_its_site_alone(reading, place):
         ({"registered": "9"}, "registered: '9'"),
         ({"never_registered": -1}, "never_registered: -1"),
         ({"ended_early": [1]}, "ended_early: [1]"),
+        ({"jobs_failing": "x"}, "jobs_failing: 'x'"),
         ({"plans": [{"as_of": NOW - 300, "wanted": "x", "running": 1}]}, "wanted: 'x'"),
         ({"plans": [{"as_of": NOW - 300, "launched": 1.5}]}, "launched: 1.5"),
         ({"plans": 3}, "{'plans': 3}"),

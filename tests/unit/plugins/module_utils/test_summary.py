@@ -437,6 +437,14 @@ def test_the_table_shows_the_plan_that_the_lease_left():
     assert "  less" in result["lines"]
 
 
+def test_without_a_plan_of_the_lease_the_table_shows_nothing_new():
+    waits = {"a": {"jobs": 3, "per_glidein": 1}}
+    wanted = item(present=4, queued=1, serves={"a": 3}, waits=waits, overdue=0)
+    result = summary(plan=planned(wanted), lease={"failed": True, "msg": "a traceback"})
+    assert rows(result["lines"])[0]["PRESENT"] == "1"
+    assert result["problems"] == ["no lease, so nothing new was ordered: a traceback"]
+
+
 def test_leases_that_failed_are_problems_and_alike_ones_are_one():
     failed = [("lab", "HTTP 503"), ("away", "HTTP 503"), ("odd", "HTTP 400")]
     errors = [{"site": site, "error": error} for site, error in failed]

@@ -363,3 +363,22 @@ def test_odd_options_of_a_lease_are_refused_and_nothing_new_is_ordered(server, c
     result = lease(server, **changes)
     assert words in result["msg"]
     assert presents(result) == {"lab": 0}
+
+
+def test_a_token_that_is_none_costs_only_its_site_its_lease(server):
+    server.say(granting({"lab": 2}))
+    tokens = {"lab": "token-of-lab", "away": "two words"}
+    result = lease(server, ("lab", "away"), tokens=tokens)
+    assert presents(result) == {"lab": 2, "away": 0}
+    assert (result["failed"], [error["site"] for error in result["errors"]]) == (True, ["away"])
+    assert presents(lease(server, ("lab", "away"), tokens=tokens, check=True)) == {"lab": 2, "away": 0}
+    assert "two words" not in str(result)
+
+
+def test_a_token_that_is_none_does_not_keep_others_from_reading_the_demand(server):
+    server.result({"read": 1})
+    result = run_module(demand_info.main, {"server_url": server.url, "tokens": ["two words", "good"]})
+    assert result["demand"] == {"read": 1}
+    assert (
+        "allowed: http://" in run_module(demand_info.main, {"server_url": "x", "tokens": ["two words", "good"]})["msg"]
+    )

@@ -152,20 +152,21 @@ def heard_early(glidein: Glidein) -> bool:
 
 
 def jobs_failing(ending: Mapping[str, Any] | None) -> bool:
-    """It ended because jobs failed fast there."""
-    return ending is not None and ending["exit_status"] == JOBS_FAILING
+    """It ended because jobs failed fast there, and had no good one: after good ones it is the jobs that are broken."""
+    return ending is not None and ending["exit_status"] == JOBS_FAILING and not ending["good"]
 
 
 def ended_early(glidein: Glidein, ending: Mapping[str, Any] | None = None) -> bool:
     """It registered, is gone, and was not heard of later than EARLY_S after its start.
 
-    What it said itself (ending) is better: it ended that early, or because jobs failed. Without that: a startd
-    tells of itself at least every 300 s, and is seen once per refresh: one that lived up to one refresh longer may
-    count too.
+    What it said itself (ending) is better: it ended that early, or because jobs failed, and had no good job. Without
+    that: a startd tells of itself at least every 300 s, and is seen once per refresh: one that lived up to one refresh
+    longer may count too.
     """
     if ending is not None:
         registered = ending["registered"] is not None or glidein.registered is not None
-        return registered and (jobs_failing(ending) or ending["ended"] - ending["started"] < EARLY_S)
+        early = jobs_failing(ending) or ending["ended"] - ending["started"] < EARLY_S
+        return registered and early and not ending["good"]
     return glidein.gone is not None and heard_early(glidein)
 
 

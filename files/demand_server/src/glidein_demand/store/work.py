@@ -73,6 +73,7 @@ _ended = Table(
     Column("registered", BigInteger),
     Column("ended", BigInteger, nullable=False),
     Column("exit_status", Integer),
+    Column("good", BigInteger, nullable=False),  # jobs that did not fail
     Column("received", BigInteger, nullable=False),
     Index("ended_glidein_received", "received"),
 )
@@ -140,13 +141,18 @@ class Work:
         return [{name: row[name] for name in ("time", "entry", "shape", *SUMS)} for row in rows]
 
     def endings(self, since: float) -> dict[tuple[str, str], dict[str, int | None]]:
-        """{(site, batch id): {"started", "registered", "ended", "exit_status"}} of what was told since."""
+        """{(site, batch id): {"started", "registered", "ended", "exit_status", "good"}} of what was told since.
+
+        good: jobs that have left it and have not failed.
+        """
         columns = (_ended.c.site, _ended.c.batch_id, _ended.c.started, _ended.c.registered, _ended.c.ended)
         with self._db.read() as connection:
             rows = connection.execute(
-                select(*columns, _ended.c.exit_status).where(_ended.c.received >= since).order_by(_ended.c.ended)
+                select(*columns, _ended.c.exit_status, _ended.c.good)
+                .where(_ended.c.received >= since)
+                .order_by(_ended.c.ended)
             ).all()
-        names = ("started", "registered", "ended", "exit_status")
+        names = ("started", "registered", "ended", "exit_status", "good")
         return {(row.site, row.batch_id): {name: getattr(row, name) for name in names} for row in rows}
 
     def thin(self, now: float | None = None) -> None:
@@ -220,7 +226,15 @@ def _count(connection: Connection, site: str, glideins: Iterable[Mapping[str, An
 
 def _remember(connection: Connection, site: str, glideins: Iterable[Mapping[str, Any]], now: int) -> None:
     names = ("name", "batch_id", "started", "registered", "ended", "exit_status")
-    rows = [{"site": site, "received": now, **{name: one[name] for name in names}} for one in glideins]
+    rows = [
+        {
+            "site": site,
+            "received": now,
+            "good": max(0, one["jobs"] - one["jobs_failed"]),
+            **{name: one[name] for name in names},
+        }
+        for one in glideins
+    ]
     if not rows:
         return
     connection.execute(_ended.insert(), rows)

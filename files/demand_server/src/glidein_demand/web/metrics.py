@@ -76,8 +76,7 @@ class _Now(Collector):
             "glidein_site_report_timestamp_seconds", "When a site's last report came", ["site"],
             {(site,): report["received"] for site, report in reports.items()},
         )  # fmt: skip
-        yield from _of_sites(reports, snapshot.supply)
-        yield from _of_work(parts.work.ever())
+        yield from _of_sites(reports, snapshot.supply, parts.work.ever())
 
 
 def _of_demand(demand: Mapping[str, Any]) -> Iterator[Metric]:
@@ -108,7 +107,9 @@ def _of_supply(supply: Mapping[str, Any]) -> Iterator[Metric]:
     yield _gauge("other_cpus_claimed", "Their cores that run jobs", supply.get("others_cpus_claimed", 0))
 
 
-def _of_sites(reports: Mapping[str, Any], supply: Mapping[str, Any]) -> Iterator[Metric]:
+def _of_sites(
+    reports: Mapping[str, Any], supply: Mapping[str, Any], ever: Mapping[tuple[str, str, str], Mapping[str, int]]
+) -> Iterator[Metric]:
     said: dict[tuple[str, str], collections.Counter[str]] = {}
     for site, report in reports.items():
         for entry in report["entries"]:
@@ -116,23 +117,21 @@ def _of_sites(reports: Mapping[str, Any], supply: Mapping[str, Any]) -> Iterator
     known: dict[tuple[str, str], collections.Counter[str]] = {}
     for entry in supply["entries"]:
         _add(known.setdefault((entry["site"], entry["entry"]), collections.Counter()), entry, SUPPLIED)
-    told = sorted({*said, *known})[:MAX_SERIES]
-    yield _gauge("series_left_out", "Entries that are not in glidein_site_*", len({*said, *known}) - len(told))
+    worked: dict[tuple[str, str], collections.Counter[str]] = {}
+    for (site, entry_name, _shape), row in ever.items():
+        _add(worked.setdefault((site, entry_name), collections.Counter()), row, _WORK)
+    every = {*said, *known, *worked}
+    told = sorted(every)[:MAX_SERIES]
+    yield _gauge("series_left_out", "Entries that are not in glidein_site_*", len(every) - len(told))
     for names, source, origin in ((REPORTED, said, "the site reported"), (SUPPLIED, known, "the collector knows")):
         for name in names:
             values = {pair: source[pair][name] for pair in told if pair in source and name in source[pair]}
             yield _by(f"glidein_site_{name}", f"{_HELP[name]}, as {origin}", ["site", "entry"], values)
-
-
-def _of_work(ever: Mapping[tuple[str, str, str], Mapping[str, int]]) -> Iterator[Metric]:
-    sums: dict[tuple[str, str], collections.Counter[str]] = {}
-    for (site, entry, _shape), row in ever.items():
-        _add(sums.setdefault((site, entry), collections.Counter()), row, _WORK)
-    told = sorted(sums)[:MAX_SERIES]
     for name, (metric, text) in _WORK.items():
         family = CounterMetricFamily(f"glidein_site_{metric}", text, labels=["site", "entry"])
         for pair in told:
-            family.add_metric(pair, sums[pair][name])
+            if pair in worked:
+                family.add_metric(pair, worked[pair][name])
         yield family
 
 
