@@ -21,6 +21,8 @@ RESOURCE_LIMITS = ("cores", "gpus")
 DEFAULT_LIMITS = {"queued": 10, "total": 100, "per_cycle": 10}
 DEFAULT_RETIREMENT_S = 600
 DEFAULT_IDLE_TIMEOUT_S = 1200
+# A node that nobody else may use costs more.
+WHOLE_NODE_IDLE_TIMEOUT_S = 600
 # So many jobs in a row that fail, each within such a time, are the node's fault.
 DEFAULT_FAST_FAILURES = 5
 DEFAULT_FAST_FAILURE_S = 60
@@ -187,8 +189,8 @@ def normalise_site(deployment, site, entries, limits=None):
     "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s",
     "idle_timeout_s", "fast_failures", "fast_failure_s", "checks": {name: arguments as text}, "require_checks": [name],
     "check_period_s", "priority", "weight"}; array: most tasks of an array job, None for any number; modules, scratch:
-    None where the site's apply; granted, ..., image: None or empty where nothing was said. Limits have cores and gpus
-    where they are given. Raises InputError.
+    None where the site's apply; granted, ..., image: None or empty where nothing was said; idle_timeout_s: None where
+    the shape decides (the function of this name). Limits have cores and gpus where they are given. Raises InputError.
     """
     check = _Checker()
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):
@@ -262,9 +264,7 @@ def _entry(check, variable, name, raw):
             f"{variable}.image", raw.get("image"), _IMAGE, "a path or address: letters, digits and / . _ : @ + -"
         ),
         "retirement_s": retirement_s,
-        "idle_timeout_s": check.duration(
-            f"{variable}.idle_timeout", raw.get("idle_timeout"), 1, DEFAULT_IDLE_TIMEOUT_S
-        ),
+        "idle_timeout_s": check.duration(f"{variable}.idle_timeout", raw.get("idle_timeout"), 1),
         "fast_failures": check.integer(f"{variable}.fast_failures", raw.get("fast_failures"), 0, DEFAULT_FAST_FAILURES),
         "fast_failure_s": check.duration(
             f"{variable}.fast_failure_time", raw.get("fast_failure_time"), 1, DEFAULT_FAST_FAILURE_S
@@ -330,6 +330,13 @@ def _shape(check, variable, raw):
     if shape["gpu_type"] and not shape["gpus"]:
         check.wrong(f"{variable}.gpu_type", shape["gpu_type"], "only in a shape with gpus of 1 or more")
     return shape
+
+
+def idle_timeout_s(entry, shape):
+    """Return after how many seconds without a job a glidein of this shape ends."""
+    if entry["idle_timeout_s"] is not None:
+        return entry["idle_timeout_s"]
+    return WHOLE_NODE_IDLE_TIMEOUT_S if shape["whole_node"] else DEFAULT_IDLE_TIMEOUT_S
 
 
 def with_enough_cores(shape, per_core_mb):

@@ -7,6 +7,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import (
     DEFAULT_FAST_FAILURE_S,
     DEFAULT_FAST_FAILURES,
     classad_literal,
+    idle_timeout_s,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word, sh_quote
@@ -97,7 +98,7 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
         "GLIDEIN_GPUS": shape["gpus"],
         "GLIDEIN_WALLTIME_S": entry["walltime_s"],
         "GLIDEIN_RETIREMENT_S": entry["retirement_s"],
-        "GLIDEIN_IDLE_TIMEOUT_S": entry["idle_timeout_s"],
+        "GLIDEIN_IDLE_TIMEOUT_S": idle_timeout_s(entry, shape),
         "GLIDEIN_GRACE_S": scheduler.options["grace"],
         "GLIDEIN_LOG_DIR": payload["log_dir"],
         "GLIDEIN_ATTRIBUTES": "\n".join(attributes),

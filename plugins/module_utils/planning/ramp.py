@@ -10,6 +10,8 @@ is the server's history of the last hours; without it an entry gets what one get
 
 import collections
 
+from ansible_collections.glidein.ops.plugins.module_utils.entries import idle_timeout_s
+
 # glideins: unproven ones that the entry may have; why: in words; failing: whether all but these are to be withdrawn.
 Ceiling = collections.namedtuple("Ceiling", ["glideins", "why", "failing"])
 
@@ -65,7 +67,7 @@ def record(targets):
     for target in targets:
         history = target.supply["history"] or {}
         entry = target.entry
-        short = min(entry["idle_timeout_s"], entry["walltime_s"]) <= _EARLY_S
+        short = min(idle_timeout_s(entry, entry["shapes"][target.shape]), entry["walltime_s"]) <= _EARLY_S
         # Whatever the timeouts are: jobs failed there, one after the other.
         early = history.get("jobs_failing" if short else "ended_early") or 0
         good += max(0, (history.get("registered") or 0) - early)

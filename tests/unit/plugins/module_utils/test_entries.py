@@ -2,7 +2,11 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.entries import classad_literal, normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.entries import (
+    classad_literal,
+    idle_timeout_s,
+    normalise_site,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape
 
@@ -15,6 +19,14 @@ def problems(entries, limits=None, deployment="glidein", name="lab"):
     with pytest.raises(InputError) as raised:
         normalise_site(deployment, name, entries, limits)
     return raised.value.problems
+
+
+@pytest.mark.parametrize(
+    ("raw", "seconds"), [({}, {"part": 1200, "whole": 600}), ({"idle_timeout": "5m"}, {"part": 300, "whole": 300})]
+)
+def test_a_whole_node_waits_less_for_jobs(raw, seconds):
+    entry = normalised(shapes={"part": shape(), "whole": shape(whole_node=True)}, **raw)
+    assert {name: idle_timeout_s(entry, of) for name, of in entry["shapes"].items()} == seconds
 
 
 def test_what_is_left_out_gets_the_documented_default():
@@ -45,7 +57,7 @@ def test_what_is_left_out_gets_the_documented_default():
         "job_environment": {},
         "image": None,
         "retirement_s": 600,
-        "idle_timeout_s": 1200,
+        "idle_timeout_s": None,
         "fast_failures": 5,
         "fast_failure_s": 60,
         "checks": {},

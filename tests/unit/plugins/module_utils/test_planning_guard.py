@@ -104,7 +104,9 @@ def test_glideins_that_end_within_minutes_are_failures_too():
     assert main(planned(100, {}, known))["present"] == 1
 
 
-@pytest.mark.parametrize("short", [{"idle_timeout": 60}, {"walltime": "10m"}])
+@pytest.mark.parametrize(
+    "short", [{"idle_timeout": 60}, {"walltime": "10m"}, {"shapes": {"core": shape(whole_node=True)}}]
+)
 def test_but_not_where_they_are_meant_to_end_so_soon(short):
     known = supplied(history=history(started=9, registered=9, ended_early=9))
     assert main(planned(10, {}, known, {"main": entry(**short)}))["present"] == 10
