@@ -32,10 +32,16 @@ rest() {
 trap 'echo "got TERM" >>"$log/MasterLog"; exit 0' TERM
 case $behaviour in
 good) register ;;
-failing)
+late)
+  sleep 2
+  register
+  ;;
+failing | failing_full)
   trap 'echo "got HUP" >>"$log/MasterLog"; grep "^START =" "$CONDOR_CONFIG" >>"$log/MasterLog"' HUP
   register
   sleep 1
+  # (a disk that is full would do the same)
+  [ "$behaviour" = failing ] || chmod 400 "$root/condor_config"
   cat "$root/condor/etc/history" >>"$root/jobs/history"
   ;;
 busy)
@@ -55,7 +61,8 @@ deaf)
   register
   ;;
 silent) ;;
-refused)
+refused | refused_at_first)
+  [ "$behaviour" = refused ] || mkdir "$root/execute/dir_1"
   register
   echo '01/01/26 00:00:00 ERROR: SECMAN:2010:Received "DENIED" from server' >>"$log/StartLog"
   ;;

@@ -104,13 +104,34 @@ def test_cvmfs_reads_a_file(shell, tmp_path):
 def test_gpu_counts_what_the_driver_shows_and_runs_a_program(shell, tmp_path):
     discovery = tmp_path / "condor" / "libexec" / "condor_gpu_discovery"
     discovery.parent.mkdir(parents=True)
-    discovery.write_text("#!/bin/sh\necho 'DetectedGPUs=\"GPU-1, GPU-2\"'\n")
+    discovery.write_text(
+        "#!/bin/sh\ncase $* in '') found='GPU-1, GPU-2' ;; '-device 1,2') found='GPU-1' ;; *) found=$* ;; esac\n"
+        'echo "DetectedGPUs=\\"$found\\""\n'
+    )
     discovery.chmod(0o755)
     found = run(shell, tmp_path, "gpu", GLIDEIN_GPUS="2")
     assert (found["GLIDEIN_Resource_gpu"], found["GLIDEIN_Metric_gpu_devices"]) == ("True", "2")
     assert run(shell, tmp_path, "gpu", GLIDEIN_GPUS="3")["GLIDEIN_Resource_gpu"] == "False"
     assert run(shell, tmp_path, "gpu", "test", "1", "=", "2", GLIDEIN_GPUS="2")["GLIDEIN_Resource_gpu"] == "False"
     assert run(shell, tmp_path, "gpu", "test", "2", "=", "2", GLIDEIN_GPUS="2")["GLIDEIN_Resource_gpu"] == "True"
+    # Of those that were given one is gone; another's is no consolation.
+    given = {"GLIDEIN_GPUS": "2", "GLIDEIN_GPU_LIST": "1,2"}
+    found = run(shell, tmp_path, "gpu", **given)
+    assert (found["GLIDEIN_Resource_gpu"], found["GLIDEIN_Metric_gpu_devices"]) == ("False", "1")
+
+
+@pytest.mark.parametrize(
+    ("given", "first"), [("1,2", "1"), ("GPU-3ac1", "GPU-3ac1"), ("CUDA3,CUDA4", "3"), ("", "unset")]
+)
+def test_gpu_runs_a_program_on_the_first_that_was_given(shell, tmp_path, given, first):
+    discovery = tmp_path / "condor" / "libexec" / "condor_gpu_discovery"
+    discovery.parent.mkdir(parents=True)
+    discovery.write_text("#!/bin/sh\necho 'DetectedGPUs=\"GPU-1\"'\n")
+    discovery.chmod(0o755)
+    own(tmp_path, f'echo "${{CUDA_VISIBLE_DEVICES-unset}}" >"{tmp_path}/seen"')
+    found = run(shell, tmp_path, "gpu", str(tmp_path / "own_check"), GLIDEIN_GPU_LIST=given)
+    assert found["GLIDEIN_Resource_gpu"] == "True"
+    assert (tmp_path / "seen").read_text() == first + "\n"
 
 
 def test_endpoint_connects(shell, tmp_path):

@@ -161,6 +161,20 @@ BY_ITSELF = {
     "no answer": ("silent", {"GLIDEIN_REGISTER_S": 1}, 19, "localhost: no answer"),
     "refused": ("refused", {"GLIDEIN_REGISTER_S": 1}, 19, 'Received "DENIED"'),
     "jobs fail": ("failing", {}, 30, "jobs fail fast here: 5 in a row within 60 s each"),
+    "jobs fail on a full disk": ("failing_full", {}, 30, "cannot be written to stop more"),
+    # It began long ago, to fetch an image, say. What counts is the master's start.
+    "late": (
+        "late",
+        {"GLIDEIN_STARTED_AT": int(time.time()) - 900, "GLIDEIN_IDLE_TIMEOUT_S": 1},
+        0,
+        "no job ran for 1 s",
+    ),
+    "refused at first": (
+        "refused_at_first",
+        {"GLIDEIN_REGISTER_S": 3, "GLIDEIN_WALLTIME_S": 12, "GLIDEIN_RETIREMENT_S": 2},
+        0,
+        "walltime is over",
+    ),
     "no CCB": ("alone", {"GLIDEIN_REGISTER_S": 1}, 19, "could not be joined within 1 s"),
 }
 SIGNALS = {"HUP": 129, "INT": 130, "USR1": 138, "USR2": 140, "TERM": 143}
@@ -413,6 +427,22 @@ def test_what_was_killed_with_its_guard_is_swept_by_the_next(site, shell):
     assert own["exit_status"] == 0
     assert neighbour.process.poll() is None
     assert neighbour.signal(signal.SIGTERM).end()[0] == 143
+
+
+@pytest.mark.parametrize("name", ["link", "link//x/.."])
+def test_what_runs_behind_a_link_is_found(shell, tmp_path, name):
+    directory = tmp_path / "real" / "x"
+    directory.mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    job = subprocess.Popen(["sleep", "300"], cwd=directory, env={"PATH": "/usr/bin:/bin"})
+    script = '. "$0/report.sh"; . "$0/scratch.sh"; SCRATCH=$1; leftovers'
+    lib = ROOT / "files" / "glidein" / "lib"
+    try:
+        command = [*SHELLS[shell], "-c", script, str(lib), str(tmp_path / name)]
+        assert subprocess.check_output(command, timeout=20, text=True).split() == [str(job.pid)]
+    finally:
+        job.kill()
+        job.wait()
 
 
 def is_in(process, directory):

@@ -133,10 +133,22 @@ def test_the_startd_looks_for_the_same_ones(site, shell, settings, arguments, en
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
+def test_checks_know_which_gpus_were_given(site, shell):
+    glidein = start(site, shell, V100S, CUDA_VISIBLE_DEVICES="0,1", GLIDEIN_CHECKS="gpu").wait_for("registered")
+    config = (glidein.directory() / "condor_config").read_text().splitlines()
+    assert 'STARTD_CRON_gpu_ENV = "GLIDEIN_CHECK_TIMEOUT_S=60 GLIDEIN_GPU_LIST=0,1"' in config
+    # The collector hears of results sooner only where jobs wait for them.
+    assert not [line for line in config if line.startswith("UPDATE_INTERVAL")]
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
 def test_of_more_than_were_promised_the_first_are_offered(site, shell):
-    glidein = start(site, shell, V100S, GLIDEIN_GPUS=1).wait_for("registered")
+    glidein = start(site, shell, V100S, GLIDEIN_GPUS=1, GLIDEIN_CHECKS="gpu", GLIDEIN_REQUIRE_CHECKS="gpu")
+    glidein.wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text()
     assert "condor_gpu_discovery' -properties -device GPU-a0223334\"\n" in config
     assert "GPUs=1\n" in config
+    assert 'GLIDEIN_GPU_LIST=GPU-a0223334"\n' in config
+    assert "UPDATE_INTERVAL = 60\n" in config
     assert "GPUs: 2 are there: the first 1 are offered" in glidein.output
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 from conftest import ROOT, SHELLS
+from test_endings import assert_ended
 
 NAMES = ["GLIDEIN_DEPLOYMENT", "GLIDEIN_SITE", "GLIDEIN_ENTRY", "GLIDEIN_SHAPE"]
 NUMBERS = [
@@ -58,6 +59,13 @@ def test_bad_setting_is_named(untouched_site, shell, name, value):
     assert output.count("glidein: ") == 1
     assert name in output
     assert list(untouched_site.scratch.iterdir()) == []
+
+
+def test_missing_job_setup_ends_it_and_is_told(site, shell):
+    missing = "/nowhere/setup.sh"
+    assert_ended(
+        site, *site.run(shell, GLIDEIN_JOB_SETUP=missing), 11, "GLIDEIN_JOB_SETUP={} is missing".format(missing)
+    )
 
 
 @pytest.mark.parametrize("name", ["is_glidein", "START", "log", "GLIDEIN_SITE"])

@@ -26,7 +26,7 @@ def run(shell, tmp_path, script):
     lib = ROOT / "files" / "glidein" / "lib"
     head = f"""
 set -u; LC_ALL=C; export LC_ALL; unset NAME
-. {lib}/report.sh; . {lib}/summary.sh; . {lib}/sweep.sh
+. {lib}/report.sh; . {lib}/scratch.sh; . {lib}/summary.sh; . {lib}/sweep.sh
 SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; GLIDEIN_FAST_FAILURE_S=60; STARTED_AT=100
 GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
 told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
@@ -106,6 +106,52 @@ OWNER_HOST=another; owner_is_dead || echo unknown
     *rest, owner, own = names.split()
     assert (rest, owner) == (["glidein_1_x", "s", "103"], own)
     assert (alive, dead, unknown) == ("alive", "dead", "unknown")
+
+
+# The state's age in seconds, and the boots of its node and of this one (empty: not known).
+@pytest.mark.parametrize(
+    ("age_s", "boot", "own_boot", "dead"),
+    [
+        (0, "b", "b", False),
+        (100, "a", "b", False),
+        (3599, "a", "b", False),
+        (3700, "a", "b", True),
+        (10**6, "a", "", False),
+        (10**6, "", "b", False),
+    ],
+)
+def test_the_glidein_of_another_boot_is_dead_when_it_is_quiet(shell, tmp_path, age_s, boot, own_boot, dead):
+    script = f"""
+NAME=n; keep_state; load_state "$SCRATCH/state"
+boot_id() {{ echo {own_boot}; }}
+OWNER_BOOT={boot}; SEEN_AT=$((SEEN_AT - {age_s}))
+if owner_is_dead; then echo dead; else echo alive; fi
+"""
+    assert run(shell, tmp_path, script) == ("dead\n" if dead else "alive\n")
+
+
+# What is changed in the state of a dead glidein; whether it is swept, and whether the sweep tells of it.
+@pytest.mark.parametrize(
+    ("change", "swept", "told"),
+    [
+        ("", True, True),
+        ("s/^site=.*/site=t/", False, False),
+        ("s/^deployment=.*/deployment=x/", False, False),
+        ("s/^site=.*/site=t/; s/^seen=.*/seen=1000/", True, False),
+        # It was killed while it cleaned up, after it had told its end.
+        ("told", True, False),
+    ],
+)
+def test_a_sweep_tells_once_and_only_of_its_own_site(shell, tmp_path, change, swept, told):
+    script = f"""
+NAME=glidein_2_dead; SCRATCH="$SCRATCH/glidein.AAAAAAAA"; mkdir "$SCRATCH"; keep_state
+[ '{change}' != told ] || sum_up 0 200 'it was over' >"$SCRATCH/../log"
+sed -i -e 's/^pid_start=.*/pid_start=1/' -e '{change.replace("told", "")}' "$SCRATCH/state"
+sweep_one "$SCRATCH"
+"""
+    output = run(shell, tmp_path, script)
+    assert (tmp_path / "glidein.AAAAAAAA").exists() != swept, output
+    assert [summary["exit_status"] for summary in summaries(output)] == ([None] if told else []), output
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 # condor_master: started, watched, stopped.
 
 MASTER_PID=
+MASTER_AT= # when it was started
 GUARD_PID=
 EMPTY_STOP_S=20 # how long the stop of a glidein without jobs may take
 SETTLE_S=5  # what a job accepted in the last second before retirement takes to show
@@ -21,6 +22,7 @@ start_master() {
     use_condor && exec $session "$SCRATCH/condor/sbin/condor_master" -f
   } >"$SCRATCH/log/master.out" 2>&1 </dev/null &
   MASTER_PID=$!
+  MASTER_AT=$(date +%s)
   say "condor_master started, process $MASTER_PID"
   [ -z "$session" ] || start_guard
 }
@@ -119,7 +121,10 @@ stop_if_failing() {
   FAILING=$now
   FAST_FAILURES_SEEN=$FAST_FAILURES
   say "$FAST_FAILURES jobs in a row have failed within $GLIDEIN_FAST_FAILURE_S s each: taking no more"
-  echo "START = False" >>"$SCRATCH/condor_config"
+  echo "START = False" >>"$SCRATCH/condor_config" || {
+    stop_master "$EMPTY_STOP_S"
+    leave 30 "jobs fail fast here: $FAST_FAILURES_SEEN in a row, and $SCRATCH/condor_config cannot be written to stop more"
+  }
   kill -s HUP "$MASTER_PID" 2>/dev/null # all daemons read it again
 }
 
@@ -139,8 +144,15 @@ log_has() {
   grep -q "$2" "$SCRATCH/log/$1" 2>/dev/null
 }
 
-# wait_to_register: the startd has sent its first update (it says so even when nobody took it, hence the rest), no
-# error came back, and the collector has taken the glidein as a client of its CCB, which needs the same right.
+# has_registered: a job is here (an error of an early update stays in the log, whatever came after). Or the startd has
+# sent its first update (it says so even when nobody took it, hence the rest), no error came back, and the collector has
+# taken the glidein as a client of its CCB, which needs the same right.
+has_registered() {
+  [ -z "$(ls -A "$SCRATCH/execute" 2>/dev/null)" ] || return 0
+  log_has StartLog 'Initial update sent to collector' && [ -z "$(startd_error)" ] &&
+    log_has SharedPortLog 'CCBListener: registered with CCB server'
+}
+
 wait_to_register() {
   if log_has StartLog 'condor_starter.* did not produce any output'; then
     stop_master 5
@@ -150,14 +162,13 @@ wait_to_register() {
     stop_master 5
     show_logs
     leave 18 "the startd failed"
-  elif log_has StartLog 'Initial update sent to collector' && [ -z "$(startd_error)" ] &&
-    log_has SharedPortLog 'CCBListener: registered with CCB server'; then
+  elif has_registered; then
     registered=yes
     # shellcheck disable=SC2034 # for summary.sh
     REGISTERED_AT=$now
     keep_state
     say "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $(($(uptime_cs) - STARTED_CS))) s after start"
-  elif [ $((now - STARTED_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
+  elif [ $((now - MASTER_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
     why=$(startd_error)
     stop_master 5
     show_logs

@@ -31,6 +31,7 @@ gpus_named() {
 # then how the startd is to call condor_gpu_discovery.
 find_gpus() {
   GPU_NAMES=
+  GPU_LIST= # those that jobs get; empty: all
   AMD=
   [ "$GLIDEIN_GPUS" -gt 0 ] || return 0
   # shellcheck disable=SC2086 # names
@@ -64,6 +65,8 @@ find_gpus() {
     GPU_ARGUMENTS="${GPU_ARGUMENTS%%" -device "*} -device $named"
     discover_gpus
   fi
+  # shellcheck disable=SC2034 # for health.sh
+  GPU_LIST=$named
   GPU_NAMES=$(gpu_names "$output" | tr '\n' ',' | sed 's/,$//')
   say "GPUs: ${named:-all}, ${GPU_NAMES:-without names}"
 }

@@ -117,7 +117,7 @@ config_checks() {
     cat <<CONFIG
 STARTD_CRON_${check}_EXECUTABLE = /bin/sh
 STARTD_CRON_${check}_ARGS = "'$SCRATCH/checks/.run' $check $arguments"
-STARTD_CRON_${check}_ENV = "GLIDEIN_CHECK_TIMEOUT_S=$GLIDEIN_CHECK_TIMEOUT_S"
+STARTD_CRON_${check}_ENV = "GLIDEIN_CHECK_TIMEOUT_S=$GLIDEIN_CHECK_TIMEOUT_S${GPU_LIST:+ GLIDEIN_GPU_LIST=$GPU_LIST}"
 STARTD_CRON_${check}_CWD = \$(TMP_DIR)
 STARTD_CRON_${check}_MODE = WaitForExit
 STARTD_CRON_${check}_PERIOD = ${GLIDEIN_CHECK_PERIOD_S}s
@@ -127,7 +127,9 @@ CONFIG
 $GLIDEIN_CHECKS
 CHECKS
   echo "STARTD_CRON_JOBLIST =$names"
-  # 23.9 tells the collector of new results only with the slot's next update, and not when a check asks for one.
+  [ -n "$GLIDEIN_REQUIRE_CHECKS" ] || return 0
+  # START looks at these. 23.9 tells the collector of new results only with the slot's next update, and not when a check
+  # asks for one.
   interval=$GLIDEIN_CHECK_PERIOD_S
   [ "$interval" -le 60 ] || interval=60
   echo "UPDATE_INTERVAL = $interval"

@@ -99,11 +99,13 @@ kill_leftovers() {
 }
 
 # leftovers: ids of processes whose program, directory or environment is in the scratch directory. Other users' cannot be
-# read, and are none of ours. (grep -z is not POSIX, yet every Linux has it; without, a job that hides might stay.)
+# read, and are none of ours. (grep -z is not POSIX, yet every Linux has it; without, a job that hides might stay.) The
+# kernel knows the directory by its real path, the environment perhaps by another.
 leftovers() {
+  real=$(cd "$SCRATCH" 2>/dev/null && pwd -P) || real=$SCRATCH
   # shellcheck disable=SC2012 # find cannot say where links lead
   {
-    ls -l /proc/[0-9]*/exe /proc/[0-9]*/cwd | awk -v inside=" -> $SCRATCH/" 'index($0, inside)'
-    grep -lzF -- "$SCRATCH/" /proc/[0-9]*/environ
+    ls -l /proc/[0-9]*/exe /proc/[0-9]*/cwd | awk -v inside=" -> $real/" 'index($0, inside)'
+    grep -lzF -e "$SCRATCH/" -e "$real/" -- /proc/[0-9]*/environ
   } 2>/dev/null | sed -n 's|^[^/]*/proc/\([0-9]*\)/.*|\1|p' | sort -u | grep -vx "$$"
 }

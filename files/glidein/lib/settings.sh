@@ -82,6 +82,9 @@ check_settings() {
   GLIDEIN_REGISTER_S=${GLIDEIN_REGISTER_S:-300}
   need_number GLIDEIN_REGISTER_S 1
   check_health_settings
+  # Not before: from here on an ending is told in a summary.
+  [ -z "$GLIDEIN_JOB_SETUP" ] || [ -n "$GLIDEIN_IMAGE" ] || [ -r "$GLIDEIN_JOB_SETUP" ] ||
+    leave 11 "GLIDEIN_JOB_SETUP=$GLIDEIN_JOB_SETUP is missing on this node or cannot be read"
 }
 
 # check_options: what may be left out.
@@ -97,11 +100,7 @@ check_options() {
   case ${GLIDEIN_IMAGE:=} in
   -* | *[!A-Za-z0-9/._:@+-]*) bad_setting "GLIDEIN_IMAGE is '$GLIDEIN_IMAGE': not a path or address of an image" ;;
   esac
-  if [ -n "${GLIDEIN_JOB_SETUP:=}" ]; then
-    need_path GLIDEIN_JOB_SETUP
-    [ -n "$GLIDEIN_IMAGE" ] || [ -r "$GLIDEIN_JOB_SETUP" ] ||
-      leave 11 "GLIDEIN_JOB_SETUP=$GLIDEIN_JOB_SETUP is missing on this node or cannot be read"
-  fi
+  [ -z "${GLIDEIN_JOB_SETUP:=}" ] || need_path GLIDEIN_JOB_SETUP
   : "${GLIDEIN_JOB_ENVIRONMENT:=}"
   while IFS= read -r line; do
     case ${line%%=*} in

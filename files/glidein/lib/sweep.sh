@@ -3,6 +3,9 @@
 # What a glidein that was killed with its guard, or died with its node, has left behind is swept by the next one of the same
 # user there: its processes, its logs and its scratch directory. Whether it is dead is told by the processes that own it.
 
+QUIET_S=3600    # without a new state for so long, the glidein of another boot is dead
+FOREIGN_S=604800 # another site's dead glidein is left for so long to a later one of that site, which tells of it
+
 # owner_lines: who owns a scratch directory. A process is known by its id and its start (clock ticks since boot), in this
 # boot of this host, and in this space of process ids: a container sees other ids.
 owner_lines() {
@@ -36,14 +39,23 @@ start_of() {
 }
 
 # owner_is_dead: of the state that was loaded. When in doubt it is alive: another host on a shared file system, another
-# container.
+# container. Of another boot it may be another host of the same name: one that lives renews its state every minute.
 owner_is_dead() {
-  [ -n "$OWNER_BOOT" ] && [ "$OWNER_HOST" = "$(uname -n)" ] || return 1
-  [ "$OWNER_BOOT" = "$(boot_id)" ] || return 0
+  own_boot=$(boot_id)
+  [ -n "$own_boot" ] && [ -n "$OWNER_BOOT" ] && [ "$OWNER_HOST" = "$(uname -n)" ] || return 1
+  if [ "$OWNER_BOOT" != "$own_boot" ]; then
+    [ "$(seen_ago)" -gt "$QUIET_S" ]
+    return
+  fi
   [ "$OWNER_SPACE" = "$(space_id)" ] || return 1
   [ "$(start_of "$OWNER_PID")" != "$OWNER_START" ] || return 1
   # While its guard lives, that is what cleans up.
   [ "$OWNER_GUARD" -eq 0 ] || [ "$(start_of "$OWNER_GUARD")" != "$OWNER_GUARD_START" ]
+}
+
+# seen_ago: seconds since the state was written.
+seen_ago() {
+  echo $(($(date +%s) - SEEN_AT))
 }
 
 # sweep: looks at each directory of our user beside our own that a glidein has made.
@@ -60,8 +72,9 @@ sweep_one() {
   own_site=$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE
   own_log_dir=$GLIDEIN_LOG_DIR
   OWNER_HOST='' OWNER_BOOT='' OWNER_SPACE='' OWNER_PID=0 OWNER_START=0 OWNER_GUARD=0 OWNER_GUARD_START=0
-  OWNER_MASTER=0 OWNER_MASTER_START=0
+  OWNER_MASTER=0 OWNER_MASTER_START=0 SEEN_AT=0
   load_state "$1/state" && owner_is_dead || return 0
+  [ "$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE" = "$own_site" ] || [ "$(seen_ago)" -gt "$FOREIGN_S" ] || return 0
   SCRATCH=$1
   say "$SCRATCH is left of $NAME, which was killed: sweeping"
   # Daemons that still run take leave of the pool if they are told to stop.
@@ -70,8 +83,8 @@ sweep_one() {
     kill -s QUIT "$OWNER_MASTER" 2>/dev/null && sleep 3
   fi
   kill_leftovers
-  # Another site's log is none of our business.
-  if [ "$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE" = "$own_site" ]; then
+  # Another site's log is none of our business; and one that was killed while it cleaned up has told its end itself.
+  if [ "$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE" = "$own_site" ] && [ ! -e "$SCRATCH/told" ]; then
     GLIDEIN_LOG_DIR=$own_log_dir
     # shellcheck disable=SC2034 # for summary.sh
     SUMMED_UP=
