@@ -35,9 +35,10 @@ class RevokeError(Exception):
 # --- State -----------------------------------------------------------------------------------------------------------
 
 
-def noted(sites, revoked, now):
+def noted(sites, revoked, known, now):
     """The state {site: {"before", "denied", "machines"}} that follows from `sites`, when `revoked` are to be, at `now`.
 
+    known: sites of the inventory; one that has left it stays as it is.
     before: epoch seconds; tokens issued until then are refused for good, also after the site is back. denied: whether
     the site is refused altogether. machines: names of startds that came with its token, of which jobs may still be
     running.
@@ -47,8 +48,11 @@ def noted(sites, revoked, now):
         has = sites.get(site, {"before": 0, "denied": False, "machines": []})
         if site in revoked:
             following[site] = has if has["denied"] else {"before": now, "denied": True, "machines": []}
+        elif has["denied"] and site in known:
+            # Whoever has a stolen token may have got another one by it, until just now.
+            following[site] = {"before": now, "denied": False, "machines": []}
         else:
-            following[site] = dict(has, denied=False, machines=[])
+            following[site] = has
     return following
 
 
@@ -118,6 +122,11 @@ def status_command(what, identities):
     return ["condor_status"] + ADS[what][0] + ["-constraint", came_with(identities), "-autoformat", "Name"]
 
 
+def others_command(identities):
+    """Prints the names of the slots that came with the credentials of others."""
+    return ["condor_status", "-constraint", "!({0})".format(came_with(identities)), "-autoformat", "Name"]
+
+
 def schedds_command():
     """Prints "ADDRESS NAME" of each. By its address a schedd is found also where its name is no host's."""
     return ["condor_status", "-schedd", "-autoformat", "MyAddress", "Name"]
@@ -173,7 +182,10 @@ class Retirement:
                 there.add(what)
             if what != "masters":
                 self.found.update(map(startd_of, names))
-        self.machines.update(sorted(self.found)[:MOST_MACHINES])
+        # A thief may have put the name of somebody else's machine into an ad: that one's jobs are not to suffer.
+        others = set(map(startd_of, self.run(others_command(self.identities)).splitlines())) if self.found else set()
+        self.machines.update(sorted(self.found - others)[:MOST_MACHINES])
+        self.machines -= others
         return there, self._jobs() if self.machines else {}
 
     def _jobs(self):
@@ -271,7 +283,7 @@ def run(argv, stdin=None):
 def note(options):
     """Note which sites are revoked now; the report has the state, for the configuration."""
     before = read_state(options.state)
-    after = noted(before, set(options.sites), int(time.time()))
+    after = noted(before, set(options.sites), set(options.known), int(time.time()))
     if after != before and not options.check:
         write_state(options.state, after)
     shown = {site: {"before": has["before"], "denied": has["denied"]} for site, has in after.items()}
@@ -305,6 +317,7 @@ def main(argv=None):
     parser.add_argument("--grace", type=int, default=60, help="seconds that jobs get to vacate")
     parser.add_argument("--check", action="store_true", help="change nothing, only say what would change")
     parser.add_argument("--site", dest="sites", action="append", default=[], help="of note: one that is revoked")
+    parser.add_argument("--known", action="append", default=[], help="of note: one of the inventory, revoked or not")
     options = parser.parse_args(argv)
     try:
         report = {"note": note, "retire": retire}[options.action](options)
