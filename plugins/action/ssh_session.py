@@ -22,6 +22,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.ssh_session.prompts im
     LoginError,
     NobodyError,
     Rule,
+    without_secrets,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.token import utc
 
@@ -76,7 +77,9 @@ class ActionModule(ActionBase):
             states = {"present": self._present, "absent": self._absent, "checked": self._checked}
             result.update(states[options["state"]]())
         except GlideinError as error:
-            result.update(error.details(), failed=True, changed=False, msg=self._shown(str(error)))
+            secrets = [option.get("secret") for option in self.options["prompts"]]
+            result.update(without_secrets(error.details(), secrets), failed=True, changed=False)
+            result["msg"] = without_secrets(str(error), secrets)
         return result
 
     # -- states ---------------------------------------------------------------------------------------------
@@ -115,9 +118,12 @@ class ActionModule(ActionBase):
             driver.log_in(
                 argv, conversation, self._answer, self._notice, os.path.dirname(path), self.options["timeout"]
             )
-        except LoginError as error:
-            if error.refused and conversation.by_rules_alone:
+        except GlideinError as error:
+            # Whatever ssh says then: to the site it may be a wrong try, and a schedule would repeat it.
+            if conversation.gave_stored:
                 record.write(path, record.refused(known, int(time.time())))
+            if not isinstance(error, LoginError):
+                raise
             raise LoginError(f"No session to {self.login}: {error}", error.refused) from error
         if not master.is_live(self.login):
             raise LoginError(
@@ -141,18 +147,27 @@ class ActionModule(ActionBase):
         told = self._told(live, known)
         if self._task.check_mode:
             return told
-        if not live and self.options["on_loss"] and not known["told"]:
-            try:
-                notice.tell(
-                    self.options["on_loss"],
-                    notice.body(self.options["site"] or self.host, self.host, known["lost"], told["msg"]),
-                )
-                known["told"] = True
-            except notice.NoticeError as error:
-                display.warning(f"{self.host}: {error}")
+        now = int(time.time())
+        telling = not live and self.options["on_loss"] and record.is_to_tell(known, now)
+        if telling:
+            known["tried"] = now
         master.private_directory(os.path.dirname(self.login.control_path))
+        # Before somebody is told, which takes its time: a login may be noted meanwhile.
         record.write(self.login.control_path, known)
+        if telling:
+            self._tell(known["lost"], told["msg"])
         return told
+
+    def _tell(self, lost, message):
+        path = self.login.control_path
+        try:
+            notice.tell(
+                self.options["on_loss"], notice.body(self.options["site"] or self.host, self.host, lost, message)
+            )
+        except notice.NoticeError as error:
+            display.warning(f"{self.host}: {error}")
+        else:
+            record.write(path, record.told(record.read(path), lost))
 
     def _noted(self, live):
         return record.checked(record.read(self.login.control_path), live, int(time.time()))
@@ -248,25 +263,18 @@ class ActionModule(ActionBase):
         return typed.decode("utf-8", "surrogateescape") if isinstance(typed, bytes) else str(typed)
 
     def _person_agrees(self, refused):
-        """Have a person agree to another try with stored answers that were refused, so that no schedule repeats it."""
+        """Have a person agree to another try with stored answers that were in vain, so that no schedule repeats it."""
         question = (
-            f"The stored answers for {self.login} were refused at {utc(refused)}. Put them right first: each wrong try "
-            "counts. Press Enter to try again, Ctrl-C to stop."
+            f"The stored answers for {self.login} did not lead to a session at {utc(refused)}. Put right what was "
+            "wrong first: each wrong try counts. Press Enter to try again, Ctrl-C to stop."
         )
         try:
             self._ask(question, hidden=False)
         except NobodyError as error:
             raise LoginError(
-                f"No session to {self.login}: the stored answers were refused at {utc(refused)}, and are not tried "
-                "again by a schedule; put them right, and run glidein.ops.login at a terminal"
+                f"No session to {self.login}: the stored answers did not lead to one at {utc(refused)}, and are not "
+                "tried again by a schedule; put right what was wrong, and run glidein.ops.login at a terminal"
             ) from error
 
     def _notice(self, text):
         display.display(f"[{self.host}] {text}")
-
-    def _shown(self, text):
-        """Return a text without the secrets that a site might have said back."""
-        for option in self.options["prompts"]:
-            if option.get("secret"):
-                text = text.replace(option["secret"], "********")
-        return text

@@ -76,7 +76,7 @@ options:
     default: 43200
   timeout:
     description:
-      - Seconds for the whole login, and for each answer of a person.
+      - Seconds for the login, without the time that answers take, and for each answer of a person.
     type: int
     default: 120
   connect_timeout:
@@ -90,8 +90,8 @@ options:
     type: str
   on_loss:
     description:
-      - With O(state=checked), whom to tell that a session is gone, once for each loss. When that fails, there is a
-        warning, and the next check tries it again.
+      - With O(state=checked), whom to tell that a session is gone, once for each loss. When that fails, or
+        takes longer than five seconds, there is a warning, and a check after ten minutes tries it again.
     type: dict
     suboptions:
       command:

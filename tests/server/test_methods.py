@@ -295,9 +295,10 @@ def test_counts_that_no_site_can_have_are_refused(service):
     assert "launched must be an integer from 0 to 1000000000" in service.error("report", report, TOKEN)["data"]
 
 
-def test_a_report_that_was_overtaken_is_answered_and_changes_nothing(service):
+@pytest.mark.parametrize("before", [300, 0])
+def test_a_report_that_was_overtaken_or_comes_again_is_answered_and_changes_nothing(service, before):
     service.result("report", site_report(), TOKEN)
-    assert service.result("report", site_report(as_of=NOW - 300, entries=[]), TOKEN) == {"accepted": True}
+    assert service.result("report", site_report(as_of=NOW - before, entries=[]), TOKEN) == {"accepted": True}
     assert service.parts.reports.reports()["PSC"]["as_of"] == NOW
     (history,) = service.parts.glideins.summary(NOW).values()
     assert [plan["as_of"] for plan in history["plans"]] == [NOW]

@@ -27,8 +27,8 @@ def reports(database):
 
 def test_a_report_takes_the_place_of_the_one_before(reports):
     reports.add(report(error="login needed"), NOW)
-    reports.add(report(), NOW + 5)
-    assert reports.reports() == {"PSC": {**report(), "received": NOW + 5}}
+    reports.add(report(as_of=NOW + 5), NOW + 5)
+    assert reports.reports() == {"PSC": {**report(as_of=NOW + 5), "received": NOW + 5}}
 
 
 def test_reports_and_monitoring_outlive_their_process(reports, database_url):
@@ -101,6 +101,13 @@ def test_a_report_that_was_overtaken_changes_nothing(reports, database_url):
     for known in (reports, Reports(Database(database_url))):
         assert known.reports() == {"PSC": {**newer, "received": NOW}}
         assert known.launched() == {"PSC": 1}
+
+
+def test_the_last_report_brought_again_does_not_make_its_site_look_alive(reports, database_url):
+    assert reports.add(report(), NOW + 5) is True
+    assert reports.add(report(), NOW + 3600) is False
+    for known in (reports, Reports(Database(database_url))):
+        assert known.reports() == {"PSC": {**report(), "received": NOW + 5}}
 
 
 def test_a_report_from_the_future_does_not_keep_later_ones_away(reports):

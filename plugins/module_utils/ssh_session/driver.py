@@ -122,12 +122,15 @@ def _converse(process, listener, place, conversation, answer, notice, timeout_s)
             with channel:
                 text = _said(place)
                 before, shown = printable(text[shown:]).strip(), len(text)
+                asked = time.monotonic()
                 try:
                     reply = answer(prompt, conversation.decide(prompt), before)
                 except BaseException:
                     # Before the helper sees that there is no answer.
                     _stop(process)
                     raise
+                # A person has a time of his own for each answer.
+                deadline += time.monotonic() - asked
                 # It may have gone meanwhile, which the loop notices.
                 with contextlib.suppress(OSError):
                     channel.sendall(json.dumps({"answer": reply}).encode() + b"\n")

@@ -11,7 +11,8 @@ from ansible.module_utils.urls import open_url
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
 
-TIMEOUT_S = 20
+# A cycle waits for it, and so do all its sites.
+TIMEOUT_S = 5
 
 
 class NoticeError(GlideinError):

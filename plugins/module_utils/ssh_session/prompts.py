@@ -19,6 +19,8 @@ _PASSWORD_METHOD = re.compile(r"'s password: ?\Z")
 _SERVERS = re.compile(r"\A\(([^()\s]+)\) ")
 _NEW_PASSWORD = re.compile(r"new password|retype|re-enter", re.IGNORECASE)
 _QUOTED_CHARS = 400
+# The digit that chooses from a menu is no secret, and every address and time would be full of asterisks.
+_SHORTEST_SECRET = 4
 
 
 class LoginError(GlideinError):
@@ -137,9 +139,22 @@ class Conversation:
         return bool(self.answered)
 
     @property
-    def by_rules_alone(self):
-        """Whether something was answered, and everything by stored secrets."""
-        return bool(self.answered) and all(rule and rule.answer != ASK for _text, _target, rule in self.answered)
+    def gave_stored(self):
+        """Whether something was answered with a stored secret, so that a schedule could do it again and again."""
+        return any(rule and rule.answer != ASK for _text, _target, rule in self.answered)
+
+
+def without_secrets(value, secrets):
+    """Return a text, or a list or dict with texts, without the secrets that a site might have said back."""
+    if isinstance(value, dict):
+        return {key: without_secrets(each, secrets) for key, each in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(each, secrets) for each in value]
+    if isinstance(value, str):
+        for secret in secrets:
+            if secret and len(secret) >= _SHORTEST_SECRET:
+                value = value.replace(secret, "********")
+    return value
 
 
 def printable(text):

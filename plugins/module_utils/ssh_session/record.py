@@ -11,7 +11,10 @@ import json
 import os
 import tempfile
 
-_FIELDS = {"opened": int, "seen": int, "lost": int, "told": bool, "refused": int}
+_FIELDS = {"opened": int, "seen": int, "lost": int, "told": bool, "tried": int, "refused": int}
+
+# Cycles come every few minutes, and each waits for the one who is told.
+TELL_AGAIN_S = 600
 
 
 def path_of(control_path):
@@ -19,7 +22,7 @@ def path_of(control_path):
 
 
 def read(control_path):
-    """Return {"opened", "seen", "lost", "refused": epoch seconds or None, "told": bool}."""
+    """Return {"opened", "seen", "lost", "tried", "refused": epoch seconds or None, "told": bool}."""
     try:
         with open(path_of(control_path), encoding="utf-8") as handle:
             found = json.load(handle)
@@ -52,7 +55,7 @@ def write(control_path, record):
 
 def opened(record, now):
     """Return the record of a session that was just opened."""
-    return dict(record, opened=now, seen=now, lost=None, told=False, refused=None)
+    return dict(record, opened=now, seen=now, lost=None, told=False, tried=None, refused=None)
 
 
 def closed(record, now):
@@ -63,10 +66,20 @@ def closed(record, now):
 def checked(record, live, now):
     """Return the record after a look at the session."""
     if live:
-        return dict(record, opened=record["opened"] or now, seen=now, lost=None, told=False)
+        return dict(record, opened=record["opened"] or now, seen=now, lost=None, told=False, tried=None)
     return dict(record, lost=record["lost"] or now)
 
 
+def is_to_tell(record, now):
+    """Whether somebody is to be told that the session is lost: once, and again some time after that has failed."""
+    return not record["told"] and (record["tried"] is None or not 0 <= now - record["tried"] < TELL_AGAIN_S)
+
+
+def told(record, lost):
+    """Return the record after somebody was told of this loss, unless a login has ended it meanwhile."""
+    return dict(record, told=True) if record["lost"] == lost else record
+
+
 def refused(record, now):
-    """Return the record after stored answers were not accepted."""
+    """Return the record after stored answers did not lead to a session."""
     return dict(record, refused=now, lost=record["lost"] or now)

@@ -267,6 +267,9 @@ def test_the_factor_may_be_asked_at_a_bastion_and_a_new_host_key_is_a_persons_de
     opened = log_in(inventory, "-e", f"glidein_ssh_session_dir={tmp_path}/open")
     assert "that nobody else can enter" in " ".join(opened.output.split()), opened
     with at_a_terminal(inventory) as child:
+        # The first try gave the bastion the stored answers, and came no further.
+        child.expect("Press Enter to try again")
+        child.sendline("")
         child.expect(r"continue connecting \(yes/no/\[fingerprint\]\)\?")
         assert "what you type is not shown" not in child.before
         child.sendline("yes")

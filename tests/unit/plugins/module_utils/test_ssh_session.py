@@ -107,7 +107,7 @@ code=$("$SSH_ASKPASS" '(pilot@login) Verification code: ')
 def log_in(tmp_path):
     """A function that logs in with a stand-in for ssh; it returns what was asked of the person: [(text, before)]."""
 
-    def run(script, rules=(), typed=None, timeout_s=20):
+    def run(script, rules=(), typed=None, timeout_s=20, thinks_s=0):
         ssh = tmp_path / "ssh"
         ssh.write_text(script)
         ssh.chmod(0o700)
@@ -119,6 +119,7 @@ def log_in(tmp_path):
                 return decision.secret
             if typed is None:
                 raise LoginError(f"{prompt}: nobody is here")
+            time.sleep(thinks_s)
             return typed
 
         try:
@@ -172,6 +173,11 @@ def test_a_login_that_hangs_is_stopped(log_in):
     with pytest.raises(LoginError, match="not logged in after 1 s: still trying"):
         log_in("#!/bin/sh\necho still trying >&2\nsleep 50\n", timeout_s=1)
     assert time.monotonic() - started < 10
+
+
+def test_the_time_that_a_person_takes_is_not_the_logins(log_in):
+    script = '#!/bin/sh\n"$SSH_ASKPASS" "Colour: " >/dev/null\nsleep 0.5\n'
+    assert log_in(script, typed="blue", timeout_s=1.5, thinks_s=2) == [("Colour:", "")]
 
 
 def test_a_command_that_is_not_there_is_named(tmp_path):

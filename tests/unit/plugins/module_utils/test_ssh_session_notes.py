@@ -99,7 +99,24 @@ def test_a_record_is_private_and_one_that_cannot_be_read_begins_anew(tmp_path):
     assert record.read(path)["opened"] == NOW
     for text in ("{", "[]", '{"opened": true, "told": 3}'):
         (tmp_path / "s.json").write_text(text)
-        assert record.read(path) == {"opened": None, "seen": None, "lost": None, "told": False, "refused": None}
+        nothing = dict.fromkeys(("opened", "seen", "lost", "tried", "refused"))
+        assert record.read(path) == dict(nothing, told=False)
+
+
+def test_a_loss_is_told_once_and_again_only_a_while_after_that_failed(tmp_path):
+    lost = record.checked(record.read(str(tmp_path / "s")), False, NOW)
+    assert record.is_to_tell(lost, NOW)
+    tried = dict(lost, tried=NOW)
+    assert [record.is_to_tell(tried, NOW + later) for later in (0, 300, 600)] == [False, False, True]
+    # A clock that was ahead keeps nobody from being told.
+    assert record.is_to_tell(tried, NOW - 3600)
+    assert not record.is_to_tell(record.told(tried, NOW), NOW + 3600)
+    assert record.is_to_tell(record.checked(record.opened(tried, NOW + 1), False, NOW + 2), NOW + 2)
+
+
+def test_that_a_loss_was_told_is_not_noted_of_the_session_that_came_meanwhile(tmp_path):
+    known = record.opened(record.read(str(tmp_path / "s")), NOW)
+    assert record.told(known, NOW - 60) == known
 
 
 def test_the_hook_gets_the_text_and_the_values(tmp_path, server):

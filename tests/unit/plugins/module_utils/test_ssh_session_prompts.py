@@ -12,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.ssh_session.prompts im
     Rule,
     last_words,
     printable,
+    without_secrets,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,14 +41,17 @@ def test_stored_answers_go_to_the_prompts_that_match():
     code, password = talk.decide(CODE), talk.decide(PASSWORD)
     assert (code.answer, code.secret) == ("totp", SEED)
     assert (password.answer, password.secret) == ("secret", "right horse")
-    assert talk.by_rules_alone
+    assert talk.gave_stored
 
 
 def test_what_no_rule_matches_is_for_the_person_who_types_it_hidden():
     talk = Conversation(rules(*STORED))
     decision = talk.decide(Prompt("(pilot@login) Favourite colour: "))
     assert (decision.answer, decision.secret, decision.hidden) == ("ask", None, True)
-    assert not talk.by_rules_alone
+    assert not talk.gave_stored
+    # One stored answer is enough for a schedule to knock with, whatever was to come from a person.
+    talk.decide(PASSWORD)
+    assert talk.gave_stored
 
 
 @pytest.mark.parametrize("first", [STORED, ()])
@@ -120,6 +124,12 @@ def test_a_wrong_rule_is_named_and_its_secret_is_not(option, said):
     with pytest.raises(InputError, match=said) as raised:
         rules(option)
     assert "horse" not in str(raised.value)
+
+
+def test_what_a_site_says_back_is_hidden_unless_it_is_too_short_for_a_secret():
+    details = {"cmd": ["echo", "a right horse 1"], "rc": 1, "stdout": "right horse"}
+    hidden = {"cmd": ["echo", "a ******** 1"], "rc": 1, "stdout": "********"}
+    assert without_secrets(details, ["right horse", "1", None]) == hidden
 
 
 @given(st.text())

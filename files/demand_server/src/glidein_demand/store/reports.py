@@ -60,7 +60,8 @@ class Reports:
     def add(self, report: dict[str, Any], received: int) -> bool:
         """Keep a checked report (web/checks.py) in place of its site's previous one; FullError beyond max_sites.
 
-        False for one that was overtaken on its way by a newer one: that stays.
+        False for one that says nothing new, because it was overtaken on its way by a newer one, or is the last one
+        again: what is known stays, with the time when it came.
         """
         site = report["site"]
         report = {**report, "received": received}
@@ -127,11 +128,13 @@ class Reports:
 
 
 def overtaken(last: Mapping[str, Any], report: Mapping[str, Any]) -> bool:
-    """Whether `report` is older than the `last` one.
+    """Whether `report` is no newer than the `last` one.
 
-    One from the future came from a clock that was wrong: it must not keep all others away until then.
+    A report that is brought as a file is brought again, with every push, until the next cycle: a site whose cycles have
+    ended must not look alive. One from the future came from a clock that was wrong: it must not keep all others away
+    until then.
     """
-    return report["as_of"] < last["as_of"] <= report["received"]
+    return report["as_of"] <= last["as_of"] <= report["received"]
 
 
 def newly_launched(last: Mapping[str, Any] | None, report: Mapping[str, Any]) -> int:
