@@ -97,7 +97,7 @@ def playbook(name, *arguments, inventory=(INVENTORY,), env=None):
         stderr=subprocess.STDOUT,
         text=True,
         cwd=ROOT,
-        timeout=300,
+        timeout=900,  # on a busy machine, too
         stdin=subprocess.DEVNULL,
         check=False,
         env=env or prepare.environment(),
