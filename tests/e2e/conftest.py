@@ -55,6 +55,12 @@ def host(alias, sudo=False):
     return testinfra.get_host(f"ssh://{alias}", ssh_config=str(STATE / "ssh_config"), sudo=sudo)
 
 
+def no_glideins(slurm):
+    """Cancel what is in Slurm's queue, and wait until it has ended: until then it writes logs."""
+    slurm.check_output("scancel -u glidein")
+    wait_for("the end of all glideins", lambda: slurm.check_output("squeue -h -u glidein") == "", 90)
+
+
 def bring_up(name):
     """Start a host of the lab that is not among the usual ones; seconds when its image is there."""
     subprocess.run([sys.executable, str(ROOT / "tests" / "lab" / "lab.py"), "up", name], check=True, timeout=900)

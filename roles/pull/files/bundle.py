@@ -69,6 +69,7 @@ def make(collection, requirements, python, tags, destination):
         # A name that does not change with its version, because it is named in a command.
         shutil.move(next(wheels.glob("pip-*.whl")), wheels / "pip.zip")
         fresh = Path(folder, "bundle.tar")
+        fresh.touch(mode=0o600)
         with tarfile.open(fresh, "w") as archive:
             for path in files_of(collection):
                 name = f"collections/ansible_collections/glidein/ops/{path.relative_to(collection)}"

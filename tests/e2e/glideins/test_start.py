@@ -6,7 +6,7 @@
 import re
 
 import pytest
-from conftest import playbook, wait_for
+from conftest import no_glideins, playbook, wait_for
 
 PUBLISHED = "/srv/glidein-tarballs"
 ENTRIES = {
@@ -109,6 +109,7 @@ def test_a_glidein_with_a_gpu_and_all_that_an_entry_may_ask_for(
         assert with_gpu == ["GPU-a0223334", "GPU-a0223334", "GPU-a0223334-4445-5667-899a-abbccddeeff0", *same]
         assert without == ["10000", "10000", "none", *same]
     finally:
-        slurm.check_output(f"scancel -u glidein; rm -rf {home}")
+        no_glideins(slurm)
+        slurm.check_output(f"rm -rf {home}")
         # Back to what the lab's own inventory says.
         assert playbook("deploy", "-l", "cm").rc == 0

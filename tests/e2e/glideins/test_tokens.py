@@ -245,7 +245,8 @@ def test_jobs_run_side_by_side_until_a_glidein_retires(more_sites, alice, server
     # A site of the same name as the lab's, with another entry: what is deployed is there already.
     inventory = more_sites({"slurm": {"glidein_entries": {"brief": entry}}})
     slurm.check_output("touch ~/mark")
-    pair = alice.submit(count=2, seconds=45)
+    # They end after its retirement, so that the third job comes too late.
+    pair = alice.submit(count=2, seconds=55)
     server.wait_for_jobs(2)
     cycle = playbook("cycle", inventory=inventory)
     states = "condor_q -all -af JobStatus RemoteHost"

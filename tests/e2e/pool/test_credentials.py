@@ -7,7 +7,7 @@ import base64
 import json
 
 import pytest
-from conftest import playbook, wait_for
+from conftest import no_glideins, playbook, wait_for
 from holder import GLIDEINS_MAY, NOT_FOR_GLIDEINS, Holder
 
 ENTRIES = {
@@ -154,6 +154,7 @@ def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, s
         assert not thief.allowed("schedd") & NOT_FOR_GLIDEINS
         assert cannot_pose_as_a_schedd(alice, thief)
     finally:
-        slurm.check_output("scancel -u glidein; rm -rf ~/.glidein/withpassword")
+        no_glideins(slurm)
+        slurm.check_output("rm -rf ~/.glidein/withpassword")
         # Back to what the lab's own inventory says; the tokens that the sites have stay good.
         assert playbook("deploy", "-l", "cm").rc == 0
