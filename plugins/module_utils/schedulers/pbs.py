@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What PBS Professional (OpenPBS) and Torque have in common: qsub's directives, ids of jobs, signals."""
 
+import abc
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -141,13 +142,13 @@ class Pbs(Scheduler):
         lines.append(f"-o {_quoted(f'{log_dir}/{self.output_of_pbs(job_name)}')}")
         return lines
 
+    @abc.abstractmethod
     def requests(self, entry, shape):
         """Return the values of the -l options but walltime."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def output_of_pbs(self, job_name):
         """Return the name of the file to which PBS brings what the job printed before its script redirected it."""
-        raise NotImplementedError
 
     def submit_argv(self, path, job_name, tasks):
         array = [] if tasks is None else [self.array_option, f"1-{tasks}"]
