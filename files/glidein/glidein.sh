@@ -17,7 +17,7 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in report settings granted image scratch unpack credential gpus node configure daemons summary sweep health; do
+for part in report limits settings granted image scratch unpack credential gpus node configure daemons summary sweep health; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11
@@ -39,13 +39,18 @@ clean_environment  # of what another HTCondor has left in it
 enter_image        # begin again inside an image, if there is one
 plan_times         # when to retire, when to end
 make_scratch       # a directory of our own with room for what was promised
-sweep              # what a killed glidein has left here
-check_node         # is there what jobs need?
-bring_condor       # the tarball that fits this node: checked, unpacked into the scratch directory, tried
-copy_credential    # 0600, in the scratch directory
-find_gpus          # those that this job was given: are the promised ones there?
-look_around        # for containers and CVMFS
-copy_checks        # those that go on while it runs
-write_config       # one condor_config
+
+# Each of these runs in a process of its own, for at most so many seconds: servers and drivers that they need may hang.
+attempt 60 sweep || say "the sweep took too long: going on"          # what a killed glidein has left here
+step 120 "looking at the node" check_node                            # is there what jobs need?
+unpacking_cs=$(uptime_cs)
+step 900 "bringing HTCondor" bring_condor                            # the tarball that fits: checked, unpacked, tried
+unpacking_cs=$(($(uptime_cs) - unpacking_cs))
+step 60 "copying the credential" copy_credential                     # 0600, in the scratch directory
+step 180 "looking around and configuring" configure                  # GPUs, CVMFS, checks, one condor_config
+step 60 "asking for the pool" check_pool                             # does its collector answer?
+
+forget_gpus
+tell_ready "$unpacking_cs"
 start_master
 watch_master       # until it ends or has to

@@ -66,6 +66,17 @@ refused | refused_at_first)
   register
   echo '01/01/26 00:00:00 ERROR: SECMAN:2010:Received "DENIED" from server' >>"$log/StartLog"
   ;;
+lost | lost_and_back | lost_busy)
+  register
+  [ "$behaviour" != lost_busy ] || mkdir "$root/execute/dir_1"
+  sleep 2
+  echo "01/01/26 00:00:00 CCBListener: connection to CCB server cm:9618 failed; will try to reconnect in 60 seconds." \
+    >>"$log/SharedPortLog"
+  if [ "$behaviour" = lost_and_back ]; then
+    sleep 4
+    echo "01/01/26 00:00:00 CCBListener: registered with CCB server cm:9618 as ccbid cm:9618#1" >>"$log/SharedPortLog"
+  fi
+  ;;
 alone) echo "01/01/26 00:00:00 Initial update sent to collector(s)" >"$log/StartLog" ;;
 no_starter) echo '01/01/26 00:00:00 "/x/condor_starter -classad" did not produce any output, ignoring' >"$log/StartLog" ;;
 startd_dies) echo "01/01/26 00:00:00 The STARTD (pid 7) exited with status 4" >>"$log/MasterLog" ;;

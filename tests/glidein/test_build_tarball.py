@@ -295,5 +295,5 @@ def test_failure_is_one_line_on_stderr(tmp_path, capsys, monkeypatch):
     assert bt.main(["--directory", str(tmp_path), "--sources", '{"native": {"source": "installed"}}']) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("build_tarball.py: condor_config_val SBIN: ")
+    assert captured.err.startswith("build_tarball.py: condor_config_val BIN: ")
     assert captured.err.count("\n") == 1

@@ -2,6 +2,20 @@
 # shellcheck shell=sh
 # The HTCondor configuration of this glidein: one file, written to be read.
 
+# configure: all that HTCondor will find.
+configure() {
+  find_gpus   # those that this job was given: are the promised ones there?
+  look_around # for containers and CVMFS
+  copy_parts  # of this script: the payload may be replaced while the glidein runs
+  copy_checks # those that go on while it runs
+  write_config
+}
+
+copy_parts() {
+  mkdir "$SCRATCH/lib" || leave 13 "the directory $SCRATCH/lib cannot be made"
+  cp "$PAYLOAD"/lib/*.sh "$SCRATCH/lib/" || leave 13 "$SCRATCH/lib cannot be written, or $PAYLOAD/lib not be read"
+}
+
 write_config() {
   {
     config_attributes
@@ -15,9 +29,12 @@ write_config() {
     config_jobs
   } >"$SCRATCH/condor_config" || leave 13 "$SCRATCH/condor_config cannot be written"
   check_clashes
+}
+
+# tell_ready UNPACK_CS: how long all that took.
+tell_ready() {
   prepared_cs=$(uptime_cs)
-  say "ready to start HTCondor after $(in_seconds $((prepared_cs - STARTED_CS))) s," \
-    "$(in_seconds "$UNPACK_CS") s of them to unpack it"
+  say "ready to start HTCondor after $(in_seconds $((prepared_cs - STARTED_CS))) s, $(in_seconds "$1") s of them to unpack it"
 }
 
 # check_clashes: an attribute shares its name space with HTCondor's settings; it must not be one that is set here.
@@ -63,6 +80,8 @@ CONFIG
 }
 
 config_places() {
+  log_kb=$((GLIDEIN_LOG_MB * 1024 / (2 * (7 + GLIDEIN_CPUS))))
+  [ "$log_kb" -ge 1 ] || log_kb=1 # 0 would be without limit
   cat <<CONFIG
 
 # --- Where things are: all below the scratch directory
@@ -101,8 +120,11 @@ MASTER_NEW_BINARY_RESTART = NEVER
 # which then leaves its ad behind in the collector.
 USE_PROCD = False
 CREATE_CORE_FILES = False
-MAX_DEFAULT_LOG = 1 Mb
+# $GLIDEIN_LOG_MB MiB for all logs together: those of master, startd, shared port, starter (without a job), file transfers,
+# two more, and a starter's for each core; of each there is the current one and an older one.
+MAX_DEFAULT_LOG = $log_kb Kb
 MAX_NUM_DEFAULT_LOG = 1
+FILE_TRANSFER_STATS_LOG =
 # What each job has used, for glidein.sh to add up. It reads every full file and removes it.
 STARTD_HISTORY = \$(LOCAL_DIR)/jobs/history
 HISTORY_CONTAINS_JOB_ENVIRONMENT = False
@@ -122,6 +144,8 @@ config_pool() {
 CONDOR_HOST = ${GLIDEIN_COLLECTOR%%:*}
 COLLECTOR_HOST = $collector
 CCB_ADDRESS = \$(COLLECTOR_HOST)
+# (seconds; a collector that has gone without a word is noticed after three to four times that)
+CCB_HEARTBEAT_INTERVAL = 120
 USE_SHARED_PORT = True
 SHARED_PORT_PORT = 0
 # No file system is shared with anybody: jobs' files are transferred.

@@ -7,7 +7,8 @@ MASTER_AT= # when it was started
 GUARD_PID=
 EMPTY_STOP_S=20 # how long the stop of a glidein without jobs may take
 SETTLE_S=5  # what a job accepted in the last second before retirement takes to show
-RENEW_S=60  # how often the credential is looked at
+RENEW_S=60  # how often credential, pool and logs are looked at
+RENEWAL_S=30 # how long the file system with the credential may take
 
 # start_master: in a session of its own, because some batch systems send their notice to the whole process group, and a
 # USR2 or INT that is meant for this script would end the daemons, and the jobs with them. What a batch system kills as
@@ -29,8 +30,7 @@ start_master() {
 
 # start_guard: should this script be killed, the guard stops the daemons and cleans up.
 start_guard() {
-  # Its copies: the payload may be gone when they are needed. Only what it has to say at the end goes to our log.
-  { mkdir "$SCRATCH/lib" && cp "$PAYLOAD"/lib/*.sh "$SCRATCH/lib/"; } || leave 13 "$SCRATCH/lib cannot be written"
+  # Of copies: the payload may be gone when they are needed. Only what it has to say at the end goes to our log.
   { exec setsid /bin/sh "$SCRATCH/lib/guard.sh" "$$" "$MASTER_PID" "$SCRATCH"; } 3>&1 >/dev/null 2>&1 </dev/null &
   GUARD_PID=$!
   keep_state
@@ -65,7 +65,9 @@ watch_master() {
     stop_if_over
     if [ $((now - renewed)) -ge "$RENEW_S" ]; then
       renewed=$now
-      renew_credential
+      within "$RENEWAL_S" renew_credential || [ -n "$SIGNAL" ] || say "GLIDEIN_CREDENTIAL=$GLIDEIN_CREDENTIAL does not answer"
+      look_for_pool
+      limit_logs
       keep_state
     elif [ "$COUNTED_BYTES" -ne "$counted" ]; then
       counted=$COUNTED_BYTES
@@ -93,7 +95,34 @@ stop_if_ended() {
   leave 0 "the pool told it to shut down"
 }
 
-# stop_if_over: the walltime is over, it has retired and its last job is done, or no job has run for too long.
+# look_for_pool: the glidein's shared port keeps a connection to the collector (CCB), without which no access point could
+# reach it, and says so when that is lost, found dead, and there again. Where the log has been put aside as full, it says
+# nothing.
+LOST_AT= # when it was noticed
+look_for_pool() {
+  case $(grep -e 'CCBListener: connection to CCB server .* failed' -e 'CCBListener: registered with CCB server' \
+    "$SCRATCH/log/SharedPortLog" 2>/dev/null | tail -n 1) in
+  *' failed'*)
+    [ -z "$LOST_AT" ] || return 0
+    LOST_AT=$now
+    say "the pool's collector, $GLIDEIN_COLLECTOR, is gone"
+    ;;
+  *registered*)
+    [ -n "$LOST_AT" ] || return 0
+    say "the pool's collector is there again, after $((now - LOST_AT)) s"
+    LOST_AT=
+    ;;
+  esac
+}
+
+# limit_logs: there may be more of them than cores, because jobs may ask for no core. Then older ones go.
+limit_logs() {
+  logs_kb=$(du -sk "$SCRATCH/log" 2>/dev/null | cut -f 1)
+  [ "${logs_kb:-0}" -le $((GLIDEIN_LOG_MB * 1024)) ] || rm -f "$SCRATCH"/log/*.old
+}
+
+# stop_if_over: the walltime is over, it has retired and its last job is done, the pool has gone, or no job has run for too
+# long.
 stop_if_over() {
   if [ "$now" -ge "$TO_DIE" ]; then
     stop_master $((MARGIN_S * 2 / 3))
@@ -107,6 +136,9 @@ stop_if_over() {
   elif [ "$now" -ge $((TO_RETIRE + SETTLE_S)) ]; then
     stop_master "$EMPTY_STOP_S"
     leave 0 "it has retired and has no job left"
+  elif [ -n "$LOST_AT" ] && [ "$GLIDEIN_LOST_S" -gt 0 ] && [ $((now - LOST_AT)) -ge "$GLIDEIN_LOST_S" ]; then
+    stop_master "$EMPTY_STOP_S"
+    leave 36 "the pool's collector, $GLIDEIN_COLLECTOR, was gone for $((now - LOST_AT)) s"
   elif [ "$GLIDEIN_IDLE_TIMEOUT_S" -gt 0 ] && [ $((now - used)) -ge "$GLIDEIN_IDLE_TIMEOUT_S" ]; then
     stop_master "$EMPTY_STOP_S"
     leave 0 "no job ran for $GLIDEIN_IDLE_TIMEOUT_S s"

@@ -5,7 +5,8 @@
 # Variables in which batch systems name the GPUs of a job, by number, UUID or MIG instance. The first that names any counts.
 NVIDIA_VARIABLES="CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 AMD_VARIABLES="ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES"
-NO_GPU=10000 # HTCondor's word for a device that is not there
+NO_GPU=10000   # HTCondor's word for a device that is not there
+DISCOVERY_S=60 # how long condor_gpu_discovery may take
 
 # gpus_named VARIABLE...: the first non-empty list in these, without blanks; "none" if some are there and none of them
 # names any; nothing if none is there.
@@ -50,9 +51,7 @@ find_gpus() {
   esac
   # By number, because ROCR_VISIBLE_DEVICES does not know HTCondor's short names of AMD's.
   GPU_ARGUMENTS="-properties${AMD:+ -by-index}${GLIDEIN_GPU_DISCOVERY:+ $GLIDEIN_GPU_DISCOVERY}${named:+ -device $named}"
-  # The list is an argument from here on, for all to see; beside that, the variables would only be a second one.
-  # shellcheck disable=SC2086
-  unset $NVIDIA_VARIABLES $AMD_VARIABLES
+  forget_gpus
   discover_gpus
   [ "$found" -ge "$GLIDEIN_GPUS" ] ||
     leave 17 "GLIDEIN_GPUS=$GLIDEIN_GPUS were promised, condor_gpu_discovery $GPU_ARGUMENTS finds $found: $(last_line "$output")"
@@ -71,10 +70,19 @@ find_gpus() {
   say "GPUs: ${named:-all}, ${GPU_NAMES:-without names}"
 }
 
+# forget_gpus: the list is an argument, for all to see; beside that, the variables would only be a second one.
+forget_gpus() {
+  # shellcheck disable=SC2086 # names
+  [ "$GLIDEIN_GPUS" -eq 0 ] || unset $NVIDIA_VARIABLES $AMD_VARIABLES
+}
+
 # discover_gpus: what condor_gpu_discovery prints is in `output`, how many it finds in `found`.
 discover_gpus() {
   # shellcheck disable=SC2086 # arguments
-  output=$(use_condor && "$SCRATCH/condor/libexec/condor_gpu_discovery" $GPU_ARGUMENTS 2>&1 </dev/null)
+  within "$DISCOVERY_S" run_condor libexec/condor_gpu_discovery $GPU_ARGUMENTS >"$SCRATCH/tmp/gpus.out" 2>&1
+  [ "$?" -ne 124 ] || leave 17 "GLIDEIN_GPUS=$GLIDEIN_GPUS were promised, and condor_gpu_discovery $GPU_ARGUMENTS took longer than" \
+    "$DISCOVERY_S s: a driver hangs"
+  output=$(cat "$SCRATCH/tmp/gpus.out")
   found=$(detected_gpus "$output" | wc -l)
   found=$((found)) # some print blanks before it
 }

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # Is this node fit for jobs? What can be told before HTCondor is there is looked at first: the memory that was promised,
-# the pool's name, the clock. Whether the pool can be reached shows when the glidein registers. Checks of the operator's
-# choice go on as long as the glidein lives, run by the startd.
+# the pool's name, the clock; and whether the pool's collector answers. Whether it takes this glidein shows when that
+# registers. Checks of the operator's choice go on as long as the glidein lives, run by the startd.
 
+NAME_S=20    # how long a name server may take
+CLOCK_S=20   # how long the file system with the log directory may take
+PING_S=10    # how long the pool's collector may take
+PING_AGAIN_S=3
 MOST_OFFSET_S=300 # of this node's clock: tokens and GLIDEIN_ToDie are read by other machines' clocks
 
 check_node() {
+  [ -z "$GLIDEIN_JOB_SETUP" ] || [ -r "$GLIDEIN_JOB_SETUP" ] ||
+    leave 11 "GLIDEIN_JOB_SETUP=$GLIDEIN_JOB_SETUP is missing on this node or cannot be read"
   check_memory
   check_name
-  check_clock
+  attempt "$CLOCK_S" check_clock || say "GLIDEIN_LOG_DIR=$GLIDEIN_LOG_DIR does not answer: the clock is not checked"
 }
 
 # check_memory: the node, and the control group that this job is in, must have what jobs are offered. A tenth less passes,
@@ -39,7 +45,7 @@ check_name() {
   command -v getent >/dev/null 2>&1 || return 0
   for round in 1 2 3; do
     [ "$round" -eq 1 ] || sleep 2
-    getent ahosts "$host" >/dev/null 2>&1 && return 0
+    within "$NAME_S" getent ahosts "$host" >/dev/null 2>&1 && return 0
   done
   leave 32 "GLIDEIN_COLLECTOR=$GLIDEIN_COLLECTOR has no address on this node (getent ahosts $host, three times): look at its" \
     "name service"
@@ -58,6 +64,27 @@ check_clock() {
   offset=$((now - made))
   [ "${offset#-}" -le "$MOST_OFFSET_S" ] ||
     leave 33 "this node's clock is $offset s off that of the machine with $GLIDEIN_LOG_DIR: more than $MOST_OFFSET_S s"
+}
+
+# check_pool: the collector answers, tried three times: it may be starting anew. That it refuses is no reason to end yet.
+check_pool() {
+  [ -x "$SCRATCH/condor/bin/condor_ping" ] || return 0
+  for round in 1 2 3; do
+    [ "$round" -eq 1 ] || sleep "$PING_AGAIN_S"
+    within "$PING_S" run_condor bin/condor_ping -type collector -verbose ADVERTISE_STARTD >"$SCRATCH/tmp/ping.out" 2>&1
+    pinged=$?
+    [ "$pinged" -ne 0 ] || return 0
+    why=$(last_line "$(without_tokens <"$SCRATCH/tmp/ping.out")")
+    case $pinged$why in
+    124*) why="no answer within $PING_S s" ;;
+    *'failed to make connection'* | *'locate'*) ;;
+    *)
+      say "the pool's collector answers, but not as it should: ${why:-condor_ping ended with status $pinged}"
+      return 0
+      ;;
+    esac
+  done
+  leave 35 "the pool cannot be reached: GLIDEIN_COLLECTOR=$GLIDEIN_COLLECTOR, three times: $why"
 }
 
 # --- Checks that go on: GLIDEIN_CHECKS has a line "NAME ARGUMENTS" for each, an executable in checks/ of the payload.

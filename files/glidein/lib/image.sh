@@ -2,6 +2,8 @@
 # shellcheck shell=sh
 # The whole glidein inside an image: apptainer, or singularity, runs this script once more in there.
 
+IMAGE_S=900 # it may have to be fetched, and converted
+
 # container_program: where apptainer is, or singularity; nothing where there is neither.
 container_program() {
   command -v apptainer 2>/dev/null || command -v singularity 2>/dev/null
@@ -26,8 +28,12 @@ enter_image() {
     [ ! -e /dev/kfd ] || set -- "$@" --rocm
   fi
   set -- "$@" "$GLIDEIN_IMAGE" /bin/sh
-  output=$("$program" "$@" -c : 2>&1 </dev/null) ||
-    leave 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE cannot be used: $program: $(last_line "$output")"
+  # What it says goes to the log: there is no place for a file yet.
+  within "$IMAGE_S" "$program" "$@" -c : 2>&1
+  status=$?
+  [ "$status" -ne 124 ] || leave 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE cannot be used: $program took longer than $IMAGE_S s"
+  [ "$status" -eq 0 ] ||
+    leave 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE cannot be used: $program ended with status $status and says why above"
   say "going on inside the image $GLIDEIN_IMAGE, by $program"
   # In there: no further image, what was granted is known, and the walltime goes on.
   GLIDEIN_IMAGE='' GLIDEIN_GRANTED=asked GLIDEIN_STARTED_AT=$STARTED_AT

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # What this node has to offer beside cores, memory and GPUs: containers, and file systems of CVMFS.
 
-LOOK_S=20 # how long to wait for one repository to be mounted
+LOOK_S=20 # how long to wait for repositories to be mounted
 
 # look_around: CONTAINER_PROGRAM is apptainer or singularity, or empty; OFFERED has the attributes, lines "Name = value".
 look_around() {
@@ -12,8 +12,9 @@ look_around() {
   *[!A-Za-z0-9\ /._,+@%=~-]*) CONTAINER_PROGRAM= ;; # it becomes a line of condor_config
   *) say "containers: $CONTAINER_PROGRAM" ;;
   esac
-  # shellcheck disable=SC2086 # a list of names
-  repositories=$(cvmfs_repositories "" $GLIDEIN_CVMFS)
+  attempt "$LOOK_S" look_for_cvmfs >"$SCRATCH/tmp/cvmfs" ||
+    say "CVMFS: what could not be listed within $LOOK_S s is left out"
+  repositories=$(sort "$SCRATCH/tmp/cvmfs")
   # shellcheck disable=SC2086
   [ -z "$repositories" ] || say "CVMFS:" $repositories
   OFFERED=$(cvmfs_attributes "$repositories")
@@ -23,8 +24,14 @@ $OFFERED"
   fi
 }
 
-# cvmfs_repositories ROOT REPOSITORY...: those that can be listed, one per line: the given ones, and all that are mounted.
-# To look at one mounts it. ROOT is empty, except in tests.
+look_for_cvmfs() {
+  # shellcheck disable=SC2086 # a list of names
+  cvmfs_repositories "" $GLIDEIN_CVMFS
+}
+
+# cvmfs_repositories ROOT REPOSITORY...: those that can be listed, one per line, as they answer: the given ones, and all that
+# are mounted. To look at one mounts it, which takes for ever where a server or proxy does not answer; so they are looked
+# at at the same time. ROOT is empty, except in tests.
 cvmfs_repositories() {
   root=$1
   shift
@@ -33,23 +40,17 @@ cvmfs_repositories() {
       echo "$repository"
     done
     for mounted in "$root"/cvmfs/*.*; do
-      [ ! -d "$mounted" ] || echo "${mounted##*/}"
+      echo "${mounted##*/}"
     done
-  } | sort -u | while read -r repository; do
-    case $repository in
-    *[!A-Za-z0-9.-]*) continue ;;
-    esac
-    [ -z "$(list_soon "$root/cvmfs/$repository")" ] || echo "$repository"
-  done
-}
-
-# list_soon DIRECTORY: what is in it, unless that takes too long, as it does where a server or proxy does not answer.
-list_soon() {
-  if command -v timeout >/dev/null 2>&1; then
-    timeout "$LOOK_S" ls "$1/" 2>/dev/null
-  else
-    ls "$1/" 2>/dev/null
-  fi
+  } | sort -u | {
+    while read -r repository; do
+      case $repository in
+      *[!A-Za-z0-9.-]*) continue ;;
+      esac
+      { [ -z "$(ls "$root/cvmfs/$repository/" 2>/dev/null)" ] || echo "$repository"; } &
+    done
+    wait
+  }
 }
 
 # cvmfs_attributes REPOSITORIES: an attribute for each, and the names that PyGlidein's jobs know.

@@ -34,6 +34,7 @@ leave() {
   END_STATUS=$1
   shift
   END_REASON=$*
+  [ -z "$IN_STEP" ] || hand_over "$END_REASON"
   exit "$END_STATUS"
 }
 
@@ -100,15 +101,19 @@ finish() {
     END_REASON="of an error in the script itself"
   }
   stop_pausing
+  stop_working
   stop_guard
-  kill_leftovers
-  save_logs
+  # Within limits: what has to be said at the end is not to wait for a file system that hangs.
+  if [ -n "$SCRATCH" ]; then
+    within 20 kill_leftovers
+    within 30 save_logs || say "the daemons' logs could not be saved in time"
+  fi
   # Before the settings are known to be good there is nothing to tell.
   if [ -n "$TELLABLE" ]; then
-    count_jobs
+    [ -z "$MASTER_AT" ] || count_jobs
     sum_up "$END_STATUS" "$(date +%s)" "$END_REASON"
   fi
-  remove_scratch
+  [ -z "$SCRATCH" ] || within 60 remove_scratch || say "could not remove all of $SCRATCH"
   say "ended because $END_REASON (exit status $END_STATUS, after $(($(date +%s) - STARTED_AT)) s)"
   exit "$END_STATUS"
 }
@@ -146,6 +151,8 @@ Optional:
   GLIDEIN_NOTICE_TO_ALL    signals that the batch system sends as its notice to every process, users' jobs too: they ignore
                            them from their start (default: none)
   GLIDEIN_REGISTER_S       end if the pool has not been joined after so many seconds (default 300)
+  GLIDEIN_LOST_S           end if the pool's collector is gone for so many seconds and no job runs; 0: never (default 1200)
+  GLIDEIN_LOG_MB           what the daemons' logs may take of the scratch directory, in MiB (default 20)
   GLIDEIN_FAST_FAILURES    take no more jobs, and end, after so many in a row that failed fast; 0: never (default 5)
   GLIDEIN_FAST_FAILURE_S   a job that fails within so many seconds has failed fast (default 60)
   GLIDEIN_CHECKS           lines "NAME ARGUMENTS": executables in checks/ that the startd runs from time to time
@@ -171,6 +178,9 @@ Exit status:
    31  less memory here than promised
    32  the collector's name is not known here
    33  this node's clock is wrong
+   34  a step before the start of HTCondor took too long: a file system or a server does not answer
+   35  the pool's collector does not answer
+   36  the pool's collector was gone for too long
   137  the script was killed (the guard says so, in its place)
   129 130 138 140 143  stopped by HUP, INT, USR1, USR2, TERM
 HELP

@@ -10,18 +10,28 @@ unset SCRATCH NAME # sites export such names; ours shall stay in this shell
 SCRATCH=
 UNPACKED_MB=60 # what the tarball takes when unpacked, plus logs: on top of the disk promised to jobs
 
+SCRATCH_S=60 # a disk that takes longer to make a directory does not answer
+
+# make_scratch: the directory has a name that nobody can guess, and is not taken if somebody has it.
 make_scratch() {
   cd / || leave 13 "the directory / cannot be entered"
-  SCRATCH=$(mktemp -d "$GLIDEIN_SCRATCH/glidein.XXXXXXXX" 2>&1) || {
-    why=$SCRATCH
-    SCRATCH=
-    leave 13 "no scratch directory can be made in GLIDEIN_SCRATCH=$GLIDEIN_SCRATCH: $why"
-  }
+  read -r random </proc/sys/kernel/random/uuid || leave 13 "this node has no /proc/sys/kernel/random/uuid"
+  wanted=$GLIDEIN_SCRATCH/glidein.${random%%-*}
+  within "$SCRATCH_S" mkdir "$wanted" 2>&1
+  case $? in
+  0) SCRATCH=$wanted ;;
+  124) leave 34 "making a directory in GLIDEIN_SCRATCH=$GLIDEIN_SCRATCH took longer than $SCRATCH_S s" ;;
+  *) leave 13 "no scratch directory can be made in GLIDEIN_SCRATCH=$GLIDEIN_SCRATCH: mkdir says why above" ;;
+  esac
+  NAME=glidein_$(printf '%s' "$GLIDEIN_BATCH_ID" | tr -c 'A-Za-z0-9_.-' '_')_${SCRATCH##*.}
+  say "scratch directory $SCRATCH, name $NAME"
+  step "$SCRATCH_S" "filling the scratch directory" fill_scratch
+}
+
+fill_scratch() {
   for directory in credential log execute jobs lock spool tmp; do
     mkdir "$SCRATCH/$directory" || leave 13 "the directory $SCRATCH/$directory cannot be made"
   done
-  NAME=glidein_$(printf '%s' "$GLIDEIN_BATCH_ID" | tr -c 'A-Za-z0-9_.-' '_')_${SCRATCH##*.}
-  say "scratch directory $SCRATCH, name $NAME"
   check_room
   keep_state || leave 13 "$SCRATCH/state cannot be written"
 }
@@ -78,9 +88,15 @@ print_logs() {
 
 remove_scratch() {
   [ -n "$SCRATCH" ] || return 0
-  # A job may have made directories that it cannot write to; then the first attempt fails.
+  # Should this be cut short, a sweep shall not tell what has been told.
+  [ -z "$SUMMED_UP" ] || (: >"$SCRATCH/told") 2>/dev/null
+  # A job may have made directories that it cannot write to, and what was killed just now may be writing: then the first
+  # attempt fails.
   rm -rf "$SCRATCH" 2>/dev/null || {
     find "$SCRATCH" -type d ! -perm -700 -exec chmod u+rwx {} \; 2>/dev/null
+    rm -rf "$SCRATCH" 2>/dev/null
+  } || {
+    sleep 1
     rm -rf "$SCRATCH"
   } || say "could not remove all of $SCRATCH"
 }

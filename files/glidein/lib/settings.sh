@@ -81,10 +81,10 @@ check_settings() {
   esac
   GLIDEIN_REGISTER_S=${GLIDEIN_REGISTER_S:-300}
   need_number GLIDEIN_REGISTER_S 1
-  check_health_settings
-  # Not before: from here on an ending is told in a summary.
-  [ -z "$GLIDEIN_JOB_SETUP" ] || [ -n "$GLIDEIN_IMAGE" ] || [ -r "$GLIDEIN_JOB_SETUP" ] ||
-    leave 11 "GLIDEIN_JOB_SETUP=$GLIDEIN_JOB_SETUP is missing on this node or cannot be read"
+  : "${GLIDEIN_LOST_S:=1200}" "${GLIDEIN_LOG_MB:=20}"
+  need_number GLIDEIN_LOST_S 0
+  need_number GLIDEIN_LOG_MB 1
+  check_health_settings # from here on an ending is told in a summary
 }
 
 # check_options: what may be left out.

@@ -76,7 +76,7 @@ COUNTS
 }
 
 # sum_up STATUS ENDED REASON...: the line, once. STATUS is empty for a glidein killed with all that it had started;
-# ENDED is in epoch seconds. A file says that it was told, to a sweep, should the end of this glidein be cut short.
+# ENDED is in epoch seconds.
 sum_up() {
   [ -z "$SUMMED_UP" ] || return 0
   SUMMED_UP=yes
@@ -92,8 +92,6 @@ sum_up() {
     "\"granted_cpus\":$GLIDEIN_CPUS,\"granted_core_s\":$((GLIDEIN_CPUS * (ended - STARTED_AT)))," \
     "\"busy_core_s\":$BUSY_CORE_S,\"jobs\":$JOBS,\"jobs_failed\":$JOBS_FAILED," \
     "\"exit_status\":$exit_status,\"reason\":$(json_text "$*")}"
-  [ -z "$SCRATCH" ] || (: >"$SCRATCH/told") 2>/dev/null
-  return 0
 }
 
 # json_text TEXT: a JSON string of its first 300 characters; what is not printable ASCII is a question mark.

@@ -58,11 +58,14 @@ seen_ago() {
   echo $(($(date +%s) - SEEN_AT))
 }
 
-# sweep: looks at each directory of our user beside our own that a glidein has made.
+# sweep: looks at each directory of our user beside our own that a glidein on this host has made. On a file system that
+# hosts share there may be thousands of others: none of them costs a process.
 sweep() {
-  for found in "$GLIDEIN_SCRATCH"/glidein.????????; do
-    [ "$found" != "$SCRATCH" ] && [ ! -L "$found" ] && [ -f "$found/state" ] && [ ! -L "$found/state" ] || continue
-    [ -n "$(find "$found" -prune -type d -user "$(id -u)" 2>/dev/null)" ] || continue
+  this_host="host=$(uname -n)"
+  find "$GLIDEIN_SCRATCH"/glidein.???????? -prune -type d -user "$(id -u)" 2>/dev/null | while IFS= read -r found; do
+    if [ "$found" = "$SCRATCH" ] || [ ! -f "$found/state" ] || [ -L "$found/state" ]; then continue; fi
+    { IFS= read -r line <"$found/state"; } 2>/dev/null || continue
+    [ "$line" = "$this_host" ] || continue
     # In a process of its own, because what is known of this glidein makes room for what is known of that one.
     (sweep_one "$found")
   done

@@ -9,6 +9,8 @@
 # could write there.
 
 TARBALLS=tarballs.list
+FETCH_S=300 # how long one may take to come from a web server
+TRY_S=60    # how long HTCondor may take to say its version; it takes a tenth of a second
 
 # bring_condor: the tarball for the newest glibc that this node has, else the next one that does.
 bring_condor() {
@@ -18,7 +20,6 @@ bring_condor() {
   fitting=$(fitting_tarballs "$arch" "$glibc" <"$GLIDEIN_HOME/$TARBALLS")
   [ -n "$fitting" ] || leave 15 "no tarball fits this node, which is $arch with glibc ${glibc:-of unknown version};" \
     "there are: $(tarballs_there <"$GLIDEIN_HOME/$TARBALLS")"
-  begun_cs=$(uptime_cs)
   failures=
   unset FITTED # a name that a site might export
   while read -r name its_arch its_glibc htcondor sha256 file; do
@@ -35,8 +36,6 @@ $fitting
 FITTING
   [ -n "${FITTED-}" ] || leave 15 "HTCondor cannot run here:$failures this node is $arch with glibc" \
     "${glibc:-of unknown version}$(noexec_hint "$output")"
-  # shellcheck disable=SC2034 # for configure.sh
-  UNPACK_CS=$(($(uptime_cs) - begun_cs))
 }
 
 # fitting_tarballs ARCH GLIBC: the lines of the list (standard input) that fit, the newest glibc first. GLIBC may be empty:
@@ -91,7 +90,7 @@ unpack_tarball() {
 # fetch ADDRESS FILE: with what the node has. A proxy is taken from the environment.
 fetch() {
   if command -v curl >/dev/null 2>&1; then
-    set -- "$2" curl --fail --silent --show-error --location --connect-timeout 20 --max-time 300 --output "$2" "$1"
+    set -- "$2" curl --fail --silent --show-error --location --connect-timeout 20 --output "$2" "$1"
   elif command -v wget >/dev/null 2>&1; then
     set -- "$2" wget -T 60 -O "$2" "$1"
   else
@@ -99,10 +98,10 @@ fetch() {
   fi
   fetched=$1
   shift
-  # In the background, because a shell acts on a signal only after what it waits for in the foreground; in the scratch
-  # directory, so that it is found and killed with the rest.
-  (cd "$SCRATCH/tmp" && exec "$@") >"$SCRATCH/tmp/fetch.out" 2>&1 </dev/null &
-  wait "$!" || {
+  within "$FETCH_S" "$@" >"$SCRATCH/tmp/fetch.out" 2>&1
+  status=$?
+  [ "$status" -ne 124 ] || leave 20 "$where cannot be fetched: not within $FETCH_S s"
+  [ "$status" -eq 0 ] || {
     output=$(cat "$SCRATCH/tmp/fetch.out")
     is_full "$output" && leave 13 "$GLIDEIN_SCRATCH is full: $(last_line "$output")"
     leave 20 "$where cannot be fetched: $(last_line "$output")"
@@ -133,7 +132,18 @@ use_condor() {
 # try_condor: wrong architecture, too old a glibc, a missing library and noexec all show here, within a second.
 try_condor() {
   : >"$SCRATCH/condor_config"
-  output=$({ use_condor && "$SCRATCH/condor/sbin/condor_master" -version; } 2>&1 </dev/null)
+  within "$TRY_S" run_condor sbin/condor_master -version >"$SCRATCH/tmp/try.out" 2>&1
+  tried=$?
+  output=$(cat "$SCRATCH/tmp/try.out")
+  [ "$tried" -ne 124 ] || output="condor_master -version took longer than $TRY_S s"
+  return "$tried"
+}
+
+# run_condor PROGRAM ARGUMENT...: a program of the tarball.
+run_condor() {
+  program=$1
+  shift
+  use_condor && exec "$SCRATCH/condor/$program" "$@"
 }
 
 # noexec_hint TEXT: what a shell says when the file system is mounted so that nothing can be executed.

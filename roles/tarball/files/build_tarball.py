@@ -31,6 +31,7 @@ from pathlib import Path
 FORMAT = 1
 
 # Destination in the tarball -> needed? condor_gpu_discovery and condor_power_state: the startd runs them at its start.
+# condor_ping: the glidein asks with it whether the pool's collector answers.
 PROGRAMS = {
     "sbin/condor_master": True,
     "sbin/condor_startd": True,
@@ -38,6 +39,7 @@ PROGRAMS = {
     "libexec/condor_shared_port": True,
     "libexec/condor_gpu_discovery": True,
     "libexec/condor_power_state": True,
+    "bin/condor_ping": True,
     "libexec/condor_chirp": False,
     # With these condor_starter finds out what apptainer can do on a node.
     "libexec/singularity_test_sandbox/exit_37": False,
@@ -163,7 +165,7 @@ def parse_ldconfig(text):
 
 
 def locate_programs(directories):
-    """{destination: Path} of PROGRAMS, given {"sbin": [Path], "libexec": [Path]} to look in.
+    """{destination: Path} of PROGRAMS, given {"bin": [Path], "sbin": ..., "libexec": ...} to look in.
 
     Raises BuildError that names a needed program which is not there.
     """
@@ -284,8 +286,7 @@ def write_atomically(path, data, mode):
 
 def installed_items():
     """Items from the HTCondor installed on this machine."""
-    sbin, libexec = config_path("SBIN"), config_path("LIBEXEC")
-    programs = locate_programs({"sbin": [sbin, libexec], "libexec": [libexec, sbin]})
+    programs = locate_programs(directories_of(*map(config_path, ("BIN", "SBIN", "LIBEXEC"))))
     ldconfig = run(["/sbin/ldconfig", "-p"])
     libraries, missing = library_closure(programs, finder([config_path("LIB")], parse_ldconfig(ldconfig)))
     if missing:
@@ -295,11 +296,15 @@ def installed_items():
 
 def upstream_items(root):
     """Items from an unpacked upstream tarball (Path). Libraries that it does not bring are the node's to have."""
-    sbin, libexec = root / "sbin", root / "libexec"
-    programs = locate_programs({"sbin": [sbin, libexec], "libexec": [libexec, sbin]})
+    programs = locate_programs(directories_of(root / "bin", root / "sbin", root / "libexec"))
     own = [root / "lib", root / "lib" / "condor", root / "lib64", root / "lib64" / "condor"]
     libraries, _left_to_the_node = library_closure(programs, finder(own, {}))
     return items_of(programs, libraries)
+
+
+def directories_of(bin_, sbin, libexec):
+    """Where to look for programs of each kind; packages differ in what is in sbin and what in libexec."""
+    return {"bin": [bin_], "sbin": [sbin, libexec], "libexec": [libexec, sbin]}
 
 
 def items_of(programs, libraries):
