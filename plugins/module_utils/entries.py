@@ -27,6 +27,8 @@ WHOLE_NODE_IDLE_TIMEOUT_S = 600
 DEFAULT_FAST_FAILURES = 5
 DEFAULT_FAST_FAILURE_S = 60
 DEFAULT_CHECK_PERIOD_S = 600
+DEFAULT_LOST_S = 1200
+DEFAULT_LOG_MB = 20
 
 ENTRY_KEYS = (
     "queue",
@@ -56,6 +58,8 @@ ENTRY_KEYS = (
     "image",
     "retirement",
     "idle_timeout",
+    "lost_timeout",
+    "log_mb",
     "fast_failures",
     "fast_failure_time",
     "checks",
@@ -187,7 +191,7 @@ def normalise_site(deployment, site, entries, limits=None):
     with entry = {"name", "queue", "account", "constraint", "walltime_s", "shapes", "limits", "array", "accept",
     "accept_requirements", "resources", "directives", "attributes", "environment", "modules", "scratch", "granted",
     "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s",
-    "idle_timeout_s", "fast_failures", "fast_failure_s", "checks": {name: arguments as text}, "require_checks": [name],
+    "idle_timeout_s", "lost_s", "log_mb", "fast_failures", "fast_failure_s", "checks": {name: arguments as text}, "require_checks": [name],
     "check_period_s", "priority", "weight"}; array: most tasks of an array job, None for any number; modules, scratch:
     None where the site's apply; granted, ..., image: None or empty where nothing was said; idle_timeout_s: None where
     the shape decides (the function of this name). Limits have cores and gpus where they are given. Raises InputError.
@@ -265,6 +269,8 @@ def _entry(check, variable, name, raw):
         ),
         "retirement_s": retirement_s,
         "idle_timeout_s": check.duration(f"{variable}.idle_timeout", raw.get("idle_timeout"), 1),
+        "lost_s": check.duration(f"{variable}.lost_timeout", raw.get("lost_timeout"), 0, DEFAULT_LOST_S),
+        "log_mb": check.integer(f"{variable}.log_mb", raw.get("log_mb"), 1, DEFAULT_LOG_MB),
         "fast_failures": check.integer(f"{variable}.fast_failures", raw.get("fast_failures"), 0, DEFAULT_FAST_FAILURES),
         "fast_failure_s": check.duration(
             f"{variable}.fast_failure_time", raw.get("fast_failure_time"), 1, DEFAULT_FAST_FAILURE_S

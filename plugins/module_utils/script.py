@@ -6,6 +6,8 @@
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (
     DEFAULT_FAST_FAILURE_S,
     DEFAULT_FAST_FAILURES,
+    DEFAULT_LOG_MB,
+    DEFAULT_LOST_S,
     classad_literal,
     idle_timeout_s,
 )
@@ -107,6 +109,10 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     if (entry["fast_failures"], entry["fast_failure_s"]) != (DEFAULT_FAST_FAILURES, DEFAULT_FAST_FAILURE_S):
         values["GLIDEIN_FAST_FAILURES"] = entry["fast_failures"]
         values["GLIDEIN_FAST_FAILURE_S"] = entry["fast_failure_s"]
+    if entry["lost_s"] != DEFAULT_LOST_S:
+        values["GLIDEIN_LOST_S"] = entry["lost_s"]
+    if entry["log_mb"] != DEFAULT_LOG_MB:
+        values["GLIDEIN_LOG_MB"] = entry["log_mb"]
     if entry["checks"]:
         checks = [f"{name} {entry['checks'][name]}".rstrip() for name in sorted(entry["checks"])]
         values["GLIDEIN_CHECKS"] = "\n".join(checks)

@@ -217,7 +217,6 @@ UNTIL_ENDED = {
     "murdered": (lambda site: site.bring("stubborn"), {}),
     "logs to stderr": (lambda site: site.bring("good"), {"GLIDEIN_LOG_DIR": "-"}),
     "within HTCondor": (lambda site: site.bring("good"), OUTER),
-    "before master": (lambda site: site.bring("good", master=SLOW_TO_START), {}),
     "killed master": (lambda site: site.bring("stubborn"), {}),
     "no logs": (no_log_directory, {}),
     "token": (lambda site: site.bring("good"), {"GLIDEIN_START": 'TARGET.Owner == "alice"'}),
@@ -368,9 +367,9 @@ def test_no_setting_of_another_htcondor_reaches_the_daemons(together, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_signal_before_the_master_runs(together, shell):
-    site, glidein = together[shell, "before master"]
-    # As a batch system does it: to all processes. A shell that waits for a program acts on a signal after it.
+def test_signal_before_the_master_runs(site, shell):
+    # As a batch system does it: to all processes. (To the script alone: test_limits.py)
+    glidein = site.bring("good", master=SLOW_TO_START).start(shell)
     glidein.wait_for("verified").signal_group(signal.SIGTERM)
     assert_ended(site, *glidein.end(), 143, "signal TERM")
 
@@ -452,21 +451,67 @@ def is_in(process, directory):
         return False
 
 
+TABLE = ROOT / "docs" / "glidein.md"
+SIGNALLED = {129, 130, 138, 140, 143}
+
+
+def table_of_endings():
+    """{exit status: [reasons]} of the documentation."""
+    found = {}
+    for first, reasons in re.findall(r"^\| ([0-9][0-9, ]*) \| (.*?) \| ", TABLE.read_text(), re.MULTILINE):
+        for status in first.split(","):
+            found.setdefault(int(status), []).extend(re.findall(r"`([^`]+)`", reasons))
+    return found
+
+
+def reasons_of_the_script():
+    """[(exit status, reason with … for what varies)] of every ending that the scripts have."""
+    found = []
+    for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
+        text = part.read_text().replace("\\\n", "")
+        calls = re.findall(
+            r"""(?:\bleave|sum_up) (\d+) (?:"\$\(date \+%s\)" )?"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
+            text,
+        )
+        found += [(int(status), re.sub(r"\$(\(.*?\)\)?|\{.*?\}|\w+|\*)", "…", reason)) for status, reason in calls]
+    return found
+
+
+def covers(pattern, reason):
+    """Whether a reason of the table, with … for anything, is that of the script."""
+    return re.match(".*".join(map(re.escape, pattern.split("…"))), reason) is not None
+
+
+def test_each_ending_is_in_the_table_with_its_reason_and_the_table_has_no_other():
+    table, told = table_of_endings(), reasons_of_the_script()
+    assert len(told) > 45
+    missing = [row for row in told if not any(covers(pattern, row[1]) for pattern in table.get(row[0], ()))]
+    assert missing == []
+    known = [*told, *((status, "of signal …") for status in SIGNALLED)]
+    unknown = [
+        (status, pattern)
+        for status, patterns in table.items()
+        for pattern in patterns
+        if not any(status == used and covers(pattern, reason) for used, reason in known)
+    ]
+    assert unknown == []
+
+
 def test_every_exit_status_is_explained_and_provoked():
-    readme = (ROOT / "files" / "glidein" / "README.md").read_text()
-    explained = {int(number) for number in re.findall(r"^\| (\d+)", readme, re.MULTILINE)} | {129, 130, 138, 140, 143}
+    explained = set(table_of_endings())
     helped = (ROOT / "files" / "glidein" / "lib" / "report.sh").read_text().split("Exit status:")[1]
-    told = {int(number) for number in re.findall(r"^ +(\d+)  ", helped, re.MULTILINE)} | {129, 130, 138, 140, 143}
+    told = {int(number) for number in re.findall(r"^ +(\d+)  ", helped, re.MULTILINE)} | SIGNALLED
     used = {
         int(number)
         for part in (ROOT / "files" / "glidein").rglob("*.sh")
         for number in re.findall(r"(?:leave|sum_up|on_signal [A-Z0-9]+) (\d+)", part.read_text())
     }
     tests = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
-    provoked = {int(number) for number in re.findall(r"(?:\.run\(.*\)|\.end\(\)|\}|output|ended), (\d+), ", tests)}
+    provoked = {int(number) for number in re.findall(r"(?:\.run\(.*\)|\.end\(\)|\}|output|ended|\)), (\d+), ", tests)}
     assert explained == told
     assert used <= explained
-    assert explained - {10, 129, 130, 138, 140} <= provoked, explained - provoked
+    assert explained - {10, 35, 36, 129, 130, 138, 140} <= provoked, explained - provoked
+    assert "35, " in tests and "36, " in tests
 
 
 def test_several_on_one_node_do_not_meet(site):

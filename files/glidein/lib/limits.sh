@@ -31,6 +31,8 @@ within() {
   if kill -0 "$worker" 2>/dev/null; then
     kill_tree "$worker"
     ended=124
+    sleep 1
+    [ "$(start_of "$worker")" != 0 ] || wait "$worker" 2>/dev/null # the same
   fi
   WORKING=
   return "$ended"

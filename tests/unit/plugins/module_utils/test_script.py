@@ -67,6 +67,8 @@ CASES = {
         check_period="5m",
         fast_failures=3,
         fast_failure_time="2m",
+        lost_timeout="30m",
+        log_mb=50,
     ),
     # Text values are not among these: shellcheck mistakes their quotes for the shell's.
     "attributes": raw_entry(attributes={"HasCVMFS": True, "Generation": 8}),
