@@ -93,6 +93,18 @@ def remember(parts, sites=SITES):
         for week in range(12)
     }
     parts.history.add_waits("cm", "marker", waits)
+    for index, site in enumerate(sites):
+        ended = [now - hours * 3600 for hours in range(1 + index, 24 * 28, 7)]
+        glideins = [
+            {
+                "name": f"g{at}", "entry": "cpu", "shape": "node", "batch_id": str(at), "started": at - 9000,
+                "registered": at - 8990, "ended": at, "granted_core_s": 28 * 9000,
+                "busy_core_s": int(28 * 9000 * (0.7 + 0.2 * math.sin(at / 40_000))), "jobs": 40, "jobs_failed": 1,
+                "exit_status": 0,
+            }
+            for at in ended
+        ]  # fmt: skip
+        parts.work.add(site, {"since": 0, "until": now, "glideins": glideins})
 
 
 def good(parts):

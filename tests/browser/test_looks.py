@@ -6,7 +6,7 @@ import pytest
 
 from conftest import DESKTOP, PHONE
 
-CHARTS = ["chart-demand", "chart-sites", "chart-waits", "chart-share"]
+CHARTS = ["chart-demand", "chart-sites", "chart-waits", "chart-share", "chart-work"]
 # How many pixels of a canvas are painted, and in how many colours.
 PAINTED = """id => {
   const canvas = document.querySelector(`#${id} canvas`);

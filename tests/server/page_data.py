@@ -84,7 +84,7 @@ def reports(*every):
 def empty_history(name="day"):
     return {
         "range": name, "since": NOW - 86400, "until": NOW, "pool": {"times": [], **{key: [] for key in charts.POOL}},
-        "sites": {"times": [], "series": []}, "waits": [], "share": [],
+        "sites": {"times": [], "series": []}, "waits": [], "share": [], "work": {"step": "hour", "rows": []},
     }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from glidein_demand.store.database import Database
 from glidein_demand.store.history import History
+from glidein_demand.store.work import Work
 from glidein_demand.web import charts
 
 from page_data import NOW, empty_history
@@ -20,10 +21,20 @@ WEEK = 7 * 24 * HOUR
 
 
 @pytest.fixture
-def history(tmp_path):
+def database(tmp_path):
     database = Database(f"sqlite:///{tmp_path}/history.db")
-    yield History(database, lambda: NOW)
+    yield database
     database.close()
+
+
+@pytest.fixture
+def history(database):
+    return History(database, lambda: NOW)
+
+
+@pytest.fixture
+def work(database):
+    return Work(database, lambda: NOW)
 
 
 def record(history, at, jobs, **sites):
@@ -40,15 +51,15 @@ def record(history, at, jobs, **sites):
     assert history.record(at, pool, counts)
 
 
-def figures(history, name="day"):
-    return {figure["id"]: figure for figure in charts.figures(charts.history_json(history, name, NOW))}
+def figures(history, work, name="day"):
+    return {figure["id"]: figure for figure in charts.figures(charts.history_json(history, work, name, NOW))}
 
 
-def test_the_json_has_what_the_top_of_the_file_says(history):
+def test_the_json_has_what_the_top_of_the_file_says(history, work):
     record(history, NOW - HOUR, 100, PSC=7)
-    found = charts.history_json(history, "day", NOW)
+    found = charts.history_json(history, work, "day", NOW)
     assert (found["range"], found["since"], found["until"]) == ("day", NOW - 86400, NOW)
-    assert set(found) == {"range", "since", "until", "pool", "sites", "waits", "share"}
+    assert set(found) == {"range", "since", "until", "pool", "sites", "waits", "share", "work"}
     assert set(found["pool"]) == {"times", *charts.POOL}
     (series,) = found["sites"]["series"]
     assert set(series) == {"name", "rest", *charts.COUNTS}
@@ -58,71 +69,71 @@ def test_the_json_has_what_the_top_of_the_file_says(history):
 
 
 @pytest.mark.parametrize(("name", "days"), [("day", 1), ("week", 7), ("month", 30), ("year", 365)])
-def test_each_range_begins_where_its_name_says_and_has_no_more_points_than_can_be_seen(history, name, days):
+def test_each_range_begins_where_its_name_says_and_has_no_more_points_than_can_be_seen(history, work, name, days):
     for day in range(0, 400, 20):
         record(history, NOW - day * 86400 - HOUR, 100 + day)
-    found = charts.history_json(history, name, NOW)
+    found = charts.history_json(history, work, name, NOW)
     assert found["since"] == NOW - days * 86400
     assert 0 < len(found["pool"]["times"]) <= 400
     assert max(value for value in found["pool"]["idle_jobs"] if value is not None) <= 100 + days
 
 
-def test_another_range_is_refused_by_name_and_the_page_takes_a_day(history):
+def test_another_range_is_refused_by_name_and_the_page_takes_a_day(history, work):
     with pytest.raises(ValueError, match="day, week, month, year, not 'decade'"):
-        charts.history_json(history, "decade", NOW)
+        charts.history_json(history, work, "decade", NOW)
     assert [charts.range_or_default(name) for name in ("week", "decade", None)] == ["week", "day", "day"]
 
 
-def test_ten_sites_have_a_series_and_the_others_are_one(history):
+def test_ten_sites_have_a_series_and_the_others_are_one(history, work):
     record(history, NOW - HOUR, 1, **{f"Site_{number:02d}": 100 - number for number in range(25)})
-    series = charts.history_json(history, "day", NOW)["sites"]["series"]
+    series = charts.history_json(history, work, "day", NOW)["sites"]["series"]
     assert [each["name"] for each in series[:2]] == ["Site-00", "Site-01"]
     assert [each["rest"] for each in series] == [False] * 10 + [True]
     assert series[-1]["running"][-1] == sum(100 - number for number in range(10, 25))
 
 
-def test_the_charts_are_told_in_words_with_the_latest_values(history):
+def test_the_charts_are_told_in_words_with_the_latest_values(history, work):
     record(history, NOW - 2 * HOUR, 50, PSC=1, DESY=2)
     record(history, NOW - HOUR, 10, PSC=7, DESY=2)
-    found = figures(history)
+    found = figures(history, work)
     assert "Idle jobs: 10 now, lowest 10, highest 50." in found["chart-demand"]["words"]
     assert "Running now: PSC 7, DESY 2." in found["chart-sites"]["words"]
 
 
-def test_a_table_has_the_same_numbers_newest_first(history):
+def test_a_table_has_the_same_numbers_newest_first(history, work):
     record(history, NOW - 2 * HOUR, 1050)
     record(history, NOW - HOUR, 10)
-    rows = figures(history)["chart-demand"]["rows"]
+    rows = figures(history, work)["chart-demand"]["rows"]
     assert [row[1:] for row in rows] == [["10", "20", "40", "30"], ["1,050", "2,100", "40", "30"]]
 
 
-def test_a_long_table_is_thinned_keeps_the_newest_and_says_so(history):
+def test_a_long_table_is_thinned_keeps_the_newest_and_says_so(history, work):
     for number in range(200):
         record(history, NOW - 86000 + number * 400, number)
-    figure = figures(history)["chart-demand"]
+    figure = figures(history, work)["chart-demand"]
     assert len(figure["rows"]) <= 26
     assert figure["rows"][0][1] == "199"
     assert figure["note"] == "One value in 8 is shown."
 
 
-def test_waits_and_shares_are_told_per_week(history):
+def test_waits_and_shares_are_told_per_week(history, work):
     monday = NOW - (NOW - 4 * 86400) % WEEK
     known = {
         **empty_history(),
         "waits": [{"week": monday, "jobs": 1200, "p50_s": 720, "p90_s": 9000}],
         "share": [{"week": monday, "glidein_core_hours": 75.0, "other_core_hours": 25.0, "percent": 75.0}],
     }
-    _demand, _sites, waits, share = charts.figures(known)
+    _demand, _sites, waits, share, _used = charts.figures(known)
     assert waits["rows"] == [["16 Nov 2026", "1,200", "12 min", "2 h 30 min"]]
     assert "1,200 jobs started, half of them within 12 min, nine in ten within 2 h 30 min" in waits["words"]
     assert share["rows"] == [["16 Nov 2026", "75 %", "75", "25"]]
     assert "75 %, 75 core hours of glideins and 25 of other machines" in share["words"]
 
 
-def test_the_share_of_glideins_is_that_of_claimed_cores(history):
+def test_the_share_of_glideins_is_that_of_claimed_cores(history, work):
     for number in range(12):
         record(history, NOW - HOUR + number * 300, 1)
-    (week,) = charts.history_json(history, "day", NOW)["share"]
+    (week,) = charts.history_json(history, work, "day", NOW)["share"]
     assert week["percent"] == 75.0
 
 
@@ -138,9 +149,9 @@ def test_without_history_every_chart_is_empty_and_says_nothing():
     assert all(figure["empty"] for figure in charts.figures(empty_history()))
 
 
-def test_what_is_not_known_is_a_gap_and_no_zero(history):
+def test_what_is_not_known_is_a_gap_and_no_zero(history, work):
     assert history.record(NOW - HOUR, {"idle_jobs": 5}, {})
-    found = figures(history)["chart-demand"]
+    found = figures(history, work)["chart-demand"]
     assert found["rows"][0][1:] == ["5", "–", "–", "–"]
 
 
@@ -156,3 +167,39 @@ def test_code_of_others_is_what_its_readme_says():
 def test_the_scripts_hold_nothing_that_the_content_security_policy_forbids():
     for path in VENDOR.parent.rglob("*.js"):
         assert not re.search(r"\beval\(|new Function\(|setAttribute\(\"style\"", path.read_text()), path.name
+
+
+def told(work, number, ended, granted_h, busy_h):
+    glidein = {
+        "name": f"g{number}", "entry": "RM", "shape": "node", "batch_id": str(number), "started": ended - 60,
+        "registered": None, "ended": ended, "granted_core_s": granted_h * HOUR, "busy_core_s": busy_h * HOUR, "jobs": 1,
+        "jobs_failed": 0, "exit_status": 0,
+    }  # fmt: skip
+    assert work.add(("PSC", "Cedar")[number % 2], {"since": 0, "until": NOW, "glideins": [glidein]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "busy"),
+    [("day", "hour", [12]), ("week", "day", [12, 20]), ("month", "day", [12, 20]), ("year", "week", [32, 5])],
+)
+def test_core_hours_that_were_used_by_hour_day_or_week(history, work, name, step, busy):
+    monday = NOW - (NOW - 4 * 86400) % WEEK
+    for number, (ended, granted_h, busy_h) in enumerate(
+        [(NOW - 5, 20, 10), (NOW - 10, 4, 2), (NOW - 2 * 86400 - 5, 40, 20), (monday - 200 * 86400, 10, 5)]
+    ):
+        told(work, number, ended, granted_h, busy_h)
+    found = charts.history_json(history, work, name, NOW)["work"]
+    assert found["step"] == step
+    times = [row["time"] for row in found["rows"]]
+    assert len(set(map(int.__sub__, times[1:], times))) == 1  # none is left out
+    used = [row["busy_core_hours"] for row in found["rows"] if row["glideins"]]
+    assert used[::-1] == busy or (name == "year" and sum(used) == sum(busy))
+    figure = figures(history, work, name)["chart-work"]
+    assert not figure["empty"]
+    assert figure["rows"][0][-1] == "50 %"
+    assert f"{sum(busy)} of {2 * sum(busy)} were used, 50 %" in figure["words"].replace(".0", "")
+
+
+def test_without_glideins_that_ended_there_is_no_chart_of_core_hours(history, work):
+    assert charts.history_json(history, work, "week", NOW)["work"] == {"step": "day", "rows": []}
+    assert figures(history, work)["chart-work"]["empty"]

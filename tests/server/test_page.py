@@ -149,7 +149,7 @@ def test_times_are_told_to_machines_too():
 
 
 def test_an_empty_history_says_so():
-    assert render().count("Nothing has been recorded for this yet.") == 4
+    assert render().count("Nothing has been recorded for this yet.") == 5
 
 
 def test_before_anything_was_read_no_zero_is_claimed():

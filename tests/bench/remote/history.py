@@ -17,6 +17,7 @@ from glidein_demand.store import history_tables as tables
 from glidein_demand.store.database import Database
 from glidein_demand.store.history import History
 from glidein_demand.store.thinning import DAY, LEVELS
+from glidein_demand.store.work import Work
 from glidein_demand.web import charts
 
 NOW = 1_795_212_000  # on a full hour, as whole spans are thinned
@@ -73,12 +74,12 @@ def main():
         began = time.monotonic()
         rows = fill(database, order["sites"])
         seconds = time.monotonic() - began
-        history = History(database, lambda: NOW)
+        history, work = History(database, lambda: NOW), Work(database, lambda: NOW)
         found = {name: [] for name in charts.RANGES}
         for _round in range(order["rounds"]):
             for name, times in found.items():
                 began = time.monotonic()
-                charts.history_json(history, name, NOW)
+                charts.history_json(history, work, name, NOW)
                 times.append(1000 * (time.monotonic() - began))
         database.close()
         size = sum(file.stat().st_size for file in Path(folder).iterdir())

@@ -31,7 +31,7 @@ from sqlalchemy import (
 from ..pool.identity import Key
 from .database import Database, metadata, upsert
 
-HOUR, DAY = 3600, 86400
+HOUR, DAY, WEEK = 3600, 86400, 7 * 86400
 WINDOW_DAYS = 7
 """What the page shows: whole days of UTC, today among them."""
 
@@ -133,12 +133,25 @@ class Work:
             rows = connection.execute(select(_work).where(_work.c.level == _EVER)).mappings().all()
         return {(row["site"], row["entry"], row["shape"]): {name: row[name] for name in SUMS} for row in rows}
 
-    def hours(self, site: str, since: float, until: float) -> list[dict[str, Any]]:
-        """[{"time": begin of an hour, "entry", "shape", and SUMS}] of one site, oldest first."""
-        wanted = (_work.c.level == _HOURS, _work.c.time >= since, _work.c.time < until, _work.c.site == site)
+    def over_time(self, step_s: int, since: float) -> list[dict[str, int]]:
+        """[{"time", and SUMS}] of all sites, for every step from the one of `since` to now; [] without any glidein.
+
+        step_s: HOUR, DAY or WEEK (from Monday, UTC). A glidein counts when it ended, with all that it did.
+        """
+        level = _HOURS if step_s == HOUR else _DAYS
+        first, last = _begin(since, step_s), _begin(self._clock(), step_s)
+        rows = {time_s: {"time": time_s, **dict.fromkeys(SUMS, 0)} for time_s in range(first, last + 1, step_s)}
+        sums = [func.sum(_work.c[name]).label(name) for name in SUMS]
+        wanted = (_work.c.level == level, _work.c.time >= first, _work.c.time < last + step_s)
         with self._db.read() as connection:
-            rows = connection.execute(select(_work).where(*wanted).order_by(_work.c.time)).mappings().all()
-        return [{name: row[name] for name in ("time", "entry", "shape", *SUMS)} for row in rows]
+            found = (
+                connection.execute(select(_work.c.time, *sums).where(*wanted).group_by(_work.c.time)).mappings().all()
+            )
+        for each in found:
+            row = rows[_begin(each["time"], step_s)]
+            for name in SUMS:
+                row[name] += int(each[name])
+        return list(rows.values()) if found else []
 
     def endings(self, since: float) -> dict[tuple[str, str], dict[str, int | None]]:
         """{(site, batch id): {"started", "registered", "ended", "exit_status", "good"}} of what was told since.
@@ -180,6 +193,12 @@ class Work:
                 }
                 for row in rows
             }
+
+
+def _begin(time_s: float, step_s: int) -> int:
+    """The beginning of an hour, day or week; the first of January 1970 was a Thursday."""
+    shift = 3 * DAY if step_s == WEEK else 0
+    return (int(time_s) + shift) // step_s * step_s - shift
 
 
 def _unknown(connection: Connection, site: str, glideins: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -10,7 +10,9 @@ GET /history?range=day|week|month|year answers with `history_json`; times are ep
      "sites": {"times": [t], "series": [{"name": "PSC", "rest": false, "queued": [n|null], "running": [...],
                                          "registered": [...]}]},        # most glideins first; "rest": all other sites
      "waits": [{"week": t, "jobs": n, "p50_s": s, "p90_s": s}],         # week: its Monday, 00:00 UTC
-     "share": [{"week": t, "glidein_core_hours": h, "other_core_hours": h, "percent": p|null}]}
+     "share": [{"week": t, "glidein_core_hours": h, "other_core_hours": h, "percent": p|null}],
+     "work":  {"step": "hour"|"day"|"week",                             # of glideins that ended then, as they tell
+               "rows": [{"time": t, "glideins": n, "granted_core_hours": h, "busy_core_hours": h}]}}
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any, Mapping, Sequence
 
+from ..store.work import DAY, HOUR, WEEK
 from .words import UNKNOWN, duration, many, number, plain
 
 DAY_S = 86400
@@ -29,6 +32,8 @@ RANGES = {
     "year": (365 * DAY_S, 365, 53),
 }
 DEFAULT_RANGE = "day"
+STEPS = {"day": ("hour", HOUR), "week": ("day", DAY), "month": ("day", DAY), "year": ("week", WEEK)}
+"""How long the bars of a range are."""
 TOP_SITES = 10
 COUNTS = ("queued", "running", "registered")
 POOL = ("idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed")
@@ -42,8 +47,10 @@ def range_or_default(name: str | None) -> str:
     return name if name in RANGES else DEFAULT_RANGE
 
 
-def history_json(history: Any, name: str, now: float) -> dict[str, Any]:
-    """See above. history: a store.history.History; name: one of RANGES, else ValueError says which there are."""
+def history_json(history: Any, work: Any, name: str, now: float) -> dict[str, Any]:
+    """See above. history: a store.history.History; work: a store.work.Work; name: one of RANGES, else ValueError says
+    which there are.
+    """
     if name not in RANGES:
         raise ValueError(f"range must be one of {', '.join(RANGES)}, not {ascii(name)[:80]}")
     length, points, weeks = RANGES[name]
@@ -54,6 +61,7 @@ def history_json(history: Any, name: str, now: float) -> dict[str, Any]:
     if of_sites["others"]:
         series.append({"name": _REST, "rest": True, **_counts(of_sites["others"])})
     oldest_week = now - weeks * 7 * DAY_S
+    step, step_s = STEPS[name]
     return {
         "range": name,
         "since": int(since),
@@ -62,6 +70,7 @@ def history_json(history: Any, name: str, now: float) -> dict[str, Any]:
         "sites": {"times": of_sites["times"], "series": series},
         "waits": [row for row in history.weekly_waits() if row["week"] > oldest_week],
         "share": [_share(row) for row in history.weekly_share() if row["week"] > oldest_week],
+        "work": {"step": step, "rows": [_work(row) for row in work.over_time(step_s, since)]},
     }
 
 
@@ -77,7 +86,13 @@ def figures(history: Mapping[str, Any]) -> list[dict[str, Any]]:
     words: what the chart shows, for who does not see it; head, rows: its numbers as a table of texts; note: what the
     table leaves out. An empty one has no canvas: there is nothing to draw.
     """
-    return [_demand(history), _sites(history), _waits(history["waits"]), _shares(history["share"])]
+    return [
+        _demand(history),
+        _sites(history),
+        _waits(history["waits"]),
+        _shares(history["share"]),
+        _used(history["work"]),
+    ]
 
 
 def _counts(fields: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
@@ -89,6 +104,11 @@ def _share(row: Mapping[str, Any]) -> dict[str, Any]:
     total = (glideins or 0) + (other or 0)
     percent = round(100 * (glideins or 0) / total, 1) if total else None
     return {"week": row["week"], "glidein_core_hours": glideins, "other_core_hours": other, "percent": percent}
+
+
+def _work(row: Mapping[str, int]) -> dict[str, Any]:
+    granted, busy = (round(row[name] / HOUR, 2) for name in ("granted_core_s", "busy_core_s"))
+    return {"time": row["time"], "glideins": row["glideins"], "granted_core_hours": granted, "busy_core_hours": busy}
 
 
 def _figure(
@@ -161,6 +181,39 @@ def _shares(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         )
     head = ["Week of", "Share of glideins", "Core hours of glideins", "Core hours of other machines"]
     return _figure("chart-share", "Work done by glideins", words, head, rows)
+
+
+def _used(work: Mapping[str, Any]) -> dict[str, Any]:
+    step, told = work["step"], [row for row in reversed(work["rows"]) if row["glideins"]]
+    rows = [
+        [
+            _time(row["time"]) if step == "hour" else _date(row["time"]),
+            number(row["glideins"]),
+            _hours(row["granted_core_hours"]),
+            _hours(row["busy_core_hours"]),
+            _percent(row["busy_core_hours"], row["granted_core_hours"]),
+        ]
+        for row in told
+    ]
+    words = ""
+    if told:
+        granted, busy = (sum(row[name] for row in told) for name in ("granted_core_hours", "busy_core_hours"))
+        words = (
+            f"Core hours that glideins were granted and jobs used, per {step} in which the glideins ended: "
+            f"{_hours(busy)} of {_hours(granted)} were used, {_percent(busy, granted)}. {many(len(rows), step)} shown."
+        )
+    head = [
+        "Time (UTC)" if step == "hour" else f"{step.capitalize()} of",
+        "Glideins that ended",
+        "Core hours granted",
+        "Core hours used",
+        "Used",
+    ]
+    return _figure("chart-work", "Core hours used", words, head, rows)
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else UNKNOWN
 
 
 def _told(label: str, values: Sequence[float | None]) -> str:

@@ -34,7 +34,7 @@ class Shown:
     pause: Mapping[str, Any] = field(default_factory=lambda: NOT_PAUSED)
     """`Switch.state()`: {"paused", "since", "reason", "by"}; `settings.paused` is looked at besides."""
     history: Mapping[str, Any] | None = None
-    """`charts.history_json(history, range, now)` of the range that the address asks for (`?range=`)."""
+    """`charts.history_json(history, work, range, now)` of the range that the address asks for (`?range=`)."""
     caller_has_token: bool = False
     """Whether the caller may see user names, Requirements, and texts that name them."""
     can_report: bool = True

@@ -133,7 +133,7 @@ class Views:
         if wanted not in charts.RANGES:
             raise ValueError(f"range must be one of {', '.join(charts.RANGES)}, not {ascii(wanted)[:80]}")
         return self._history.get(
-            wanted, now, lambda: (charts.history_json(parts.history, wanted, now), now + HISTORY_KEPT_S)
+            wanted, now, lambda: (charts.history_json(parts.history, parts.work, wanted, now), now + HISTORY_KEPT_S)
         )
 
     def _demand_history(self, now: float) -> list[list[int]]:

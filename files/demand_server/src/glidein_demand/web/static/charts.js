@@ -153,7 +153,18 @@
     return { type: "bar", data: { labels: rows.map((row) => row.week), datasets: [bars] }, options: chosen };
   }
 
-  const FIGURES = { "chart-demand": demand, "chart-sites": sites, "chart-waits": waits, "chart-share": share };
+  function work(colour) {
+    const { step, rows } = data.work;
+    const named = (row) => (step === "hour" ? clock(at(row.time)) : day(at(row.time)));
+    const title = (item) => (step === "hour" ? full(rows[item.dataIndex].time) : `${step === "week" ? "Week of " : ""}${day(at(rows[item.dataIndex].time))} ${at(rows[item.dataIndex].time).getUTCFullYear()}`);
+    const bars = (label, key, index) => ({ label, data: rows.map((row) => row[key]), backgroundColor: colour.series[index], maxBarThickness: 24 });
+    const chosen = options(colour, { type: "category", labels: rows.map(named) }, whole, title, counted);
+    chosen.plugins.tooltip.callbacks.footer = (items) => `Glideins that ended: ${count(rows[items[0].dataIndex].glideins)}`;
+    const datasets = [bars("Granted", "granted_core_hours", 2), bars("Used by jobs", "busy_core_hours", 5)];
+    return { type: "bar", data: { labels: rows.map((row) => row.time), datasets }, options: chosen };
+  }
+
+  const FIGURES = { "chart-demand": demand, "chart-sites": sites, "chart-waits": waits, "chart-share": share, "chart-work": work };
 
   /** Draw all charts anew; one without numbers leaves the place to the sentence that says so. */
   function draw() {
