@@ -8,6 +8,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -59,6 +60,14 @@ def no_glideins(slurm):
     """Cancel what is in Slurm's queue, and wait until it has ended: until then it writes logs."""
     slurm.check_output("scancel -u glidein")
     wait_for("the end of all glideins", lambda: slurm.check_output("squeue -h -u glidein") == "", 90)
+
+
+def registered_after(login, logs, job_id):
+    """Seconds from the start of each glidein of a batch job until the collector knew it, by their own logs."""
+    said = login.check_output(f"cat {logs}/*.{job_id}*.out")
+    found = [float(seconds) for seconds in re.findall(r"registered with \S+ as \S+, (\d+\.\d\d) s after start", said)]
+    assert found, said
+    return found
 
 
 def bring_up(name):

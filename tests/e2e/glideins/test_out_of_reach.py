@@ -79,7 +79,19 @@ def test_what_a_glidein_needs_is_damaged_or_gone(site, alice, cm, slurm):
     assert max(map(int, sizes.values())) < 60 * 1024, sizes
     assert sum(map(int, sizes.values())) < 1024 * 1024, sizes
 
-    # The collector goes: no job runs, and it says so, and ends.
+    # Its master dies; another is cancelled: nothing is left of either.
+    for kill, words in (
+        ("pkill -KILL -u glidein -x condor_master", "condor_master ended by itself with status 137 (exit status 18, "),
+        ("scancel -u glidein", "of signal TERM (exit status 143, "),
+    ):
+        slurm.check_output(kill)
+        wait_for("its end", lambda words=words: words in slurm.check_output(f"cat {HOME}/log/*.out"), 60)
+        wait_for("nothing left", lambda: slurm.run("ls -d /tmp/glidein.*; pgrep -u glidein condor").stdout == "", 20)
+        no_glideins(slurm)
+        ended, done = probe(site)
+        assert ended is None, done
+
+    # The collector goes (and with it what it knew of the one that was killed): no job runs, and it says so, and ends.
     cm.check_output("systemctl stop condor")
     try:
         ended = wait_for(

@@ -9,7 +9,7 @@ import subprocess
 
 import prepare
 import pytest
-from conftest import BATCH_INVENTORY, INVENTORY, ROOT, bring_up, host, playbook, wait_for
+from conftest import BATCH_INVENTORY, INVENTORY, ROOT, bring_up, host, playbook, registered_after, wait_for
 
 INVENTORIES = (INVENTORY, BATCH_INVENTORY)
 LOGS = "/home/glidein/.glidein/htc/log"
@@ -123,6 +123,7 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, ht
     expected = [f"{job_id}.{process} 1.0 1024" for process in range(3)]
     wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected)
     assert alice.outputs(cluster, 3) == ['htc\n"htc"'] * 3
+    assert max(registered_after(htc, LOGS, job_id)) < 15
 
     again = play("cycle")
     assert "(job " not in again.summary
@@ -180,10 +181,14 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
 
 
 def test_a_whole_node_is_all_the_cores_that_a_machine_has(alice, server, htc, cm):
-    cluster = alice.submit(cpus=8, memory_mb=4000)
-    server.wait_for_jobs(1)
+    cluster = alice.submit(count=2, cpus=8, memory_mb=4000, seconds=5)
+    server.wait_for_jobs(2)
     play("cycle")
-    alice.outputs(cluster)
+    alice.outputs(cluster, 2)
+    # Both at the same time in it.
+    hosts = alice.host.check_output(f"condor_history {cluster} -af LastRemoteHost").split()
+    assert len(set(hosts)) == 2
+    assert len({each.split("@", 1)[1] for each in hosts}) == 1
     ad = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_Shape TotalCpus TotalMemory"
     assert cm.check_output(ad) == "node 32.0 8192"
 

@@ -9,7 +9,7 @@ import subprocess
 
 import prepare
 import pytest
-from conftest import BATCH_INVENTORY, INVENTORY, ROOT, bring_up, host, playbook, wait_for
+from conftest import BATCH_INVENTORY, INVENTORY, ROOT, bring_up, host, playbook, registered_after, wait_for
 
 INVENTORIES = (INVENTORY, BATCH_INVENTORY)
 HERE = 'requirements = TARGET.GLIDEIN_Site == "sge"'
@@ -114,6 +114,7 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, sg
     expected = [f"{job_id}.{task} 1.0 1024" for task in (1, 2, 3)]
     wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected)
     assert alice.outputs(cluster, 3) == ['sge\n"sge"'] * 3
+    assert max(registered_after(sge, "/home/glidein/.glidein/sge/log", job_id)) < 15
 
     # A second run changes nothing, and counts them as running.
     again = play("cycle")
@@ -169,7 +170,7 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
 
 
 def test_cores_are_slots_and_memory_is_asked_for_by_the_slot(alice, server, sge):
-    cluster = alice.submit(count=4, memory_mb=2000)
+    cluster = alice.submit(count=4, memory_mb=2000, seconds=5)
     server.wait_for_jobs(4)
     cycle = play("cycle")
     (job_id,) = tasks(sge)
@@ -178,3 +179,7 @@ def test_cores_are_slots_and_memory_is_asked_for_by_the_slot(alice, server, sge)
     assert "m_slot=2048M" in known and "h_rt=3600" in known
     assert re.search(r"project: +physics", known)
     assert len(alice.outputs(cluster, 4)) == 4
+    # Side by side in one glidein: a slot is not made twice while it is there.
+    hosts = alice.host.check_output(f"condor_history {cluster} -af LastRemoteHost").split()
+    slots, glideins = zip(*(each.split("@", 1) for each in hosts), strict=True)
+    assert (len(set(slots)), len(set(glideins))) == (4, 1), hosts
