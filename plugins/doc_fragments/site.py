@@ -70,8 +70,8 @@ options:
       - C(retirement) is how long before its end a glidein takes no more jobs (default V(10m), or a quarter of the
         walltime if that is shorter); C(idle_timeout) is how long it waits for a job (default V(20m), V(10m) for
         shapes with C(whole_node)).
-      - C(lost_timeout) (default V(20m); 0 for never) is after how long without the pool's collector, and without a job, a
-        glidein ends. C(log_mb) (default 20) is how many MiB the logs of its daemons may take in its scratch directory.
+      - C(lost_timeout) (default V(20m); 0 for never) is after how long without the pool's collector, and without a job,
+        a glidein ends. C(log_mb) (default 20) is how many MiB its daemons' logs may take in its scratch directory.
       - C(fast_failures) (default 5; 0 for never) is after how many jobs in a row that failed, each within
         C(fast_failure_time) (default V(60s)), a glidein takes no more.
       - C(checks) maps names of executables that the glidein runs every C(check_period) (default V(10m)) to their

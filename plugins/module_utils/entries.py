@@ -191,10 +191,11 @@ def normalise_site(deployment, site, entries, limits=None):
     with entry = {"name", "queue", "account", "constraint", "walltime_s", "shapes", "limits", "array", "accept",
     "accept_requirements", "resources", "directives", "attributes", "environment", "modules", "scratch", "granted",
     "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s",
-    "idle_timeout_s", "lost_s", "log_mb", "fast_failures", "fast_failure_s", "checks": {name: arguments as text}, "require_checks": [name],
-    "check_period_s", "priority", "weight"}; array: most tasks of an array job, None for any number; modules, scratch:
-    None where the site's apply; granted, ..., image: None or empty where nothing was said; idle_timeout_s: None where
-    the shape decides (the function of this name). Limits have cores and gpus where they are given. Raises InputError.
+    "idle_timeout_s", "lost_s", "log_mb", "fast_failures", "fast_failure_s", "checks": {name: arguments as text},
+    "require_checks": [name], "check_period_s", "priority", "weight"}; array: most tasks of an array job, None for any
+    number; modules, scratch: None where the site's apply; granted, ..., image: None or empty where nothing was said;
+    idle_timeout_s: None where the shape decides (the function of this name). Limits have cores and gpus where they are
+    given. Raises InputError.
     """
     check = _Checker()
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):

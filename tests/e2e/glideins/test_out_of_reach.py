@@ -24,7 +24,7 @@ log = many.log
 request_cpus = 1
 request_memory = 100MB
 request_disk = 10MB
-queue 24
+queue 44
 """
 
 
@@ -62,14 +62,14 @@ def test_what_a_glidein_needs_is_damaged_or_gone(site, alice, cm, slurm):
     assert (status, "is damaged: its sha256 is" in reason) == (12, True), done
     slurm.check_output(f"mv ~/whole {tarball}; ls -d /tmp/glidein.* && exit 1; true")
 
-    # Two slots, 24 jobs: more than a log may take, which is 1 MiB / (2 x 9).
+    # Two slots, 44 jobs: more than a log may take, which is 1 MiB / (2 x 9).
     alice.host.check_output(f"cat >many.sub <<'END'\n{JOBS}END")
     cluster = alice.host.check_output("condor_submit -terse many.sub").split(".")[0]
     ended, done = probe(site)
     assert ended is None, done
     assert float(re.search(r"registered with \S+ as \S+, (\d+\.\d\d) s after start", done.output).group(1)) < 15
     done_jobs = f"condor_history {cluster} -af ExitCode"
-    wait_for("the jobs' end", lambda: alice.host.check_output(done_jobs).split() == ["0"] * 24, 120)
+    wait_for("the jobs' end", lambda: alice.host.check_output(done_jobs).split() == ["0"] * 44, 180)
     log = slurm.check_output("ls -d /tmp/glidein.*/log")
     sizes = dict(
         reversed(line.split())
