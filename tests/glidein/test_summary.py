@@ -145,7 +145,7 @@ if owner_is_dead; then echo dead; else echo alive; fi
 def test_a_sweep_tells_once_and_only_of_its_own_site(shell, tmp_path, change, swept, told):
     script = f"""
 NAME=glidein_2_dead; SCRATCH="$SCRATCH/glidein.AAAAAAAA"; mkdir "$SCRATCH"; keep_state
-[ '{change}' != told ] || sum_up 0 200 'it was over' >"$SCRATCH/../log"
+[ '{change}' != told ] || (sum_up 0 200 'it was over' >"$SCRATCH/../log"; rm() {{ :; }}; remove_scratch)
 sed -i -e 's/^pid_start=.*/pid_start=1/' -e '{change.replace("told", "")}' "$SCRATCH/state"
 sweep_one "$SCRATCH"
 """
