@@ -104,4 +104,4 @@ def test_what_a_glidein_needs_is_damaged_or_gone(site, alice, cm, slurm):
     assert "the pool's collector, cm:9618, was gone for" in ended
     assert "(exit status 36, " in ended
     assert slurm.check_output("ls -d /tmp/glidein.* 2>/dev/null; pgrep -u glidein condor; true") == ""
-    wait_for("the pool", lambda: cm.run("condor_status -schedd -af Name").stdout.strip(), 90)
+    wait_for("the pool", lambda: cm.run("condor_status -schedd -af Name").stdout, 90)
