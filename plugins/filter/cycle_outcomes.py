@@ -10,20 +10,9 @@ author:
   - the glidein.ops authors (@glidein-ops)
 description:
   - Makes what the filter P(glidein.ops.cycle_summary#filter) tells people.
-  - For C(glidein.ops.cycle), whose tasks register C(cycle_queue) and C(cycle_glideins). Hosts without C(cycle_queue)
-    are left out.
+extends_documentation_fragment:
+  - glidein.ops.hosts
 options:
-  _input:
-    description:
-      - C(hostvars).
-    type: dict
-    required: true
-  hosts:
-    description:
-      - Names of the hosts.
-    type: list
-    elements: str
-    required: true
   reported:
     description:
       - Result of M(glidein.ops.demand_report).

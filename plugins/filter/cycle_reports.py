@@ -10,20 +10,9 @@ author:
   - the glidein.ops authors (@glidein-ops)
 description:
   - Makes the O(glidein.ops.demand_report#module:sites) of M(glidein.ops.demand_report).
-  - For C(glidein.ops.cycle), whose tasks register C(cycle_queue) and C(cycle_glideins). Hosts without C(cycle_queue)
-    are left out.
+extends_documentation_fragment:
+  - glidein.ops.hosts
 options:
-  _input:
-    description:
-      - C(hostvars).
-    type: dict
-    required: true
-  hosts:
-    description:
-      - Names of the hosts.
-    type: list
-    elements: str
-    required: true
   plan:
     description:
       - Result of M(glidein.ops.plan).

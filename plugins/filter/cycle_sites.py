@@ -10,20 +10,8 @@ author:
   - the glidein.ops authors (@glidein-ops)
 description:
   - Makes the O(glidein.ops.plan#module:sites) of M(glidein.ops.plan) of the hosts' variables and queues.
-  - For C(glidein.ops.cycle), whose tasks register C(cycle_queue) and C(cycle_glideins). Hosts without C(cycle_queue)
-    are left out.
-options:
-  _input:
-    description:
-      - C(hostvars).
-    type: dict
-    required: true
-  hosts:
-    description:
-      - Names of the hosts.
-    type: list
-    elements: str
-    required: true
+extends_documentation_fragment:
+  - glidein.ops.hosts
 positional: hosts
 """
 

@@ -10,20 +10,8 @@ author:
   - the glidein.ops authors (@glidein-ops)
 description:
   - Makes O(glidein.ops.demand_lease#module:tokens) of M(glidein.ops.demand_lease) and M(glidein.ops.demand_report).
-  - For C(glidein.ops.cycle), whose tasks register C(cycle_queue) and C(cycle_glideins). Hosts without C(cycle_queue)
-    are left out.
-options:
-  _input:
-    description:
-      - C(hostvars).
-    type: dict
-    required: true
-  hosts:
-    description:
-      - Names of the hosts.
-    type: list
-    elements: str
-    required: true
+extends_documentation_fragment:
+  - glidein.ops.hosts
 positional: hosts
 """
 

@@ -8,6 +8,7 @@ import inspect
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
+from ansible_collections.glidein.ops.plugins.doc_fragments.hosts import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.filter import (
     cycle_outcomes,
     cycle_reports,
@@ -25,6 +26,10 @@ from ansible_collections.glidein.ops.plugins.filter import (
 )
 def test_a_filter_takes_what_its_documentation_says(plugin):
     documentation = yaml.safe_load(plugin.DOCUMENTATION)
+    options = dict(documentation.get("options", {}))
+    if "extends_documentation_fragment" in documentation:
+        assert documentation["extends_documentation_fragment"] == ["glidein.ops.hosts"]
+        options.update(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"])
     name = plugin.__name__.rsplit(".", 1)[1]
     assert documentation["name"] == name
     filters = plugin.FilterModule().filters()
@@ -34,7 +39,7 @@ def test_a_filter_takes_what_its_documentation_says(plugin):
         name for name in documentation.get("positional", "").split(", ") if name
     ]
     for one in parameters:
-        option = documentation["options"][one.name]
+        option = options[one.name]
         if one.default is inspect.Parameter.empty:
             assert option["required"] is True
         else:
