@@ -15,7 +15,7 @@ options:
   hosts:
     description:
       - Names of the hosts.
-      - Those on which no task of C(glidein.ops.cycle) has registered C(cycle_queue) are left
+      - Those on which no task of C(glidein.ops.cycle) or C(glidein.ops.status) has registered C(cycle_queue) are left
         out.
     type: list
     elements: str

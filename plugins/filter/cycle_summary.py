@@ -13,9 +13,9 @@ description:
 options:
   _input:
     description:
-      - One mapping per site with C(host), C(site), C(error) (why the site could not be read, or null), C(matched) (the
-        result of M(glidein.ops.glideins), also of a skipped task) and C(report_error) (why the report was not accepted,
-        or null).
+      - One mapping per site with C(host), C(site), C(error) (why the site could not be read, or null), C(queue)
+        (RV(glidein.ops.queue_info#module:queue), or null), C(matched) (the result of M(glidein.ops.glideins), also of a
+        skipped task) and C(report_error) (why the report was not accepted, or null).
     type: list
     elements: dict
     required: true

@@ -8,9 +8,14 @@ Ansible's: {host: variables, which are templated when they are read}. Hosts whos
 they left the play before, are left out.
 """
 
+import time
 from collections.abc import Mapping
 
-from ansible_collections.glidein.ops.plugins.module_utils.demand_client import TOKEN, UNFIT
+from ansible_collections.glidein.ops.plugins.module_utils.server_token import TOKEN, UNFIT
+from ansible_collections.glidein.ops.plugins.module_utils.site_report import has_work, site_report
+
+# Of the module glideins, which has the same.
+_LOG_DAYS = 14
 
 
 def cycle_sites(hostvars, hosts):
@@ -25,13 +30,26 @@ def cycle_tokens(hostvars, hosts):
     return {site: token for site, token in tokens.items() if token}
 
 
+def cycle_work(hostvars, hosts, plans, demand, now_s=None):
+    """Return the names of the sites where the module glideins has something to do, or an error to tell.
+
+    plans: {site: items of the plan}; demand: result of demand_info; now_s: epoch seconds, default this moment.
+    """
+    now_s = time.time() if now_s is None else now_s
+    return [
+        _name(host, variables)
+        for host, variables in _asked(hostvars, hosts)
+        if _has_work(variables, plans.get(_name(host, variables)), _since(_name(host, variables), demand), now_s)
+    ]
+
+
 def cycle_reports(hostvars, hosts, plan):
     """Return the `sites` of the module demand_report: [{"site", "report"}].
 
     plan: result of the module plan.
     """
     return [
-        {"site": _name(host, variables), "report": _report(variables, plan)}
+        {"site": _name(host, variables), "report": _report(host, variables, plan)}
         for host, variables in _asked(hostvars, hosts)
     ]
 
@@ -43,6 +61,7 @@ def cycle_outcomes(hostvars, hosts, reported):
             "host": host,
             "site": _name(host, variables),
             "error": _queue_error(variables),
+            "queue": variables["cycle_queue"].get("queue"),
             "matched": variables.get("cycle_glideins") or {},
             "report_error": _report_error(_name(host, variables), reported),
         }
@@ -121,11 +140,35 @@ def _queue_error(variables):
     return str(result.get("msg") or "its queue was not read")
 
 
-def _report(variables, plan):
-    """Return what to report of a host: what the module glideins says, or why it was not run or failed."""
+def _has_work(variables, items, since, now_s):
+    queue = variables["cycle_queue"].get("queue")
+    if queue is None or items is None:
+        return False
+    try:
+        token = str(variables.get("glidein_credential") or "token") == "token"
+        log_days = int(variables.get("glidein_log_days", _LOG_DAYS))
+    # Of whatever kind: the task says what is wrong with the variable.
+    except Exception:  # pylint: disable=broad-exception-caught
+        return True
+    return has_work(queue, items, token, since, log_days, now_s)
+
+
+def _since(site, demand):
+    """Return up to when the server knows the site's summaries; None when it does not ask, as earlier versions."""
+    known = (demand.get("supply") or {}).get("summaries_until")
+    return None if known is None else known.get(site) or 0
+
+
+def _report(host, variables, plan):
+    """Return what to report of a host: what the module glideins says, why it failed, or why there was no plan. Where it
+    was not run because there was nothing to do, the queue is as it was read."""
     matched = variables.get("cycle_glideins") or {}
     if matched.get("report"):
         return matched["report"]
+    queue = variables["cycle_queue"].get("queue")
+    items = (variables.get("cycle_plans") or {}).get(_name(host, variables))
+    if queue is not None and items is not None and not (matched.get("failed") or matched.get("unreachable")):
+        return dict(site_report(queue, items), summaries=None)
     error = _queue_error(variables) or matched.get("msg") or plan.get("msg") or "not planned"
     return {"error": str(error)}
 

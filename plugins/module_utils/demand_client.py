@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """JSON-RPC 2.0 to the demand server. Runs on the controller, with the requests library."""
 
-import re
 import traceback
 from urllib.parse import urlparse
 
@@ -14,12 +13,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     RefusedError,
     ServerError,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.server_token import TOKEN, UNFIT
 
 # The protocol's code for a token that is needed, unknown, a reader's, or of another site.
 _UNAUTHORIZED = -32001
-
-TOKEN = re.compile(r"^[!-~]+\Z")
-UNFIT = "is not accepted (not shown); allowed: ASCII without spaces and line breaks"
 
 REQUESTS_ERROR = None
 try:

@@ -54,6 +54,37 @@ def remove_old_logs(log_dir, deployment, days, now_s, longest_s=0):
                 _remove_if_old(item, deployment, oldest)
 
 
+def log_times(log_dir, deployment):
+    """Return {"newest_output": when a batch job of a deployment last wrote to its output, "oldest_log": when the oldest
+    of what remove_old_logs may remove was written to}, in epoch seconds, None where there is none."""
+    outputs, daemons = [], []
+    with contextlib.suppress(OSError):
+        for item in os.scandir(log_dir):
+            with contextlib.suppress(OSError):
+                _sort(item, deployment, outputs, daemons)
+    newest, oldest = max(outputs, default=None), min(outputs, default=None)
+    # Only as many directories are looked into as it takes to find one.
+    for mtime, item in sorted(daemons, key=lambda pair: pair[0]):
+        if oldest is not None and oldest <= mtime:
+            break
+        with contextlib.suppress(OSError):
+            if _is_of_daemons(item):
+                oldest = mtime
+                break
+    return {"newest_output": newest, "oldest_log": oldest}
+
+
+def _sort(item, deployment, outputs, daemons):
+    """Put the time of an output, or (time, directory) of daemons' logs, on its list."""
+    mtime = item.stat(follow_symlinks=False).st_mtime
+    output = OUTPUT.match(item.name)
+    if output:
+        if is_job_of(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
+            outputs.append(mtime)
+    elif _DAEMONS.match(item.name):
+        daemons.append((mtime, item))
+
+
 def _remove_if_old(item, deployment, oldest):
     if item.stat(follow_symlinks=False).st_mtime > oldest:
         return

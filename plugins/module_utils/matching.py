@@ -20,6 +20,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH
 from ansible_collections.glidein.ops.plugins.module_utils.reconcile import decide, orphans_to_cancel
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import array_sizes
 from ansible_collections.glidein.ops.plugins.module_utils.script import batch_files
+from ansible_collections.glidein.ops.plugins.module_utils.site_report import site_report
 from ansible_collections.glidein.ops.plugins.module_utils.sitedir import write_private
 from ansible_collections.glidein.ops.plugins.module_utils.submissions import Submissions
 from ansible_collections.glidein.ops.plugins.module_utils.token import REMEDY, credential_expires, utc
@@ -135,38 +136,8 @@ class Matching:
 
     def report(self):
         """Return what demand_report tells the server of this run."""
-        seen = self.after or self.before
-        counts = {(count["entry"], count["shape"]): count for count in seen["entries"]}
-        entries = []
-        for decision in self.decisions:
-            key = (decision.entry, decision.shape)
-            mine = [error["error"] for error in self.errors if (error["entry"], error["shape"]) == key]
-            item = self.wanted[key]
-            entries.append(
-                {
-                    "entry": decision.entry,
-                    "shape": decision.shape,
-                    "present": decision.present,
-                    "wanted": item.get("wanted"),
-                    "queued": counts[key]["queued"],
-                    "running": counts[key]["running"],
-                    "sick": counts[key]["sick"],
-                    "sick_reasons": counts[key]["sick_reasons"],
-                    "registered": item.get("registered", 0),
-                    "launched": _total(self.submitted, key),
-                    "cancelled": _total(self.cancelled, key),
-                    "reason": item.get("reason") or "",
-                    "error": " ".join(mine) or None,
-                    "running_glideins": counts[key]["running_glideins"],
-                }
-            )
-        general = [error["error"] for error in self.errors if error["entry"] is None]
-        return {
-            "as_of": seen["as_of"],
-            "error": " ".join(general) or None,
-            "entries": entries,
-            "orphans": sum(seen["orphans"].values()),
-        }
+        items = [self.wanted[(decision.entry, decision.shape)] for decision in self.decisions]
+        return site_report(self.after or self.before, items, self.submitted, self.cancelled, self.errors)
 
     def diff(self):
         """Return Ansible's diff: the counts as they are and as they are to be, and each script that is written."""
@@ -262,15 +233,6 @@ def failure_message(site, errors):
 def _submission(decision, tasks, job_id):
     """One element of `submitted`; job_id None: the outcome is unknown."""
     return {"entry": decision.entry, "shape": decision.shape, "count": tasks or 1, "job_id": job_id}
-
-
-def _total(changes, key):
-    """Sum of the counts for (entry, shape); submissions of unknown outcome do not count."""
-    return sum(
-        change["count"]
-        for change in changes
-        if (change["entry"], change["shape"]) == key and change.get("job_id", "") is not None
-    )
 
 
 def _decision_result(decision):

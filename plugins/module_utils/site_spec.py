@@ -9,6 +9,7 @@ import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.counts import count, queue_result, targets
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.glidein_log import log_times
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.counted import counted_jobs
 from ansible_collections.glidein.ops.plugins.module_utils.sitedir import SiteDir, recorded_names, version_usage
@@ -46,6 +47,10 @@ class SiteQueue:
         if not commands:
             return self.scheduler.jobs(self.user)
         return counted_jobs(self.scheduler.runner, commands, self.user, targets(self.site), time.time())
+
+    def files(self):
+        """Return the `files` of queue_info's result: what is in the site's directory and its logs'."""
+        return dict(self.directory.files(), **log_times(self.directory.log_dir, self.site["deployment"]))
 
     def read(self):
         """Return (Counted, `queue` result) of this moment. Raises CommandError or OutputError."""

@@ -80,6 +80,14 @@ class SiteDir:
                 raise NotDeployedError(f"{path} is missing on this login node. {remedy}")
         return self.version_dir(current)
 
+    def files(self):
+        """Return {"deployed": whether there is a current version, "credential": whether there is such a file}."""
+        try:
+            self.deployed(False)
+        except NotDeployedError:
+            return {"deployed": False, "credential": os.path.isfile(self.credential)}
+        return {"deployed": True, "credential": os.path.isfile(self.credential)}
+
     @contextlib.contextmanager
     def lock(self, patience_s=0):
         """Keep other runs for this site out as long as the context lasts.

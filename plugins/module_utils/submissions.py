@@ -12,7 +12,6 @@ A "submitting" that nothing follows (the run died) has an unknown outcome too.
 import json
 import os
 import time
-import uuid
 
 FILE = "submissions.jsonl"
 
@@ -25,7 +24,7 @@ class Submissions:
 
     def begin(self, entry, shape, job_name, count):
         """Record that a submission is about to be made; return its id."""
-        submission = uuid.uuid4().hex
+        submission = os.urandom(16).hex()
         self._append(
             {
                 "event": "submitting",

@@ -6,8 +6,8 @@
 import collections
 import textwrap
 
+from ansible_collections.glidein.ops.plugins.module_utils.lease import trim
 from ansible_collections.glidein.ops.plugins.module_utils.plan_text import listed
-from ansible_collections.glidein.ops.plugins.module_utils.planning.lease import trim
 from ansible_collections.glidein.ops.plugins.module_utils.token import REMEDY, utc
 
 WIDTH = 100
@@ -33,9 +33,10 @@ _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTER
 def cycle_summary(outcomes, demand, plan, lease=None, check_mode=False):
     """Return {"lines", "problems"}: what a cycle decided and did.
 
-    outcomes: [{"host", "site", "error", "matched": result of glideins, "report_error"}], matched also of tasks that
-    were skipped; demand, plan, lease: results of demand_info, plan and demand_lease, each with "msg" instead of its
-    values when it failed, lease also when it was skipped. In check mode the lines say what would be done.
+    outcomes: [{"host", "site", "error", "queue": of queue_info, "matched": result of glideins, "report_error"}],
+    matched also of tasks that were skipped; demand, plan, lease: results of demand_info, plan and demand_lease, each
+    with "msg" instead of its values when it failed, lease also when it was skipped. In check mode the lines say what
+    would be done.
     """
     outcomes = list(outcomes)
     plan = dict(plan, plan=_leased(lease, plan.get("plan")))
@@ -184,11 +185,14 @@ def _site_problems(outcome):
 
 def _token_problems(outcome):
     """Return what is to be said of the end of a site's token, as its login node found it."""
-    before = (outcome["matched"] or {}).get("before") or {}
-    end = before.get("credential_expires")
-    if end is None or end - before["as_of"] > _TOKEN_LEAST_S:
+    queue = outcome["queue"] or {}
+    end = queue.get("credential_expires")
+    if end is None or end - queue["as_of"] > _TOKEN_LEAST_S:
         return []
-    return [f"its token {'expires' if end > before['as_of'] else 'expired'} at {utc(end)}: {REMEDY}"]
+    # Then the module glideins says it.
+    if end <= queue["as_of"] and (outcome["matched"] or {}).get("failed"):
+        return []
+    return [f"its token {'expires' if end > queue['as_of'] else 'expired'} at {utc(end)}: {REMEDY}"]
 
 
 def _done(outcomes, item, check_mode):

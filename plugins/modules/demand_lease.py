@@ -98,7 +98,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
     server_argument_spec,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.planning.lease import claim_all, trim
+from ansible_collections.glidein.ops.plugins.module_utils.lease import claim_all, trim
 
 
 def clients_of(params):

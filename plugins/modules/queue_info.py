@@ -138,6 +138,14 @@ queue:
         when it does not say.
       type: int
       sample: 1797803273
+    files:
+      description:
+        - C(deployed), whether there is a version that the next glidein can get; C(credential), whether there is a
+          credential file.
+        - C(newest_output), when a batch job last wrote to its output, and C(oldest_log), when the oldest log that
+          M(glidein.ops.glideins) may remove was written to, both in epoch seconds, null where there is none.
+      type: dict
+      sample: {deployed: true, credential: true, newest_output: 1795211273.5, oldest_log: 1795200000.0}
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -148,7 +156,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQ
 def main():
     module = AnsibleModule(argument_spec=site_argument_spec(), supports_check_mode=True)
     try:
-        queue = SiteQueue(module.params).read()[1]
+        site_queue = SiteQueue(module.params)
+        queue = dict(site_queue.read()[1], files=site_queue.files())
     except GlideinError as error:
         module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
     module.exit_json(changed=False, queue=queue)

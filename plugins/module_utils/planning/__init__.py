@@ -8,7 +8,7 @@ already), pack (the other jobs into new glideins) within the limits of limit, th
 Nothing is remembered between calls.
 """
 
+from ansible_collections.glidein.ops.plugins.module_utils.lease import claim_all, claims_of, trim
 from ansible_collections.glidein.ops.plugins.module_utils.planning.decide import check_expressions, make_plan
-from ansible_collections.glidein.ops.plugins.module_utils.planning.lease import claim_all, claims_of, trim
 
 __all__ = ["check_expressions", "claim_all", "claims_of", "make_plan", "trim"]

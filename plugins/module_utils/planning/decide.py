@@ -6,6 +6,7 @@
 import math
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.lease import claims_of
 from ansible_collections.glidein.ops.plugins.module_utils.plan_input import (
     NOTHING_SUPPLIED,
     demand_history,
@@ -22,7 +23,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.planning.classad impor
 from ansible_collections.glidein.ops.plugins.module_utils.planning.explain import explanation, why_left
 from ansible_collections.glidein.ops.plugins.module_utils.planning.fit import Fit, indices
 from ansible_collections.glidein.ops.plugins.module_utils.planning.guard import guard_plan
-from ansible_collections.glidein.ops.plugins.module_utils.planning.lease import claims_of
 from ansible_collections.glidein.ops.plugins.module_utils.planning.limit import Rooms
 from ansible_collections.glidein.ops.plugins.module_utils.planning.lots import lots_of
 from ansible_collections.glidein.ops.plugins.module_utils.planning.options import plan_options

@@ -9,7 +9,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.cycle_hosts import (
     cycle_reports,
     cycle_sites,
     cycle_tokens,
+    cycle_work,
 )
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
 
 QUEUE = {"site": "lab", "entries": []}
 DOWN = {"unreachable": True, "msg": "Connection timed out"}
@@ -132,6 +134,7 @@ class Counted(dict):
         cycle_sites,
         cycle_tokens,
         lambda hosts, names: cycle_reports(hosts, names, {}),
+        lambda hosts, names: cycle_work(hosts, names, {}, {}),
         lambda hosts, names: cycle_outcomes(hosts, names, {}),
     ],
 )
@@ -155,13 +158,88 @@ def test_a_report_is_what_was_done_or_why_nothing_was():
     assert reported() == {"error": "not planned"}
 
 
+FULL = {
+    "site": "lab",
+    "as_of": NOW,
+    "entries": [
+        {"entry": "main", "shape": "core", "queued": 1, "running": 2, "sick": 0, "sick_reasons": [],
+         "running_glideins": []}
+    ],
+    "orphans": {"queued": 0, "running": 1},
+    "credential_expires": None,
+    "files": {"deployed": True, "credential": True, "newest_output": NOW - 500.5, "oldest_log": NOW - 10 * 86400.0},
+}  # fmt: skip
+PLANS = {"lab": [{"site": "lab", "entry": "main", "shape": "core", "present": 3, "reason": "3 jobs", "registered": 2}]}
+
+
+def test_a_report_of_a_site_where_nothing_was_to_be_done_is_what_its_queue_says():
+    lab = {"queue": {"queue": FULL}, "glidein_site": "lab", "cycle_plans": PLANS}
+    report = reported(cycle_glideins={"skipped": True}, **lab)
+    assert report.pop("entries") == [
+        {"entry": "main", "shape": "core", "present": 3, "wanted": None, "queued": 1, "running": 2, "sick": 0,
+         "sick_reasons": [], "registered": 2, "launched": 0, "cancelled": 0, "reason": "3 jobs", "error": None,
+         "running_glideins": []}
+    ]  # fmt: skip
+    assert report == {"as_of": NOW, "error": None, "orphans": 1, "summaries": None}
+    assert reported(cycle_glideins={"failed": True, "msg": "no payload"}, **lab) == {"error": "no payload"}
+
+
+def work(queue=None, until=NOW - 500.5, **variables):
+    demand = {"supply": {"summaries_until": {"lab": until}}}
+    hosts = {"h": host({"queue": dict(FULL, **(queue or {}))}, **dict({"glidein_site": "lab"}, **variables))}
+    return cycle_work(hosts, ["h"], PLANS, demand, NOW)
+
+
+def test_a_site_whose_queue_is_as_planned_has_no_work():
+    assert work() == []
+    assert cycle_work({"h": host({"queue": FULL}, glidein_site="lab")}, ["h"], PLANS, {"supply": {}}, NOW) == []
+    assert cycle_work({"h": host({"queue": FULL}, glidein_site="lab")}, ["h"], {}, {"failed": True}, NOW) == []
+    assert cycle_work({"h": host(DOWN, glidein_site="lab")}, ["h"], PLANS, {}, NOW) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"until": NOW - 501},
+        {"until": None},
+        {"glidein_log_days": 10},
+        {"glidein_log_days": "soon"},
+        {"queue": {"credential_expires": NOW}},
+        {"queue": {"files": dict(FULL["files"], credential=False)}},
+        {"queue": {"files": dict(FULL["files"], deployed=False)}},
+        {"queue": {"orphans": {"queued": 1, "running": 0}}},
+        {"queue": {"entries": []}},
+        {"queue": {"entries": [dict(FULL["entries"][0], running=1)]}},
+        {"queue": {"entries": [dict(FULL["entries"][0], running=3)]}},
+    ],
+)
+def test_a_site_has_work_where_anything_is_not_as_it_is_to_be(changes):
+    assert work(**changes) == ["lab"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"glidein_credential": "pool_password", "queue": {"files": dict(FULL["files"], credential=False)}},
+        {"glidein_credential": "pool_password", "queue": {"credential_expires": NOW}},
+        {"queue": {"files": dict(FULL["files"], newest_output=None, oldest_log=None)}, "until": None},
+        {"glidein_log_days": 0},
+        {"queue": {"orphans": {"queued": 0, "running": 5}}},
+    ],
+)
+def test_a_site_has_no_work_for_what_is_as_it_may_be(changes):
+    assert work(**changes) == []
+
+
 def test_an_outcome_is_what_the_summary_takes():
     hosts = {"h": host(glidein_site="lab", cycle_glideins={"changed": True}), "away": host(DOWN)}
     reported = {"failed": True, "msg": "lab: HTTP 401", "errors": [{"site": "lab", "error": "HTTP 401"}]}
     assert cycle_outcomes(hosts, list(hosts), reported) == [
-        {"host": "h", "site": "lab", "error": None, "matched": {"changed": True}, "report_error": "HTTP 401"},
-        {"host": "away", "site": "away", "error": "Connection timed out", "matched": {}, "report_error": None},
-    ]
+        {"host": "h", "site": "lab", "error": None, "queue": QUEUE, "matched": {"changed": True},
+         "report_error": "HTTP 401"},
+        {"host": "away", "site": "away", "error": "Connection timed out", "queue": None, "matched": {},
+         "report_error": None},
+    ]  # fmt: skip
 
 
 def test_a_report_that_could_not_begin_failed_for_all_and_one_that_was_skipped_for_none():

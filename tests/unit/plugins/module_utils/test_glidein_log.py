@@ -8,6 +8,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import InputErr
 from ansible_collections.glidein.ops.plugins.module_utils.glidein_log import (
     check_job_id,
     find_logs,
+    log_times,
     read_log,
     remove_old_logs,
     tail,
@@ -143,3 +144,22 @@ def test_a_glidein_that_may_still_run_keeps_its_log(logs):
     before = left(logs)
     remove_old_logs(str(logs), "glidein", 14, NOW, longest_s=15 * DAY)
     assert left(logs) == before
+
+
+def written(path, time_s):
+    os.utime(str(path), (time_s, time_s))
+
+
+def test_the_times_of_logs_are_told_as_far_as_they_are_ours(tmp_path):
+    assert log_times(str(tmp_path / "none"), "glidein") == {"newest_output": None, "oldest_log": None}
+    ours = job_name("glidein", "lab", "main", "core")
+    other = job_name("another", "lab", "main", "core")
+    for name, age_s in ((ours + ".1.1.out", 500.5), (ours + ".2.1.out", 90), (other + ".3.1.out", 1), ("notes", 2)):
+        (tmp_path / name).write_text("")
+        written(tmp_path / name, NOW - age_s)
+    assert log_times(str(tmp_path), "glidein") == {"newest_output": NOW - 90, "oldest_log": NOW - 500.5}
+    for name, inside, age_s in (("glidein_1_n1_abcdefgh", "StartLog", 700), ("glidein_2_n1_abcdefgh", "data", 900)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / inside).write_text("")
+        written(tmp_path / name, NOW - age_s)
+    assert log_times(str(tmp_path), "glidein") == {"newest_output": NOW - 90, "oldest_log": NOW - 700}

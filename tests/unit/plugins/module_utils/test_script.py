@@ -94,7 +94,7 @@ def files(scheduler, entry, **changes):
     """Return the texts of what is handed over: the script, and its submit description where there is one."""
     entry = dict(entry)
     resources = {
-        key: word for key, word in entry.pop("resources", {}).items() if key in SCHEDULERS[scheduler].resources
+        key: word for key, word in entry.pop("resources", {}).items() if key in SCHEDULERS[scheduler]().resources
     }
     one = site({"main": dict(entry, resources=resources)})
     made = make_scheduler(scheduler, entries=one["entries"])

@@ -32,11 +32,12 @@ def submitted(count=1, job_id="7", entry="main", shape="core"):
     return {"entry": entry, "shape": shape, "count": count, "job_id": job_id}
 
 
-def outcome(site="lab", host="login1", error=None, result=None, report_error=None):
+def outcome(site="lab", host="login1", error=None, result=None, report_error=None, queue=None):
     return {
         "host": host,
         "site": site,
         "error": error,
+        "queue": queue,
         "matched": matched() if result is None else result,
         "report_error": report_error,
     }
@@ -260,13 +261,20 @@ def test_a_submission_of_unknown_outcome_is_told_as_one():
     ],
 )
 def test_a_token_that_ends_soon_or_has_ended_is_told(left_s, told):
-    before = {"as_of": NOW, "credential_expires": NOW + left_s}
-    assert summary([outcome(result=matched(before=before))])["problems"] == told
+    queue = {"as_of": NOW, "credential_expires": NOW + left_s}
+    assert summary([outcome(queue=queue)])["problems"] == told
+    assert summary([outcome(queue=queue, result=SKIPPED)])["problems"] == told
 
 
-@pytest.mark.parametrize("before", [None, {"as_of": NOW}, {"as_of": NOW, "credential_expires": None}])
-def test_a_token_whose_end_is_not_known_is_no_problem(before):
-    assert summary([outcome(result=matched(before=before))])["problems"] == []
+def test_a_token_that_has_ended_is_told_once():
+    failed = {"failed": True, "msg": "Site lab: The token t expired"}
+    queue = {"as_of": NOW, "credential_expires": NOW - 1}
+    assert summary([outcome(queue=queue, result=failed)])["problems"] == ["lab (login1): The token t expired"]
+
+
+@pytest.mark.parametrize("queue", [None, {"as_of": NOW}, {"as_of": NOW, "credential_expires": None}])
+def test_a_token_whose_end_is_not_known_is_no_problem(queue):
+    assert summary([outcome(queue=queue)])["problems"] == []
 
 
 def test_a_report_that_was_not_taken_is_a_problem_of_its_own():

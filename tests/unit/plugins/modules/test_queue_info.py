@@ -42,6 +42,17 @@ def test_of_the_token_only_its_end_is_told(slurm, tmp_path):
     assert not [part for part in text.strip().split(".") if part in str(result)]
 
 
+def test_what_is_in_the_directory_is_told(slurm, tmp_path):
+    absent = {"deployed": False, "credential": False, "newest_output": None, "oldest_log": None}
+    assert run(tmp_path)["queue"]["files"] == absent
+    version = tmp_path / "home" / "lab" / "0123456789ab"
+    version.mkdir(parents=True)
+    (version / "glidein.sh").write_text("")
+    (version.parent / "current").symlink_to(version.name)
+    (version.parent / "credential").write_text("")
+    assert run(tmp_path)["queue"]["files"] == dict(absent, deployed=True, credential=True)
+
+
 def test_the_users_settings_of_squeue_do_not_matter(slurm, tmp_path, monkeypatch):
     monkeypatch.setenv("SQUEUE_FORMAT", "%i")
     monkeypatch.setenv("TZ", "Asia/Tokyo")

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the demand server is told of a site, and whether there is anything to do there at all. Pure functions.
+
+The module glideins makes the report on the login node. For a site whose queue is as the plan wants it, the controller
+makes it, and the login node is not asked a second time.
+"""
+
+_DAY_S = 86400
+
+
+def site_report(queue, items, submitted=(), cancelled=(), errors=()):
+    """Return what demand_report tells the server of a site, without `summaries`.
+
+    queue: of queue_info, as it was read last; items: the site's items of the plan; submitted, cancelled: [{"entry",
+    "shape", "count", and "job_id" of submissions}]; errors: [{"entry", "shape", "error"}].
+    """
+    counts = _by_key(queue)
+    entries = []
+    for item in items:
+        key = (item["entry"], item["shape"])
+        mine = [error["error"] for error in errors if (error["entry"], error["shape"]) == key]
+        entries.append(
+            {
+                "entry": item["entry"],
+                "shape": item["shape"],
+                "present": item["present"],
+                "wanted": item.get("wanted"),
+                "queued": counts[key]["queued"],
+                "running": counts[key]["running"],
+                "sick": counts[key]["sick"],
+                "sick_reasons": counts[key]["sick_reasons"],
+                "registered": item.get("registered", 0),
+                "launched": _total(submitted, key),
+                "cancelled": _total(cancelled, key),
+                "reason": item.get("reason") or "",
+                "error": " ".join(mine) or None,
+                "running_glideins": counts[key]["running_glideins"],
+            }
+        )
+    general = [error["error"] for error in errors if error["entry"] is None]
+    return {
+        "as_of": queue["as_of"],
+        "error": " ".join(general) or None,
+        "entries": entries,
+        "orphans": sum(queue["orphans"].values()),
+    }
+
+
+def has_work(queue, items, token, summaries_since, log_days, now_s):
+    """Tell whether the module glideins would do anything at a site, or have an error to tell.
+
+    queue: of queue_info; items: the site's items of the plan that was made with it; token: whether glideins need a
+    credential file; summaries_since: up to when the server knows the glideins' summaries, None when it does not ask;
+    log_days: after how many days logs are removed, 0 for never; now_s: epoch seconds.
+    """
+    files, counts = queue["files"], _by_key(queue)
+    if not files["deployed"] or (token and not files["credential"]):
+        return True
+    end = queue["credential_expires"]
+    if token and end is not None and end <= now_s:
+        return True
+    if queue["orphans"]["queued"]:
+        return True
+    for item in items:
+        here = counts.get((item["entry"], item["shape"]))
+        if here is None or item["present"] not in (None, here["queued"] + here["running"]):
+            return True
+    newest, oldest = files["newest_output"], files["oldest_log"]
+    if summaries_since is not None and newest is not None and newest > summaries_since:
+        return True
+    return log_days > 0 and oldest is not None and oldest <= now_s - log_days * _DAY_S
+
+
+def _by_key(queue):
+    return {(count["entry"], count["shape"]): count for count in queue["entries"]}
+
+
+def _total(changes, key):
+    """Sum of the counts for (entry, shape); submissions of unknown outcome do not count."""
+    return sum(
+        change["count"]
+        for change in changes
+        if (change["entry"], change["shape"]) == key and change.get("job_id", "") is not None
+    )
