@@ -27,7 +27,12 @@ import queue_of_jobs
 from results import Goal
 from simulation import checkout
 
-GOALS = [Goal("warm_seconds", "<=", 30)]
+GOALS = [
+    Goal("warm_seconds", "<=", 30),
+    # SSH commands per site and cycle, each of which is a module run.
+    Goal("remote_runs_cold", "<=", 2),
+    Goal("remote_runs_warm", "<=", 2),
+]
 SIZES = (5, 15, 50)
 WARM_RUNS = 3
 CONFIG = bench_lab.ROOT / "inventories" / "example" / "ansible.cfg"
@@ -64,6 +69,7 @@ def measure(lab):
     controller = Controller(lab)
     controller.prepare()
     found, profile = {}, []
+    cold_runs, warm_runs = controller.remote_runs(min(SIZES))
     for sites in SIZES:
         controller.forget()
         cold = controller.cycle(sites, expected=2 * GLIDEINS * sites)
@@ -75,27 +81,28 @@ def measure(lab):
     largest = max(SIZES)
     pings = controller.pings(largest)
     found["pings_seconds"] = round(pings.seconds, 1)
-    parts = {**where(controller, profile, largest), "pings_cpu_s": pings.controller_s + pings.login_node_s}
+    parts = {**where(controller, profile, largest, warm_runs), "pings_cpu_s": pings.controller_s + pings.login_node_s}
     controller.forget()
     for name, seconds in profile.tasks.items():
         lab.say(f"  {seconds:5.1f} s  {name}")
     return {
         "warm_seconds": found.pop(f"warm_seconds_{largest}"),
         "cold_seconds": found.pop(f"cold_seconds_{largest}"),
+        "remote_runs_cold": cold_runs,
+        "remote_runs_warm": warm_runs,
         **found,
         **{key: round(value, 1) for key, value in parts.items()},
     }
 
 
-def where(controller, run, sites):
+def where(controller, run, sites, calls):
     """Seconds of processor time of a cycle: {"controller_cpu_s", "ssh_cpu_s", "remote_python_cpu_s", "batch_cpu_s"}.
 
-    What SSH (both ends) and the batch commands (with slurmctld) take is measured with as many of them alone; the
-    remote Python is what is left of the login node's time.
+    calls: module runs per site, each of which counts the queue once. What SSH (both ends) and the batch commands (with
+    slurmctld) take is measured with as many of them alone; the remote Python is what is left of the login node's time.
     """
     ssh = controller.sessions(sites, "true")
     batch = controller.sessions(sites, count_command())
-    calls = 2  # module runs per site, each of which counts the queue once when there is nothing to do
     ssh_s = calls * (ssh.controller_s + ssh.login_node_s)
     batch_s = calls * (batch.login_node_s - ssh.login_node_s)
     return {
@@ -191,9 +198,15 @@ class Controller:
         self.lab.run("slurm-root", "scancel --state=PENDING; i=0; while squeue -h | grep -q .; "
                      "do sleep 1; i=$((i+1)); [ $i -lt 60 ] || exit 1; done")  # fmt: skip
 
-    def cycle(self, sites, expected):
+    def remote_runs(self, sites):
+        """(SSH commands per site of a cold cycle, of a warm one), as Ansible tells them when it is asked to."""
+        self.forget()
+        both = [self.cycle(sites, expected, "-vvv") for expected in (2 * GLIDEINS * sites, 0)]
+        return tuple(run.output.count("> SSH: EXEC ssh ") / sites for run in both)
+
+    def cycle(self, sites, expected, *more):
         """Run the cycle over the first sites; BenchError unless it submits so many glideins, without a problem."""
-        run = self.playbook("glidein.ops.cycle", sites)
+        run = self.playbook("glidein.ops.cycle", sites, *more)
         submitted = sum(map(int, re.findall(r"^ +site\S+ .* (\d+) \(job ", run.output, re.MULTILINE)))
         if submitted != expected or "PROBLEMS" in run.output:
             raise bench_lab.BenchError(f"the cycle submitted {submitted} glideins instead of {expected}:\n{run.output}")
@@ -214,9 +227,9 @@ class Controller:
         self.run(argv, more)  # opens them
         return self.run(argv, more)
 
-    def playbook(self, name, sites):
+    def playbook(self, name, sites, *more):
         hosts = ",".join(host(number) for number in range(1, sites + 1))
-        return self.run(["ansible-playbook", "-i", str(self.inventory), name, "--limit", hosts])
+        return self.run(["ansible-playbook", "-i", str(self.inventory), name, "--limit", hosts, *more])
 
     def run(self, argv, more=None):
         """Run a command; a Run. BenchError with the end of its output when it fails."""

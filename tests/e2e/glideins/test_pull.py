@@ -4,9 +4,10 @@
 """Pull mode: the login node runs the cycles of its site itself, with the demand server or with a file."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import INVENTORY, STATE, playbook
+from conftest import INVENTORY, STATE, playbook, wait_for
 
 HOME = "/home/glidein/.glidein-pull/slurm"
 ENTRY = {
@@ -45,14 +46,30 @@ def cron(slurm_root):
     slurm_root.check_output(f"rm -rf {HOME}")
     slurm_root.check_output("command -v crontab || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq cron")
     yield
-    removed = pull("-e", "pull_state=absent")
+    # Whatever Python is there can remove it.
+    removed = pull("-e", "pull_state=absent", glidein_pull_python="/opt/none/python3")
     assert removed.rc == 0, removed
     slurm_root.check_output(f"test ! -e {HOME}")
     assert "glidein" not in slurm_root.check_output("crontab -l -u glidein || true")
     assert pull("-e", "pull_state=absent").recap["slurm"]["changed"] == 0
 
 
-def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm, more_sites):
+@pytest.fixture
+def rival(cm, slurm, server):
+    """Token for the demand server of a second site, `rival`, which is deployed as `slurm` is, to the same account."""
+    slurm.check_output("cp -a ~/.glidein/slurm ~/.glidein/rival && rm -f ~/.glidein/rival/*/submissions.jsonl")
+    command = "/opt/glidein-demand/current/bin/glidein-demand token"
+    secret = cm.check_output(f"{command} create rival 2>/dev/null")
+    nothing = {"site": "rival", "entries": {"cpu": {}}, "ttl_s": 60}
+    # Tokens are read anew every half a second.
+    wait_for("the token", lambda: server.call("lease", nothing, secret).get("result"), 5)
+    yield secret
+    server.call("lease", nothing, secret)
+    cm.check_output(f"{command} revoke rival")
+    slurm.check_output("rm -rf ~/.glidein/rival")
+
+
+def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm, more_sites, rival):
     old = pull("-e", "glidein_pull_python=/opt/none/python3")
     assert old.rc != 0
     assert "/opt/none/python3 on slurm does not run" in " ".join(old.output.split())
@@ -61,8 +78,14 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
     assert check.rc == 0 and not slurm.file(HOME).exists, check
     first = pull()
     assert first.rc == 0, first
+    # A cycle that is running: it keeps the next one from starting, and the versions that it may be in.
+    slurm.check_output(f"mkdir {HOME}/versions/000000000000")
+    holder = slurm.check_output(f"setsid flock {HOME}/lock sleep 300 >/dev/null 2>&1 & echo $!")
+    busy = slurm.run(f"{HOME}/cycle")
+    assert (busy.rc, "Another cycle of slurm is still running; this one has done nothing." in busy.stderr) == (1, True)
     second = pull("--diff")
     assert (second.rc, second.recap["slurm"]["changed"]) == (0, 0), second
+    slurm.check_output(f"test -d {HOME}/versions/000000000000; kill -- -{holder}")
     assert slurm.file(f"{HOME}/token").mode == 0o600
     token = slurm.file(f"{HOME}/token").content_string
     assert token not in first.output + second.output + slurm.check_output(f"cat {HOME}/inventory.json")
@@ -79,6 +102,18 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
     elsewhere = playbook("cycle", "--check", "-l", "other", inventory=more_sites(other))
     assert "Not counted: 2 that other sites have a lease on" in " ".join(elsewhere.summary.split()), elsewhere
 
+    # Two controllers at the same moment: each job has one glidein, whoever was first.
+    alice.submit(count=2, seconds=60)
+    server.wait_for_jobs(4)
+    racing = {"rival": {"ansible_host": "slurm", "glidein_demand_token": rival, "glidein_entries": {"cpu": ENTRY}}}
+    inventory = more_sites(racing)
+    with ThreadPoolExecutor() as pool:
+        elsewhere = pool.submit(playbook, "cycle", "-l", "rival", inventory=inventory)
+        here = cycle(slurm)
+        assert "PROBLEMS" not in here, here
+        assert "PROBLEMS" not in elsewhere.result().summary, elsewhere.result()
+    assert queued(slurm) == 4, (here, elsewhere.result())
+
     job = next(line for line in slurm.check_output("crontab -l").splitlines() if line.startswith("7 3 1 1 *"))
     slurm.check_output("env -i HOME=/home/glidein sh -c '%s'" % job.split(maxsplit=5)[5])
     assert "PLAY RECAP" in slurm.check_output(f"cat {HOME}/cycle.log")
@@ -87,6 +122,7 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
 def test_a_login_node_that_does_not_reach_the_server_reads_a_file(alice, server, slurm):
     assert pull(glidein_pull_demand="file").rc == 0
     assert not slurm.file(f"{HOME}/token").exists
+    assert not slurm.file(f"{HOME}/versions/000000000000").exists
     assert f"{HOME}/demand.json cannot be read" in cycle(slurm)
 
     alice.submit(seconds=60)
