@@ -10,11 +10,12 @@ from simulation.engine import Engine
 from simulation.jobs import Kind
 from simulation.luck import luck
 from simulation.parameters import HOUR, WAIT_QUANTILES, WAITS_S
+from simulation.policies import POLICIES
 from simulation.policies.base import Order
 from simulation.pool import Pool
 from simulation.server import DemandServer, epoch
 from simulation.site import Batch, Entry
-from simulation.workloads import STANDARD, WORKLOADS, Workload, burst
+from simulation.workloads import BRIDGES, CEDAR, STANDARD, WORKLOADS, Workload, burst
 from simulation.world import World
 
 NO_WAIT = {"none": (0,) * len(WAIT_QUANTILES)}
@@ -36,7 +37,7 @@ class Small:
         self.entry = Entry(**{**vars(ENTRY), **changes})
         self.engine = Engine()
         self.pool = Pool(self.engine)
-        self.batch = Batch(self.engine, self.pool, [self.entry], 1, NO_WAIT)
+        self.batch = Batch(self.engine, self.pool, [self.entry], 1, NO_WAIT, lambda _entry: 1200)
         self.server = DemandServer(self.engine, self.pool, [self.entry])
         self.queue = self.batch.queues[self.entry.key]
 
@@ -55,6 +56,10 @@ def ordering(number):
             orders = {entry.key: Order(submit=self.number) for entry in readings.entries}
             self.number = 0
             return orders
+
+        @staticmethod
+        def idle_timeout_s(_entry):
+            return 1200
 
     return Ordering
 
@@ -98,7 +103,8 @@ def test_one_job_and_one_glidein_by_hand():
     # its four cores one was used for 3600 s.
     glidein = small.queue.all[0]
     assert (job.started, job.ended, glidein.ended) == (60, 3660, 4860)
-    assert glidein.wasted_h() == pytest.approx((4860 - 3600 / 4) / 3600)
+    assert glidein.wasted_h() == pytest.approx((4860 - 3600) / 3600)
+    assert glidein.empty_h() == pytest.approx((4860 - 3600 / 4) / 3600)
 
 
 def test_four_jobs_of_1000_mb_in_4000_mb_by_hand():
@@ -112,11 +118,41 @@ def test_four_jobs_of_1000_mb_in_4000_mb_by_hand():
     assert [job.started for job in jobs] == [60, 60, 60, 3660]
     # 60 s and the 20 minutes at the end nothing ran, one core never had enough memory, two had no job for an hour.
     glidein = small.queue.all[0]
-    assert glidein.wasted_h() == pytest.approx((60 + 1200 + 2 * 3600 - (3 + 1) * 3600 / 4) / 3600)
-    assert glidein.partly_s == pytest.approx((1 / 4 + 3 / 4) * 3600)
+    assert glidein.wasted_h() == pytest.approx((60 + 1200) / 3600)
+    assert glidein.empty_h() == pytest.approx((60 + 1200 + (1 / 4 + 3 / 4) * 3600) / 3600)
 
 
-def test_a_gpu_glidein_takes_gpu_jobs_alone_and_its_waste_is_counted_in_gpus():
+def test_a_glidein_wastes_all_its_time_when_no_job_comes_and_none_in_the_queue():
+    small = Small(capacity=1)
+    small.batch.submit(small.entry.key, 3)
+
+    small.engine.run(1800)
+
+    # Each one is there for 30 s before it registers, and 20 minutes afterwards; the third one still waits.
+    assert [glidein.wasted_h() for glidein in small.queue.all] == pytest.approx([1230 / 3600, 570 / 3600, 0])
+    assert [glidein.empty_h() for glidein in small.queue.all] == pytest.approx([1230 / 3600, 570 / 3600, 0])
+
+
+def test_each_policys_glideins_have_their_own_idle_timeout_or_all_the_same():
+    workload = Workload("none", lambda _engine, _pool, _random: None, hours=2)
+
+    def lives(policy, **more):
+        world = World(workload, policy, 1, {entry.waits: NO_WAIT["none"] for entry in STANDARD}, **more).run()
+        glideins = [world.batch.queues[entry.key].all[0] for entry in (CEDAR, BRIDGES)]
+        return [glidein.ended - glidein.registered for glidein in glideins]
+
+    own = {
+        name: type(name, (ordering(1),), {"idle_timeout_s": policy.idle_timeout_s}) for name, policy in POLICIES.items()
+    }
+    assert {name: lives(policy) for name, policy in own.items()} == {
+        "plan": [1200, 600],  # a whole node waits less
+        "pyglidein": [1200, 1200],
+        "glideinwms": [1200, 1200],
+    }
+    assert lives(own["plan"], idle_timeout_s=900) == [900, 900]
+
+
+def test_a_gpu_glidein_takes_gpu_jobs_alone_and_what_is_empty_is_counted_in_gpus():
     small = Small(size=(4, 4000, 100000, 2))
     no_gpu = small.pool.submit(KIND, HOUR)
     gpu = small.pool.submit(Kind(1, 1000, gpus=1, max_runtime_s=HOUR), HOUR)
@@ -125,7 +161,7 @@ def test_a_gpu_glidein_takes_gpu_jobs_alone_and_its_waste_is_counted_in_gpus():
     small.engine.run(2 * HOUR)
 
     assert (no_gpu.state, gpu.started) == ("idle", 60)
-    assert small.queue.all[0].wasted_h() == pytest.approx((4860 - 3600 / 2) / 3600)
+    assert small.queue.all[0].empty_h() == pytest.approx((4860 - 3600 / 2) / 3600)
 
 
 def test_a_job_that_would_outlast_the_glidein_does_not_start_there():
@@ -307,4 +343,4 @@ def test_a_job_that_still_waits_counts_with_the_time_until_the_end():
     run = metrics.measure(World(Workload("none", begin, hours=7), ordering(0), 1).run())
 
     assert run.waits_s == [HOUR] * 3 + [4 * HOUR] * 2
-    assert (run.waiting, run.glideins, run.wasted_hours) == (2, 0, 0)
+    assert (run.waiting, run.glideins, run.wasted_hours, run.empty_hours) == (2, 0, 0, 0)

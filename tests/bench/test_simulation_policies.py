@@ -170,7 +170,10 @@ def test_a_reversal_is_an_entry_that_cancels_after_it_ordered_or_orders_after_it
 
 
 def test_waits_of_all_seeds_count_together_and_the_rest_is_their_mean():
-    runs = [metrics.Run([10, 20, 30], 0, 10.0, 4.0, 5.0, 40.0, 6, 1), metrics.Run([40], 1, 20.0, 5.0, 6.0, 80.0, 2, 2)]
+    runs = [
+        metrics.Run([10, 20, 30], 0, 10.0, 40.0, 4.0, 15.0, 60.0, 6, 1),
+        metrics.Run([40], 1, 20.0, 80.0, 5.0, 26.0, 90.0, 2, 2),
+    ]
 
     found = metrics.summary(runs)
 
@@ -180,9 +183,10 @@ def test_waits_of_all_seeds_count_together_and_the_rest_is_their_mean():
         "wasted_hours": 15.0,
         "glideins_per_job": 2.0,
         "reversals": 1.5,
-        "unused_hours": 4.5,
-        "partly_used_hours": 5.5,
         "wasted_core_hours": 60,
+        "unused_hours": 4.5,
+        "empty_hours": 20.5,
+        "empty_core_hours": 75,
         "still_waiting": 0.5,
     }
 
@@ -212,9 +216,9 @@ def test_the_bench_needs_no_lab_and_writes_what_it_found(tmp_path, monkeypatch, 
 def test_the_table_says_which_aims_are_missed():
     row = {"wait_p95_s": 9, "glideins_per_job": 1.0, "reversals": 0}
     found = {
-        "plan": {"wait_median_s": 110, "wasted_hours": 51, **row},
-        "pyglidein": {"wait_median_s": 100, "wasted_hours": 100, **row},
-        "glideinwms": {"wait_median_s": 50, "wasted_hours": 102, **row},
+        "plan": {"wait_median_s": 110, "wasted_hours": 51, "empty_hours": 400, **row},
+        "pyglidein": {"wait_median_s": 100, "wasted_hours": 100, "empty_hours": 800, **row},
+        "glideinwms": {"wait_median_s": 50, "wasted_hours": 102, "empty_hours": 700, **row},
     }
 
     lines = table.table({"steady": found})
@@ -223,3 +227,10 @@ def test_the_table_says_which_aims_are_missed():
     assert lines[3].endswith("wait 1.10, waste 0.51!")
     assert lines[4].endswith("wait 2.20!, waste 0.50")
     assert max(map(len, lines)) <= 100
+    assert table.aims_met({"steady": found}) == {
+        "aims_met": 2,
+        "aims": 4,
+        "waits_met": 1,
+        "wastes_met": 1,
+        "wastes_met_by_empty_hours": 1,
+    }

@@ -3,34 +3,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A glidein, from its submission to its end, and how much of it was used."""
 
-from simulation.parameters import HOUR, IDLE_TIMEOUT_S, RETIREMENT_S
+from simulation.parameters import HOUR, RETIREMENT_S
 
 
 class Glidein:
     """One batch job of an entry. `left`: free resources in the order of RESOURCES; `jobs`: how many it runs.
 
-    Times are seconds since the beginning, or None: not yet. `queued` is when it was submitted.
+    idle_timeout_s: how long it lives without a job. Times are seconds since the beginning, or None: not yet. `queued`
+    is when it was submitted.
     """
 
     __slots__ = (
-        "busy_since", "cancelled", "ended", "engine", "entry", "idle_since", "jobs", "left", "number", "on_end",
-        "partly_s", "queued", "ready", "registered", "started", "takes_jobs", "unchanged_since", "used_s",
+        "cancelled", "counted_to", "ended", "engine", "entry", "idle_since", "idle_timeout_s", "jobs", "left", "number",
+        "on_end", "queued", "ready", "registered", "started", "takes_jobs", "unchanged_since", "used_s", "working_s",
     )  # fmt: skip
 
-    def __init__(self, engine, entry, number, on_end):
+    def __init__(self, engine, entry, number, on_end, idle_timeout_s):
         self.engine = engine
         self.entry = entry
         self.number = number
         self.on_end = on_end
+        self.idle_timeout_s = idle_timeout_s
         self.queued = engine.now
         self.started = self.registered = self.ended = self.idle_since = self.unchanged_since = None
         self.cancelled = self.ready = False
         self.takes_jobs = True
         self.left = entry.size
         self.jobs = 0
-        self.busy_since = engine.now
+        self.counted_to = engine.now
+        self.working_s = 0.0  # how long at least one job ran
         self.used_s = 0.0  # integral over time of the part that jobs use
-        self.partly_s = 0.0  # and of the part that no job uses, while others do
 
     @property
     def dies(self):
@@ -89,15 +91,26 @@ class Glidein:
             self.ended = self.engine.now
             self.on_end(self)
 
+    def start(self):
+        """The batch system starts it."""
+        self.started = self.counted_to = self.engine.now
+
     def wasted_h(self):
-        """Hours between start and end (or now) times the part that ran no job: of its GPUs if it has any, else of its
+        """Hours between start and end (or now) in which no job ran."""
+        return (self._lived_s() - self.working_s) / HOUR
+
+    def empty_h(self):
+        """Hours between start and end (or now) times the part that no job used: of its GPUs if it has any, else of its
         cores.
         """
+        return (self._lived_s() - self.used_s) / HOUR
+
+    def _lived_s(self):
         if self.started is None:
             return 0.0
         if self.ended is None:
             self._account()
-        return (self.busy_since - self.started - self.used_s) / HOUR
+        return self.counted_to - self.started
 
     def _used(self):
         dimension = 3 if self.entry.size[3] else 0
@@ -105,15 +118,15 @@ class Glidein:
 
     def _account(self):
         now = self.engine.now
-        used = self._used()
-        self.used_s += used * (now - self.busy_since)
+        passed_s = now - self.counted_to
+        self.used_s += self._used() * passed_s
         if self.jobs:
-            self.partly_s += (1 - used) * (now - self.busy_since)
-        self.busy_since = now
+            self.working_s += passed_s
+        self.counted_to = now
 
     def _idle(self):
         self.idle_since = self.engine.now
-        self.engine.after(IDLE_TIMEOUT_S, self._end_if_idle_since, self.engine.now)
+        self.engine.after(self.idle_timeout_s, self._end_if_idle_since, self.engine.now)
 
     def _end_if_idle_since(self, time_s):
         if self.idle_since == time_s:

@@ -7,25 +7,25 @@ import itertools
 import statistics
 from dataclasses import dataclass
 
-from simulation.parameters import HOUR
-
 KEYS = ("wait_median_s", "wait_p95_s", "wasted_hours", "glideins_per_job", "reversals")
 
 
 @dataclass(frozen=True)
 class Run:
-    """waits_s: sorted, one for each job; the others are of the whole run. Two parts of wasted_hours are told apart:
+    """waits_s: sorted, one for each job; the others are of the whole run.
 
-    unused_hours is of glideins that never ran a job, partly_used_hours is while other jobs ran in the same glidein.
-    wasted_core_hours is wasted_hours times each glidein's cores.
+    wasted_hours is of glideins while they run no job, unused_hours the part of those that never ran one. empty_hours is
+    stricter: also while a glidein runs jobs, the part of it that none uses. The two with core_hours are the same
+    times each glidein's cores.
     """
 
     waits_s: list
     waiting: int
     wasted_hours: float
-    unused_hours: float
-    partly_used_hours: float
     wasted_core_hours: float
+    unused_hours: float
+    empty_hours: float
+    empty_core_hours: float
     glideins: int
     reversals: int
 
@@ -40,16 +40,22 @@ def measure(world):
     waits = [_until(job, now) - job.submitted for job in world.pool.jobs]
     glideins = [glidein for queue in world.batch.queues.values() for glidein in queue.all]
     wasted = {glidein: glidein.wasted_h() for glidein in glideins}
+    empty = {glidein: glidein.empty_h() for glidein in glideins}
     return Run(
-        sorted(waits),
-        sum(job.state == "idle" for job in world.pool.jobs),
-        sum(wasted.values()),
-        sum(hours for glidein, hours in wasted.items() if not glidein.used_s),
-        sum(glidein.partly_s for glidein in glideins) / HOUR,
-        sum(hours * glidein.entry.size[0] for glidein, hours in wasted.items()),
-        len(glideins),
-        sum(map(reversals, world.orders.values())),
+        waits_s=sorted(waits),
+        waiting=sum(job.state == "idle" for job in world.pool.jobs),
+        wasted_hours=sum(wasted.values()),
+        wasted_core_hours=_core_hours(wasted),
+        unused_hours=sum(hours for glidein, hours in wasted.items() if not glidein.working_s),
+        empty_hours=sum(empty.values()),
+        empty_core_hours=_core_hours(empty),
+        glideins=len(glideins),
+        reversals=sum(map(reversals, world.orders.values())),
     )
+
+
+def _core_hours(hours):
+    return sum(number * glidein.entry.size[0] for glidein, number in hours.items())
 
 
 def _until(job, now):
@@ -74,9 +80,10 @@ def summary(runs):
         "wasted_hours": round(statistics.mean(run.wasted_hours for run in runs), 1),
         "glideins_per_job": round(sum(run.glideins for run in runs) / len(waits), 4),
         "reversals": round(statistics.mean(run.reversals for run in runs), 1),
-        "unused_hours": round(statistics.mean(run.unused_hours for run in runs), 1),
-        "partly_used_hours": round(statistics.mean(run.partly_used_hours for run in runs), 1),
         "wasted_core_hours": round(statistics.mean(run.wasted_core_hours for run in runs)),
+        "unused_hours": round(statistics.mean(run.unused_hours for run in runs), 1),
+        "empty_hours": round(statistics.mean(run.empty_hours for run in runs), 1),
+        "empty_core_hours": round(statistics.mean(run.empty_core_hours for run in runs)),
         "still_waiting": round(statistics.mean(run.waiting for run in runs), 1),
     }
 

@@ -39,8 +39,9 @@ MAX_DEMAND_AGE_S = 900
 """`max_demand_age` of the plan module."""
 
 # --- Glideins
-IDLE_TIMEOUT_S = 1200
-"""glidein_entries.*.idle_timeout; PyGlidein's NOCLAIMTIME (glidein_start.sh); GLIDEIN_Max_Idle (condor_vars.lst)."""
+IDLE_TIMEOUT_S = {"pyglidein": 1200, "glideinwms": 1200}
+"""NOCLAIMTIME (glidein_start.sh); GLIDEIN_Max_Idle (creation/web_base/condor_vars.lst). Glideins of the plan are this
+collection's, and have what glidein_entries.*.idle_timeout is where nobody says otherwise (entries.idle_timeout_s)."""
 
 RETIREMENT_S = 600
 """glidein_entries.*.retirement."""

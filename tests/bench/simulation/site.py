@@ -19,7 +19,8 @@ class Entry:
     """One entry with one shape. `size`: in the order of RESOURCES; limits as in glidein_entries.
 
     capacity: how many glideins the site runs at once; waits: key of parameters.WAITS_S; provides: attributes that are
-    true in the machines' ads; declared: those of them that the operator has written into the entry's `attributes`.
+    true in the machines' ads; declared: those of them that the operator has written into the entry's `attributes`;
+    whole_node: whether a glidein has its node for itself.
     behaviour: GOOD; DEAD: nothing ever starts; SILENT: glideins run and never register; BLACK_HOLE: they register, take
     no job, and end within minutes.
     """
@@ -35,6 +36,7 @@ class Entry:
     walltime_h: int = 20
     provides: frozenset = frozenset()
     declared: frozenset = frozenset()
+    whole_node: bool = False
     behaviour: str = GOOD
 
     shape = "node"
@@ -64,11 +66,12 @@ class Queue:
 
 
 class Batch:
-    """The batch systems of all sites."""
+    """The batch systems of all sites. idle_timeout_s: a function of an entry, for how long its glideins stay idle."""
 
-    def __init__(self, engine, pool, entries, seed, waits_s):
+    def __init__(self, engine, pool, entries, seed, waits_s, idle_timeout_s):
         self.engine = engine
         self.pool = pool
+        self.idle_timeout_s = idle_timeout_s
         self.queues = {}
         for entry in entries:
             name = f"{seed}/{'/'.join(entry.key)}"
@@ -78,7 +81,8 @@ class Batch:
         """Put `number` glideins into the queue of an entry."""
         queue = self.queues[key]
         for _glidein in range(number):
-            glidein = Glidein(self.engine, queue.entry, len(queue.all) + 1, self._ended)
+            idle_timeout_s = self.idle_timeout_s(queue.entry)
+            glidein = Glidein(self.engine, queue.entry, len(queue.all) + 1, self._ended, idle_timeout_s)
             queue.all.append(glidein)
             queue.waiting.append(glidein)
             wait_s = queue.waits.next(self.engine.now)
@@ -108,7 +112,7 @@ class Batch:
             self._start(glidein, queue)
 
     def _start(self, glidein, queue):
-        glidein.started = glidein.busy_since = self.engine.now
+        glidein.start()
         startup_s = queue.random.triangular(STARTUP_S[0], STARTUP_S[2], STARTUP_S[1])
         life_s = queue.random.uniform(*BLACK_HOLE_S)
         if queue.entry.behaviour == SILENT:

@@ -21,15 +21,40 @@ def aims(found):
     }
 
 
+def aims_met(results):
+    """How many waits and wastes meet their aims, and how many wastes would if they were counted as empty_hours.
+
+    results: {workload: {policy: metrics.summary}}. Returns {key: number}.
+    """
+    pairs = [pair for found in results.values() for pair in aims(found).values()]
+    strict = [
+        found["plan"]["empty_hours"] <= WASTE_FACTOR * other["empty_hours"]
+        for found in results.values()
+        for rule, other in found.items()
+        if rule != "plan"
+    ]
+    waits, wastes = (sum(met) for met in zip(*pairs, strict=True))
+    return {
+        "aims_met": waits + wastes,
+        "aims": 2 * len(pairs),
+        "waits_met": waits,
+        "wastes_met": wastes,
+        "wastes_met_by_empty_hours": sum(strict),
+    }
+
+
 def table(results):
     """Lines of at most WIDTH characters. results: {workload: {policy: metrics.summary}}."""
-    heading = f"{'workload':<16}{'policy':<11}{'median':>9}{'95 %':>9}{'wasted':>10}{'glideins':>10}{'turns':>7}"
-    lines = [f"{heading}  plan against it", f"{'':<27}{'wait':>9}{'wait':>9}{'hours':>10}{'per job':>10}"]
+    heading = (
+        f"{'workload':<16}{'policy':<11}{'median':>8}{'95 %':>9}{'wasted':>8}{'empty':>6}{'glideins':>9}{'turns':>6}"
+    )
+    lines = [f"{heading}  plan against it", f"{'':<27}{'wait':>8}{'wait':>9}{'hours':>8}{'hours':>6}{'per job':>9}"]
     for workload, found in results.items():
         verdicts = aims(found)
         for policy, row in found.items():
-            line = f"{workload:<16}{policy:<11}{duration(row['wait_median_s']):>9}{duration(row['wait_p95_s']):>9}"
-            line += f"{row['wasted_hours']:>10,.0f}{row['glideins_per_job']:>10.3f}{row['reversals']:>7.1f}"
+            line = f"{workload:<16}{policy:<11}{duration(row['wait_median_s']):>8}{duration(row['wait_p95_s']):>9}"
+            line += f"{row['wasted_hours']:>8,.0f}{row['empty_hours']:>6,.0f}"
+            line += f"{row['glideins_per_job']:>9.3f}{row['reversals']:>6.1f}"
             if policy in verdicts:
                 line += f"  {_against(found['plan'], row, verdicts[policy])}"
             lines.append(line.rstrip()[:WIDTH])

@@ -20,7 +20,7 @@ SMALL, MEDIUM, LARGE = WAITS = ("1-4 processors, load 0.8", "5-8 processors, loa
 
 CEDAR = Entry("Cedar", "whole", (4, 15200, 16000, 0), 300, 60, 60, 300, SMALL)
 UMD = Entry("UMD", "cpu", (8, 32000, 160000, 0), 50, 5, 5, 50, MEDIUM, walltime_h=48)
-BRIDGES = Entry("Bridges", "RM", (28, 120000, 8000000, 0), 1000, 10, 10, 20, LARGE, walltime_h=48)
+BRIDGES = Entry("Bridges", "RM", (28, 120000, 8000000, 0), 1000, 10, 10, 20, LARGE, 48, whole_node=True)
 GUILLIMIN = Entry("Guillimin", "pass2", (2, 5000, 20000, 0), 900, 500, 100, 300, SMALL)
 CEDAR_GPU = Entry("Cedar", "singleGPU", (2, 7600, 8000, 1), 1000, 300, 100, 100, SMALL)
 

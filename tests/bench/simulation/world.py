@@ -22,13 +22,18 @@ class Parameters:
 
 
 class World:
-    """Everything of one run. `orders`: {entry's key: [(submitted, cancelled) of each cycle]}."""
+    """Everything of one run. `orders`: {entry's key: [(submitted, cancelled) of each cycle]}.
 
-    def __init__(self, workload, policy, seed, waits_s=None):
+    idle_timeout_s: of the glideins of every entry; None: as the policy's own glideins have it.
+    """
+
+    def __init__(self, workload, policy, seed, waits_s=None, idle_timeout_s=None):
         self.workload = workload
         self.engine = Engine()
         self.pool = Pool(self.engine)
-        self.batch = Batch(self.engine, self.pool, workload.entries, f"{seed}/{workload.name}", waits_s or WAITS_S)
+        idle = policy.idle_timeout_s if idle_timeout_s is None else lambda _entry: idle_timeout_s
+        name = f"{seed}/{workload.name}"
+        self.batch = Batch(self.engine, self.pool, workload.entries, name, waits_s or WAITS_S, idle)
         self.server = DemandServer(self.engine, self.pool, workload.entries)
         self.orders = {entry.key: [] for entry in workload.entries}
         workload.begin(self.engine, self.pool, luck(seed, workload.name, "jobs"))

@@ -18,6 +18,7 @@ reading like the others. The match expression is taken to know the entry's size 
 import math
 from dataclasses import dataclass
 
+from simulation.parameters import IDLE_TIMEOUT_S
 from simulation.policies.base import Order, fits
 
 LOOP_S = 60
@@ -63,6 +64,11 @@ class GlideinWMS:
     def __init__(self, parameters):
         self.cycle_s = parameters.cycle_s
         self.memory = {}
+
+    @staticmethod
+    def idle_timeout_s(_entry):
+        """How long a glidein of an entry lives without a job."""
+        return IDLE_TIMEOUT_S["glideinwms"]
 
     def decide(self, readings):
         """{entry's key: Order}."""

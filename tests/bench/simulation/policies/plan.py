@@ -4,13 +4,14 @@
 """This collection's plan: the function that the `plan` module calls, with leases and the server's history."""
 
 from simulation import checkout
+from simulation.jobs import RESOURCES
 from simulation.parameters import LEASE_S, MAX_DEMAND_AGE_S
 from simulation.policies.base import Order
 
 checkout.importable()
 from ansible_collections.glidein.ops.plugins.module_utils import planning  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.counts import since  # noqa: E402
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.entries import idle_timeout_s, normalise_site  # noqa: E402
 
 
 class Plan:
@@ -19,6 +20,12 @@ class Plan:
     def __init__(self, parameters):
         del parameters
         self.sites = {}
+
+    @staticmethod
+    def idle_timeout_s(entry):
+        """How long a glidein of an entry lives without a job: this collection's default."""
+        checked = site([entry])["entries"][entry.name]
+        return idle_timeout_s(checked, checked["shapes"][entry.shape])
 
     def decide(self, readings):
         """{entry's key: Order}."""
@@ -53,7 +60,7 @@ def site(entries):
         entry.name: {
             "queue": entry.name,
             "walltime": entry.walltime_s,
-            "shapes": {entry.shape: dict(zip(("cpus", "memory_mb", "disk_mb", "gpus"), entry.size, strict=True))},
+            "shapes": {entry.shape: {**dict(zip(RESOURCES, entry.size, strict=True)), "whole_node": entry.whole_node}},
             "limits": {"queued": entry.queued, "total": entry.total, "per_cycle": entry.per_cycle},
             "accept": {"gpus": {"min": 1}} if entry.size[3] else {"gpus": {"max": 0}},
             "attributes": dict.fromkeys(sorted(entry.declared), True),
