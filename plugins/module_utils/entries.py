@@ -23,6 +23,8 @@ DEFAULT_RETIREMENT_S = 600
 DEFAULT_IDLE_TIMEOUT_S = 1200
 # A node that nobody else may use costs more.
 WHOLE_NODE_IDLE_TIMEOUT_S = 600
+# What a glidein leaves of its walltime to stop in.
+LONGEST_MARGIN_S = 120
 # So many jobs in a row that fail, each within such a time, are the node's fault.
 DEFAULT_FAST_FAILURES = 5
 DEFAULT_FAST_FAILURE_S = 60
@@ -344,6 +346,14 @@ def idle_timeout_s(entry, shape):
     if entry["idle_timeout_s"] is not None:
         return entry["idle_timeout_s"]
     return WHOLE_NODE_IDLE_TIMEOUT_S if shape["whole_node"] else DEFAULT_IDLE_TIMEOUT_S
+
+
+def lasts_s(entry):
+    """Return after how many seconds a glidein of an entry stops by itself: before the batch system would do it.
+
+    The same as TO_DIE in plan_times of files/glidein/lib/settings.sh.
+    """
+    return entry["walltime_s"] - min(LONGEST_MARGIN_S, entry["walltime_s"] // 10)
 
 
 def with_enough_cores(shape, per_core_mb):

@@ -10,7 +10,7 @@ that are alike in what the expression refers to.
 
 import bisect
 
-from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
+from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, lasts_s
 from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import (
     UnparsableError,
     frozen,
@@ -36,7 +36,8 @@ class Fit:
             (_Thresholds(_of_entries(places, resource, "max")), _Thresholds(_of_entries(places, resource, "min")))
             for resource in RESOURCES
         ]
-        self._walltimes = _Thresholds([place.entry and place.entry["walltime_s"] for place in places])
+        # START takes only what ends before the glidein does.
+        self._longest = _Thresholds([place.entry and lasts_s(place.entry) - 1 for place in places])
         self._known = sum(1 << index for index, place in enumerate(places) if place.ad is not None)
         self._projections = {}
         self._holding = {}
@@ -79,7 +80,7 @@ class Fit:
         for resource, (most, least) in zip(RESOURCES, self._bounds):
             mask &= most.at_least(lot.group[resource]) & least.at_most(lot.group[resource])
         if lot.group["max_runtime_s"] is not None:
-            mask &= self._walltimes.at_least(lot.group["max_runtime_s"])
+            mask &= self._longest.at_least(lot.group["max_runtime_s"])
         return mask
 
     def _by_expressions(self, lot):
@@ -244,9 +245,9 @@ def _misfit(lot, target):
             return f"asks for {lot.group[resource]} {resource}, accept has min {low}"
         if high is not None and lot.group[resource] > high:
             return f"asks for {lot.group[resource]} {resource}, accept has max {high}"
-    runtime_s, walltime_s = lot.group["max_runtime_s"], target.entry["walltime_s"]
-    if runtime_s is not None and runtime_s > walltime_s:
-        return f"may run {runtime_s} s, the walltime is {walltime_s} s"
+    runtime_s = lot.group["max_runtime_s"]
+    if runtime_s is not None and runtime_s >= lasts_s(target.entry):
+        return f"may run {runtime_s} s, a glidein there ends after {lasts_s(target.entry)} s"
     for resource, asked, there in zip(RESOURCES, lot.asked, target.size):
         if asked > there:
             return f"asks for {asked} {resource}, the shape has {there}"

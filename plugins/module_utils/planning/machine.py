@@ -8,6 +8,8 @@ collector is better; what the operator states in `attributes` is final. Names ar
 tell them apart.
 """
 
+from ansible_collections.glidein.ops.plugins.module_utils.entries import lasts_s
+
 # Of a startd of HTCondor 23.9 that glidein.sh configures. Nothing of the system's version, of CVMFS or of containers:
 # these differ from site to site, so that nobody can assume them.
 ASSUMED = {
@@ -69,8 +71,8 @@ def machine_ad(site, entry, shape_name, sample, now_s):
         glidein_shape=shape_name,
         glidein_siteresource=entry["site_resource"] or site["site"],
         glidein_max_walltime=entry["walltime_s"],
-        glidein_toretire=now_s + entry["walltime_s"] - entry["retirement_s"],
-        glidein_todie=now_s + entry["walltime_s"],
+        glidein_toretire=now_s + min(entry["walltime_s"] - entry["retirement_s"], lasts_s(entry)),
+        glidein_todie=now_s + lasts_s(entry),
     )
     # What a check found on one node tells nothing of the next: it is what the operator checks for that it will find.
     ad.update((f"{prefix}_resource_{name.lower()}", True) for name in entry["checks"] for prefix in _CHECK_PREFIXES)

@@ -153,8 +153,9 @@ class Target(Place):
         """
         if self.counts is None:
             plans = (self.supply["history"] or {}).get("plans") or [{}]
-            reported = (plans[-1].get("queued") or 0) + (plans[-1].get("running") or 0)
-            return 0, max(self.registered, reported), 0
+            queued, running = (plans[-1].get(state) or 0 for state in ("queued", "running"))
+            started = max(self.registered, running)
+            return max(0, queued + running - started), started, 0
         return self.kept + self.counts["sick"], self.counts["running"] + self.counts["completing"], self.ordered
 
     @property

@@ -10,6 +10,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
     group,
+    history,
     planned_site,
     queue,
     raw_entry,
@@ -59,8 +60,10 @@ def misfit(entry_changes, shape_changes, group_changes):
         ({"memory_mb": 2000}, "asks for 2048 memory_mb, the shape has 2000"),
         ({"disk_mb": 10001}, "asks for 10001 disk_mb, the shape has 10000"),
         ({"gpus": 1}, "asks for 1 gpus, the shape has 0"),
-        ({"max_runtime_s": 7200}, None),
-        ({"max_runtime_s": 7201}, "may run 7201 s, the walltime is 7200 s"),
+        # Two minutes before its walltime of two hours is over a glidein stops by itself.
+        ({"max_runtime_s": 7079}, None),
+        ({"max_runtime_s": 7080}, "may run 7080 s, a glidein there ends after 7080 s"),
+        ({"max_runtime_s": 7200}, "may run 7200 s, a glidein there ends after 7080 s"),
     ],
 )
 def test_a_job_fits_by_its_resources_and_run_time(changes, reason):
@@ -398,6 +401,15 @@ def test_limits_of_an_entry_of_a_site_and_of_the_deployment_are_kept(limits, mos
     jobs = group(count=50, cpus=2, gpus=1)
     for sites, options in ((of_entry, {}), (of_site, {}), (of_all, {"limits": limits})):
         assert sum(presents(planned([jobs], sites, options=options)).values()) == most
+
+
+def test_the_deployment_counts_what_was_last_queued_at_sites_that_cannot_be_read():
+    sites = [planned_site(site({"a": entry()}, name="x")), planned_site(site(name="away"), None, "down")]
+    told = history([{"age_s": 300, "queued": 4, "running": 3}])
+    for registered, ordered in ((3, 1), (0, 1), (6, 4)):  # with six registered, three of those have started since
+        known = supply(supplied(registered=registered, site_name="away", history=told))
+        result = planned([group(count=50)], sites, supply_=known, options={"limits": {"queued": 5}})
+        assert presents(result)[("x", "a", "core")] == ordered
 
 
 def test_the_deployment_counts_what_is_known_of_sites_that_cannot_be_read():

@@ -120,8 +120,8 @@ def test_an_expression_is_evaluated_as_by_the_negotiator(expression, result):
 @needs_library
 @pytest.mark.parametrize("now", ["time()", "CurrentTime"])
 def test_the_time_is_that_of_the_plan(now):
-    assert why(f"TARGET.GLIDEIN_ToDie - {now} >= 7200") is None
-    assert why(f"TARGET.GLIDEIN_ToDie - {now} > 7200") is not None
+    assert why(f"TARGET.GLIDEIN_ToDie - {now} >= 7080") is None
+    assert why(f"TARGET.GLIDEIN_ToDie - {now} > 7080") is not None
     assert why(f"{now} == {NOW}") is None
 
 
