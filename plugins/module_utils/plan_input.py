@@ -76,9 +76,10 @@ def idle_jobs(demand):
 
 
 def read_supply(supply):
-    """Return {(site, entry, shape): see NOTHING_SUPPLIED}; free, passed_over: [(resources, count)].
+    """Return {(site, entry, shape): see NOTHING_SUPPLIED}; free, passed_over: [(resources, count, until)].
 
-    resources: in the order of RESOURCES. Raises InputError that names the first wrong place.
+    resources: in the order of RESOURCES; until: epoch seconds by which jobs have to end there, or None. Raises
+    InputError that names the first wrong place.
     """
     result = {}
     for number, raw in enumerate(_list(supply, "entries", "supply.entries")):
@@ -106,7 +107,7 @@ def read_supply(supply):
 
 
 def others_free(supply):
-    """Return what machines that are no glideins have free, [(resources, count)]."""
+    """Return what machines that are no glideins have free, [(resources, count, until)]."""
     return _slots(supply.get("others_free") or [], "supply.others_free")
 
 
@@ -142,8 +143,13 @@ def _slots(raw, where):
     for index, slot in enumerate(raw):
         slot_where = f"{where}[{index}]"
         size = tuple(_whole(slot, key, slot_where) for key in RESOURCES)
-        found.append((size, _whole(slot, "count", slot_where)))
-    return sorted((size, count) for size, count in found if count)
+        until = None if slot.get("until") is None else _whole(slot, "until", slot_where)
+        found.append((size, _whole(slot, "count", slot_where), until))
+    return sorted((one for one in found if one[1]), key=lambda one: (one[0], _order_of(one[2]), one[1]))
+
+
+def _order_of(until):
+    return math.inf if until is None else until
 
 
 def read_queue(queue, site):

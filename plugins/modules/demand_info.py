@@ -144,15 +144,16 @@ supply:
           type: int
           sample: 1
         free:
-          description: What they have left for jobs, in MiB, with how many slots have it (C(count)).
+          description: What they have left for jobs, in MiB, with how many slots have it (C(count)), and the full half
+            hour, in epoch seconds, by which jobs have to end there (C(until), null when that is not known).
           type: list
           elements: dict
-          sample: [{cpus: 1, memory_mb: 2000, disk_mb: 10000, gpus: 0, count: 1}]
+          sample: [{cpus: 1, memory_mb: 2000, disk_mb: 10000, gpus: 0, count: 1, until: 1795233600}]
         passed_over:
           description: The same for slots that no waiting job took in the last three negotiation cycles.
           type: list
           elements: dict
-          sample: [{cpus: 1, memory_mb: 500, disk_mb: 10000, gpus: 0, count: 1}]
+          sample: [{cpus: 1, memory_mb: 500, disk_mb: 10000, gpus: 0, count: 1, until: 1795233600}]
         oldest:
           description: Start of the oldest one, in epoch seconds, or null.
           type: int

@@ -42,6 +42,20 @@ def test_what_still_takes_jobs_long_enough_before_its_retirement_is_free():
     assert len(only_entry(slot(GLIDEIN_ToRetire=NOW + free.LEAST_LIFE_S + 1, Start=True))["free"]) == 1
 
 
+def test_a_free_slot_says_by_when_its_jobs_have_to_end_to_the_next_half_hour():
+    day = NOW - NOW % 86400
+    slots = [slot(f"slot1@g{n}@node1", GLIDEIN_ToDie=day + end) for n, end in enumerate((1800, 3599, 3600, 3601))]
+    found = only_entry(*slots, slot("slot1@g9@node1"))
+    assert [(row["until"] and row["until"] - day, row["count"]) for row in found["free"]] == [
+        (1800, 1), (3600, 2), (5400, 1), (None, 1),
+    ]  # fmt: skip
+
+
+def test_that_is_told_by_the_collectors_clock():
+    late = slot(GLIDEIN_ToDie=NOW - NOW % 86400 + 1800, MyCurrentTime=NOW, LastHeardFrom=NOW + 600)
+    assert free.jobs_until(late) == NOW - NOW % 86400 + 3600
+
+
 def test_a_slot_is_passed_over_when_it_is_older_than_three_cycles_that_left_jobs_waiting():
     assert free.passed_over_since([NEGOTIATOR]) == THIRD_LAST
     old, young = heard(THIRD_LAST - 1), heard(THIRD_LAST)

@@ -21,7 +21,8 @@ from supply_ads import NEGOTIATOR, Collector, only_entry, pool_of, recorded_ads,
 def test_an_idle_glidein_is_registered_and_free():
     assert only_entry(slot()) == {
         "site": "A", "entry": "q", "shape": "s", "registered": 1, "retired": 0, "cpus": 4, "cpus_claimed": 0,
-        "free": [{"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1}], "passed_over": [],
+        "free": [{"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1, "until": None}],
+        "passed_over": [],
         "oldest": NOW - 60, "newest": NOW - 60,
     }  # fmt: skip
 
@@ -61,7 +62,9 @@ def test_machines_that_are_no_glideins_of_ours_are_others(foreign):
     found = summary([slot(**foreign), slot("slot2@x", State="Claimed", SlotType="Static", Cpus=2, **foreign)])
     assert (found["entries"], found["others"]) == ([], 1)
     assert (found["others_cpus"], found["others_cpus_claimed"]) == (6, 2)
-    assert found["others_free"] == [{"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1}]
+    assert found["others_free"] == [
+        {"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1, "until": None}
+    ]
 
 
 def test_names_that_somebody_makes_up_have_an_end(monkeypatch):
@@ -111,6 +114,9 @@ def test_no_ad_stops_the_reading(values):
     found = summary([slot(**values)], [NEGOTIATOR])
     assert json.loads(json.dumps(found)) == found
     assert all(free["cpus"] >= 1 for entry in found["entries"] for free in entry["free"])
+    # The plan refuses more.
+    rows = found["others_free"] + [row for entry in found["entries"] for row in entry["free"] + entry["passed_over"]]
+    assert all(0 <= number <= 10**12 for row in rows for number in row.values() if number is not None)
 
 
 def test_glideins_are_named_by_their_batch_ids_once():

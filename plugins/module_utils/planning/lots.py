@@ -21,12 +21,13 @@ class Lot:
     """Jobs that are alike in all that decides where they can run.
 
     group: the demand group (of plan_input.read_groups); count: jobs; user: name@domain or None; leased: further jobs,
-    which others lease; asked: what one job gets, in the order of RESOURCES; ad: {name in lower case: value}; left: jobs
-    that nothing serves yet; room: {(site, entry): how many more of them it may serve}, of entries where overdue
-    glideins wait for some; flaw: why they cannot be matched with anything, or None.
+    which others lease; asked: what one job gets, in the order of RESOURCES; until: epoch seconds until which one that
+    started now may run, or None when they do not say; ad: {name in lower case: value}; left: jobs that nothing serves
+    yet; room: {(site, entry): how many more of them it may serve}, of entries where overdue glideins wait for some;
+    flaw: why they cannot be matched with anything, or None.
     """
 
-    __slots__ = ("group", "count", "user", "leased", "asked", "ad", "left", "room", "key", "flaw")
+    __slots__ = ("group", "count", "user", "leased", "asked", "until", "ad", "left", "room", "key", "flaw")
 
     def __init__(self, group, count, now_s, user=None, leased=0):
         self.group = group
@@ -34,6 +35,7 @@ class Lot:
         self.user = user
         self.leased = leased
         self.asked = request(group)
+        self.until = None if group["max_runtime_s"] is None else now_s + group["max_runtime_s"]
         self.ad = job_ad(group, now_s, user)
         self.flaw = flaw_of(self.ad)
         self.left = count

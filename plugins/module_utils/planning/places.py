@@ -22,8 +22,9 @@ PASSED_OVER_OF_FREE = 2
 PASSED_OVER_LEAST = 3
 PASSED_OVER_OF_ALL = 10
 
-# Some alike glideins or slots: `number` of them, each with `left` (in the order of RESOURCES).
-Bin = collections.namedtuple("Bin", ["left", "number", "touched"])
+# Some alike glideins or slots: `number` of them, each with `left` (in the order of RESOURCES). until: epoch seconds by
+# which jobs have to end there; None for those that have not started, which last for as long as any job that fits.
+Bin = collections.namedtuple("Bin", ["left", "number", "touched", "until"], defaults=[None])
 
 
 def capacity(left, asked):
@@ -52,7 +53,7 @@ class Place:
     def begin(self):
         """Start anew: nothing is in the bins that are there."""
         self.bins = {kind: [] for kind in KINDS}
-        self.bins[FREE] = [Bin(left, number, False) for left, number in self.free]
+        self.bins[FREE] = [Bin(left, number, False, until) for left, number, until in self.free]
         # Jobs by demand group: of glideins that are not there yet, and those of them that do not even start yet.
         self.serves = collections.Counter()
         self.waits = {}
@@ -68,7 +69,7 @@ class Place:
         placed = 0
         kept = []
         for place in sorted(bins, key=_tight_first) if len(bins) > 1 else bins:
-            each = capacity(place.left, lot.asked) if placed < jobs else 0
+            each = capacity(place.left, lot.asked) if placed < jobs and _lasts(place, lot) else 0
             if not each:
                 kept.append(place)
                 continue
@@ -79,7 +80,7 @@ class Place:
                 if count:
                     left = tuple(there - per_glidein * need for there, need in zip(place.left, lot.asked))
                     if left[0]:
-                        kept.append(Bin(left, count, True))
+                        kept.append(Bin(left, count, True, place.until))
             untouched = place.number - full - (1 if rest else 0)
             if untouched:
                 kept.append(place._replace(number=untouched))
@@ -185,7 +186,7 @@ class Target(Place):
         return (passed, free) if passed >= least and passed * PASSED_OVER_OF_FREE >= free else None
 
     def _whole(self, slots, asked):
-        return sum(number for left, number in slots if left[:2] == self.size[:2] and capacity(left, asked))
+        return sum(number for left, number, _until in slots if left[:2] == self.size[:2] and capacity(left, asked))
 
 
 class Elsewhere(Place):
@@ -204,8 +205,13 @@ def by_size(size):
     return (gpus, cpus, memory, disk)
 
 
+def _lasts(place, lot):
+    """Tell whether START would let a job of the lot begin now: it ends before the glidein does."""
+    return lot.until is None or place.until is None or lot.until < place.until
+
+
 def _tight_first(place):
-    return (not place.touched, place.left)
+    return (not place.touched, place.left, place.until is None, place.until or 0)
 
 
 def _merged(bins):
@@ -214,6 +220,6 @@ def _merged(bins):
         return bins
     numbers = {}
     for place in bins:
-        key = (place.left, place.touched)
+        key = (place.left, place.touched, place.until)
         numbers[key] = numbers.get(key, 0) + place.number
-    return [Bin(left, number, touched) for (left, touched), number in numbers.items()]
+    return [Bin(left, number, touched, until) for (left, touched, until), number in numbers.items()]

@@ -9,6 +9,7 @@ from simulation.parameters import REFRESH_S, STALE_S
 
 checkout.importable()
 from glidein_demand.pool import tracking  # noqa: E402
+from glidein_demand.pool.free import jobs_until  # noqa: E402
 
 EPOCH = 1_800_000_000
 """When the simulation begins, for whoever wants epoch seconds."""
@@ -79,7 +80,8 @@ class DemandServer:
         free, passed = [], []
         for glidein in glideins:
             if glidein.takes_jobs and glidein.left[0] and glidein.left[1] and not glidein.retired(now + LEAST_LIFE_S):
-                (passed if self.pool.passed_over(glidein) else free).append(glidein.left)
+                slot = (glidein.left, jobs_until({"GLIDEIN_ToDie": epoch(glidein.dies)}))
+                (passed if self.pool.passed_over(glidein) else free).append(slot)
         cpus = sum(glidein.entry.size[0] for glidein in glideins)
         starts = [epoch(glidein.started) for glidein in glideins]
         return {
@@ -242,7 +244,10 @@ def counted(slots):
     counts = {}
     for slot in slots:
         counts[slot] = counts.get(slot, 0) + 1
-    return [{**dict(zip(RESOURCES, slot, strict=True)), "count": count} for slot, count in sorted(counts.items())]
+    return [
+        {**dict(zip(RESOURCES, left, strict=True)), "count": count, "until": until}
+        for (left, until), count in sorted(counts.items())
+    ]
 
 
 def sample(entry):

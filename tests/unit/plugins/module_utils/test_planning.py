@@ -318,6 +318,22 @@ def test_free_slots_of_glideins_that_no_entry_stands_for_take_jobs_first(where):
     assert planned([group(count=2, max_runtime_s=999999)], supply_=known)["unserved"] == []
 
 
+@pytest.mark.parametrize("where", [{}, {"site_name": "not-in-this-plan"}])
+def test_free_slots_take_no_job_that_may_run_longer_than_their_glidein(where):
+    def ordered(**states):
+        known = supply(supplied(free=slots(2, until=NOW + 3600) + slots(1, until=NOW + 4000), **where))
+        return planned([group(count=5, **states)], supply_=known)["plan"][0]["present"]
+
+    assert [ordered(max_runtime_s=runtime_s) for runtime_s in (3599, 3600, 3999, 4000)] == [2, 4, 4, 5]
+    assert ordered() == 2
+
+
+def test_jobs_that_say_how_long_they_run_leave_longer_lasting_slots_to_others():
+    known = supply(supplied(free=slots(2) + slots(2, until=NOW + 9000) + slots(2, until=NOW + 3600)))
+    groups = [group("a", 2, memory_mb=1500, max_runtime_s=600), group("b", 2, max_runtime_s=5000), group("c", 2)]
+    assert only(planned(groups, supply_=known))["present"] == 0
+
+
 def test_a_queued_glidein_goes_when_a_free_slot_elsewhere_takes_its_job():
     known = supply(supplied(registered=1, free=slots(1), site_name="not-in-this-plan"))
     item = only(planned([group(count=2)], have={("main", "core"): {"queued": 2}}, supply_=known))

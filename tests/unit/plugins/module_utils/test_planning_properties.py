@@ -55,7 +55,8 @@ groups_of = st.lists(requests, max_size=5).map(
 
 waiting = st.lists(st.tuples(st.integers(0, 1200), st.integers(1, 4)), max_size=3)
 no_slots = st.just(())
-slots = st.lists(st.builds(dict, sizes, count=few), max_size=3)
+ends = st.sampled_from([None, NOW + 1800, NOW + 7200])
+slots = st.lists(st.builds(dict, sizes, count=few, until=ends), max_size=3)
 
 
 @st.composite

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .slots import Slot, clock_offset, cores, whole
+from .slots import MOST, Slot, clock_offset, cores, whole
 
 Memory = dict[str, list[int]]
 """What is remembered of partitionable slots, by name: cores, memory, GPUs, NumDynamicSlotsTime, and since when."""
@@ -38,6 +38,9 @@ LATCH_S = 30
 LEAST_LIFE_S = 60
 """A glidein that retires sooner gets no further job: it takes a negotiation cycle (60 s by default) to be matched."""
 
+UNTIL_STEP_S = 1800
+"""How exactly the end of a glidein is told: free slots that are alike but for that would else be a row each."""
+
 CYCLES = 3
 
 NEGOTIATOR_ATTRIBUTES = tuple(
@@ -46,7 +49,7 @@ NEGOTIATOR_ATTRIBUTES = tuple(
 
 SLOT_ATTRIBUTES = (
     "SlotType", "State", "Draining", "Start", "Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "GLIDEIN_ToRetire",
-    "NumDynamicSlotsTime", "EnteredCurrentState", "MyCurrentTime", "LastHeardFrom",
+    "GLIDEIN_ToDie", "NumDynamicSlotsTime", "EnteredCurrentState", "MyCurrentTime", "LastHeardFrom",
 )  # fmt: skip
 
 
@@ -63,6 +66,16 @@ def takes_jobs(slot: Slot, now: float) -> bool:
     stopped = slot.get("Draining") is True or slot.get("State") in ("Drained", "Owner", "Preempting")
     # START that needs a job to be decided comes out undefined here and is left out: the slot may well take jobs.
     return not stopped and slot.get("Start") is not False
+
+
+def jobs_until(slot: Slot) -> int | None:
+    """The time by which jobs have to end there, at most UNTIL_STEP_S too late; None where the slot does not say.
+
+    In epoch seconds by the collector's clock. START takes no job that says that it may run longer.
+    """
+    to_die = whole(slot, "GLIDEIN_ToDie")
+    until = -(-(to_die + clock_offset(slot)) // UNTIL_STEP_S) * UNTIL_STEP_S
+    return until if to_die and 0 < until <= MOST else None
 
 
 def passed_over_since(negotiators: Iterable[Slot]) -> int | None:

@@ -16,15 +16,14 @@ Size = tuple[int, int, int, int]
 
 SIZE_KEYS = ("cpus", "memory_mb", "disk_mb", "gpus")
 
-_MOST = 2**53  # what every JSON reader holds exactly
+MOST = 10**12
+"""As for jobs (jobs.MOST): the plan takes more for a mistake, and a single machine is not to stop it."""
 
 
 def whole(slot: Slot, name: str) -> int:
     """A positive number as an integer; 0 for anything else."""
     value = slot.get(name)
-    return (
-        int(min(value, _MOST)) if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 else 0
-    )
+    return int(min(value, MOST)) if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 else 0
 
 
 def startd_name(slot: Slot) -> str:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Callable
 
@@ -133,8 +134,9 @@ def summarise(pool: Pool, negotiators: Iterable[Slot], memory: free.Memory, now:
     "oldest", "newest"}], "others", "others_free", "others_cpus", "others_cpus_claimed", "problems"}
 
     `registered` and `retired` count startds, not slots; `retired` ones take no further job. `cpus` are cores. `free`
-    and `passed_over` are [{"cpus", "memory_mb", "disk_mb", "gpus", "count"}]: what partitionable slots have left, and
-    unclaimed static slots, that take jobs (free.takes_jobs), apart when the negotiator has passed them over.
+    and `passed_over` are [{"cpus", "memory_mb", "disk_mb", "gpus", "count", "until"}]: what partitionable slots have
+    left, and unclaimed static slots, that take jobs (free.takes_jobs), apart when the negotiator has passed them over;
+    `until` is free.jobs_until.
     `oldest` and `newest` are starts of startds. `others` is the number of machines that are no glideins of ours, and
     `others_free` what they have free; what was passed over is not in it.
     """
@@ -240,7 +242,7 @@ def _entry(key: Key, slots: list[Slot], is_passed_over: Test, now: float) -> dic
 
 def _count(slots: Iterable[Slot], is_passed_over: Test, now: float) -> dict[str, Any]:
     total = claimed = 0
-    sizes: dict[bool, dict[Size, int]] = {False: {}, True: {}}
+    sizes: dict[bool, dict[tuple[Size, int | None], int]] = {False: {}, True: {}}
     for slot in slots:
         if slot.get("SlotType") == "Dynamic":
             continue  # its resources are part of its partitionable slot's total
@@ -249,9 +251,13 @@ def _count(slots: Iterable[Slot], is_passed_over: Test, now: float) -> dict[str,
         claimed += all_cores - unused
         if free.takes_jobs(slot, now):
             counts = sizes[is_passed_over(slot)]
-            counts[size(slot)] = counts.get(size(slot), 0) + 1
+            row = (size(slot), free.jobs_until(slot))
+            counts[row] = counts.get(row, 0) + 1
     return {"cpus": total, "cpus_claimed": claimed, "free": _rows(sizes[False]), "passed_over": _rows(sizes[True])}
 
 
-def _rows(counts: Mapping[Size, int]) -> list[dict[str, int]]:
-    return [{**dict(zip(SIZE_KEYS, one)), "count": count} for one, count in sorted(counts.items())]
+def _rows(counts: Mapping[tuple[Size, int | None], int]) -> list[dict[str, int | None]]:
+    return [
+        {**dict(zip(SIZE_KEYS, left)), "count": count, "until": until}
+        for (left, until), count in sorted(counts.items(), key=lambda row: (row[0][0], row[0][1] or math.inf))
+    ]
