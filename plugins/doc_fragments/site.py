@@ -69,7 +69,8 @@ options:
       - "C(attributes) maps ClassAd attributes to the values that the glidein's machine ad carries."
       - C(retirement) is how long before its end a glidein takes no more jobs (default V(10m), or a quarter of the
         walltime if that is shorter); C(idle_timeout) is how long it waits for a job (default V(20m), V(10m) for
-        shapes with C(whole_node)).
+        shapes with C(whole_node)); C(idle_after_job) is the same for one that has run a job (default C(idle_timeout) if
+        that is given, else V(5m)).
       - C(lost_timeout) (default V(20m); 0 for never) is after how long without the pool's collector, and without a job,
         a glidein ends. C(log_mb) (default 20) is how many MiB its daemons' logs may take in its scratch directory.
       - C(fast_failures) (default 5; 0 for never) is after how many jobs in a row that failed, each within

@@ -23,6 +23,8 @@ DEFAULT_RETIREMENT_S = 600
 DEFAULT_IDLE_TIMEOUT_S = 1200
 # A node that nobody else may use costs more.
 WHOLE_NODE_IDLE_TIMEOUT_S = 600
+# Who has run jobs and is empty is one too many: five negotiations (NEGOTIATOR_INTERVAL is 60 s) had none for it.
+DEFAULT_IDLE_AFTER_JOB_S = 300
 # What a glidein leaves of its walltime to stop in.
 LONGEST_MARGIN_S = 120
 # So many jobs in a row that fail, each within such a time, are the node's fault.
@@ -60,6 +62,7 @@ ENTRY_KEYS = (
     "image",
     "retirement",
     "idle_timeout",
+    "idle_after_job",
     "lost_timeout",
     "log_mb",
     "fast_failures",
@@ -193,11 +196,11 @@ def normalise_site(deployment, site, entries, limits=None):
     with entry = {"name", "queue", "account", "constraint", "walltime_s", "shapes", "limits", "array", "accept",
     "accept_requirements", "resources", "directives", "attributes", "environment", "modules", "scratch", "granted",
     "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s",
-    "idle_timeout_s", "lost_s", "log_mb", "fast_failures", "fast_failure_s", "checks": {name: arguments as text},
-    "require_checks": [name], "check_period_s", "priority", "weight"}; array: most tasks of an array job, None for any
-    number; modules, scratch: None where the site's apply; granted, ..., image: None or empty where nothing was said;
-    idle_timeout_s: None where the shape decides (the function of this name). Limits have cores and gpus where they are
-    given. Raises InputError.
+    "idle_timeout_s", "idle_after_job_s", "lost_s", "log_mb", "fast_failures", "fast_failure_s", "checks": {name:
+    arguments as text}, "require_checks": [name], "check_period_s", "priority", "weight"}; array: most tasks of an array
+    job, None for any number; modules, scratch: None where the site's apply; granted, ..., image: None or empty where
+    nothing was said; idle_timeout_s, idle_after_job_s: None where the shape decides (the functions of these names).
+    Limits have cores and gpus where they are given. Raises InputError.
     """
     check = _Checker()
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):
@@ -272,6 +275,7 @@ def _entry(check, variable, name, raw):
         ),
         "retirement_s": retirement_s,
         "idle_timeout_s": check.duration(f"{variable}.idle_timeout", raw.get("idle_timeout"), 1),
+        "idle_after_job_s": check.duration(f"{variable}.idle_after_job", raw.get("idle_after_job"), 1),
         "lost_s": check.duration(f"{variable}.lost_timeout", raw.get("lost_timeout"), 0, DEFAULT_LOST_S),
         "log_mb": check.integer(f"{variable}.log_mb", raw.get("log_mb"), 1, DEFAULT_LOG_MB),
         "fast_failures": check.integer(f"{variable}.fast_failures", raw.get("fast_failures"), 0, DEFAULT_FAST_FAILURES),
@@ -346,6 +350,15 @@ def idle_timeout_s(entry, shape):
     if entry["idle_timeout_s"] is not None:
         return entry["idle_timeout_s"]
     return WHOLE_NODE_IDLE_TIMEOUT_S if shape["whole_node"] else DEFAULT_IDLE_TIMEOUT_S
+
+
+def idle_after_job_s(entry, shape):
+    """Return after how many seconds without a job a glidein of this shape ends that has run one."""
+    if entry["idle_after_job_s"] is not None:
+        return entry["idle_after_job_s"]
+    # Who says how long glideins stay idle means all of them.
+    timeout_s = idle_timeout_s(entry, shape)
+    return timeout_s if entry["idle_timeout_s"] is not None else min(DEFAULT_IDLE_AFTER_JOB_S, timeout_s)
 
 
 def lasts_s(entry):

@@ -9,6 +9,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import (
     DEFAULT_LOG_MB,
     DEFAULT_LOST_S,
     classad_literal,
+    idle_after_job_s,
     idle_timeout_s,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
@@ -101,6 +102,7 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
         "GLIDEIN_WALLTIME_S": entry["walltime_s"],
         "GLIDEIN_RETIREMENT_S": entry["retirement_s"],
         "GLIDEIN_IDLE_TIMEOUT_S": idle_timeout_s(entry, shape),
+        "GLIDEIN_IDLE_AFTER_JOB_S": idle_after_job_s(entry, shape),
         "GLIDEIN_GRACE_S": scheduler.options["grace"],
         "GLIDEIN_LOG_DIR": payload["log_dir"],
         "GLIDEIN_ATTRIBUTES": "\n".join(attributes),

@@ -48,6 +48,12 @@ busy)
   register
   mkdir "$root/execute/dir_1"
   ;;
+worked)
+  register
+  mkdir "$root/execute/dir_1"
+  sleep 6 # it is looked for every five seconds
+  rmdir "$root/execute/dir_1"
+  ;;
 stubborn)
   trap '' TERM QUIT
   register

@@ -150,7 +150,8 @@ def test_missing_check(site, shell):
 
 # name: (what the stand-in does, changed settings, exit status, words in the last line)
 BY_ITSELF = {
-    "idle": ("good", {"GLIDEIN_IDLE_TIMEOUT_S": 1}, 0, "no job ran for 1 s"),
+    "idle": ("good", {"GLIDEIN_IDLE_TIMEOUT_S": 1, "GLIDEIN_IDLE_AFTER_JOB_S": 600}, 0, "no job ran for 1 s"),
+    "idle after a job": ("worked", {"GLIDEIN_IDLE_AFTER_JOB_S": 2}, 0, "no job ran for 2 s"),
     "retired": ("good", {"GLIDEIN_WALLTIME_S": 100, "GLIDEIN_RETIREMENT_S": 99}, 0, "has no job left"),
     "walltime": ("busy", {"GLIDEIN_WALLTIME_S": 8, "GLIDEIN_RETIREMENT_S": 2}, 0, "walltime is over"),
     "stubborn": ("stubborn", {"GLIDEIN_WALLTIME_S": 4, "GLIDEIN_RETIREMENT_S": 0}, 0, "walltime is over"),

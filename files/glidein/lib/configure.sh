@@ -230,7 +230,8 @@ MAXJOBRETIREMENTTIME = 0
 # told to stop fast when that is over, and kills the jobs.
 MACHINEMAXVACATETIME = $VACATE_S
 
-# --- When it ends is glidein.sh's to decide: idle for $GLIDEIN_IDLE_TIMEOUT_S s (0: never), retired and empty, at GLIDEIN_ToDie.
+# --- When it ends is glidein.sh's to decide: idle for $GLIDEIN_IDLE_TIMEOUT_S s, or for $GLIDEIN_IDLE_AFTER_JOB_S s after
+# a job (0: never), retired and empty, at GLIDEIN_ToDie.
 # (STARTD_NOCLAIM_SHUTDOWN looks only at every fifth minute.)
 CONFIG
 }

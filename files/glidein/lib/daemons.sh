@@ -50,6 +50,7 @@ watch_master() {
   registered=
   renewed=$STARTED_AT
   used=$STARTED_AT
+  idle_s=$GLIDEIN_IDLE_TIMEOUT_S
   counted=$COUNTED_BYTES
   while :; do
     if [ -n "$registered" ]; then pause 5; else pause "$often"; fi
@@ -130,6 +131,7 @@ stop_if_over() {
   fi
   if jobs_seen; then
     used=$now
+    idle_s=$GLIDEIN_IDLE_AFTER_JOB_S
   elif [ -n "$FAILING" ] && [ "$now" -ge $((FAILING + SETTLE_S)) ]; then
     stop_master "$EMPTY_STOP_S"
     leave 30 "jobs fail fast here: $FAST_FAILURES_SEEN in a row within $GLIDEIN_FAST_FAILURE_S s each"
@@ -139,9 +141,9 @@ stop_if_over() {
   elif [ -n "$LOST_AT" ] && [ "$GLIDEIN_LOST_S" -gt 0 ] && [ $((now - LOST_AT)) -ge "$GLIDEIN_LOST_S" ]; then
     stop_master "$EMPTY_STOP_S"
     leave 36 "the pool's collector, $GLIDEIN_COLLECTOR, was gone for $((now - LOST_AT)) s"
-  elif [ "$GLIDEIN_IDLE_TIMEOUT_S" -gt 0 ] && [ $((now - used)) -ge "$GLIDEIN_IDLE_TIMEOUT_S" ]; then
+  elif [ "$idle_s" -gt 0 ] && [ $((now - used)) -ge "$idle_s" ]; then
     stop_master "$EMPTY_STOP_S"
-    leave 0 "no job ran for $GLIDEIN_IDLE_TIMEOUT_S s"
+    leave 0 "no job ran for $idle_s s"
   fi
 }
 

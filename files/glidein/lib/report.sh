@@ -136,6 +136,7 @@ Settings (environment):
   GLIDEIN_ATTRIBUTES       lines "Name = <ClassAd literal>" for the machine ad; may be empty
   GLIDEIN_BATCH_ID         the batch system's id of this job
 Optional:
+  GLIDEIN_IDLE_AFTER_JOB_S the same for one that has run a job (default GLIDEIN_IDLE_TIMEOUT_S)
   GLIDEIN_START            ClassAd expression that a job must fulfil to start here (default True)
   GLIDEIN_GRACE_S          seconds between the batch system's notice (a signal) and its kill (default 30)
   GLIDEIN_GRANTED          what jobs may use. asked (default): the above. auto: as many cores and as much memory as the

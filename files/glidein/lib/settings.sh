@@ -56,6 +56,8 @@ check_settings() {
   need_number GLIDEIN_WALLTIME_S 1
   need_number GLIDEIN_RETIREMENT_S 0
   need_number GLIDEIN_IDLE_TIMEOUT_S 0
+  : "${GLIDEIN_IDLE_AFTER_JOB_S:=$GLIDEIN_IDLE_TIMEOUT_S}"
+  need_number GLIDEIN_IDLE_AFTER_JOB_S 0
   : "${GLIDEIN_GRACE_S:=30}"
   need_number GLIDEIN_GRACE_S 1
   case ${GLIDEIN_NOTICE_TO_ALL:=} in

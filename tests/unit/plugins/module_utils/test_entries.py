@@ -4,6 +4,7 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (
     classad_literal,
+    idle_after_job_s,
     idle_timeout_s,
     normalise_site,
 )
@@ -27,6 +28,20 @@ def problems(entries, limits=None, deployment="glidein", name="lab"):
 def test_a_whole_node_waits_less_for_jobs(raw, seconds):
     entry = normalised(shapes={"part": shape(), "whole": shape(whole_node=True)}, **raw)
     assert {name: idle_timeout_s(entry, of) for name, of in entry["shapes"].items()} == seconds
+
+
+@pytest.mark.parametrize(
+    ("raw", "seconds"),
+    [
+        ({}, 300),
+        ({"idle_timeout": "2m"}, 120),
+        ({"idle_timeout": "1h"}, 3600),
+        ({"idle_timeout": "1h", "idle_after_job": "10m"}, 600),
+    ],
+)
+def test_who_has_run_a_job_waits_less_for_the_next_unless_somebody_says_how_long_glideins_wait(raw, seconds):
+    entry = normalised(shapes={"part": shape(), "whole": shape(whole_node=True)}, **raw)
+    assert {idle_after_job_s(entry, of) for of in entry["shapes"].values()} == {seconds}
 
 
 def test_what_is_left_out_gets_the_documented_default():
@@ -58,6 +73,7 @@ def test_what_is_left_out_gets_the_documented_default():
         "image": None,
         "retirement_s": 600,
         "idle_timeout_s": None,
+        "idle_after_job_s": None,
         "lost_s": 1200,
         "log_mb": 20,
         "fast_failures": 5,
@@ -183,6 +199,7 @@ def test_a_site_that_gives_memory_by_the_core_is_asked_for_more_cores():
         ({"checks": {"x": "a\nb"}}, ["glidein_entries.main.checks.x", "words of letters"]),
         ({"checks": ["x"], "require_checks": ["y"]}, ["glidein_entries.main.require_checks", "in checks, too"]),
         ({"idle_timeout": 0}, ["glidein_entries.main.idle_timeout", "0", "at least 1 s"]),
+        ({"idle_after_job": "-5m"}, ["glidein_entries.main.idle_after_job", "-5m", "at least 1 s"]),
     ],
 )
 def test_a_mistake_names_variable_value_and_what_is_allowed(changes, words):
