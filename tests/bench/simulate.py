@@ -29,14 +29,14 @@ AIMS = 2 * (len(POLICIES) - 1) * len(WORKLOADS)
 GOALS = [Goal("aims_met", ">=", AIMS)]
 
 
-def simulate(workloads, policies, seeds, say=print, idle_timeout_s=None):
-    """{workload: {policy: metrics.summary}} of these names and seeds. idle_timeout_s: for World."""
+def simulate(workloads, policies, seeds, say=print, idle_s=None):
+    """{workload: {policy: metrics.summary}} of these names and seeds. idle_s: for World."""
     results = {}
     for name in workloads:
         results[name] = {}
         for policy in policies:
             began = time.monotonic()
-            worlds = (World(WORKLOADS[name], POLICIES[policy], seed, idle_timeout_s=idle_timeout_s) for seed in seeds)
+            worlds = (World(WORKLOADS[name], POLICIES[policy], seed, idle_s=idle_s) for seed in seeds)
             runs = [metrics.measure(world.run()) for world in worlds]
             results[name][policy] = metrics.summary(runs)
             say(f"{name}, {policy}: {time.monotonic() - began:.1f} s")
@@ -62,7 +62,8 @@ def main():
     parser.add_argument("--idle-timeout", type=int, metavar="SECONDS", help="for all policies, instead of their own")
     arguments = parser.parse_args()
     seeds = range(1, arguments.seeds + 1)
-    results = simulate(arguments.workload, arguments.policy, seeds, idle_timeout_s=arguments.idle_timeout)
+    idle_s = (arguments.idle_timeout,) * 2 if arguments.idle_timeout else None
+    results = simulate(arguments.workload, arguments.policy, seeds, idle_s=idle_s)
     if "plan" in arguments.policy:
         print("\n".join(table.table(results)))
         if len(arguments.policy) > 1:

@@ -37,7 +37,7 @@ class Small:
         self.entry = Entry(**{**vars(ENTRY), **changes})
         self.engine = Engine()
         self.pool = Pool(self.engine)
-        self.batch = Batch(self.engine, self.pool, [self.entry], 1, NO_WAIT, lambda _entry: 1200)
+        self.batch = Batch(self.engine, self.pool, [self.entry], 1, NO_WAIT, lambda _entry: (1200, 1200))
         self.server = DemandServer(self.engine, self.pool, [self.entry])
         self.queue = self.batch.queues[self.entry.key]
 
@@ -58,8 +58,8 @@ def ordering(number):
             return orders
 
         @staticmethod
-        def idle_timeout_s(_entry):
-            return 1200
+        def idle_s(_entry):
+            return (1200, 1200)
 
     return Ordering
 
@@ -133,23 +133,25 @@ def test_a_glidein_wastes_all_its_time_when_no_job_comes_and_none_in_the_queue()
     assert [glidein.empty_h() for glidein in small.queue.all] == pytest.approx([1230 / 3600, 570 / 3600, 0])
 
 
-def test_each_policys_glideins_have_their_own_idle_timeout_or_all_the_same():
-    workload = Workload("none", lambda _engine, _pool, _random: None, hours=2)
+def test_each_policys_glideins_wait_for_jobs_as_long_as_its_own_do_or_all_alike():
+    def begin(engine, pool, _random):
+        engine.at(3 * HOUR, pool.submit, KIND, HOUR)
 
-    def lives(policy, **more):
-        world = World(workload, policy, 1, {entry.waits: NO_WAIT["none"] for entry in STANDARD}, **more).run()
-        glideins = [world.batch.queues[entry.key].all[0] for entry in (CEDAR, BRIDGES)]
-        return [glidein.ended - glidein.registered for glidein in glideins]
+    waits_s = {entry.waits: NO_WAIT["none"] for entry in STANDARD}
 
-    own = {
-        name: type(name, (ordering(1),), {"idle_timeout_s": policy.idle_timeout_s}) for name, policy in POLICIES.items()
-    }
-    assert {name: lives(policy) for name, policy in own.items()} == {
-        "plan": [1200, 600],  # a whole node waits less
-        "pyglidein": [1200, 1200],
-        "glideinwms": [1200, 1200],
-    }
-    assert lives(own["plan"], idle_timeout_s=900) == [900, 900]
+    def lives(policy, entry, **more):
+        workload = Workload("none", begin, (entry,), ((entry.site,),), hours=6)
+        world = World(workload, policy, 1, waits_s, **more)
+        world.engine.at(3 * HOUR - 60, world.batch.submit, entry.key, 1)
+        idle, worked = world.run().batch.queues[entry.key].all
+        return idle.ended - idle.registered, worked.wasted_h() * HOUR - (worked.registered - worked.started)
+
+    for name, policy in POLICIES.items():
+        own = type(name, (ordering(1),), {"idle_s": policy.idle_s})
+        # After an hour's job it waits less with the plan; and so does a whole node without one.
+        expected = {"plan": [(1200, 330), (600, 330)]}.get(name, [(1200, 1230)] * 2)
+        assert [lives(own, entry) for entry in (CEDAR, BRIDGES)] == expected
+        assert lives(own, CEDAR, idle_s=(900, 900)) == (900, 930)
 
 
 def test_a_gpu_glidein_takes_gpu_jobs_alone_and_what_is_empty_is_counted_in_gpus():
@@ -284,6 +286,7 @@ def test_a_slot_that_no_job_matches_is_passed_over_after_three_cycles():
     after = small.supply()
 
     slot = {"cpus": 4, "memory_mb": 4000, "disk_mb": 100000, "gpus": 0, "count": 1}
+    slot["until"] = epoch(20 * HOUR)
     assert (before["free"], before["passed_over"]) == ([slot], [])
     assert (after["free"], after["passed_over"]) == ([], [slot])
 

@@ -9,21 +9,21 @@ from simulation.parameters import HOUR, RETIREMENT_S
 class Glidein:
     """One batch job of an entry. `left`: free resources in the order of RESOURCES; `jobs`: how many it runs.
 
-    idle_timeout_s: how long it lives without a job. Times are seconds since the beginning, or None: not yet. `queued`
-    is when it was submitted.
+    idle_s: how long it lives without a job, before the first one and after one. Times are seconds since the beginning,
+    or None: not yet. `queued` is when it was submitted.
     """
 
     __slots__ = (
-        "cancelled", "counted_to", "ended", "engine", "entry", "idle_since", "idle_timeout_s", "jobs", "left", "number",
+        "cancelled", "counted_to", "ended", "engine", "entry", "idle_s", "idle_since", "jobs", "left", "number",
         "on_end", "queued", "ready", "registered", "started", "takes_jobs", "unchanged_since", "used_s", "working_s",
     )  # fmt: skip
 
-    def __init__(self, engine, entry, number, on_end, idle_timeout_s):
+    def __init__(self, engine, entry, number, on_end, idle_s):
         self.engine = engine
         self.entry = entry
         self.number = number
         self.on_end = on_end
-        self.idle_timeout_s = idle_timeout_s
+        self.idle_s = idle_s
         self.queued = engine.now
         self.started = self.registered = self.ended = self.idle_since = self.unchanged_since = None
         self.cancelled = self.ready = False
@@ -126,7 +126,7 @@ class Glidein:
 
     def _idle(self):
         self.idle_since = self.engine.now
-        self.engine.after(self.idle_timeout_s, self._end_if_idle_since, self.engine.now)
+        self.engine.after(self.idle_s[1 if self.working_s else 0], self._end_if_idle_since, self.engine.now)
 
     def _end_if_idle_since(self, time_s):
         if self.idle_since == time_s:

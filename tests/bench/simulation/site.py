@@ -66,12 +66,12 @@ class Queue:
 
 
 class Batch:
-    """The batch systems of all sites. idle_timeout_s: a function of an entry, for how long its glideins stay idle."""
+    """The batch systems of all sites. idle_s: a function of an entry, for how long its glideins stay idle."""
 
-    def __init__(self, engine, pool, entries, seed, waits_s, idle_timeout_s):
+    def __init__(self, engine, pool, entries, seed, waits_s, idle_s):
         self.engine = engine
         self.pool = pool
-        self.idle_timeout_s = idle_timeout_s
+        self.idle_s = idle_s
         self.queues = {}
         for entry in entries:
             name = f"{seed}/{'/'.join(entry.key)}"
@@ -81,8 +81,8 @@ class Batch:
         """Put `number` glideins into the queue of an entry."""
         queue = self.queues[key]
         for _glidein in range(number):
-            idle_timeout_s = self.idle_timeout_s(queue.entry)
-            glidein = Glidein(self.engine, queue.entry, len(queue.all) + 1, self._ended, idle_timeout_s)
+            idle_s = self.idle_s(queue.entry)
+            glidein = Glidein(self.engine, queue.entry, len(queue.all) + 1, self._ended, idle_s)
             queue.all.append(glidein)
             queue.waiting.append(glidein)
             wait_s = queue.waits.next(self.engine.now)

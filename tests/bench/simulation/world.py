@@ -24,14 +24,14 @@ class Parameters:
 class World:
     """Everything of one run. `orders`: {entry's key: [(submitted, cancelled) of each cycle]}.
 
-    idle_timeout_s: of the glideins of every entry; None: as the policy's own glideins have it.
+    idle_s: of the glideins of every entry (parameters.IDLE_S); None: as the policy's own glideins have it.
     """
 
-    def __init__(self, workload, policy, seed, waits_s=None, idle_timeout_s=None):
+    def __init__(self, workload, policy, seed, waits_s=None, idle_s=None):
         self.workload = workload
         self.engine = Engine()
         self.pool = Pool(self.engine)
-        idle = policy.idle_timeout_s if idle_timeout_s is None else lambda _entry: idle_timeout_s
+        idle = policy.idle_s if idle_s is None else lambda _entry: idle_s
         name = f"{seed}/{workload.name}"
         self.batch = Batch(self.engine, self.pool, workload.entries, name, waits_s or WAITS_S, idle)
         self.server = DemandServer(self.engine, self.pool, workload.entries)

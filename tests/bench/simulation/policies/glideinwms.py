@@ -18,7 +18,7 @@ reading like the others. The match expression is taken to know the entry's size 
 import math
 from dataclasses import dataclass
 
-from simulation.parameters import IDLE_TIMEOUT_S
+from simulation.parameters import IDLE_S
 from simulation.policies.base import Order, fits
 
 LOOP_S = 60
@@ -66,9 +66,9 @@ class GlideinWMS:
         self.memory = {}
 
     @staticmethod
-    def idle_timeout_s(_entry):
-        """How long a glidein of an entry lives without a job."""
-        return IDLE_TIMEOUT_S["glideinwms"]
+    def idle_s(_entry):
+        """How long a glidein of an entry lives without a job: before the first one, after one."""
+        return IDLE_S["glideinwms"]
 
     def decide(self, readings):
         """{entry's key: Order}."""

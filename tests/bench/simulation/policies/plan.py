@@ -11,7 +11,11 @@ from simulation.policies.base import Order
 checkout.importable()
 from ansible_collections.glidein.ops.plugins.module_utils import planning  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.counts import since  # noqa: E402
-from ansible_collections.glidein.ops.plugins.module_utils.entries import idle_timeout_s, normalise_site  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.entries import (  # noqa: E402
+    idle_after_job_s,
+    idle_timeout_s,
+    normalise_site,
+)
 
 
 class Plan:
@@ -22,10 +26,11 @@ class Plan:
         self.sites = {}
 
     @staticmethod
-    def idle_timeout_s(entry):
-        """How long a glidein of an entry lives without a job: this collection's default."""
+    def idle_s(entry):
+        """How long a glidein of an entry lives without a job, before the first one and after one: the defaults."""
         checked = site([entry])["entries"][entry.name]
-        return idle_timeout_s(checked, checked["shapes"][entry.shape])
+        shape = checked["shapes"][entry.shape]
+        return idle_timeout_s(checked, shape), idle_after_job_s(checked, shape)
 
     def decide(self, readings):
         """{entry's key: Order}."""

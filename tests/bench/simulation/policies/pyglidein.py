@@ -12,7 +12,7 @@ demand; nothing is ever cancelled. `s["count"] = limit` changes the reading that
 as it does there. Nodes are asked for as a whole (whole_node), as most of its published configurations do.
 """
 
-from simulation.parameters import IDLE_TIMEOUT_S
+from simulation.parameters import IDLE_S
 from simulation.policies.base import Order, fits
 
 PRIORITIZE_JOBS = ("gpus", "memory_mb")
@@ -26,9 +26,9 @@ class PyGlidein:
         del parameters
 
     @staticmethod
-    def idle_timeout_s(_entry):
-        """How long a glidein of an entry lives without a job."""
-        return IDLE_TIMEOUT_S["pyglidein"]
+    def idle_s(_entry):
+        """How long a glidein of an entry lives without a job: before the first one, after one."""
+        return IDLE_S["pyglidein"]
 
     def decide(self, readings):
         """{entry's key: Order}."""
