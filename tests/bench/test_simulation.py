@@ -148,8 +148,12 @@ def test_each_policys_glideins_wait_for_jobs_as_long_as_its_own_do_or_all_alike(
 
     for name, policy in POLICIES.items():
         own = type(name, (ordering(1),), {"idle_s": policy.idle_s})
-        # After an hour's job it waits less with the plan; and so does a whole node without one.
-        expected = {"plan": [(1200, 330), (600, 330)]}.get(name, [(1200, 1230)] * 2)
+        # After an hour's job it waits less with two of them, and a whole node with the plan also before.
+        expected = {
+            "plan": [(1200, 330), (600, 330)],
+            "pyglidein": [(1200, 1230), (1200, 1230)],
+            "glideinwms": [(1200, 430), (1200, 430)],
+        }[name]
         assert [lives(own, entry) for entry in (CEDAR, BRIDGES)] == expected
         assert lives(own, CEDAR, idle_s=(900, 900)) == (900, 930)
 

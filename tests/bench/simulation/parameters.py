@@ -39,10 +39,10 @@ MAX_DEMAND_AGE_S = 900
 """`max_demand_age` of the plan module."""
 
 # --- Glideins
-IDLE_S = {"pyglidein": (1200, 1200), "glideinwms": (1200, 1200)}
+IDLE_S = {"pyglidein": (1200, 1200), "glideinwms": (1200, 400)}
 """How long a glidein lives without a job, before the first one and after one: NOCLAIMTIME (glidein_start.sh);
-GLIDEIN_Max_Idle (creation/web_base/condor_vars.lst). Glideins of the plan are this collection's, and have what it does
-where nobody says otherwise: idle_timeout and idle_after_job of glidein_entries (entries.py)."""
+GLIDEIN_Max_Idle and GLIDEIN_Max_Tail (creation/web_base/condor_vars.lst). Glideins of the plan are this collection's,
+and have what it does where nobody says otherwise: idle_timeout and idle_after_job of glidein_entries (entries.py)."""
 
 RETIREMENT_S = 600
 """glidein_entries.*.retirement."""
