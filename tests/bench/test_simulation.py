@@ -144,7 +144,7 @@ def test_each_policys_glideins_wait_for_jobs_as_long_as_its_own_do_or_all_alike(
         world = World(workload, policy, 1, waits_s, **more)
         world.engine.at(3 * HOUR - 60, world.batch.submit, entry.key, 1)
         idle, worked = world.run().batch.queues[entry.key].all
-        return idle.ended - idle.registered, worked.wasted_h() * HOUR - (worked.registered - worked.started)
+        return idle.ended - idle.registered, round(worked.wasted_h() * HOUR - (worked.registered - worked.started))
 
     for name, policy in POLICIES.items():
         own = type(name, (ordering(1),), {"idle_s": policy.idle_s})
