@@ -24,7 +24,8 @@ PATHS = ["GLIDEIN_HOME", "GLIDEIN_SCRATCH", "GLIDEIN_LOG_DIR"]
 MAY_BE_EMPTY = ["GLIDEIN_CREDENTIAL", "GLIDEIN_ATTRIBUTES"]
 OTHERS = ["GLIDEIN_COLLECTOR", "GLIDEIN_BATCH_ID"]
 OPTIONAL = [
-    "GLIDEIN_IDLE_AFTER_JOB_S", "GLIDEIN_GRACE_S", "GLIDEIN_GRANTED", "GLIDEIN_REGISTER_S", "GLIDEIN_START", "GLIDEIN_GPU_DISCOVERY",
+    "GLIDEIN_IDLE_AFTER_JOB_S",
+    "GLIDEIN_GRACE_S", "GLIDEIN_GRANTED", "GLIDEIN_REGISTER_S", "GLIDEIN_START", "GLIDEIN_GPU_DISCOVERY",
     "GLIDEIN_SITE_RESOURCE", "GLIDEIN_CVMFS", "GLIDEIN_JOB_SETUP", "GLIDEIN_JOB_ENVIRONMENT", "GLIDEIN_IMAGE",
 ]  # fmt: skip
 
@@ -33,7 +34,13 @@ BAD = (
     + [(name, "") for name in NAMES + NUMBERS + PATHS + OTHERS]
     + [(name, value) for name in NUMBERS[:5:4] for value in ("4x", "-1", "1.5", "08", "1" * 16, "1e3", "1\n2")]
     + [("GLIDEIN_CPUS", "0"), ("GLIDEIN_GPUS", "-1"), ("GLIDEIN_REGISTER_S", "0"), ("GLIDEIN_RETIREMENT_S", "3600")]
-    + [("GLIDEIN_IDLE_AFTER_JOB_S", "5m"), ("GLIDEIN_GRACE_S", "0"), ("GLIDEIN_GRACE_S", "30s"), ("GLIDEIN_GRANTED", "all"), ("GLIDEIN_LOG_DIR", "--")]
+    + [
+        ("GLIDEIN_IDLE_AFTER_JOB_S", "5m"),
+        ("GLIDEIN_GRACE_S", "0"),
+        ("GLIDEIN_GRACE_S", "30s"),
+        ("GLIDEIN_GRANTED", "all"),
+        ("GLIDEIN_LOG_DIR", "--"),
+    ]
     + [("GLIDEIN_SITE", value) for value in ('a"b', "a b", ".a", "a\nb", "$(id)", "\u00e4")]
     + [("GLIDEIN_SCRATCH", value) for value in ("here", "/x/$(LOG)", "/x:/y", "/x\ny", '/x"y')]
     + [("GLIDEIN_CREDENTIAL", value) for value in ("relative", "/x/`id`")]

@@ -121,7 +121,7 @@ class Packing:
         target.new += number
         if self.spread:
             self._cores[target.key[:2]] += number * target.size[0]
-        target.bins[NEW].append(Bin(target.size, number, False))
+        target.bins[NEW].append(Bin(target.size, number, False, None))
         self._begun |= 1 << index
         lot.put(target, NEW)
         return number

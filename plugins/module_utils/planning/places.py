@@ -24,7 +24,7 @@ PASSED_OVER_OF_ALL = 10
 
 # Some alike glideins or slots: `number` of them, each with `left` (in the order of RESOURCES). until: epoch seconds by
 # which jobs have to end there; None for those that have not started, which last for as long as any job that fits.
-Bin = collections.namedtuple("Bin", ["left", "number", "touched", "until"], defaults=[None])
+Bin = collections.namedtuple("Bin", ["left", "number", "touched", "until"])
 
 
 def capacity(left, asked):
@@ -132,11 +132,11 @@ class Target(Place):
         """Start a round: nothing is in what is there, and nothing is ordered."""
         super().begin()
         if self.starting:
-            self.bins[STARTING] = [Bin(self.size, self.starting, False)]
+            self.bins[STARTING] = [Bin(self.size, self.starting, False, None)]
         if self.kept_overdue:
-            self.bins[OVERDUE] = [Bin(self.size, self.kept_overdue, False)]
+            self.bins[OVERDUE] = [Bin(self.size, self.kept_overdue, False, None)]
         if self.planned > self.kept_overdue:
-            self.bins[QUEUED] = [Bin(self.size, self.planned - self.kept_overdue, False)]
+            self.bins[QUEUED] = [Bin(self.size, self.planned - self.kept_overdue, False, None)]
         self.new = 0
         self.limited_by = None
         # Planned glideins that no job needs, and how many of them are not to be kept.
