@@ -7,6 +7,8 @@ import json
 
 import pytest
 from glidein_demand.web import replies
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conftest import NOW, TOKEN, group, site_report
 
@@ -146,3 +148,21 @@ def test_sites_that_hold_something_are_told_apart(service):
         for sites in ((), ("PSC",), ("Cedar",), ("Cedar", "PSC"))
     }
     assert counts == {(): 3, ("PSC",): 5, ("Cedar",): 3, ("Cedar", "PSC"): 5}
+
+
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3 * replies.PIECE) | st.dictionaries(st.text(), inner),
+    max_leaves=200,
+)
+
+
+@given(_values)
+def test_in_pieces_the_text_is_the_same(value):
+    assert replies.in_pieces(value) == replies.dump(value)
+
+
+@pytest.mark.parametrize("size", [0, 1, replies.PIECE, replies.PIECE + 1, 2 * replies.PIECE, 2 * replies.PIECE + 1])
+def test_lists_of_any_length_in_pieces(size):
+    value = {"groups": [{"id": number} for number in range(size)], "none": [], "empty": {}}
+    assert replies.in_pieces(value) == replies.dump(value)

@@ -88,8 +88,9 @@ def check(settings: Settings) -> None:
 def run(settings: Settings) -> int:
     """Read the pool in the background and answer requests until SIGTERM or SIGINT; 0. Raises ConfigError."""
     log_to_stderr()
-    # A thread that works on a new reading gives way to requests after this time, instead of Python's 5 ms.
-    sys.setswitchinterval(0.001)
+    # A thread that works on a new reading gives way to requests after this time, instead of Python's 5 ms. A request
+    # waits so long each time that it has asked the kernel for something: three times at least.
+    sys.setswitchinterval(0.0002)
     check(settings)
     service = build(settings)
     # What is loaded now stays: without it in every look for garbage, no request waits tens of milliseconds for one.

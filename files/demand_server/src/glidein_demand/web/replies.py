@@ -9,13 +9,16 @@ import gzip
 import hashlib
 import json
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Callable
 
 from .. import waiting
 
 USUAL_IDS = ("0", "1")
 """Ids (as JSON) that most clients use: whole replies with these are kept, others are put together each time."""
+
+PIECE = 20
+"""So many items of a list become text at once, while no other thread of Python's can go on."""
 
 QUICK_BYTES = 32 * 1024
 """To compress more takes longer than a millisecond."""
@@ -26,7 +29,7 @@ class Result:
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self.body = dump(value)
+        self.body = in_pieces(value)
         # Weak, since it stands for the compressed form too; of the content, so that it outlives a restart.
         self.etag = f'W/"{hashlib.sha256(self.body).hexdigest()[:32]}"'
         self._whole: dict[str, tuple[bytes, bytes]] = {}
@@ -96,7 +99,30 @@ def demand_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool)
 
 def dump(value: Any) -> bytes:
     """JSON without spaces. Raises ValueError for what JSON cannot say."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    return _text(value).encode()
+
+
+def in_pieces(value: Any) -> bytes:
+    """The same as dump, in pieces between which other threads get their turn: what is large takes milliseconds."""
+    return "".join(_pieces(value)).encode()
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for number, name in enumerate(value):
+            yield f"{',' if number else '{'}{_text(name)}:"
+            yield from _pieces(value[name])
+        yield "}" if value else "{}"
+    elif isinstance(value, (list, tuple)) and len(value) > PIECE:
+        for first in range(0, len(value), PIECE):
+            yield f"{',' if first else '['}{_text(value[first : first + PIECE])[1:-1]}"
+        yield "]"
+    else:
+        yield _text(value)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
 def _compressed(body: bytes, level: int) -> bytes:
