@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A site of inventories/lab-batch, as its tests use it: playbooks and modules for it alone."""
+
+import json
+import re
+import subprocess
+
+import prepare
+from conftest import BATCH_INVENTORY, INVENTORY, ROOT, playbook
+
+INVENTORIES = (INVENTORY, BATCH_INVENTORY)
+
+
+class BatchSite:
+    """site: its host's name in the inventory; entry: the one whose shape `small` the tests use."""
+
+    def __init__(self, site, scheduler, entry):
+        self.site = site
+        self.scheduler = scheduler
+        self.entry = entry
+
+    def play(self, name, *arguments, limit=None):
+        """Run a playbook for the site, or another limit; it has to end well."""
+        done = playbook(name, "-l", limit or self.site, *arguments, inventory=INVENTORIES)
+        assert done.rc == 0, done
+        return done
+
+    def counted(self, shown):
+        """The counts that playbook `status` shows for the shape: what its columns say."""
+        row = re.search(rf"^{self.site} +{self.entry} +small +(.*)$", shown.summary, re.MULTILINE)
+        assert row, shown
+        return [int(number) for number in re.findall(r"\d+", row.group(1).split("(")[0])]
+
+    def module(self, name, **options):
+        """Run a module of the collection for the site; return what Ansible printed."""
+        options.update(
+            deployment="{{ glidein_deployment }}",
+            site=self.site,
+            scheduler=self.scheduler,
+            entries="{{ glidein_entries }}",
+        )
+        inventories = [part for path in INVENTORIES for part in ("-i", str(path))]
+        command = ["ansible", self.site, *inventories, "-m", f"glidein.ops.{name}", "-a", json.dumps(options)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False, env=prepare.environment()
+        )
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def make_present(self, count):
+        """Run the module glideins for a plan of so many small ones."""
+        plan = [{"entry": self.entry, "shape": "small", "present": count, "reason": "test"}]
+        now = "{{ now(utc=true).timestamp() | int }}"
+        return self.module("glideins", collector="{{ glidein_collector }}", plan_as_of=now, plan=plan)
