@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import sys
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils import glidein_summary
@@ -121,6 +122,8 @@ def test_logs_of_one_time_are_told_in_one_run(tmp_path, monkeypatch, most):
 
 
 def server_checks():
+    if sys.version_info < (3, 9):
+        pytest.skip("the demand server needs Python 3.9")
     path = pathlib.Path(__file__).parents[4] / "files/demand_server/src/glidein_demand/web/checks.py"
     spec = importlib.util.spec_from_file_location("checks_of_the_demand_server", path)
     checks = importlib.util.module_from_spec(spec)
