@@ -82,6 +82,8 @@ CONFIG
 config_places() {
   log_kb=$((GLIDEIN_LOG_MB * 1024 / (2 * (7 + GLIDEIN_CPUS))))
   [ "$log_kb" -ge 1 ] || log_kb=1 # 0 would be without limit
+  procd >"$SCRATCH/procd"
+  chmod 700 "$SCRATCH/procd"
   cat <<CONFIG
 
 # --- Where things are: all below the scratch directory
@@ -116,13 +118,14 @@ CATALOG_SPACE = 0
 JAVA =
 DOCKER =
 MASTER_NEW_BINARY_RESTART = NEVER
-# A batch system's TERM reaches every process of the job at once. A condor_procd that dies of it takes the startd along,
-# which then leaves its ad behind in the collector.
-USE_PROCD = False
+# Which processes are a job's is for condor_procd to know: the daemons' own code for it (USE_PROCD = False; 23.9 to 25) crashes
+# on a process that has lost its parent and is just ending, and a startd that crashes leaves its ads behind in the collector.
+PROCD = $SCRATCH/procd
 CREATE_CORE_FILES = False
-# $GLIDEIN_LOG_MB MiB for all logs together: those of master, startd, shared port, starter (without a job), file transfers,
+# $GLIDEIN_LOG_MB MiB for all logs together: those of master, startd, shared port, condor_procd, starter (without a job),
 # two more, and a starter's for each core; of each there is the current one and an older one.
 MAX_DEFAULT_LOG = $log_kb Kb
+MAX_PROCD_LOG = $log_kb Kb
 MAX_NUM_DEFAULT_LOG = 1
 FILE_TRANSFER_STATS_LOG =
 # What each job has used, for glidein.sh to add up. It reads every full file and removes it.
@@ -131,6 +134,16 @@ HISTORY_CONTAINS_JOB_ENVIRONMENT = False
 MAX_HISTORY_LOG = 4000000
 MAX_HISTORY_ROTATIONS = 20
 CONFIG
+}
+
+# procd: the program that starts condor_procd. A batch system's notice reaches every process of the job at once, and a
+# condor_procd that dies of it takes the startd along. The master ends it by a word of its own.
+procd() {
+  cat <<PROCD
+#!/bin/sh
+trap '' HUP INT QUIT TERM USR1 USR2 XCPU
+exec "$SCRATCH/condor/sbin/condor_procd" "\$@"
+PROCD
 }
 
 config_pool() {

@@ -28,7 +28,7 @@ from collections import namedtuple
 from pathlib import Path
 
 # Part of the input hash: raise it when the same inputs shall give another tarball.
-FORMAT = 1
+FORMAT = 2
 
 # Destination in the tarball -> needed? condor_gpu_discovery and condor_power_state: the startd runs them at its start.
 # condor_ping: the glidein asks with it whether the pool's collector answers.
@@ -36,6 +36,7 @@ PROGRAMS = {
     "sbin/condor_master": True,
     "sbin/condor_startd": True,
     "sbin/condor_starter": True,
+    "sbin/condor_procd": True,
     "libexec/condor_shared_port": True,
     "libexec/condor_gpu_discovery": True,
     "libexec/condor_power_state": True,
