@@ -240,13 +240,14 @@ def lib(shell, script, *arguments, **environment):
 
 
 @pytest.mark.parametrize(("log_mb", "cpus"), [(20, 1), (20, 128), (1, 8), (1, 2000)])
-def test_logs_of_all_cores_fit_into_what_logs_may_take(shell, log_mb, cpus):
-    settings = {"GLIDEIN_LOG_MB": str(log_mb), "GLIDEIN_CPUS": str(cpus), "SCRATCH": "/x", "NAME": "n"}
+def test_logs_of_all_cores_fit_into_what_logs_may_take(shell, tmp_path, log_mb, cpus):
+    settings = {"GLIDEIN_LOG_MB": str(log_mb), "GLIDEIN_CPUS": str(cpus), "SCRATCH": str(tmp_path), "NAME": "n"}
     config = lib(shell, "config_places", **settings)
     (each,) = re.findall(r"^MAX_DEFAULT_LOG = (\d+) Kb$", config, re.MULTILINE)
+    assert f"MAX_PROCD_LOG = {each} Kb\n" in config
     (older,) = re.findall(r"^MAX_NUM_DEFAULT_LOG = (\d+)$", config, re.MULTILINE)
-    # MasterLog, StartLog, SharedPortLog, StarterLog, XferStatsLog, and StarterLog.slot1_N
-    needed = (5 + cpus) * int(each) * (1 + int(older))
+    # MasterLog, StartLog, SharedPortLog, ProcLog, StarterLog, XferStatsLog, and StarterLog.slot1_N
+    needed = (6 + cpus) * int(each) * (1 + int(older))
     assert int(each) == 1 or needed <= log_mb * 1024
     assert int(each) >= 1
     assert "\nFILE_TRANSFER_STATS_LOG =\n" in config

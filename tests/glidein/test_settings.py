@@ -27,6 +27,7 @@ OPTIONAL = [
     "GLIDEIN_IDLE_AFTER_JOB_S",
     "GLIDEIN_GRACE_S", "GLIDEIN_GRANTED", "GLIDEIN_REGISTER_S", "GLIDEIN_START", "GLIDEIN_GPU_DISCOVERY",
     "GLIDEIN_SITE_RESOURCE", "GLIDEIN_CVMFS", "GLIDEIN_JOB_SETUP", "GLIDEIN_JOB_ENVIRONMENT", "GLIDEIN_IMAGE",
+    "GLIDEIN_LOST_S", "GLIDEIN_LOG_MB",
 ]  # fmt: skip
 
 BAD = (
@@ -40,6 +41,9 @@ BAD = (
         ("GLIDEIN_GRACE_S", "30s"),
         ("GLIDEIN_GRANTED", "all"),
         ("GLIDEIN_LOG_DIR", "--"),
+        ("GLIDEIN_LOST_S", "-1"),
+        ("GLIDEIN_LOST_S", "20m"),
+        ("GLIDEIN_LOG_MB", "0"),
     ]
     + [("GLIDEIN_SITE", value) for value in ('a"b', "a b", ".a", "a\nb", "$(id)", "\u00e4")]
     + [("GLIDEIN_SCRATCH", value) for value in ("here", "/x/$(LOG)", "/x:/y", "/x\ny", '/x"y')]
@@ -98,7 +102,7 @@ def test_help_lists_settings_and_statuses(shell):
     text = subprocess.run(command, env={}, stdout=-1, timeout=10, check=True).stdout.decode()
     for name in NAMES + NUMBERS + PATHS + MAY_BE_EMPTY + OTHERS + OPTIONAL:
         assert name in text
-    for status in (0, *range(10, 22)):
+    for status in (0, *range(10, 22), *range(30, 37)):
         assert "\n  {:>3}  ".format(status) in text
 
 

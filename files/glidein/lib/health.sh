@@ -7,7 +7,7 @@
 NAME_S=20    # how long a name server may take
 CLOCK_S=20   # how long the file system with the log directory may take
 PING_S=10    # how long the pool's collector may take
-PING_AGAIN_S=3
+PING_AGAIN_S=8 # a central manager that starts anew takes some seconds
 MOST_OFFSET_S=300 # of this node's clock: tokens and GLIDEIN_ToDie are read by other machines' clocks
 
 check_node() {
