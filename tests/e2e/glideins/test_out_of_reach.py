@@ -76,7 +76,8 @@ def test_what_a_glidein_needs_is_damaged_or_gone(site, alice, cm, slurm):
         for line in slurm.check_output(f"cd {log} && find . -type f -printf '%s %f\\n'").splitlines()
     )
     assert [name for name in sizes if name.endswith(".old")], sizes
-    assert max(map(int, sizes.values())) < 60 * 1024, sizes
+    # (one may run over by what is written at once)
+    assert max(map(int, sizes.values())) < 80 * 1024, sizes
     assert sum(map(int, sizes.values())) < 1024 * 1024, sizes
 
     # Its master dies; another is cancelled: nothing is left of either.
