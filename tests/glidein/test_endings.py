@@ -445,6 +445,28 @@ def test_what_runs_behind_a_link_is_found(shell, tmp_path, name):
         job.wait()
 
 
+def test_what_a_sweep_needs_is_removed_last(shell, tmp_path):
+    """A removal may be cut short; the sweep looks only where a state is."""
+    for name in ("state", "told", "condor_config", ".hidden"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "execute" / "dir_1").mkdir(parents=True)
+    script = """
+        say() { echo "$*"; }
+        . "$1/scratch.sh"
+        SUMMED_UP= SCRATCH=$2
+        rm() { case $* in *execute*) return 1 ;; esac; command rm "$@"; }
+        remove_scratch
+        ls -A "$2"
+        unset -f rm
+        remove_scratch
+        ls -d "$2" 2>&1
+    """
+    command = [*SHELLS[shell], "-c", script, "sh", str(ROOT / "files/glidein/lib"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert done.stdout.splitlines()[:4] == [f"could not remove all of {tmp_path}", "execute", "state", "told"]
+    assert not tmp_path.exists()
+
+
 def is_in(process, directory):
     try:
         return str((process / "cwd").readlink()).startswith(str(directory))

@@ -176,7 +176,7 @@ def test_a_scratch_directory_that_cannot_be_removed_does_not_keep_the_last_word(
 def test_a_step_that_is_killed_says_so(site, shell):
     """By the kernel, where memory runs out, say."""
     path = program(site, "cp", 'case $* in *credential*) kill -KILL $PPID ;; esac; exec {real} "$@"')
-    assert_ended(site, *site.run(shell, PATH=path), 34, "(copy_credential) ended with status 137: it was killed")
+    assert_ended(site, *site.run(shell, PATH=path), 34, "copying the credential ended with status 137: it was killed")
 
 
 # --- the pool, as condor_ping 23.9.6 was seen to speak of it

@@ -35,6 +35,8 @@ within() {
     [ "$(start_of "$worker")" != 0 ] || wait "$worker" 2>/dev/null # the same
   fi
   WORKING=
+  # ALRM can come just when the work is done: then there is no status of it.
+  [ -z "$OVERDUE" ] || ended=124
   return "$ended"
 }
 
@@ -77,22 +79,18 @@ tree_of() {
 
 # step SECONDS WHAT FUNCTION: a step before HTCondor's start. If that ends the glidein, so does this; and if it takes longer.
 step() {
-  attempt "$1" "$3" || leave 34 "$2 took longer than $1 s: the node, or a server that it needs, does not answer"
+  attempt "$1" "$3" && return 0
+  [ "$status" -eq 124 ] || leave 34 "$2 ended with status $status: it was killed"
+  leave 34 "$2 took longer than $1 s: the node, or a server that it needs, does not answer"
 }
 
-# attempt SECONDS FUNCTION: a step that may also be left out: false if it takes longer.
+# attempt SECONDS FUNCTION: a step that may also be left out: false if it takes longer, or is killed.
 attempt() {
   within "$1" run_step "$2"
   status=$?
-  case $status in
-  0) ;;
-  124) return 1 ;;
-  *)
-    why=$(cat "$SCRATCH/left" 2>/dev/null)
-    [ -n "$why" ] || leave 34 "a step before the start of HTCondor ($2) ended with status $status: it was killed"
-    leave "$status" "$why"
-    ;;
-  esac
+  [ "$status" -ne 0 ] || return 0
+  [ "$status" -eq 124 ] || [ ! -s "$SCRATCH/left" ] || leave "$status" "$(cat "$SCRATCH/left")"
+  return 1
 }
 
 run_step() {

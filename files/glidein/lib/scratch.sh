@@ -92,13 +92,23 @@ remove_scratch() {
   [ -z "$SUMMED_UP" ] || (: >"$SCRATCH/told") 2>/dev/null
   # A job may have made directories that it cannot write to, and what was killed just now may be writing: then the first
   # attempt fails.
-  rm -rf "$SCRATCH" 2>/dev/null || {
+  empty_scratch || {
     find "$SCRATCH" -type d ! -perm -700 -exec chmod u+rwx {} \; 2>/dev/null
-    rm -rf "$SCRATCH" 2>/dev/null
-  } || {
-    sleep 1
-    rm -rf "$SCRATCH"
-  } || say "could not remove all of $SCRATCH"
+    empty_scratch
+  } || sleep 1
+  { empty_scratch && rm -rf "$SCRATCH"; } || say "could not remove all of $SCRATCH"
+}
+
+# empty_scratch: all but what a sweep needs to know, which has to find the rest should this be cut short.
+empty_scratch() {
+  emptied=0
+  for each in "$SCRATCH"/* "$SCRATCH"/.[!.]* "$SCRATCH"/..?*; do
+    case ${each##*/} in
+    state | told) continue ;;
+    esac
+    rm -rf "$each" 2>/dev/null || emptied=1
+  done
+  return "$emptied"
 }
 
 # kill_leftovers: whatever still runs from or in the scratch directory (a killed master leaves its children and jobs).
