@@ -8,7 +8,8 @@ import re
 import subprocess
 
 import prepare
-from conftest import BATCH_INVENTORY, INVENTORY, ROOT, playbook
+import yaml
+from conftest import BATCH_INVENTORY, INVENTORY, ROOT, playbook, wait_for
 
 INVENTORIES = (INVENTORY, BATCH_INVENTORY)
 
@@ -54,3 +55,28 @@ class BatchSite:
         plan = [{"entry": self.entry, "shape": "small", "present": count, "reason": "test"}]
         now = "{{ now(utc=true).timestamp() | int }}"
         return self.module("glideins", collector="{{ glidein_collector }}", plan_as_of=now, plan=plan)
+
+    def run_until_retired_and_until_idle(self, login, alice, server):
+        """One job for each of two entries: the glidein of one retires, that of the other waits for more in vain."""
+        variables = yaml.safe_load((BATCH_INVENTORY / "host_vars" / f"{self.site}.yml").read_text(encoding="utf-8"))
+        known = variables["glidein_entries"][self.entry]
+        usual = {**known, "shapes": {"small": known["shapes"]["small"]}}
+        entries = {
+            "retires": {**usual, "walltime": "100s", "retirement": "60s", "idle_timeout": "10m"},
+            "idles": {**usual, "idle_timeout": "10s"},
+        }
+        login.check_output("touch ~/mark")
+        for name in entries:
+            alice.submit(requirements=f'TARGET.GLIDEIN_Entry == "{name}"')
+        server.wait_for_jobs(len(entries))
+        cycle = self.play("cycle", "-e", json.dumps({"glidein_entries": entries}))
+        ended = (
+            f"find ~/.glidein/{self.site}/log -name '*.out' -newer ~/mark -exec grep -h 'ended because' {{}} +; true"
+        )
+        both = wait_for("two ends", lambda: _if_two(login.check_output(ended).splitlines()), 150)
+        for reason in ("it has retired and has no job left (exit status 0", "no job ran for 10 s (exit status 0"):
+            assert [line for line in both if reason in line], (both, cycle)
+
+
+def _if_two(lines):
+    return lines if len(lines) == 2 else None

@@ -36,6 +36,7 @@ log = job.$(Cluster).log
 request_cpus = {cpus}
 request_memory = {memory_mb}MB
 request_disk = {disk_mb}MB
+requirements = {requirements}
 queue {count}
 """
 
@@ -168,9 +169,11 @@ class Scientist:
     def __init__(self, machine):
         self.host = machine
 
-    def submit(self, count=1, seconds=0, cpus=1, memory_mb=100, disk_mb=10):
+    def submit(self, count=1, seconds=0, cpus=1, memory_mb=100, disk_mb=10, requirements="True"):
         """Queue jobs; return the cluster id."""
-        text = SLEEP_JOB.format(count=count, seconds=seconds, cpus=cpus, memory_mb=memory_mb, disk_mb=disk_mb)
+        text = SLEEP_JOB.format(
+            count=count, seconds=seconds, cpus=cpus, memory_mb=memory_mb, disk_mb=disk_mb, requirements=requirements
+        )
         self.host.check_output("cat > job.sub <<'END'\n" + text + "END")
         return self.host.check_output("condor_submit -terse job.sub").split(".")[0]
 

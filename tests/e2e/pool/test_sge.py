@@ -88,6 +88,10 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, sg
     assert SITE.counted(SITE.play("status"))[:2] == [0, 3]
 
 
+def test_glideins_end_when_they_have_retired_and_when_no_job_comes(alice, server, sge):
+    SITE.run_until_retired_and_until_idle(sge, alice, server)
+
+
 def test_queued_glideins_are_counted_and_one_too_many_is_cancelled(alice, server, closed):
     alice.submit(count=3)
     server.wait_for_jobs(3)
