@@ -48,7 +48,7 @@ step 900 "bringing HTCondor" bring_condor                            # the tarba
 unpacking_cs=$(($(uptime_cs) - unpacking_cs))
 step 60 "copying the credential" copy_credential                     # 0600, in the scratch directory
 step 180 "looking around and configuring" configure                  # GPUs, CVMFS, checks, one condor_config
-step 60 "asking for the pool" check_pool                             # does its collector answer?
+step 150 "asking for the pool" check_pool                            # does its collector answer?
 
 forget_gpus
 tell_ready "$unpacking_cs"

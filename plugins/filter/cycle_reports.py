@@ -13,19 +13,24 @@ description:
 extends_documentation_fragment:
   - glidein.ops.hosts
 options:
+  plans:
+    description:
+      - The items of RV(glidein.ops.plan#module:plan), by the site's name.
+    type: dict
+    required: true
   plan:
     description:
       - Result of M(glidein.ops.plan).
     type: dict
     required: true
-positional: hosts, plan
+positional: hosts, plans, plan
 """
 
 EXAMPLES = r"""
 - name: Tell the demand server
   glidein.ops.demand_report:
     server_url: "{{ glidein_demand_url }}"
-    sites: "{{ hostvars | glidein.ops.cycle_reports(ansible_play_hosts_all, cycle_plan) }}"
+    sites: "{{ hostvars | glidein.ops.cycle_reports(ansible_play_hosts_all, cycle_plans, cycle_plan) }}"
     tokens: "{{ hostvars | glidein.ops.cycle_tokens(ansible_play_hosts_all) }}"
   delegate_to: localhost
   run_once: true

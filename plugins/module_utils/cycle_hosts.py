@@ -43,13 +43,16 @@ def cycle_work(hostvars, hosts, plans, demand, now_s=None):
     ]
 
 
-def cycle_reports(hostvars, hosts, plan):
+def cycle_reports(hostvars, hosts, plans, plan):
     """Return the `sites` of the module demand_report: [{"site", "report"}].
 
-    plan: result of the module plan.
+    plans: {site: items of the plan}; plan: result of the module plan, which says why there are none.
     """
     return [
-        {"site": _name(host, variables), "report": _report(host, variables, plan)}
+        {
+            "site": _name(host, variables),
+            "report": _report(variables, plans.get(_name(host, variables)), plan),
+        }
         for host, variables in _asked(hostvars, hosts)
     ]
 
@@ -159,14 +162,13 @@ def _since(site, demand):
     return None if known is None else known.get(site) or 0
 
 
-def _report(host, variables, plan):
+def _report(variables, items, plan):
     """Return what to report of a host: what the module glideins says, why it failed, or why there was no plan. Where it
     was not run because there was nothing to do, the queue is as it was read."""
     matched = variables.get("cycle_glideins") or {}
     if matched.get("report"):
         return matched["report"]
     queue = variables["cycle_queue"].get("queue")
-    items = (variables.get("cycle_plans") or {}).get(_name(host, variables))
     if queue is not None and items is not None and not (matched.get("failed") or matched.get("unreachable")):
         return dict(site_report(queue, items), summaries=None)
     error = _queue_error(variables) or matched.get("msg") or plan.get("msg") or "not planned"

@@ -27,6 +27,8 @@ WHOLE_NODE_IDLE_TIMEOUT_S = 600
 DEFAULT_IDLE_AFTER_JOB_S = 300
 # What a glidein leaves of its walltime to stop in.
 LONGEST_MARGIN_S = 120
+# What passes of a glidein's life before its first job starts: it registers, and the negotiator comes by.
+LONGEST_START_S = 120
 # So many jobs in a row that fail, each within such a time, are the node's fault.
 DEFAULT_FAST_FAILURES = 5
 DEFAULT_FAST_FAILURE_S = 60
@@ -367,6 +369,12 @@ def lasts_s(entry):
     The same as TO_DIE in plan_times of files/glidein/lib/settings.sh.
     """
     return entry["walltime_s"] - min(LONGEST_MARGIN_S, entry["walltime_s"] // 10)
+
+
+def longest_job_s(entry):
+    """Return how many seconds a job may say that it runs, for a new glidein of an entry to be ordered for it."""
+    lasts = lasts_s(entry)
+    return lasts - min(LONGEST_START_S, lasts // 10)
 
 
 def with_enough_cores(shape, per_core_mb):

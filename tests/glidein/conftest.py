@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A login node in a directory, and glideins that run from it: as an ordinary user, under each shell."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -131,8 +132,11 @@ class Site:
 
     def give_to_user(self):
         if os.getuid() == 0:
-            for path in [self.root, *self.root.rglob("*")]:
-                os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+            for directory, _directories, files in os.walk(self.root):
+                for path in (Path(directory), *(Path(directory, name) for name in files)):
+                    # Others that run here make files and remove them meanwhile.
+                    with contextlib.suppress(FileNotFoundError):
+                        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
 
 class Glidein:

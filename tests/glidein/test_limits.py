@@ -114,7 +114,7 @@ HANGING = {
     "scratch": (hang_scratch, "SCRATCH_S", 34, "making a directory in GLIDEIN_SCRATCH="),
     "tar": (hang_tar, "bring_condor", 34, "bringing HTCondor took longer than 1 s"),
     "credential": (hang_credential, "copy_credential", 34, "copying the credential took longer than 1 s"),
-    "pool": (hang_pool, "PING_S", 35, "GLIDEIN_COLLECTOR=localhost, three times: no answer within 1 s"),
+    "pool": (hang_pool, "PING_S", 35, "GLIDEIN_COLLECTOR=localhost, 2 times: no answer within 1 s"),
 }
 
 
@@ -123,6 +123,7 @@ def test_a_step_that_hangs_ends_a_glidein_within_its_limit(site, name, shell):
     hang, its_limit, status, words = HANGING[name]
     settings = hang(site)
     limit(site, its_limit, 1)
+    limit(site, "PINGS", 2)
     limit(site, "PING_AGAIN_S", 0)
     begun = time.monotonic()
     assert_ended(site, *site.run(require(shell), **settings), status, words)
@@ -194,11 +195,11 @@ def pinged(site, printed, status=1):
 
 
 @pytest.mark.parametrize("name", PINGS)
-def test_a_pool_that_cannot_be_reached_ends_it_within_seconds(site, shell, name):
+def test_a_pool_that_cannot_be_reached_ends_it_after_a_minute(site, shell, name):
     printed, status, words = PINGS[name]
     pinged(site, printed)
     assert_ended(site, *site.run(shell), status, words)
-    assert (site.root / "pings").read_text().splitlines() == ["-type collector -verbose ADVERTISE_STARTD"] * 3
+    assert (site.root / "pings").read_text().splitlines() == ["-type collector -verbose ADVERTISE_STARTD"] * 7
 
 
 def test_a_pool_that_answers_is_asked_once_and_a_refusal_is_told(site, shell):
@@ -248,8 +249,8 @@ def test_logs_of_all_cores_fit_into_what_logs_may_take(shell, tmp_path, log_mb, 
     (older,) = re.findall(r"^MAX_NUM_DEFAULT_LOG = (\d+)$", config, re.MULTILINE)
     # MasterLog, StartLog, SharedPortLog, ProcLog, StarterLog, XferStatsLog, and StarterLog.slot1_N
     needed = (6 + cpus) * int(each) * (1 + int(older))
-    assert int(each) == 1 or needed <= log_mb * 1024
-    assert int(each) >= 1
+    assert int(each) == 32 or needed <= log_mb * 1024
+    assert int(each) >= 32
     assert "\nFILE_TRANSFER_STATS_LOG =\n" in config
 
 

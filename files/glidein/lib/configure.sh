@@ -81,7 +81,7 @@ CONFIG
 
 config_places() {
   log_kb=$((GLIDEIN_LOG_MB * 1024 / (2 * (7 + GLIDEIN_CPUS))))
-  [ "$log_kb" -ge 1 ] || log_kb=1 # 0 would be without limit
+  [ "$log_kb" -ge 32 ] || log_kb=32 # less tells nothing; limit_logs does the rest
   procd >"$SCRATCH/procd"
   chmod 700 "$SCRATCH/procd"
   cat <<CONFIG

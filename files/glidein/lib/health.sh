@@ -7,7 +7,8 @@
 NAME_S=20    # how long a name server may take
 CLOCK_S=20   # how long the file system with the log directory may take
 PING_S=10    # how long the pool's collector may take
-PING_AGAIN_S=8 # a central manager that starts anew takes some seconds
+PINGS=7      # how often it is asked: a minute, in which a central manager may have started anew
+PING_AGAIN_S=10
 MOST_OFFSET_S=300 # of this node's clock: tokens and GLIDEIN_ToDie are read by other machines' clocks
 
 check_node() {
@@ -66,11 +67,13 @@ check_clock() {
     leave 33 "this node's clock is $offset s off that of the machine with $GLIDEIN_LOG_DIR: more than $MOST_OFFSET_S s"
 }
 
-# check_pool: the collector answers, tried three times: it may be starting anew. That it refuses is no reason to end yet.
+# check_pool: the collector answers. That it refuses is no reason to end yet.
 check_pool() {
   [ -x "$SCRATCH/condor/bin/condor_ping" ] || return 0
-  for round in 1 2 3; do
-    [ "$round" -eq 1 ] || sleep "$PING_AGAIN_S"
+  round=0
+  while [ "$round" -lt "$PINGS" ]; do
+    [ "$round" -eq 0 ] || sleep "$PING_AGAIN_S"
+    round=$((round + 1))
     within "$PING_S" run_condor bin/condor_ping -type collector -verbose ADVERTISE_STARTD >"$SCRATCH/tmp/ping.out" 2>&1
     pinged=$?
     [ "$pinged" -ne 0 ] || return 0
@@ -83,8 +86,9 @@ check_pool() {
       return 0
       ;;
     esac
+    [ "$round" -gt 1 ] || say "the pool's collector does not answer yet; it is asked $PINGS times, every $PING_AGAIN_S s: $why"
   done
-  leave 35 "the pool cannot be reached: GLIDEIN_COLLECTOR=$GLIDEIN_COLLECTOR, three times: $why"
+  leave 35 "the pool cannot be reached: GLIDEIN_COLLECTOR=$GLIDEIN_COLLECTOR, $PINGS times: $why"
 }
 
 # --- Checks that go on: GLIDEIN_CHECKS has a line "NAME ARGUMENTS" for each, an executable in checks/ of the payload.

@@ -10,7 +10,7 @@ that are alike in what the expression refers to.
 
 import bisect
 
-from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, lasts_s
+from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, longest_job_s
 from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import (
     UnparsableError,
     frozen,
@@ -37,7 +37,7 @@ class Fit:
             for resource in RESOURCES
         ]
         # START takes only what ends before the glidein does.
-        self._longest = _Thresholds([place.entry and lasts_s(place.entry) - 1 for place in places])
+        self._longest = _Thresholds([place.entry and longest_job_s(place.entry) for place in places])
         self._known = sum(1 << index for index, place in enumerate(places) if place.ad is not None)
         self._projections = {}
         self._holding = {}
@@ -246,8 +246,8 @@ def _misfit(lot, target):
         if high is not None and lot.group[resource] > high:
             return f"asks for {lot.group[resource]} {resource}, accept has max {high}"
     runtime_s = lot.group["max_runtime_s"]
-    if runtime_s is not None and runtime_s >= lasts_s(target.entry):
-        return f"may run {runtime_s} s, a glidein there ends after {lasts_s(target.entry)} s"
+    if runtime_s is not None and runtime_s > longest_job_s(target.entry):
+        return f"may run {runtime_s} s, a glidein there has {longest_job_s(target.entry)} s for a job"
     for resource, asked, there in zip(RESOURCES, lot.asked, target.size):
         if asked > there:
             return f"asks for {asked} {resource}, the shape has {there}"

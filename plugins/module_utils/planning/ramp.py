@@ -10,14 +10,15 @@ is the server's history of the last hours; without it an entry gets what one get
 
 import collections
 
-from ansible_collections.glidein.ops.plugins.module_utils.entries import idle_timeout_s
+from ansible_collections.glidein.ops.plugins.module_utils.entries import idle_after_job_s, idle_timeout_s
 
 # glideins: unproven ones that the entry may have; why: in words; failing: whether all but these are to be withdrawn.
 Ceiling = collections.namedtuple("Ceiling", ["glideins", "why", "failing"])
 
 # The server counts a glidein as ended early up to one refresh after 300 s. Where glideins are meant to end so soon,
-# it says nothing.
+# it says nothing. One that had a good job counts only until its summary is read.
 _EARLY_S = 600
+_EARLY_AFTER_JOB_S = 300
 _PROBE = 1
 
 
@@ -67,12 +68,19 @@ def record(targets):
     for target in targets:
         history = target.supply["history"] or {}
         entry = target.entry
-        short = min(idle_timeout_s(entry, entry["shapes"][target.shape]), entry["walltime_s"]) <= _EARLY_S
         # Whatever the timeouts are: jobs failed there, one after the other.
-        early = history.get("jobs_failing" if short else "ended_early") or 0
+        early = history.get("jobs_failing" if _ends_soon(entry, entry["shapes"][target.shape]) else "ended_early") or 0
         good += max(0, (history.get("registered") or 0) - early)
         failed += early + (history.get("never_registered") or 0)
     return good, failed
+
+
+def _ends_soon(entry, shape):
+    """Return whether glideins of this shape are meant to end so soon that this says nothing of the entry."""
+    return (
+        min(idle_timeout_s(entry, shape), entry["walltime_s"]) <= _EARLY_S
+        or idle_after_job_s(entry, shape) < _EARLY_AFTER_JOB_S
+    )
 
 
 def _alive(targets, now_s):

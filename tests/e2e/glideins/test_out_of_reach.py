@@ -48,10 +48,10 @@ def probe(inventory, *arguments):
 
 
 def test_what_a_glidein_needs_is_damaged_or_gone(site, alice, cm, slurm):
-    # Nobody listens there, which takes three trials to say.
+    # Nobody listens there, which takes a minute to say: a central manager may be starting anew.
     (status, reason, seconds), done = probe(site, "-e", "glidein_collector=cm:1")
     assert (status, reason.startswith("the pool cannot be reached: GLIDEIN_COLLECTOR=cm:1, ")) == (35, True), done
-    assert seconds < 60
+    assert 60 <= seconds < 120
 
     # One byte of the tarball is another.
     tarball = f"{HOME}/current/tarballs/native.tar.gz"

@@ -205,7 +205,9 @@ def test_a_revoked_site_loses_its_glideins_and_the_others_go_on(
     assert f"{cluster} " in cm.check_output("condor_q -all -af ClusterId ProcId")
 
 
-def test_a_token_renewed_by_a_cycle_keeps_a_running_glidein_when_the_collector_restarts(alice, cm, server, slurm):
+def test_a_token_renewed_by_a_cycle_keeps_a_running_glidein_when_the_collector_restarts(
+    more_sites, alice, cm, server, slurm
+):
     life_s = 60
     slurm.check_output("touch ~/mark")
     short = cm.check_output(
@@ -223,7 +225,8 @@ def test_a_token_renewed_by_a_cycle_keeps_a_running_glidein_when_the_collector_r
     named = "condor_status -constraint PartitionableSlot -af Name"
     name = wait_for("the glidein", lambda: cm.check_output(named), 90)
 
-    renewing = playbook("cycle", "-e", '{"glidein_limits": {"total": 1}, "glidein_renew": true}')
+    asked_for = more_sites({"slurm": {"glidein_renew": True}})
+    renewing = playbook("cycle", "-e", '{"glidein_limits": {"total": 1}}', inventory=asked_for)
     assert (renewing.rc, renewing.recap["slurm"]["changed"]) == (0, 1), renewing
     wait_for("the renewal", lambda: slurm.check_output(logged("credential renewed")), 90)
     time.sleep(max(0.0, ends + 1 - time.time()))

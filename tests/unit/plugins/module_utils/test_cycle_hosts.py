@@ -73,7 +73,7 @@ def test_a_site_is_what_the_plan_takes():
 def test_hosts_that_were_not_asked_are_left_out():
     hosts = {"h": host(glidein_demand_token=TOKEN), "pulls": {"glidein_scheduler": "slurm"}}
     assert [site["site"] for site in cycle_sites(hosts, ["pulls", "h"])] == ["h"]
-    assert [site["site"] for site in cycle_reports(hosts, ["pulls", "h"], {})] == ["h"]
+    assert [site["site"] for site in cycle_reports(hosts, ["pulls", "h"], {}, {})] == ["h"]
 
 
 def test_variables_that_cannot_be_read_cost_only_their_site():
@@ -133,7 +133,7 @@ class Counted(dict):
     [
         cycle_sites,
         cycle_tokens,
-        lambda hosts, names: cycle_reports(hosts, names, {}),
+        lambda hosts, names: cycle_reports(hosts, names, {}, {}),
         lambda hosts, names: cycle_work(hosts, names, {}, {}),
         lambda hosts, names: cycle_outcomes(hosts, names, {}),
     ],
@@ -144,8 +144,9 @@ def test_the_variables_of_a_host_are_put_together_once(use):
     assert hosts.looked_up == 1
 
 
-def reported(plan=None, **variables):
-    return cycle_reports({"h": host(glidein_demand_token=TOKEN, **variables)}, ["h"], plan or {})[0]["report"]
+def reported(plan=None, plans=None, **variables):
+    hosts = {"h": host(glidein_demand_token=TOKEN, **variables)}
+    return cycle_reports(hosts, ["h"], plans or {}, plan or {})[0]["report"]
 
 
 def test_a_report_is_what_was_done_or_why_nothing_was():
@@ -173,7 +174,7 @@ PLANS = {"lab": [{"site": "lab", "entry": "main", "shape": "core", "present": 3,
 
 
 def test_a_report_of_a_site_where_nothing_was_to_be_done_is_what_its_queue_says():
-    lab = {"queue": {"queue": FULL}, "glidein_site": "lab", "cycle_plans": PLANS}
+    lab = {"queue": {"queue": FULL}, "glidein_site": "lab", "plans": PLANS}
     report = reported(cycle_glideins={"skipped": True}, **lab)
     assert report.pop("entries") == [
         {"entry": "main", "shape": "core", "present": 3, "wanted": None, "queued": 1, "running": 2, "sick": 0,

@@ -61,9 +61,8 @@ def misfit(entry_changes, shape_changes, group_changes):
         ({"disk_mb": 10001}, "asks for 10001 disk_mb, the shape has 10000"),
         ({"gpus": 1}, "asks for 1 gpus, the shape has 0"),
         # Two minutes before its walltime of two hours is over a glidein stops by itself.
-        ({"max_runtime_s": 7079}, None),
-        ({"max_runtime_s": 7080}, "may run 7080 s, a glidein there ends after 7080 s"),
-        ({"max_runtime_s": 7200}, "may run 7200 s, a glidein there ends after 7080 s"),
+        ({"max_runtime_s": 6960}, None),
+        ({"max_runtime_s": 6961}, "may run 6961 s, a glidein there has 6960 s for a job"),
     ],
 )
 def test_a_job_fits_by_its_resources_and_run_time(changes, reason):

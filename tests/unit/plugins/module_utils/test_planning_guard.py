@@ -105,7 +105,13 @@ def test_glideins_that_end_within_minutes_are_failures_too():
 
 
 @pytest.mark.parametrize(
-    "short", [{"idle_timeout": 60}, {"walltime": "10m"}, {"shapes": {"core": shape(whole_node=True)}}]
+    "short",
+    [
+        {"idle_timeout": 60},
+        {"idle_after_job": "4m"},
+        {"walltime": "10m"},
+        {"shapes": {"core": shape(whole_node=True)}},
+    ],
 )
 def test_but_not_where_they_are_meant_to_end_so_soon(short):
     known = supplied(history=history(started=9, registered=9, ended_early=9))
