@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lab as the end-to-end tests see it: hosts over SSH, playbooks by their FQCN, the demand server over HTTP.
 
-`make test-e2e` deploys before these run. Each test begins with no job in the pool and no glidein in Slurm.
+`make test-e2e` deploys before these run. Each test begins with no job in the pool and no glidein in Slurm. The central
+manager may still know sites of an earlier test: the next deployment makes it forget them.
 """
 
 import json
@@ -42,14 +43,18 @@ queue {count}
 
 
 def wait_for(what, look, seconds=60):
-    """Call `look` until it returns something true, and return that; fail the test after `seconds`."""
-    deadline = time.monotonic() + seconds
+    """Call `look` until it returns something true, and return that; fail the test after `seconds`.
+
+    What takes long is looked for less often: looking has its price on a busy machine.
+    """
+    began = time.monotonic()
+    deadline = began + seconds
     while True:
         found = look()
         if found:
             return found
         assert time.monotonic() < deadline, f"{what}: not seen within {seconds} s; last seen: {found!r}"
-        time.sleep(0.5)
+        time.sleep(min(2.0, max(0.5, (time.monotonic() - began) / 10)))
 
 
 def host(alias, sudo=False):

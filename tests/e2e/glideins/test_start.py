@@ -111,5 +111,3 @@ def test_a_glidein_with_a_gpu_and_all_that_an_entry_may_ask_for(
     finally:
         no_glideins(slurm)
         slurm.check_output(f"rm -rf {home}")
-        # Back to what the lab's own inventory says.
-        assert playbook("deploy", "-l", "cm").rc == 0

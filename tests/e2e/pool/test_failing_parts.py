@@ -79,9 +79,7 @@ def refused_site(tmp_path_factory):
 
     deploy = playbook("deploy", "-l", "cm,refused", inventory=inventories())
     assert deploy.rc == 0, deploy
-    yield inventories
-    # The site has left the inventory: its token goes with the next deployment, which is this one.
-    assert playbook("deploy", "-l", "cm").rc == 0
+    return inventories
 
 
 @pytest.mark.parametrize(
