@@ -141,8 +141,8 @@ def sanity():
 
 
 def units():
-    """Unit tests on the newest Python that is found and supported, on the controller's, and on the oldest where there is
-    no `python3.6`."""
+    """Unit tests on the newest Python that is found and supported, on the controller's, and on the oldest where
+    `python3.6` cannot run."""
     pythons = real_pythons()
     supported = [version for version in CORE_PYTHONS if version in pythons]
     own = "{}.{}".format(*sys.version_info)
