@@ -41,9 +41,10 @@ bench: ## measure speed and memory in a lab of its own, into .bench/results.json
 lab: ## bring the lab up: containers with a real HTCondor pool and a real Slurm cluster
 	@$(PYTHON) tests/lab/lab.py up
 
-lab-down: ## remove the lab and its network, and the second one of the end-to-end tests
+lab-down: ## remove the lab and its network, and the further ones of the end-to-end tests
 	@$(PYTHON) tests/lab/lab.py down
 	@LAB=$(LAB)-2 $(PYTHON) tests/lab/lab.py down
+	@LAB=$(LAB)-3 $(PYTHON) tests/lab/lab.py down
 
 venv: ## make .venv: ansible-core and the tools of tests/requirements.txt
 	@$(PREPARE) venv

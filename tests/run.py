@@ -40,10 +40,14 @@ def check(name, command, groups=("lint", "fast", "all"), needs=("venv",), limit_
     return Part(name, command, groups, needs, limit_s)
 
 
-def in_second_lab(command):
-    """A command in a lab beside the first one, made from the same images: two can go on at once."""
+def in_lab(number, *command):
+    """A command in a further lab, made from the images of the first one: tests in several can go on at once."""
     name = os.environ.get("LAB") or "glidein-lab"
-    return ["env", f"LAB={name}-2", f"LAB_IMAGES={name}", *command]
+    return ["env", f"LAB={name}-{number}", f"LAB_IMAGES={name}", *command]
+
+
+LAB_UP = (sys.executable, "tests/lab/lab.py", "up")
+MOLECULE = ("molecule", "test", "--no-command-borders")
 
 
 E2E = ("e2e", "all")
@@ -51,18 +55,13 @@ E2E = ("e2e", "all")
 # In the order in which they are started: what others wait for, then the longest.
 PARTS = [
     Part("venv", [sys.executable, "tests/prepare.py", "venv"], (), (), 900),
-    Part("lab", [sys.executable, "tests/lab/lab.py", "up"], (), (), 1200),
-    Part("lab-batch", [sys.executable, "tests/lab/lab.py", "up", "sge", "htc"], (), ("lab",), 1200),
+    Part("lab", [*LAB_UP], (), (), 1200),
     Part("collection", [sys.executable, "tests/prepare.py", "collection"], ("fast", "all"), ("venv",), 300),
-    Part("lab-2", in_second_lab([sys.executable, "tests/lab/lab.py", "up"]), (), ("lab",), 1200),
-    Part("e2e-pool", ["molecule", "test", "--no-command-borders"], E2E, ("venv", "collection", "lab-batch"), 4200),
-    Part(
-        "e2e-glideins",
-        in_second_lab(["molecule", "test", "--no-command-borders", "-s", "glideins"]),
-        E2E,
-        ("venv", "collection", "lab-2"),
-        4200,
-    ),
+    Part("lab-2", in_lab(2, *LAB_UP), (), ("lab",), 1200),
+    Part("lab-3", in_lab(3, *LAB_UP, "cm", "slurm", "sge", "htc"), (), ("lab",), 1200),
+    Part("e2e-pool", [*MOLECULE], E2E, ("venv", "collection", "lab"), 4200),
+    Part("e2e-glideins", in_lab(2, *MOLECULE, "-s", "glideins"), E2E, ("venv", "collection", "lab-2"), 4200),
+    Part("e2e-sites", in_lab(3, *MOLECULE, "-s", "sites"), E2E, ("venv", "collection", "lab-3"), 4200),
     check("glidein", python("-m", "pytest", "-n", "2", "--dist", "loadfile", "-rs", "tests/glidein"), ("fast", "all")),
     check("ansible-test-sanity", python("tests/checks/ansible_test.py", "sanity"), ("fast", "all"), limit_s=900),
     check("ansible-test-units", python("tests/checks/ansible_test.py", "units"), ("fast", "all"), limit_s=900),
