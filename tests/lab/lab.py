@@ -164,6 +164,8 @@ class Lab:
             "--label",
             f"lab={self.name}",
             *ports,
+            # As on a real host: a service may be given a higher priority.
+            "--cap-add=SYS_NICE",
             *run_flags(),
             image,
             timeout=120,

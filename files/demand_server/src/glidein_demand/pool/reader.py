@@ -26,7 +26,7 @@ import time
 from typing import Any
 
 NICE = 10
-"""Requests go first: reading the queue may take what the processor has left."""
+"""Niceness, at least. Requests go first: reading the queue may take what the processor has left."""
 
 
 class ReadError(Exception):
@@ -149,7 +149,7 @@ def _serve(connection: socket.socket) -> None:
     """In the forked process: carry out the order that comes."""
     from . import asking
 
-    os.nice(NICE)
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))  # whatever the server's is
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     connection.sendall(b"%d\n" % os.getpid())
     with connection.makefile("rb") as incoming:
