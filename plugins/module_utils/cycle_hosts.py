@@ -21,12 +21,12 @@ _LOG_DAYS = 14
 def cycle_sites(hostvars, hosts):
     """Return the `sites` of the module plan. A site whose variables cannot be read has an `error`, as have those whose
     queue could not be."""
-    return [_site(host, variables) for host, variables in _asked(hostvars, hosts)]
+    return [_site(site, variables) for _host, site, variables in _asked(hostvars, hosts)]
 
 
 def cycle_tokens(hostvars, hosts):
     """Return {site: token} of the hosts that have a token for the demand server."""
-    tokens = {_name(host, variables): _token(variables)[0] for host, variables in _asked(hostvars, hosts)}
+    tokens = {site: _token(variables)[0] for _host, site, variables in _asked(hostvars, hosts)}
     return {site: token for site, token in tokens.items() if token}
 
 
@@ -37,9 +37,9 @@ def cycle_work(hostvars, hosts, plans, demand, now_s=None):
     """
     now_s = time.time() if now_s is None else now_s
     return [
-        _name(host, variables)
-        for host, variables in _asked(hostvars, hosts)
-        if _has_work(variables, plans.get(_name(host, variables)), _since(_name(host, variables), demand), now_s)
+        site
+        for _host, site, variables in _asked(hostvars, hosts)
+        if _has_work(variables, plans.get(site), _since(site, demand), now_s)
     ]
 
 
@@ -49,11 +49,8 @@ def cycle_reports(hostvars, hosts, plans, plan):
     plans: {site: items of the plan}; plan: result of the module plan, which says why there are none.
     """
     return [
-        {
-            "site": _name(host, variables),
-            "report": _report(variables, plans.get(_name(host, variables)), plan),
-        }
-        for host, variables in _asked(hostvars, hosts)
+        {"site": site, "report": _report(variables, plans.get(site), plan)}
+        for _host, site, variables in _asked(hostvars, hosts)
     ]
 
 
@@ -62,27 +59,30 @@ def cycle_outcomes(hostvars, hosts, reported):
     return [
         {
             "host": host,
-            "site": _name(host, variables),
+            "site": site,
             "error": _queue_error(variables),
             "queue": variables["cycle_queue"].get("queue"),
             "matched": variables.get("cycle_glideins") or {},
-            "report_error": _report_error(_name(host, variables), reported),
+            "report_error": _report_error(site, reported),
         }
-        for host, variables in _asked(hostvars, hosts)
+        for host, site, variables in _asked(hostvars, hosts)
     ]
 
 
 def _asked(hostvars, hosts):
-    """Yield (host, its variables). They are looked up once: Ansible puts all of a host's together each time."""
+    """Yield (host, its site's name, its variables).
+
+    Variables are looked up once: Ansible puts all of a host's together each time.
+    """
     for host in hosts:
         variables = hostvars[host]
         if "cycle_queue" in variables:
-            yield host, variables
+            yield host, _name(host, variables), variables
 
 
-def _site(host, variables):
+def _site(name, variables):
     site = {
-        "site": _name(host, variables),
+        "site": name,
         "scheduler": "",
         "scheduler_options": {},
         "entries": {},

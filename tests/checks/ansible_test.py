@@ -147,26 +147,27 @@ def units():
     supported = [version for version in CORE_PYTHONS if version in pythons]
     own = "{}.{}".format(*sys.version_info)
     test = AnsibleTest(prepare.VENV, "units", pythons)
-    versions = sorted({own, supported[-1]} | (set() if old_core() else {supported[0]}), key=supported.index)
+    versions = sorted({own, supported[-1]} | (set() if has_old_core(pythons) else {supported[0]}), key=supported.index)
     print(f"unit tests on Python {', '.join(versions)}", flush=True)
     return max(test.run("units", "--venv", "--python", version) for version in versions)
 
 
-def old_core():
+def has_old_core(pythons):
     """Whether the last ansible-core for Python 3.6 runs here, with that."""
     oldest, newest = OLD_CORE_PYTHONS
-    return "3.6" in real_pythons() and oldest <= sys.version_info[:2] <= newest
+    return "3.6" in pythons and oldest <= sys.version_info[:2] <= newest
 
 
 def python36():
     """The oldest Python of login nodes: compile, import and unit tests with the last ansible-core that supports it."""
-    if not old_core():
+    pythons = real_pythons()
+    if not has_old_core(pythons):
         own = sys.version.split()[0]
         print(f"no Python 3.6 in PATH or pyenv, or {OLD_CORE} does not run on {own}; the check `vermin` looks after it")
         return SKIPPED
     venv = prepare.BUILD / "venv-2.16"
     prepare.make_venv(venv, [OLD_CORE], "")
-    test = AnsibleTest(venv, "python3.6", real_pythons())
+    test = AnsibleTest(venv, "python3.6", pythons)
     imports = test.run("sanity", "--local", "--test", "compile", "--test", "import", "--python", "3.6")
     return test.run("units", "--venv", "--python", "3.6") or imports
 

@@ -56,6 +56,26 @@ class BatchSite:
         now = "{{ now(utc=true).timestamp() | int }}"
         return self.module("glideins", collector="{{ glidein_collector }}", plan_as_of=now, plan=plan)
 
+    def cycle_again(self):
+        """A second cycle submits nothing; the counts that status shows then."""
+        again = self.play("cycle")
+        assert "(job " not in again.summary
+        return self.counted(self.play("status"))
+
+    def queue_three_and_cancel_one(self, alice, server, listed):
+        """Where nothing starts: three jobs become three queued glideins, of which the newest goes when two are to be
+        present. listed: a function that gives {batch id: state}. Returns the states at first."""
+        alice.submit(count=3)
+        server.wait_for_jobs(3)
+        self.play("cycle")
+        first = listed()
+        assert self.counted(self.play("status"))[:2] == [3, 0]
+        # Told by hand, because the plan has patience with what is queued.
+        assert f"{self.site} | CHANGED" in self.make_present(2)
+        assert set(listed()) == set(sorted(first)[:2])
+        assert f"{self.site} | SUCCESS" in self.make_present(2)
+        return list(first.values())
+
     def run_until_retired_and_until_idle(self, login, alice, server):
         """One job for each of two entries: the glidein of one retires, that of the other waits for more in vain."""
         variables = yaml.safe_load((BATCH_INVENTORY / "host_vars" / f"{self.site}.yml").read_text(encoding="utf-8"))

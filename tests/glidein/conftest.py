@@ -132,11 +132,12 @@ class Site:
 
     def give_to_user(self):
         if os.getuid() == 0:
-            for directory, _directories, files in os.walk(self.root):
-                for path in (Path(directory), *(Path(directory, name) for name in files)):
+            os.chown(self.root, NOBODY, NOBODY)
+            for directory, directories, files in os.walk(self.root):
+                for name in directories + files:
                     # Others that run here make files and remove them meanwhile.
                     with contextlib.suppress(FileNotFoundError):
-                        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+                        os.chown(Path(directory, name), NOBODY, NOBODY, follow_symlinks=False)
 
 
 class Glidein:

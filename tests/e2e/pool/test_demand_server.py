@@ -107,10 +107,13 @@ def test_what_prometheus_reads_has_the_demand_and_the_sites(alice, server):
     assert (health.status_code, health.json()["status"]) == (200, "ok")
 
 
-def test_reading_can_be_kept_to_callers_with_a_token(server, token):
+def test_reading_can_be_kept_to_callers_with_a_token_and_the_service_has_the_niceness_asked_for(server, token, cm):
+    niceness = "systemctl show --property Nice glidein-demand"
+    settings = {"demand_server_reading": "token", "demand_server_nice": -5}
     try:
-        deploy = playbook("deploy", "-l", "cm", "-e", json.dumps({"demand_server_reading": "token"}))
+        deploy = playbook("deploy", "-l", "cm", "-e", json.dumps(settings))
         assert deploy.rc == 0, deploy
+        assert cm.check_output(niceness) == "Nice=-5"
         assert server.get("/").status_code == 401
         assert server.get("/", auth=("anybody", token)).status_code == 200
         assert server.call("get_demand")["error"]["code"] == -32001
@@ -118,4 +121,5 @@ def test_reading_can_be_kept_to_callers_with_a_token(server, token):
         assert server.get("/healthz").status_code == 200
     finally:
         assert playbook("deploy", "-l", "cm").rc == 0
+    assert cm.check_output(niceness) == "Nice=0"
     assert server.get("/").status_code == 200

@@ -88,9 +88,7 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, ht
     assert alice.outputs(cluster, 3) == ['htc\n"htc"'] * 3
     assert max(registered_after(htc, LOGS, job_id)) < 60
 
-    again = SITE.play("cycle")
-    assert "(job " not in again.summary
-    assert SITE.counted(SITE.play("status"))[:2] == [0, 3]
+    assert SITE.cycle_again()[:2] == [0, 3]
 
 
 def test_glideins_end_when_they_have_retired_and_when_no_job_comes(alice, server, htc):
@@ -98,16 +96,7 @@ def test_glideins_end_when_they_have_retired_and_when_no_job_comes(alice, server
 
 
 def test_queued_glideins_are_counted_and_one_too_many_is_cancelled(alice, server, closed):
-    alice.submit(count=3)
-    server.wait_for_jobs(3)
-    SITE.play("cycle")
-    first = jobs(closed)
-    assert list(first.values()) == [1, 1, 1]
-    assert SITE.counted(SITE.play("status"))[:2] == [3, 0]
-    # Told by hand, because the plan has patience with what is queued.
-    assert "htc | CHANGED" in SITE.make_present(2)
-    assert set(jobs(closed)) == set(sorted(first)[:2])  # the newest went
-    assert "htc | SUCCESS" in SITE.make_present(2)
+    assert SITE.queue_three_and_cancel_one(alice, server, lambda: jobs(closed)) == [1, 1, 1]
 
 
 def test_a_held_glidein_is_sick_and_says_why(alice, server, closed):

@@ -82,9 +82,7 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, sg
     assert max(registered_after(sge, "/home/glidein/.glidein/sge/log", job_id)) < 60
 
     # A second run changes nothing, and counts them as running.
-    again = SITE.play("cycle")
-    assert "(job " not in again.summary
-    assert SITE.counted(SITE.play("status"))[:2] == [0, 3]
+    assert SITE.cycle_again()[:2] == [0, 3]
 
 
 def test_glideins_end_when_they_have_retired_and_when_no_job_comes(alice, server, sge):
@@ -92,16 +90,7 @@ def test_glideins_end_when_they_have_retired_and_when_no_job_comes(alice, server
 
 
 def test_queued_glideins_are_counted_and_one_too_many_is_cancelled(alice, server, closed):
-    alice.submit(count=3)
-    server.wait_for_jobs(3)
-    SITE.play("cycle")
-    first = tasks(closed)
-    assert sorted(first.values()) == ["qw"] * 3
-    assert SITE.counted(SITE.play("status"))[:2] == [3, 0]
-    # Told by hand, because the plan has patience with what is queued.
-    assert "sge | CHANGED" in SITE.make_present(2)
-    assert set(tasks(closed)) == set(sorted(first)[:2])  # the newest went
-    assert "sge | SUCCESS" in SITE.make_present(2)
+    assert SITE.queue_three_and_cancel_one(alice, server, lambda: tasks(closed)) == ["qw"] * 3
 
 
 def test_a_glidein_in_error_is_sick_and_says_why(alice, server, closed, sge_root):

@@ -60,7 +60,7 @@ def misfit(entry_changes, shape_changes, group_changes):
         ({"memory_mb": 2000}, "asks for 2048 memory_mb, the shape has 2000"),
         ({"disk_mb": 10001}, "asks for 10001 disk_mb, the shape has 10000"),
         ({"gpus": 1}, "asks for 1 gpus, the shape has 0"),
-        # Two minutes before its walltime of two hours is over a glidein stops by itself.
+        # Two minutes before its walltime of two hours is over a glidein stops by itself; two are for its start.
         ({"max_runtime_s": 6960}, None),
         ({"max_runtime_s": 6961}, "may run 6961 s, a glidein there has 6960 s for a job"),
     ],

@@ -165,7 +165,7 @@ def main(descriptor: int) -> int:
     """The helper: fork a process for each socket that comes, until the server is gone."""
     import htcondor2  # noqa: F401 - loaded here once, so that it is there in every process that is forked
 
-    from . import asking  # noqa: F401
+    from . import asking  # noqa: F401 - the same
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches it too, and deserves no traceback
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes: let none stay as a zombie

@@ -48,7 +48,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         # So that all tables are on `metadata`, whoever opens the database first.
-        from . import tables  # noqa: F401
+        from . import tables  # noqa: F401 - importing declares them
 
         parsed = parse_url(url)
         try:
