@@ -226,11 +226,46 @@ def require(name):
     return name
 
 
-def new_site():
-    """Yields a Site directly below the system's temporary directory: pytest's own is closed to other users."""
+def processes_in(directory):
+    """{process id: command line} of what runs from or in `directory`."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            places = [str((process / "cwd").readlink()), str((process / "exe").readlink())]
+            command = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if any(place.startswith(str(directory)) for place in places) or str(directory).encode() in command:
+            found[int(process.name)] = command
+    return found
+
+
+def end_all_in(directory):
+    """Kill what runs from or in `directory`; whatever still writes there keeps it from being removed."""
+    deadline = time.monotonic() + 30
+    while True:
+        processes = processes_in(directory)
+        if not processes:
+            return
+        assert time.monotonic() < deadline, processes
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def place_for_sites():
+    """A directory directly below the system's temporary one: pytest's own is closed to other users."""
     with tempfile.TemporaryDirectory(prefix="glidein-test.") as name:
-        root = Path(name)
-        root.chmod(0o755)
+        Path(name).chmod(0o755)
+        yield Path(name)
+        end_all_in(name)
+
+
+def new_site():
+    """Yields a Site of its own."""
+    with place_for_sites() as root:
         yield Site(root)
 
 

@@ -9,26 +9,11 @@ import shutil
 import signal
 import stat
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SHELLS, TOKEN, Site, is_installed, job_ad, require, summaries
-
-
-def processes_in(directory):
-    """Command lines of processes that run from or in `directory`."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            places = [str((process / "cwd").readlink()), str((process / "exe").readlink())]
-            command = (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if any(place.startswith(str(directory)) for place in places) or str(directory).encode() in command:
-            found.append(command)
-    return found
+from conftest import ROOT, SHELLS, TOKEN, Site, is_installed, job_ad, place_for_sites, processes_in, require, summaries
 
 
 def assert_ended(site, status, output, expected, words):
@@ -36,7 +21,7 @@ def assert_ended(site, status, output, expected, words):
     assert words in output.splitlines()[-1], output
     assert "(exit status {},".format(expected) in output.splitlines()[-1]
     assert list(site.scratch.iterdir()) == []
-    assert processes_in(site.scratch) == []
+    assert not processes_in(site.scratch)
     assert TOKEN not in output
     # The last line but a few tells the same to programs.
     summary = summaries(output)[-1]
@@ -238,20 +223,16 @@ def together():
         },
         **UNTIL_ENDED,
     }
-    with tempfile.TemporaryDirectory(prefix="glidein-test.") as root:
-        Path(root).chmod(0o755)
+    with place_for_sites() as root:
         started = {}
         for shell in filter(is_installed, SHELLS):
             for name, (prepare, changes) in wanted.items():
-                directory = Path(root) / shell / name.replace(" ", "_")
+                directory = root / shell / name.replace(" ", "_")
                 directory.mkdir(parents=True)
                 site = Site(directory)
                 prepare(site)
                 started[shell, name] = site, site.start(shell, **changes)
         yield started
-        for _site, glidein in started.values():
-            if glidein.process.poll() is None:
-                glidein.signal_group(signal.SIGKILL)
 
 
 @pytest.mark.parametrize("name", BY_ITSELF)
@@ -378,7 +359,7 @@ def test_signal_before_the_master_runs(site, shell):
 def test_killed_master_takes_its_children_along(together, shell):
     site, glidein = together[shell, "killed master"]
     master = glidein.wait_for("registered").output.split("condor_master started, process ")[1].split()[0]
-    assert processes_in(glidein.directory() / "execute") != []
+    assert processes_in(glidein.directory() / "execute")
     os.kill(int(master), signal.SIGKILL)
     assert_ended(site, *glidein.end(), 18, "condor_master ended by itself with status 137")
 

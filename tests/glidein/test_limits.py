@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SHELLS, require
-from test_endings import assert_ended, processes_in
+from conftest import ROOT, SHELLS, processes_in, require
+from test_endings import assert_ended
 
 # Hangs in a child, as programs do that start others; nobody else sleeps for so long.
 HANGS = "sleep 3333; exit 1"
@@ -227,7 +227,8 @@ def test_a_pool_that_goes_away_ends_it_when_no_job_runs(site):
         outputs.append(output)
     assert all("the pool's collector, localhost, is gone" in output for output in outputs)
     assert ["is there again" in output for output in outputs] == [False, True, False]
-    assert processes_in(site.scratch) == list(site.scratch.iterdir()) == []
+    assert not processes_in(site.scratch)
+    assert list(site.scratch.iterdir()) == []
 
 
 # --- logs
