@@ -6,6 +6,7 @@ As a program it is the server: `python scenes.py CONFIG SCENE` serves what is in
 does, only that what the pool says comes from the scene and not from HTCondor.
 """
 
+import json
 import math
 import sys
 import time
@@ -59,8 +60,8 @@ def supplied(site, name="cpu", shape="node", registered=12, **changes):
 def read(parts, groups, entries, **changes):
     """The schedd `cm` and the collector have answered."""
     now = int(time.time())
-    demand = {"name": "cm", "groups": groups, "unreadable": changes.pop("unreadable", [])}
-    parts.readings.demand_read("cm", demand, now - 20)
+    demand = {"groups": groups, "unreadable": changes.pop("unreadable", [])}
+    parts.readings.demand_read("cm", [json.dumps(demand).encode()], now - 20)
     supply = {
         "entries": entries, "others": 12, "others_free": [], "others_cpus": 384, "others_cpus_claimed": 300,
         "problems": [], **changes,

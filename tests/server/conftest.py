@@ -44,6 +44,12 @@ def group(count=1, users=None, first_job="1.0", **changes):
     return {"id": group_id(asked), "count": count, **asked, "first_job": first_job, "users": users}
 
 
+def demand_answer(groups=(), unreadable=(), by_requirements=False, **limit):
+    """What the reader answers to an order for a schedd's demand."""
+    text = json.dumps({"groups": list(groups), "unreadable": list(unreadable), **limit})
+    return {"by_requirements": by_requirements, "texts": [text.encode()]}
+
+
 def slot(name="slot1@glidein_1@node1", **changes):
     """An evaluated slot ad of a glidein: partitionable, 4 cores, all of them free."""
     return {
@@ -83,8 +89,8 @@ class Service:
 
     def read(self, *groups, schedd="cm", at=None, unreadable=()):
         """A schedd answered with these groups."""
-        answer = {"name": schedd, "groups": list(groups), "unreadable": list(unreadable)}
-        self.readings.demand_read(schedd, answer, self.now if at is None else at)
+        answer = demand_answer(groups, unreadable)
+        self.readings.demand_read(schedd, answer["texts"], self.now if at is None else at)
 
     def post(self, body, token=None, content_type="application/json", authorization=None, headers=None):
         authorization = authorization or (f"Bearer {token}" if token else None)

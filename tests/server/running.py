@@ -154,8 +154,8 @@ def main(path, options):
     service.log_to_stderr()
     built = service.build(settings)
     if options["groups"]:
-        answer = {"name": "cm", "groups": options["groups"], "unreadable": []}
-        built.parts.readings.demand_read("cm", answer, int(time.time()))
+        answer = json.dumps({"groups": options["groups"], "unreadable": []}).encode()
+        built.parts.readings.demand_read("cm", [answer], int(time.time()))
     built.renewer.start()
     Server(built.app, settings, Patience(**options["patience"] or {}), is_instant).run()
 

@@ -3,7 +3,7 @@
 import pytest
 from glidein_demand.pool.readings import GONE, Readings
 
-from conftest import NOW, group, settings
+from conftest import NOW, demand_answer, group, settings
 
 DAY = 86400
 
@@ -27,8 +27,8 @@ def readings(clock):
     return Readings(settings(), clock)
 
 
-def answer(name="cm", groups=(), unreadable=(), **limit):
-    return {"name": name, "groups": list(groups), "unreadable": list(unreadable), **limit}
+def answer(groups=(), unreadable=(), **limit):
+    return demand_answer(groups, unreadable, **limit)["texts"]
 
 
 def demand(readings):
@@ -44,12 +44,12 @@ def test_before_the_first_reading_as_of_is_null_and_nothing_is_known(readings):
         "as_of": None, "schedds": {"answered": [], "failed": []},
         "groups": [], "unreadable": [], "waiting_for_limit": [],
     }  # fmt: skip
-    assert readings.snapshot().pyglidein == []
+    assert readings.snapshot().whole.pyglidein == []
     assert readings.snapshot().supply["as_of"] is None
 
 
 def test_a_failed_refresh_keeps_the_last_answer_its_age_and_the_error(readings):
-    readings.demand_read("cm", answer(groups=[group(120)]), NOW)
+    readings.demand_read("cm", answer([group(120)]), NOW)
     readings.demand_failed("cm", "no answer within 60 s")
     assert (demand(readings)["as_of"], [item["count"] for item in demand(readings)["groups"]]) == (NOW, [120])
     assert demand(readings)["schedds"] == {
@@ -64,25 +64,25 @@ def test_the_next_good_reading_clears_the_error(readings):
 
 
 def test_equal_groups_of_two_schedds_are_one_and_the_older_reading_gives_the_age(readings):
-    readings.demand_read("a", answer("a", [group(1)]), NOW - 100)
-    readings.demand_read("b", answer("b", [group(2)]), NOW)
+    readings.demand_read("a", answer([group(1)]), NOW - 100)
+    readings.demand_read("b", answer([group(2)]), NOW)
     assert (demand(readings)["as_of"], demand(readings)["schedds"]["answered"]) == (NOW - 100, ["a", "b"])
     (merged,) = demand(readings)["groups"]
     assert (merged["count"], merged["as_of"], merged["stale"]) == (3, NOW - 100, 0)
 
 
 def test_a_schedd_that_is_gone_keeps_its_groups_for_ever_and_they_are_marked_as_stale(readings, clock):
-    readings.demand_read("gone", answer("gone", [group(5)]), NOW)
+    readings.demand_read("gone", answer([group(5)]), NOW)
     readings.demand_failed("gone", "no answer")
     clock.now = NOW + 300 * DAY
-    readings.demand_read("good", answer("good", [group(2)]), clock.now)
+    readings.demand_read("good", answer([group(2)]), clock.now)
     (merged,) = demand(readings)["groups"]
     assert (merged["count"], merged["stale"], merged["as_of"]) == (7, 5, NOW)
     assert demand(readings)["as_of"] == clock.now  # one schedd that is gone does not stop the service
 
 
 def test_groups_become_stale_between_two_refreshes(readings, clock):
-    readings.demand_read("cm", answer(groups=[group(5)]), NOW)
+    readings.demand_read("cm", answer([group(5)]), NOW)
     seen = []
     for clock.now in (NOW + 900, NOW + 901):
         snapshot = readings.snapshot()
@@ -92,16 +92,16 @@ def test_groups_become_stale_between_two_refreshes(readings, clock):
 
 
 def test_when_all_fail_the_newest_reading_gives_the_age(readings):
-    readings.demand_read("a", answer("a"), NOW - 5000)
-    readings.demand_read("b", answer("b"), NOW - 901)
+    readings.demand_read("a", answer(), NOW - 5000)
+    readings.demand_read("b", answer(), NOW - 901)
     readings.demand_failed("a", "no answer")
     readings.demand_failed("b", "no answer")
     assert demand(readings)["as_of"] == NOW - 901
 
 
 def test_a_schedd_that_the_collector_lost_keeps_its_groups_until_it_is_forgotten(readings, clock):
-    readings.demand_read("a", answer("a", [group(5)]), NOW)
-    readings.demand_read("b", answer("b"), NOW)
+    readings.demand_read("a", answer([group(5)]), NOW)
+    readings.demand_read("b", answer(), NOW)
     readings.schedds_known({"b"})
     clock.now = NOW + DAY - 1
     readings.schedds_known({"b"})
@@ -112,14 +112,14 @@ def test_a_schedd_that_the_collector_lost_keeps_its_groups_until_it_is_forgotten
 
 
 def test_while_the_collector_does_not_answer_nothing_is_forgotten(readings, clock):
-    readings.demand_read("a", answer("a", [group(5)]), NOW)
+    readings.demand_read("a", answer([group(5)]), NOW)
     clock.now = NOW + 10 * DAY
     readings.schedds_known(set())  # the first answer after ten days
     assert demand(readings)["groups"][0]["count"] == 5
 
 
 def test_a_schedd_that_comes_back_is_not_forgotten_for_having_been_away(readings, clock):
-    readings.demand_read("a", answer("a", [group(5)]), NOW)
+    readings.demand_read("a", answer([group(5)]), NOW)
     readings.schedds_known(set())
     clock.now = NOW + DAY - 1
     readings.schedds_known({"a"})
@@ -137,8 +137,8 @@ def test_a_configured_schedd_that_the_collector_lacks_is_shown(readings):
 
 
 def test_what_max_jobs_running_does_not_leave_is_shown_apart(readings):
-    readings.demand_read("cm", answer(groups=[group(10)], limit=100, left=4), NOW)
-    readings.demand_read("other", answer("other", groups=[group(3)], limit=100, left=90), NOW)
+    readings.demand_read("cm", answer([group(10)], limit=100, left=4), NOW)
+    readings.demand_read("other", answer([group(3)], limit=100, left=90), NOW)
     (merged,) = demand(readings)["groups"]
     assert (merged["count"], merged["over_limit"]) == (7, 6)
     assert demand(readings)["waiting_for_limit"] == [{"schedd": "cm", "count": 6, "limit": 100}]
@@ -167,13 +167,13 @@ def test_every_change_has_a_version_of_its_own(readings):
 
 def test_a_snapshot_is_not_changed_by_what_comes_later(readings):
     before = readings.snapshot()
-    readings.demand_read("cm", answer(groups=[group()]), NOW)
+    readings.demand_read("cm", answer([group()]), NOW)
     assert before.demand["groups"] == []
 
 
 def test_anonymous_callers_see_no_users_and_no_error_texts(readings):
     unreadable = {"count": 1, "first_job": "1.0", "attribute": "RequestMemory", "error": "RequestMemory is secret"}
-    readings.demand_read("cm", answer(groups=[group(requirements="secret")], unreadable=[unreadable]), NOW)
-    shown = readings.snapshot().demand_anonymous
+    readings.demand_read("cm", answer([group(requirements="secret")], unreadable=[unreadable]), NOW)
+    shown = readings.snapshot().whole.demand_anonymous
     assert "secret" not in str(shown) and "alice" not in str(shown)
     assert shown["unreadable"] == [{"schedd": "cm", "count": 1, "first_job": "1.0", "attribute": "RequestMemory"}]

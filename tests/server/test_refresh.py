@@ -10,9 +10,9 @@ from glidein_demand.pool.reader import ReadError
 from glidein_demand.pool.readings import GONE, Readings
 from glidein_demand.pool.refresh import COLLECTOR, Refresher, demand_orders, schedds_order, supply_order, waits_order
 
-from conftest import NOW, group, settings
+from conftest import NOW, demand_answer, group, settings
 
-ANSWER = {"name": "cm", "groups": [group(5)], "unreadable": []}
+ANSWER = demand_answer([group(5)])
 SUPPLY = {"entries": [], "others": 2}
 
 
@@ -34,7 +34,7 @@ class Pool:
         self.orders.append(order)
         if order["what"] == "demand":
             name = order["schedd"]
-            answer = self.answers.get(name, {**ANSWER, "name": name})
+            answer = self.answers.get(name, ANSWER)
         else:
             answer = {"schedds": self.schedds, "supply": self.supply, "waits": self.history}[order["what"]]
         if isinstance(answer, Exception):
@@ -75,7 +75,7 @@ def test_a_large_queue_is_asked_for_in_parts_that_leave_nothing_out():
 
 @pytest.mark.parametrize(("said", "parts"), [(True, 3), (False, 1)])
 def test_whether_it_is_divided_is_what_the_last_answer_said(said, parts):
-    pool = Pool("cm", cm={"name": "cm", "groups": [], "unreadable": [], "by_requirements": said})
+    pool = Pool("cm", cm=demand_answer(by_requirements=said))
     pool.schedds = found("cm", idle=100_000)
     service = refresher(pool)
     service.refresh_once()

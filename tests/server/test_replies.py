@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+from glidein_demand.pool.reader import ReadError
 from glidein_demand.web import replies
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,6 +124,18 @@ def test_what_is_made_ahead_reaches_callers_whole_when_it_is_published(service):
     assert service.post({**CALL, "id": 1}).data == before.data  # made, but not published
     service.views.publish()
     assert service.result("get_demand")["groups"][0]["count"] == 6
+
+
+def test_what_cannot_be_made_ahead_is_published_all_the_same_and_made_when_it_is_asked_for(service, caplog):
+    def fail(_order):
+        raise ReadError("no answer within 60 s")
+
+    for count in (5, 6):
+        service.read(group(count))
+        service.views.publish(fail)
+        assert service.result("get_demand")["groups"][0]["count"] == count
+    (record,) = caplog.records  # the first time nobody had asked for anything
+    assert "cannot be made ahead: no answer within 60 s" in record.getMessage()
 
 
 def test_a_lease_shows_at_once_in_what_was_published(service):

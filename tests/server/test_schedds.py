@@ -44,9 +44,6 @@ def test_a_processor_is_left_to_requests():
 
 
 def test_parts_become_one_answer_with_the_first_ones_limit():
-    first = {"name": "a", "groups": [1], "unreadable": [], "limit": 10, "left": 4}
-    second = {"name": "a", "groups": [2], "unreadable": [3], "limit": None, "left": None, "by_requirements": True}
-    assert schedds.together([first, second]) == {
-        "name": "a", "groups": [1, 2], "unreadable": [3], "limit": 10, "left": 4,
-        "by_requirements": True,
-    }  # fmt: skip
+    first = {"groups": [1], "unreadable": [], "limit": 10, "left": 4}
+    second = {"groups": [2], "unreadable": [3], "limit": None, "left": None}
+    assert schedds.together([first, second]) == {"groups": [1, 2], "unreadable": [3], "limit": 10, "left": 4}

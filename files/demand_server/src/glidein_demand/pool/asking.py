@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the reader does: orders to queries of HTCondor's daemons, and their answers to plain values.
+"""What is asked of HTCondor: orders to queries of its daemons, and their answers to plain values.
 
-Runs in the reader's processes only (reader.py). Orders come from refresh.py; "what" says which one it is.
+Runs in the reader's processes only (helper.py). Orders come from refresh.py; "what" says which one it is.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-from . import autoclusters, factories, jobs, schedds, supply, waits
+from . import autoclusters, factories, jobs, schedds, supply, waits, wire
 
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h, which the bindings have no name for: no jobs, clusters only."""
 
 
 def carry_out(order: dict[str, Any]) -> dict[str, Any]:
-    """The answer to an order; whatever goes wrong is an exception whose text says what."""
+    """The answer to an order, a message; whatever goes wrong is an exception whose text says what.
+
+    That to "demand" is a text (of what read_demand gives) with "by_requirements" beside it.
+    """
     if order["what"] == "check":
         jobs.references(order["constraint"])
         return {}
@@ -26,7 +29,8 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     htcondor2.reload_config()  # the process was forked from one that may be days old
     _authenticate_where_asked(htcondor2.param)
     if order["what"] == "demand":
-        return read_demand(order, _Schedd(order["address"]))
+        found = read_demand(order, _Schedd(order["address"]))
+        return {"by_requirements": found["by_requirements"], wire.TEXTS: [wire.text(found)]}
     if order["what"] == "waits":
         return waits.read(order, _Schedd(order["address"]).history)
     collector = htcondor2.Collector(order["collector"] or None)

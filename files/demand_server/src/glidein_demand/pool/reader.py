@@ -1,21 +1,21 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks schedds and collector, each in a process of its own.
+"""Carries out orders, each in a process of its own: what asks schedds and collector, and what takes long to make.
 
 HTCondor's Python bindings keep the interpreter's lock while they wait for a daemon (a collector that accepts and
 never answers stopped every thread for 60 s), so a query inside the server would stop every request. A process of its
-own can also be ended when it takes too long, and whatever memory a large queue needed goes with it.
+own can also be ended when it takes too long, and whatever memory a large queue needed goes with it. Work in Python
+holds that lock, too, and for long when the kernel lets others go first in the middle of it.
 
 Starting Python and loading the bindings costs more than most queries. A helper process does it once, and forks a
-process for each order: about 3 ms instead of 100 ms. `python -m glidein_demand.pool.reader FD` is that helper; on the
+process for each order: about 3 ms instead of 100 ms. `python -m glidein_demand.helper FD` is that helper; on the
 socket FD it is given one socket for each order, and ends when the server does. The forked process writes its id in a
-line, reads the order (JSON) to its end, and writes the answer: {...} or {"error": "one line"}.
+line, reads the order to its end, and writes the answer, or {"error": "one line"}. Both are messages (see wire.py).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -23,7 +23,9 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
+
+from . import wire
 
 NICE = 10
 """Niceness, at least. Requests go first: reading the queue may take what the processor has left."""
@@ -34,7 +36,7 @@ class ReadError(Exception):
 
 
 class Reader:
-    """Carries out orders (see asking.py for what there is); safe to use from many threads. Close it at the end.
+    """Carries out orders (see helper.py for what there is); safe to use from many threads. Close it at the end.
 
     The helper is started with the first order, and again when it is gone.
     """
@@ -57,7 +59,7 @@ class Reader:
         with ours:
             with theirs:
                 self._hand_over(theirs)
-            answer = _exchange(ours, json.dumps(order).encode(), deadline, timeout)
+            answer = _exchange(ours, wire.packed(order), deadline, timeout)
         if "error" in answer:
             raise ReadError(answer["error"])
         return answer
@@ -83,7 +85,7 @@ class Reader:
         self._end()
         self._control, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", "glidein_demand.pool.reader", str(theirs.fileno())]
+            command = [sys.executable, "-m", "glidein_demand.helper", str(theirs.fileno())]
             self._helper = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
 
     def _end(self) -> None:
@@ -132,7 +134,7 @@ def _exchange(connection: socket.socket, order: bytes, deadline: float, timeout:
     except OSError as error:
         raise ReadError(f"the reader is gone: {error}") from error
     try:
-        return json.loads(said.partition(b"\n")[2])
+        return wire.unpacked(bytes(said.partition(b"\n")[2]))
     except ValueError as error:
         raise ReadError("the reader ended without an answer; what it said is in the log") from error
 
@@ -145,28 +147,8 @@ def _kill(said: bytearray) -> None:
             os.kill(int(line), signal.SIGKILL)
 
 
-def _serve(connection: socket.socket) -> None:
-    """In the forked process: carry out the order that comes."""
-    from . import asking
-
-    os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))  # whatever the server's is
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    connection.sendall(b"%d\n" % os.getpid())
-    with connection.makefile("rb") as incoming:
-        order = json.load(incoming)
-    try:
-        answer = asking.carry_out(order)
-    except Exception as error:  # noqa: BLE001 - whatever it was, the server shows it and keeps its last answer
-        answer = {"error": one_line(error) or type(error).__name__}
-    connection.sendall(json.dumps(answer, separators=(",", ":")).encode())
-
-
-def main(descriptor: int) -> int:
-    """The helper: fork a process for each socket that comes, until the server is gone."""
-    import htcondor2  # noqa: F401 - loaded here once, so that it is there in every process that is forked
-
-    from . import asking  # noqa: F401 - the same
-
+def serve(descriptor: int, carry_out: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
+    """The helper: fork a process for each socket that comes, which carries out an order, until the server is gone."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches it too, and deserves no traceback
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes: let none stay as a zombie
     with socket.socket(fileno=descriptor) as control:
@@ -179,7 +161,7 @@ def main(descriptor: int) -> int:
                     continue
                 control.close()
                 try:
-                    _serve(connection)
+                    _answer(connection, carry_out)
                     os._exit(0)
                 except BaseException as error:  # noqa: BLE001 - the log has to say why there is no answer
                     if not isinstance(error, BrokenPipeError):  # the server has given up
@@ -187,5 +169,15 @@ def main(descriptor: int) -> int:
                     os._exit(1)
 
 
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+def _answer(connection: socket.socket, carry_out: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """In the forked process: carry out the order that comes."""
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))  # whatever the server's is
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    connection.sendall(b"%d\n" % os.getpid())
+    with connection.makefile("rb") as incoming:
+        order = wire.unpacked(incoming.read())
+    try:
+        answer = carry_out(order)
+    except Exception as error:  # noqa: BLE001 - whatever it was, the server shows it and keeps its last answer
+        answer = {"error": one_line(error) or type(error).__name__}
+    connection.sendall(wire.packed(answer))

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, Callable, Protocol
 
 from ..config import Settings
-from . import schedds, waits
+from . import schedds, waits, wire
 from .reader import ReadError, one_line
 from .readings import GONE, Readings, Snapshot
 
@@ -175,11 +175,11 @@ class Refresher:
 
     def _take_demand(self, name: str, parts: list[Future[dict[str, Any]]], asked: int) -> None:
         try:
-            answer = schedds.together([part.result() for part in parts])
+            answers = [part.result() for part in parts]
             self._by_requirements.discard(name)
-            if answer["by_requirements"]:
+            if any(answer["by_requirements"] for answer in answers):
                 self._by_requirements.add(name)
-            self._readings.demand_read(name, answer, asked)
+            self._readings.demand_read(name, [text for answer in answers for text in answer[wire.TEXTS]], asked)
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a daemon answers
             self._readings.demand_failed(name, self._say(name, error))
         else:

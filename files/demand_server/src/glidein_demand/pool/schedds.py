@@ -58,19 +58,17 @@ def parts(idle: int, by_requirements: bool, processors: int) -> int:
 
 
 def together(answers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """One answer out of those of all parts: {"name", "groups", "unreadable", "limit", "left", "by_requirements"}.
+    """One answer out of those of all parts: {"groups", "unreadable", "limit", "left"}.
 
     limit, left: MAX_JOBS_RUNNING and what it leaves; None is no limit. The first part tells them.
     """
     answers = list(answers)
     first = answers[0]
     return {
-        "name": first["name"],
         "groups": [group for answer in answers for group in answer["groups"]],
         "unreadable": [row for answer in answers for row in answer["unreadable"]],
         "limit": first.get("limit"),
         "left": first.get("left"),
-        "by_requirements": any(answer.get("by_requirements", False) for answer in answers),
     }
 
 

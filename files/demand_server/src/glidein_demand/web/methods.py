@@ -37,7 +37,7 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         _may_read(caller, settings.reading)
         # PyGlidein's clients know no leases: without demand they submit nothing.
         with _told():
-            return [] if parts.paused()["paused"] else parts.readings.snapshot().pyglidein
+            return [] if parts.paused()["paused"] else parts.readings.snapshot().whole.pyglidein
 
     @methods.add(pass_context="caller")
     def get_demand(caller: Caller, sites: Any = None) -> Result:

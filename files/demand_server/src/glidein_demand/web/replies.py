@@ -25,14 +25,28 @@ QUICK_BYTES = 32 * 1024
 
 
 class Result:
-    """A JSON-RPC result, as a value that nobody changes and as bytes, with the replies made of it."""
+    """A JSON-RPC result as bytes, with the replies made of it; compressed: replies that are there already, by id."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self.body = in_pieces(value)
+    def __init__(self, body: bytes, compressed: Mapping[str, bytes] | None = None, value: Any = None) -> None:
+        self.body = body
+        self._value = value
         # Weak, since it stands for the compressed form too; of the content, so that it outlives a restart.
         self.etag = f'W/"{hashlib.sha256(self.body).hexdigest()[:32]}"'
-        self._whole: dict[str, tuple[bytes, bytes]] = {}
+        self._whole: dict[str, tuple[bytes, bytes]] = {
+            identity: (self.envelope(identity), packed) for identity, packed in (compressed or {}).items()
+        }
+
+    @classmethod
+    def of(cls, value: Any) -> Result:
+        """The result that says `value`."""
+        return cls(in_pieces(value), value=value)
+
+    @property
+    def value(self) -> Any:
+        """What it says, which nobody changes."""
+        if self._value is None:
+            self._value = json.loads(self.body)
+        return self._value
 
     def envelope(self, identity: str) -> bytes:
         """The response object around this result; `identity` is the request's id as JSON."""
@@ -69,12 +83,16 @@ class Replies:
             found = self._look(key, now)
             if found is None:
                 value, until = make()
-                found = Result(value)
-                with self._lock:
-                    self._kept[key] = (until, found)
-                    while len(self._kept) > self._size:
-                        self._kept.popitem(last=False)
+                found = Result.of(value)
+                self.put(key, until, found)
             return found
+
+    def put(self, key: Hashable, until: float, result: Result) -> None:
+        """Keep `result`, which is true until that epoch, under `key`."""
+        with self._lock:
+            self._kept[key] = (until, result)
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
 
     def _look(self, key: Hashable, now: float) -> Result | None:
         with self._lock:

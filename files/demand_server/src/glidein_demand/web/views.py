@@ -6,16 +6,20 @@ from __future__ import annotations
 
 import collections
 import itertools
+import logging
 import math
 import threading
 import time
-from typing import Any
+from typing import Any, Callable, NamedTuple
 
 from ..pool import supply, tracking
+from ..pool.reader import ReadError
 from ..pool.readings import Snapshot
-from . import charts, replies
+from . import ahead, charts, replies
 from .auth import Caller
 from .parts import Parts
+
+log = logging.getLogger(__name__)
 
 HISTORY_SECONDS = 3600
 HISTORY_POINTS = 12
@@ -28,6 +32,20 @@ PUBLISHED_LATE_S = 2.0
 """How long callers get what was published while something newer is known."""
 MADE_AHEAD = 16
 """How many different demands are made before they are asked for."""
+
+
+CarryOut = Callable[[dict[str, Any]], dict[str, Any]]
+"""Carries out one of ahead's orders, or raises ReadError (Reader.read with a timeout)."""
+
+
+class _Key(NamedTuple):
+    """What a reply of get_demand is kept under. excluded: the sites whose leases are not taken off."""
+
+    version: int
+    leases: int
+    known: bool
+    paused: bool
+    excluded: frozenset[str]
 
 
 class Views:
@@ -50,22 +68,28 @@ class Views:
         """A report came: the supply that was made before is not the newest any more."""
         self._last_report = next(self._reports)
 
-    def publish(self) -> None:
+    def publish(self, carry_out: CarryOut = ahead.make) -> None:
         """Let callers have what was read just now, after making the replies that they asked for last time.
 
-        Without it they get what was read as well, and wait while the first of them has it made.
+        Without it, or when that fails, they get what was read as well, and wait while the first of them has it made.
         """
         snapshot = self._parts.readings.snapshot()
         with self._asked_lock:
             asked = list(self._asked)
             self._asked.clear()
         try:
-            for known, excluded in asked:
-                result = self._demand_of(snapshot, known, excluded)
-                for identity in replies.USUAL_IDS:
-                    result.reply(identity, True)
+            if asked:
+                self._make_ahead(snapshot, [self._key(snapshot, known, sites) for known, sites in asked], carry_out)
+        except ReadError as error:
+            log.warning("replies are made when they are asked for, since they cannot be made ahead: %s", error)
         finally:
             self._published = snapshot
+
+    def _make_ahead(self, snapshot: Snapshot, keys: list[_Key], carry_out: CarryOut) -> None:
+        variants, until = zip(*map(self._variant, keys))
+        results = ahead.results(carry_out(ahead.order(snapshot.whole, variants)))
+        for key, epoch, result in zip(keys, until, results):
+            self._demand.put(key, epoch, result)
 
     def demand(self, caller: Caller, sites: frozenset[str] | None) -> replies.Result:
         """get_demand: less what sites other than `sites` hold; None stands for the caller's own site."""
@@ -93,17 +117,25 @@ class Views:
         return self._published
 
     def _demand_of(self, snapshot: Snapshot, known: bool, asked: frozenset[str]) -> replies.Result:
-        parts = self._parts
-        paused, leases = parts.paused()["paused"], parts.leases.version
-        excluded = asked.intersection(parts.leases.holders())  # of no older version than the reply is kept under
+        key = self._key(snapshot, known, asked)
 
         def make() -> tuple[Any, float]:
-            # While all is paused, every lease is zero.
-            held, until = ({}, math.inf) if paused else parts.leases.held(excluded)
-            whole = snapshot.demand if known else snapshot.demand_anonymous
-            return replies.demand_for(whole, held, paused), until
+            variant, until = self._variant(key)
+            return ahead.value_of(snapshot.whole, variant), until
 
-        return self._demand.get((snapshot.version, known, leases, paused, excluded), parts.clock(), make)
+        return self._demand.get(key, self._parts.clock(), make)
+
+    def _key(self, snapshot: Snapshot, known: bool, asked: frozenset[str]) -> _Key:
+        parts = self._parts
+        paused, leases = parts.paused()["paused"], parts.leases.version
+        # The holders are of no older version than the reply is kept under.
+        return _Key(snapshot.version, leases, known, paused, asked.intersection(parts.leases.holders()))
+
+    def _variant(self, key: _Key) -> tuple[ahead.Variant, float]:
+        """(What a reply is to say, the epoch until which it is true)."""
+        # While all is paused, every lease is zero.
+        held, until = ({}, math.inf) if key.paused else self._parts.leases.held(key.excluded)
+        return ahead.Variant(key.known, held, key.paused), until
 
     def supply(self, caller: Caller) -> replies.Result:
         """get_supply: what the collector knows, with samples, recent plans and history per entry."""
