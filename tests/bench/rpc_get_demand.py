@@ -141,6 +141,7 @@ def latencies(idle, refreshing):
             if share == 0.99:
                 result[f"{label}_{name}_worst_ms"] = round(max(found), 2)
         result[f"generator_late_p99_{name}_ms"] = max(phase["late_p99_ms"] for phase in phases)
+        result[f"generator_nice_{name}"] = max(phase["nice"] for phase in phases)
         result[f"standstill_{name}_ms"] = round(sum(phase["standstill_ms"] for phase in phases), 1)
         result[f"repeated_{name}"] = sum(phase["repeated"] for phase in phases)
     ratio = result["p99_refresh_ms"] / result["p99_idle_ms"]

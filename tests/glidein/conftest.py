@@ -259,8 +259,10 @@ def place_for_sites():
     """A directory directly below the system's temporary one: pytest's own is closed to other users."""
     with tempfile.TemporaryDirectory(prefix="glidein-test.") as name:
         Path(name).chmod(0o755)
-        yield Path(name)
-        end_all_in(name)
+        try:
+            yield Path(name)
+        finally:
+            end_all_in(name)
 
 
 def new_site():

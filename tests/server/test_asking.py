@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A schedd's demand as it is put together from what the schedd answers, which are real ads."""
 
+import json
+
 import pytest
 from glidein_demand.pool import asking
 from glidein_demand.pool.refresh import demand_orders
@@ -44,7 +46,19 @@ def test_demand_is_asked_with_the_constraints_attributes_in_the_projection():
     constraint, projection = schedd.asked[0]
     assert "WantX == 1" in constraint and '"alice"' in constraint
     assert "WantX" in projection
-    assert (answer["name"], answer["groups"][0]["count"], answer["groups"][0]["first_job"]) == ("cm", 120, "1234.0")
+    assert (answer["groups"][0]["count"], answer["groups"][0]["first_job"]) == (120, "1234.0")
+
+
+@pytest.mark.parametrize("idle", [True, False])
+def test_what_refreshes_need_to_know_stands_beside_the_text(monkeypatch, idle):
+    schedd = Answers()
+    if not idle:
+        schedd.first = lambda _constraint, _projection: None
+    monkeypatch.setattr(asking, "_Schedd", lambda _address: schedd)
+    answer = asking.carry_out(order())
+    (text,) = answer["texts"]
+    assert json.loads(text) == asking.read_demand(order(), schedd)
+    assert answer["by_requirements"] is idle
 
 
 @pytest.mark.parametrize(

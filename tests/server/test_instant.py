@@ -257,7 +257,7 @@ def test_large_replies_are_not_compressed_in_the_event_loop(service, asked):
         lambda service: Fresh(lambda: 1).renew(),
         lambda service: replies.Replies().get("a", 0, lambda: (1, 1)),
         lambda service: replies.Result(b"x" * 100_000).reply("1", False),
-        lambda service: service.readings.snapshot().demand,
+        lambda service: service.readings.snapshot().answers.demand(),
     ],
 )
 def test_nothing_waits_where_that_is_forbidden(service, what):
@@ -271,7 +271,7 @@ def test_a_reading_that_has_become_stale_is_not_looked_through_where_waiting_is_
     service.read(group(5))
     service.now += service.settings.max_age_seconds + 1
     with pytest.raises(waiting.MustWait), waiting.forbidden():
-        service.readings.snapshot().demand  # noqa: B018 - it is made when it is looked at
-    assert service.readings.snapshot().demand["groups"][0]["stale"] == 5
+        service.readings.snapshot().answers.demand()  # noqa: B018 - it is made when it is looked at
+    assert service.readings.snapshot().answers.demand()["groups"][0]["stale"] == 5
     with waiting.forbidden():
-        assert service.readings.snapshot().demand["groups"][0]["stale"] == 5
+        assert service.readings.snapshot().answers.demand()["groups"][0]["stale"] == 5

@@ -32,7 +32,7 @@ def answer(groups=(), unreadable=(), **limit):
 
 
 def demand(readings):
-    return readings.snapshot().demand
+    return readings.snapshot().answers.demand()
 
 
 def failed(readings):
@@ -44,7 +44,7 @@ def test_before_the_first_reading_as_of_is_null_and_nothing_is_known(readings):
         "as_of": None, "schedds": {"answered": [], "failed": []},
         "groups": [], "unreadable": [], "waiting_for_limit": [],
     }  # fmt: skip
-    assert readings.snapshot().whole.pyglidein == []
+    assert readings.snapshot().answers.pyglidein() == []
     assert readings.snapshot().supply["as_of"] is None
 
 
@@ -86,7 +86,7 @@ def test_groups_become_stale_between_two_refreshes(readings, clock):
     seen = []
     for clock.now in (NOW + 900, NOW + 901):
         snapshot = readings.snapshot()
-        seen.append((snapshot.demand["groups"][0]["stale"], snapshot.version))
+        seen.append((snapshot.answers.demand()["groups"][0]["stale"], snapshot.version))
     assert [stale for stale, _version in seen] == [0, 5]
     assert seen[0][1] < seen[1][1]
 
@@ -168,12 +168,12 @@ def test_every_change_has_a_version_of_its_own(readings):
 def test_a_snapshot_is_not_changed_by_what_comes_later(readings):
     before = readings.snapshot()
     readings.demand_read("cm", answer([group()]), NOW)
-    assert before.demand["groups"] == []
+    assert before.answers.demand()["groups"] == []
 
 
 def test_anonymous_callers_see_no_users_and_no_error_texts(readings):
     unreadable = {"count": 1, "first_job": "1.0", "attribute": "RequestMemory", "error": "RequestMemory is secret"}
     readings.demand_read("cm", answer([group(requirements="secret")], unreadable=[unreadable]), NOW)
-    shown = readings.snapshot().whole.demand_anonymous
+    shown = readings.snapshot().answers.demand(False)
     assert "secret" not in str(shown) and "alice" not in str(shown)
     assert shown["unreadable"] == [{"schedd": "cm", "count": 1, "first_job": "1.0", "attribute": "RequestMemory"}]

@@ -87,9 +87,9 @@ def test_whether_it_is_divided_is_what_the_last_answer_said(said, parts):
 def test_without_names_every_schedd_of_the_collector_is_read():
     pool, readings = Pool("a", "b", "c"), Readings(settings())
     refresher(pool, readings).refresh_once()
-    assert readings.snapshot().demand["schedds"] == {"answered": ["a", "b", "c"], "failed": []}
-    assert readings.snapshot().demand["groups"][0]["count"] == 15
-    assert (readings.snapshot().demand["as_of"], readings.snapshot().supply["as_of"]) == (NOW, NOW)
+    assert readings.snapshot().answers.demand()["schedds"] == {"answered": ["a", "b", "c"], "failed": []}
+    assert readings.snapshot().answers.demand()["groups"][0]["count"] == 15
+    assert (readings.snapshot().answers.demand()["as_of"], readings.snapshot().supply["as_of"]) == (NOW, NOW)
 
 
 def test_with_names_only_these_are_read_and_a_missing_one_is_told():
@@ -97,7 +97,7 @@ def test_with_names_only_these_are_read_and_a_missing_one_is_told():
     readings = Readings(chosen)
     refresher(pool, readings, settings_=chosen).refresh_once()
     assert pool.asked("demand") == ["b"]
-    assert readings.snapshot().demand["schedds"]["failed"] == [{"name": "typo", "error": GONE, "as_of": None}]
+    assert readings.snapshot().answers.demand()["schedds"]["failed"] == [{"name": "typo", "error": GONE, "as_of": None}]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_with_names_only_these_are_read_and_a_missing_one_is_told():
 def test_one_schedd_that_fails_does_not_keep_the_others_from_being_read(failure, shown):
     readings = Readings(settings())
     refresher(Pool("bad", "good", bad=failure), readings).refresh_once()
-    schedds = readings.snapshot().demand["schedds"]
+    schedds = readings.snapshot().answers.demand()["schedds"]
     assert (schedds["answered"], schedds["failed"][0]["name"]) == (["good"], "bad")
     assert shown in schedds["failed"][0]["error"]
     assert readings.snapshot().supply["error"] is None
@@ -126,7 +126,7 @@ def test_one_schedd_that_hangs_does_not_hold_the_others_answers_back():
     thread.start()
     try:
         deadline = time.monotonic() + 20
-        while readings.snapshot().demand["schedds"]["answered"] != ["good"]:
+        while readings.snapshot().answers.demand()["schedds"]["answered"] != ["good"]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
     finally:
@@ -141,7 +141,7 @@ def test_when_the_collector_does_not_answer_the_schedds_of_last_time_are_asked()
     pool.schedds = pool.supply = ReadError("refused")
     service.refresh_once()
     assert pool.asked("demand") == ["a", "a"]
-    assert readings.snapshot().demand["schedds"] == {"answered": ["a"], "failed": []}
+    assert readings.snapshot().answers.demand()["schedds"] == {"answered": ["a"], "failed": []}
     assert readings.snapshot().supply["error"] == "refused"
 
 
@@ -151,12 +151,12 @@ def test_a_pool_without_any_known_schedd_is_unknown_and_not_empty(answer, error)
     pool.schedds = answer
     service = refresher(pool, readings)
     service.refresh_once()
-    demand = readings.snapshot().demand
+    demand = readings.snapshot().answers.demand()
     assert demand["as_of"] is None
     assert demand["schedds"]["failed"] == [{"name": COLLECTOR, "error": error, "as_of": None}]
     pool.schedds = found("a")
     service.refresh_once()
-    assert readings.snapshot().demand["schedds"] == {"answered": ["a"], "failed": []}
+    assert readings.snapshot().answers.demand()["schedds"] == {"answered": ["a"], "failed": []}
 
 
 def test_an_empty_collector_takes_no_demand_away():
@@ -166,7 +166,7 @@ def test_an_empty_collector_takes_no_demand_away():
     service.refresh_once()
     pool.schedds = found()
     service.refresh_once()
-    demand = readings.snapshot().demand
+    demand = readings.snapshot().answers.demand()
     assert (demand["groups"][0]["count"], demand["schedds"]["failed"][0]["name"]) == (5, "a")
 
 
@@ -184,7 +184,7 @@ def test_a_part_that_fails_makes_its_schedd_fail():
     seen = []
     for failing["part"] in (None, None, [1, 3]):  # whole, in three parts, in three parts of which one fails
         service.refresh_once()
-        demand = readings.snapshot().demand
+        demand = readings.snapshot().answers.demand()
         seen.append((demand["schedds"]["answered"], demand["groups"][0]["count"]))
     assert seen == [(["cm"], 5), (["cm"], 15), ([], 15)]
 
@@ -206,7 +206,7 @@ def test_what_follows_the_supply_gives_to_the_order_and_takes_from_the_answer():
 def test_after_each_refresh_somebody_is_told():
     told = []
     refresher(Pool(), on_refresh=told.append).refresh_once()
-    assert [snapshot.demand["groups"][0]["count"] for snapshot in told] == [5]
+    assert [snapshot.answers.demand()["groups"][0]["count"] for snapshot in told] == [5]
 
 
 def test_waits_are_handed_over_with_the_marker_for_the_next_time():
@@ -237,7 +237,7 @@ def test_a_history_that_cannot_be_read_is_said_once_and_harms_nothing(caplog):
     assert [record.getMessage() for record in caplog.records] == [
         "the job history of cm does not answer: no history; its last answer is kept"
     ]
-    assert readings.snapshot().demand["schedds"] == {"answered": ["cm"], "failed": []}
+    assert readings.snapshot().answers.demand()["schedds"] == {"answered": ["cm"], "failed": []}
 
 
 def run_until(service, event):

@@ -129,6 +129,14 @@ def test_a_body_over_the_limit_is_refused_by_the_running_server(server):
         assert (status, "2000 bytes" in answer["error"]["data"]) == (413, True)
 
 
+def test_replies_are_made_ahead_without_a_complaint(server):
+    """It refreshes every second, and then has made what was asked for before."""
+    for _again in range(12):
+        assert server.call("get_demand", site="PSC")[0] == 200
+        time.sleep(0.3)
+    assert [word for word in ("refresh failed", "made ahead", "Traceback") if word in server.stderr] == []
+
+
 def test_it_ends_at_once_and_cleanly_when_asked(server):
     began = time.monotonic()
     assert server.end() == 0

@@ -23,6 +23,7 @@ import sys
 import time
 
 NICE = -10
+"""Niceness, where that is allowed."""
 
 
 class LoadError(Exception):
@@ -174,6 +175,7 @@ class Load:
             "megabytes": round(self.bytes / 1e6, 1),
             "etag": self.connections[0].etag,
             "cpu_share": round(self.cpu / seconds, 3),
+            "nice": os.getpriority(os.PRIO_PROCESS, 0),
         }
 
 
@@ -214,12 +216,12 @@ def canned_server(size):
 
 def main():
     order = json.load(sys.stdin)
-    # Clients are on other machines, and wait for no processor of the server's.
-    with contextlib.suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, 0, NICE)
     child = None
     if "canned_bytes" in order:
         order["address"], child = canned_server(order.pop("canned_bytes"))
+    # Clients are on other machines, and wait for no processor of the server's.
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)
     try:
         load = Load(**order)
         load.run()

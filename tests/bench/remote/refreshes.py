@@ -26,7 +26,7 @@ def main():
     for _line in sys.stdin:
         began = time.monotonic()
         refresher.refresh_once()
-        demand = readings.snapshot().demand
+        demand = readings.snapshot().answers.demand()
         seconds = time.monotonic() - began
         failed, groups = demand["schedds"]["failed"], demand["groups"]
         if failed:

@@ -12,8 +12,8 @@ from .web import ahead
 
 
 def carry_out(order: dict[str, Any]) -> dict[str, Any]:
-    """The answer to an order: {"what": ...}."""
-    return ahead.make(order) if order["what"] == ahead.WHAT else asking.carry_out(order)
+    """The answer to an order, a message whose "what" says what is to be done; raises what goes wrong."""
+    return ahead.carry_out(order) if order["what"] == ahead.WHAT else asking.carry_out(order)
 
 
 if __name__ == "__main__":

@@ -83,12 +83,8 @@ class Keeper:
 
     def keep(self) -> bool:
         """Record what is known now, if it is time, and thin out; whether something was recorded."""
-        parts, settings, now = self._parts, self._parts.settings, self._parts.clock()
-        snapshot = parts.readings.snapshot()
-        age = settings.max_age_seconds
-        pool = pool_record(snapshot.demand, snapshot.supply, now, age)
-        sites = site_records(parts.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
-        kept = parts.history.record(now, pool, sites, parts.reports.launched())
+        parts, now = self._parts, self._parts.clock()
+        kept = parts.history.is_due(now) and self._record(now)
         parts.history.thin(now)
         parts.work.thin(now)
         return kept
@@ -105,6 +101,14 @@ class Keeper:
             leases.forget(site)
             log.info("site %s has no token any more: its last report and its leases are forgotten", site)
         return gone
+
+    def _record(self, now: float) -> bool:
+        parts, settings = self._parts, self._parts.settings
+        snapshot = parts.readings.snapshot()
+        age = settings.max_age_seconds
+        pool = pool_record(snapshot.answers.demand(), snapshot.supply, now, age)
+        sites = site_records(parts.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
+        return parts.history.record(now, pool, sites, parts.reports.launched())
 
     def _run(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):

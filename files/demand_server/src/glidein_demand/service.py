@@ -127,13 +127,12 @@ def _refresher(parts: Parts, views: Views, read: Callable[[dict[str, Any], float
     def keep_waits(schedd: str, found: dict[str, Any]) -> None:
         parts.history.add_waits(schedd, found["until"], found["waits"])
 
-    timeout = parts.settings.query_timeout_seconds
     return Refresher(
         parts.settings,
         parts.readings,
         read,
         following=Following(parts.glideins, parts.samples),
-        on_refresh=lambda _snapshot: views.publish(lambda order: read(order, timeout)),
+        on_refresh=lambda _snapshot: views.publish(read),
         on_waits=keep_waits,
         wait_marker=parts.history.wait_marker,
         clock=parts.clock,

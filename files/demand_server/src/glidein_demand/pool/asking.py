@@ -44,7 +44,7 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
-    """One part of a schedd's demand: {"name", "groups", "unreadable", "limit", "left", "by_requirements"}.
+    """One part of a schedd's demand: {"groups", "unreadable", "limit", "left", "by_requirements"}.
 
     schedd: a _Schedd. groups, unreadable: see jobs.demand_groups; the others: see schedds.together.
     """
@@ -61,7 +61,6 @@ def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
         groups, unreadable = groups + more, unreadable + not_readable
     limit, running = about.get("MaxJobsRunning"), about.get("ShadowsRunning", 0)
     return {
-        "name": order["schedd"],
         "groups": groups,
         "unreadable": unreadable,
         "limit": limit,

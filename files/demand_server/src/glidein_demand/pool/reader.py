@@ -28,11 +28,14 @@ from typing import Any, Callable
 from . import wire
 
 NICE = 10
-"""Niceness, at least. Requests go first: reading the queue may take what the processor has left."""
+"""Niceness, at least. Requests go first: a refresh may take what the processor has left."""
+
+HELPER = "glidein_demand.helper"
+"""What the server starts; it knows which order is carried out by what."""
 
 
 class ReadError(Exception):
-    """A daemon could not be read; the message is one line that says why."""
+    """An order could not be carried out; the message is one line that says why."""
 
 
 class Reader:
@@ -45,6 +48,7 @@ class Reader:
         self._lock = threading.Lock()
         self._helper: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._closed = False
 
     def __enter__(self) -> Reader:
         return self
@@ -65,12 +69,15 @@ class Reader:
         return answer
 
     def close(self) -> None:
-        """End the helper; an order under way is carried out."""
+        """End the helper; an order under way is carried out, and no other."""
         with self._lock:
+            self._closed = True
             self._end()
 
     def _hand_over(self, connection: socket.socket) -> None:
         with self._lock:
+            if self._closed:
+                raise ReadError("the server ends")
             if self._helper is not None and self._helper.poll() is None:
                 with contextlib.suppress(OSError):
                     socket.send_fds(self._control, [b"."], [connection.fileno()])
@@ -85,7 +92,7 @@ class Reader:
         self._end()
         self._control, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", "glidein_demand.helper", str(theirs.fileno())]
+            command = [sys.executable, "-m", HELPER, str(theirs.fileno())]
             self._helper = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
 
     def _end(self) -> None:
@@ -134,7 +141,7 @@ def _exchange(connection: socket.socket, order: bytes, deadline: float, timeout:
     except OSError as error:
         raise ReadError(f"the reader is gone: {error}") from error
     try:
-        return wire.unpacked(bytes(said.partition(b"\n")[2]))
+        return wire.unpacked(said, said.find(b"\n") + 1)
     except ValueError as error:
         raise ReadError("the reader ended without an answer; what it said is in the log") from error
 
@@ -169,6 +176,12 @@ def serve(descriptor: int, carry_out: Callable[[dict[str, Any]], dict[str, Any]]
                     os._exit(1)
 
 
+def _told(error: Exception) -> str:
+    """What an error says, in one line; those of Python itself say little without their type."""
+    ours = not isinstance(error, (LookupError, TypeError, AttributeError))
+    return (one_line(error) if ours else "") or one_line(repr(error))
+
+
 def _answer(connection: socket.socket, carry_out: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """In the forked process: carry out the order that comes."""
     os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))  # whatever the server's is
@@ -179,5 +192,5 @@ def _answer(connection: socket.socket, carry_out: Callable[[dict[str, Any]], dic
     try:
         answer = carry_out(order)
     except Exception as error:  # noqa: BLE001 - whatever it was, the server shows it and keeps its last answer
-        answer = {"error": one_line(error) or type(error).__name__}
+        answer = {"error": _told(error)}
     connection.sendall(wire.packed(answer))

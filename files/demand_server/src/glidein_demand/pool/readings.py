@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 from ..config import Settings
 from . import supply
-from .whole import Reading, Whole
+from .answers import Answer, Answers, Reading
 
 GONE = "the collector does not know a schedd of this name"
 
@@ -22,17 +22,12 @@ GONE = "the collector does not know a schedd of this name"
 class Snapshot:
     """What is known at one moment. Nobody changes what is inside; a later change makes new objects.
 
-    version: grows with every change. supply: what supply.read gave, with "as_of" and "error".
+    version: grows with every change. answers: of the schedds. supply: what supply.read gave, with "as_of" and "error".
     """
 
     version: int
-    whole: Whole
+    answers: Answers
     supply: dict[str, Any]
-
-    @property
-    def demand(self) -> dict[str, Any]:
-        """The result of get_demand before leases."""
-        return self.whole.demand
 
 
 class Readings:
@@ -46,7 +41,7 @@ class Readings:
         self._readings: dict[str, Reading] = {}
         self._good_until = math.inf
         nothing = {"as_of": None, "error": None, **supply.EMPTY}
-        self._snapshot = Snapshot(0, Whole([], math.inf), nothing)
+        self._snapshot = Snapshot(0, Answers([], math.inf), nothing)
 
     def snapshot(self) -> Snapshot:
         """The present state; cheap, and never waits for a refresh."""
@@ -57,9 +52,11 @@ class Readings:
         return self._snapshot
 
     def demand_read(self, name: str, texts: Sequence[bytes], as_of: int) -> None:
-        """A schedd answered with `texts` (see Reading); `as_of`: when it was asked."""
+        """A schedd answered with `texts` (see Answer), one at least; `as_of`: when it was asked."""
+        if not texts:
+            raise ValueError("an answer has at least one part")
         with self._lock:
-            self._set(Reading(name, as_of, tuple(texts)))
+            self._set(Reading(name, as_of, Answer(texts)))
 
     def demand_failed(self, name: str, error: str) -> None:
         """A schedd did not answer: its last groups stay, with their age and the error."""
@@ -109,5 +106,5 @@ class Readings:
         fresh_from = self._clock() - self._max_age_s
         times = [reading.as_of for reading in self._readings.values() if reading.as_of is not None]
         self._good_until = min((time + self._max_age_s for time in times if time >= fresh_from), default=math.inf)
-        whole = Whole(self._readings.values(), fresh_from)
-        self._snapshot = replace(self._snapshot, version=self._snapshot.version + 1, whole=whole)
+        answers = Answers(self._readings.values(), fresh_from)
+        self._snapshot = replace(self._snapshot, version=self._snapshot.version + 1, answers=answers)

@@ -9,6 +9,7 @@ their place; the texts follow.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -23,24 +24,33 @@ def packed(message: Mapping[str, Any]) -> bytes:
     return _line({**message, TEXTS: [len(text) for text in message[TEXTS]]}) + b"".join(message[TEXTS])
 
 
-def unpacked(said: bytes) -> dict[str, Any]:
-    """The message that packed() made bytes of. Raises ValueError for what is none, or not all of it."""
-    line, newline, rest = said.partition(b"\n")
-    message = json.loads(line)
-    if not newline or sum(message.get(TEXTS, ())) != len(rest):
+def unpacked(said: bytes | bytearray, begin: int = 0) -> dict[str, Any]:
+    """The message that packed() made bytes of, from `begin` on. Raises ValueError for what is none, or not whole."""
+    end = said.find(b"\n", begin)
+    if end < 0:
         raise ValueError("the message is cut off")
+    message = json.loads(said[begin:end])
+    if not isinstance(message, dict):
+        raise ValueError("the message is no object")
     if TEXTS in message:
-        begin, texts = 0, []
-        for length in message[TEXTS]:
-            texts.append(rest[begin : begin + length])
-            begin += length
-        message[TEXTS] = texts
+        message[TEXTS] = _texts(memoryview(said)[end + 1 :], message[TEXTS])
+    elif len(said) > end + 1:
+        raise ValueError("more follows the message")
     return message
 
 
 def text(value: Any) -> bytes:
-    """JSON without spaces, as one of a message's texts."""
+    """JSON (with Python's Infinity) without spaces, as one of a message's texts."""
     return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _texts(rest: memoryview, lengths: Any) -> list[bytes]:
+    if not isinstance(lengths, list) or not all(type(length) is int and length >= 0 for length in lengths):
+        raise ValueError("the lengths of the message's texts are none")
+    ends = list(itertools.accumulate(lengths, initial=0))
+    if ends[-1] != len(rest):
+        raise ValueError("the message is cut off")
+    return [bytes(rest[begin:end]) for begin, end in zip(ends, ends[1:])]
 
 
 def _line(message: Mapping[str, Any]) -> bytes:

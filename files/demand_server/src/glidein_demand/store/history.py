@@ -41,6 +41,11 @@ class History:
         self._clock = clock
         self._keep = keep_days * DAY
 
+    def is_due(self, now: float) -> bool:
+        """Whether record() would keep anything."""
+        with self._db.read() as connection:
+            return not history_sql.is_recorded(connection, _slot(now))
+
     def record(
         self,
         now: float,
@@ -54,10 +59,7 @@ class History:
         new in it since the last record becomes the field "launched", once, whenever the process is killed. True when
         it was kept.
         """
-        slot = int(now) // LEVELS[FINEST].step * LEVELS[FINEST].step
-        with self._db.read() as connection:
-            if history_sql.is_recorded(connection, slot):
-                return False
+        slot = _slot(now)
         with self._db.begin() as connection:
             if history_sql.is_recorded(connection, slot):
                 return False
@@ -181,3 +183,8 @@ class History:
             {"week": week, "glidein_core_hours": glidein / 3600, "other_core_hours": other / 3600}
             for week, glidein, other in rows
         ]
+
+
+def _slot(now: float) -> int:
+    """The beginning of the span of 5 minutes that `now` lies in."""
+    return int(now) // LEVELS[FINEST].step * LEVELS[FINEST].step

@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Replies of get_demand that are made before they are asked for, outside of the process that answers requests.
 
-The server sends what it knows as an order, make() carries it out in a process of the reader's, and the server keeps
-what comes back without looking into it.
+The server sends what it knows as an order, a process of the reader's carries it out, and the server keeps what comes
+back without looking into it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ..pool import wire
-from ..pool.whole import Reading, Whole
+from ..pool.answers import Answer, Answers, Reading
 from . import replies
 
 WHAT = "replies"
@@ -28,41 +28,44 @@ class Variant:
     paused: bool
 
 
-def value_of(whole: Whole, variant: Variant) -> dict[str, Any]:
+def value_of(answers: Answers, variant: Variant) -> dict[str, Any]:
     """The result of get_demand."""
-    demand = whole.demand if variant.known else whole.demand_anonymous
-    return replies.demand_for(demand, variant.held, variant.paused)
+    return replies.demand_for(answers.demand(variant.known), variant.held, variant.paused)
 
 
-def order(whole: Whole, variants: Iterable[Variant]) -> dict[str, Any]:
+def order(answers: Answers, variants: Iterable[Variant]) -> dict[str, Any]:
     """Asks for the replies to `variants`."""
-    readings = [{**asdict(reading), wire.TEXTS: len(reading.texts)} for reading in whole.readings]
+    read = [reading.answer.texts if reading.answer else () for reading in answers.readings]
+    readings = [
+        {"name": reading.name, "as_of": reading.as_of, "error": reading.error, "parts": len(texts)}
+        for reading, texts in zip(answers.readings, read)
+    ]
     return {
         "what": WHAT,
         "readings": readings,
-        "fresh_from": whole.fresh_from,
-        "variants": [asdict(variant) for variant in variants],
-        wire.TEXTS: [text for reading in whole.readings for text in reading.texts],
+        "fresh_from": answers.fresh_from,
+        "variants": [{"known": one.known, "held": one.held, "paused": one.paused} for one in variants],
+        wire.TEXTS: [text for texts in read for text in texts],
     }
 
 
-def make(order: Mapping[str, Any]) -> dict[str, Any]:
-    """Carry out an order: each variant's result, followed by its compressed replies to replies.USUAL_IDS."""
+def carry_out(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Each variant's result, followed by its compressed replies to replies.USUAL_IDS."""
     texts = iter(order[wire.TEXTS])
-    readings = [
-        Reading(**{**reading, wire.TEXTS: tuple(next(texts) for _text in range(reading[wire.TEXTS]))})
-        for reading in order["readings"]
-    ]
-    whole = Whole(readings, order["fresh_from"])
+    readings = []
+    for row in order["readings"]:
+        answer = Answer([next(texts) for _part in range(row["parts"])]) if row["parts"] else None
+        readings.append(Reading(row["name"], row["as_of"], answer, row["error"]))
+    answers = Answers(readings, order["fresh_from"])
     made = []
     for variant in order["variants"]:
-        result = replies.Result.of(value_of(whole, Variant(**variant)))
+        result = replies.Result.of(value_of(answers, Variant(**variant)))
         made += [result.body, *(result.reply(identity, True) for identity in replies.USUAL_IDS)]
     return {wire.TEXTS: made}
 
 
-def results(answer: Mapping[str, Any]) -> list[replies.Result]:
-    """What make() made, in the order of the variants."""
+def results_of(answer: Mapping[str, Any]) -> list[replies.Result]:
+    """What carry_out() made, in the order of the variants."""
     texts, each = answer[wire.TEXTS], 1 + len(replies.USUAL_IDS)
     return [
         replies.Result(texts[first], dict(zip(replies.USUAL_IDS, texts[first + 1 : first + each])))

@@ -101,7 +101,7 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
         shown = Shown(
             settings=settings,
             now=now,
-            demand=parts.readings.snapshot().demand,
+            demand=parts.readings.snapshot().answers.demand(),
             supply=views.supply(flask.g.caller).value,
             reports=parts.reports.reports(),
             monitoring=parts.reports.monitoring(),
@@ -124,7 +124,7 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
     @app.get("/healthz")
     def healthz() -> flask.Response:
         names = settings.reading == "open" or flask.g.caller.is_known
-        found = health(parts.readings.snapshot().whole.about, settings, parts.clock(), names)
+        found = health(parts.readings.snapshot().answers.about, settings, parts.clock(), names)
         return _json(replies.dump(found), 200 if found["status"] == "ok" else 503)
 
     @app.get("/metrics")

@@ -11,7 +11,7 @@ from ..config import Settings
 
 
 def health(about: Mapping[str, Any], settings: Settings, now: float, names: bool = True) -> dict[str, Any]:
-    """How the server is; only "ok" is healthy. about: Whole.about. Times are epoch seconds, ages seconds.
+    """How the server is; only "ok" is healthy. about: Answers.about. Times are epoch seconds, ages seconds.
 
     {"status": "ok"|"starting"|"stale", "as_of", "age_s", "max_age_s", "failed_schedds": n, "failed": [names]};
     without "failed" unless `names`.

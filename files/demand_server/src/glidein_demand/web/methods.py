@@ -37,7 +37,7 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         _may_read(caller, settings.reading)
         # PyGlidein's clients know no leases: without demand they submit nothing.
         with _told():
-            return [] if parts.paused()["paused"] else parts.readings.snapshot().whole.pyglidein
+            return [] if parts.paused()["paused"] else parts.readings.snapshot().answers.pyglidein()
 
     @methods.add(pass_context="caller")
     def get_demand(caller: Caller, sites: Any = None) -> Result:
@@ -58,7 +58,7 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             _must_be_its_own(caller, checks.name("site", site))
             claims = checks.claims(entries)
             seconds = checks.seconds("ttl_s", ttl_s, settings.max_lease_seconds)
-            demand = parts.readings.snapshot().demand
+            demand = parts.readings.snapshot().answers.demand()
             if demand["as_of"] is None:
                 raise NotReadyError(data="the queue has not been read yet; leases that exist stay as they are")
             counts = {group["id"]: group["count"] for group in demand["groups"]}

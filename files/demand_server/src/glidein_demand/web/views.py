@@ -32,10 +32,11 @@ PUBLISHED_LATE_S = 2.0
 """How long callers get what was published while something newer is known."""
 MADE_AHEAD = 16
 """How many different demands are made before they are asked for."""
+MADE_AT_ONCE = 4
+"""So many of them with one order: all have to look into the same answers, and none should wait for many others."""
 
-
-CarryOut = Callable[[dict[str, Any]], dict[str, Any]]
-"""Carries out one of ahead's orders, or raises ReadError (Reader.read with a timeout)."""
+CarryOut = Callable[[dict[str, Any], float], dict[str, Any]]
+"""Carries out one of ahead's orders within so many seconds, or raises ReadError (Reader.read)."""
 
 
 class _Key(NamedTuple):
@@ -63,33 +64,46 @@ class Views:
         self._asked_lock = threading.Lock()
         self._reports = itertools.count(1)
         self._last_report = 0
+        self._said = ""
 
     def reported(self) -> None:
         """A report came: the supply that was made before is not the newest any more."""
         self._last_report = next(self._reports)
 
-    def publish(self, carry_out: CarryOut = ahead.make) -> None:
-        """Let callers have what was read just now, after making the replies that they asked for last time.
+    def publish(self, carry_out: CarryOut) -> None:
+        """Let callers have what was read just now, after having the replies made that they asked for last time.
 
-        Without it, or when that fails, they get what was read as well, and wait while the first of them has it made.
+        When that fails they get what was read as well, and wait while the first of them has it made.
         """
         snapshot = self._parts.readings.snapshot()
         with self._asked_lock:
             asked = list(self._asked)
             self._asked.clear()
         try:
-            if asked:
-                self._make_ahead(snapshot, [self._key(snapshot, known, sites) for known, sites in asked], carry_out)
+            # What differed when it was asked for may be the same by now. What was asked for last comes first.
+            keys = list(dict.fromkeys(self._key(snapshot, known, sites) for known, sites in reversed(asked)))
+            for first in range(0, len(keys), MADE_AT_ONCE):
+                self._make_ahead(snapshot, keys[first : first + MADE_AT_ONCE], carry_out)
         except ReadError as error:
-            log.warning("replies are made when they are asked for, since they cannot be made ahead: %s", error)
+            self._say(f"replies are made when they are asked for, as they cannot be made ahead: {error}")
+        else:
+            self._say("")
         finally:
-            self._published = snapshot
+            # While they were made, something newer may have been let through.
+            if self._published is None or self._published.version < snapshot.version:
+                self._published = snapshot
 
     def _make_ahead(self, snapshot: Snapshot, keys: list[_Key], carry_out: CarryOut) -> None:
         variants, until = zip(*map(self._variant, keys))
-        results = ahead.results(carry_out(ahead.order(snapshot.whole, variants)))
-        for key, epoch, result in zip(keys, until, results):
+        answer = carry_out(ahead.order(snapshot.answers, variants), PUBLISHED_LATE_S)
+        for key, epoch, result in zip(keys, until, ahead.results_of(answer)):
             self._demand.put(key, epoch, result)
+
+    def _say(self, warning: str) -> None:
+        """Log a failure once, not after every refresh."""
+        if warning and warning != self._said:
+            log.warning("%s", warning)
+        self._said = warning
 
     def demand(self, caller: Caller, sites: frozenset[str] | None) -> replies.Result:
         """get_demand: less what sites other than `sites` hold; None stands for the caller's own site."""
@@ -121,7 +135,7 @@ class Views:
 
         def make() -> tuple[Any, float]:
             variant, until = self._variant(key)
-            return ahead.value_of(snapshot.whole, variant), until
+            return ahead.value_of(snapshot.answers, variant), until
 
         return self._demand.get(key, self._parts.clock(), make)
 

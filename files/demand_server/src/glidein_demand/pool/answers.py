@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all schedds last answered, taken together: the results of get_demand and get_state, before leases.
+
+The answers stay the texts that they came as until somebody wants to see the groups: a lease, the page, the history.
+Replies are usually made in a process of their own (web/ahead.py), so that no request for one waits for this.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import waiting
+from . import demand, schedds
+
+
+class Answer:
+    """What one schedd answered: a JSON text for each part of it (schedds.together; "limit", "left" may be missing)."""
+
+    def __init__(self, texts: Sequence[bytes]) -> None:
+        self.texts = tuple(texts)
+        self._within: dict[str, Any] | None = None
+
+    def within_limit(self) -> dict[str, Any]:
+        """{"groups", "unreadable", "limit", "over_limit"}: `over_limit` jobs more are beyond the schedd's `limit`.
+
+        Two threads may both make it: the same.
+        """
+        if self._within is None:
+            answer = schedds.together(map(json.loads, self.texts))
+            groups = demand.within_limit(answer["groups"], answer["left"])
+            self._within = {
+                "groups": groups,
+                "unreadable": answer["unreadable"],
+                "limit": answer["limit"],
+                "over_limit": _jobs(answer["groups"]) - _jobs(groups),
+            }
+        return self._within
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Last answer of one schedd, and the error of the last attempt when that failed. Times are epoch seconds.
+
+    answer, as_of: None when it never answered. gone_since: since when the collector, or the configuration, does not
+    know the schedd any more.
+    """
+
+    name: str
+    as_of: int | None = None
+    answer: Answer | None = None
+    error: str | None = None
+    gone_since: float | None = None
+
+
+class Answers:
+    """The `readings` of all schedds; those before `fresh_from` are stale. Safe from many threads.
+
+    about: {"as_of", "schedds"} of get_demand, which costs nothing. Everything else is made when it is asked for the
+    first time; for thousands of groups that takes some 10 ms.
+    """
+
+    def __init__(self, readings: Iterable[Reading], fresh_from: float) -> None:
+        self.readings = tuple(sorted(readings, key=lambda reading: reading.name))
+        self.fresh_from = fresh_from
+        self.about = _about(self.readings)
+        self._lock = threading.Lock()
+        self._results: _Results | None = None
+
+    def demand(self, known: bool = True) -> dict[str, Any]:
+        """The result of get_demand, before leases; known: for callers with a token."""
+        made = self._made()
+        return made.demand if known else made.demand_anonymous
+
+    def pyglidein(self) -> list[dict[str, Any]]:
+        """The result of get_state."""
+        return self._made().pyglidein
+
+    def _made(self) -> _Results:
+        if self._results is None:
+            waiting.begins()
+            with self._lock:
+                if self._results is None:
+                    self._results = _results(self.readings, self.fresh_from, self.about)
+        return self._results
+
+
+@dataclass(frozen=True)
+class _Results:
+    demand: dict[str, Any]
+    demand_anonymous: dict[str, Any]
+    pyglidein: list[dict[str, Any]]
+
+
+def _about(readings: Sequence[Reading]) -> dict[str, Any]:
+    return {
+        "as_of": _as_of(readings),
+        "schedds": {
+            "answered": [reading.name for reading in readings if reading.error is None],
+            "failed": [
+                {"name": reading.name, "error": reading.error, "as_of": reading.as_of}
+                for reading in readings
+                if reading.error is not None
+            ],
+        },
+    }
+
+
+def _as_of(readings: Iterable[Reading]) -> int | None:
+    """The age of the whole: that of the oldest schedd that answered, so that no part is taken for newer than it is.
+
+    One schedd that is gone must not make it old for ever. When none answered, the newest one tells how old all is.
+    """
+    known = [reading for reading in readings if reading.as_of is not None]
+    answered = [reading.as_of for reading in known if reading.error is None]
+    return min(answered) if answered else max((reading.as_of for reading in known), default=None)
+
+
+def _results(readings: Iterable[Reading], fresh_from: float, about: dict[str, Any]) -> _Results:
+    groups, unreadable, waiting_for_limit = [], [], []
+    for reading in readings:
+        if reading.answer is None:
+            continue
+        answer, stale = reading.answer.within_limit(), reading.as_of < fresh_from
+        groups += [
+            {**group, "as_of": reading.as_of, "stale": group["count"] if stale else 0} for group in answer["groups"]
+        ]
+        unreadable += [{"schedd": reading.name, **row} for row in answer["unreadable"]]
+        if answer["over_limit"]:
+            row = {"schedd": reading.name, "count": answer["over_limit"], "limit": answer["limit"]}
+            waiting_for_limit.append(row)
+    merged = demand.merge(groups)
+    whole = {**about, "groups": merged, "unreadable": unreadable, "waiting_for_limit": waiting_for_limit}
+    # What an expression came to may be a text of the user's own: only its place is told to everybody.
+    anonymous = {
+        **whole,
+        "groups": [demand.for_anonymous(group) for group in merged],
+        "unreadable": [{key: row[key] for key in ("schedd", "count", "first_job", "attribute")} for row in unreadable],
+    }
+    return _Results(whole, anonymous, demand.pyglidein_state(merged))
+
+
+def _jobs(groups: Iterable[dict[str, Any]]) -> int:
+    return sum(group["count"] for group in groups)
