@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
@@ -17,6 +18,5 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    import htcondor2  # noqa: F401 - loaded here once, so that it is there in every process that is forked
-
+    importlib.import_module("htcondor2")  # once, so that it is there in every process that is forked
     sys.exit(reader.serve(int(sys.argv[1]), carry_out))

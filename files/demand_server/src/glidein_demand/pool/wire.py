@@ -45,12 +45,16 @@ def text(value: Any) -> bytes:
 
 
 def _texts(rest: memoryview, lengths: Any) -> list[bytes]:
-    if not isinstance(lengths, list) or not all(type(length) is int and length >= 0 for length in lengths):
+    if not isinstance(lengths, list) or not all(map(_is_length, lengths)):
         raise ValueError("the lengths of the message's texts are none")
     ends = list(itertools.accumulate(lengths, initial=0))
     if ends[-1] != len(rest):
         raise ValueError("the message is cut off")
     return [bytes(rest[begin:end]) for begin, end in zip(ends, ends[1:])]
+
+
+def _is_length(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _line(message: Mapping[str, Any]) -> bytes:
