@@ -148,7 +148,7 @@ def main():
     cluster = answer.split(".")[0]
     say(
         f"Job {cluster}.0 submitted by alice, idle:",
-        ssh("cm-alice", f"condor_q -nobatch {cluster} | grep '^ *{cluster}'"),
+        ssh("cm-alice", f"condor_q -nobatch {cluster} | grep '^ *{cluster}' | cut -c 1-100"),
     )
 
     groups = wait_for("the job in the demand server's answer", lambda: server.group_since(submitted), 60)

@@ -263,7 +263,10 @@ def _demand_lines(demand, plan):
         text += ": " + ", ".join(f"{number} {what}" for number, what in parts if number > 0)
     more = (
         (stale, "of schedds that do not answer"),
-        (sum(group.get("over_limit", 0) for group in groups), "that MAX_JOBS_RUNNING of their schedd keeps waiting"),
+        (
+            sum(group.get("over_limit", 0) for group in groups),
+            "that MAX_JOBS_RUNNING of their schedd, or max_materialize of their submission, keeps waiting",
+        ),
         (sum(group.get("leased", 0) for group in groups), "that other sites have a lease on"),
     )
     text += "." + "".join(f" Not counted: {number} {what}." for number, what in more if number)

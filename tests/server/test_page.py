@@ -3,9 +3,12 @@
 """The page as it is rendered: order, what whom is shown, and that text from outside stays text."""
 
 import collections
+import re
 import time
+from pathlib import Path
 
 import pytest
+from glidein_demand import web
 
 from page_data import (
     HOSTILE,
@@ -80,6 +83,28 @@ def test_the_numbers_of_a_group_and_of_a_site_stand_in_one_row_each():
         ["1,234", "0", "5", "3", "2 GiB", "1,000 MiB", "1", "2 h", "12.0", "f00d"],
     ]  # fmt: skip
     assert page.cells("PSC") == [["PSC", "RM node", "1", "2", "2", "0", "1", "28 of 56", "–", "–", "0 s ago"]]
+
+
+@pytest.mark.parametrize("table", ["groups", "sites"])
+def test_on_a_phone_each_number_has_the_name_of_its_column(table):
+    """There the headings are out of sight, and the style sheet names the cells."""
+    html, style = render(), (Path(web.__file__).parent / "static" / "style.css").read_text()
+    head = re.search(rf'<table class="{table}".*?<thead.*?</thead>', html, re.DOTALL).group()
+    columns = dict(enumerate(re.findall(r"<th [^>]*>([^<]+)</th>", head), 1))
+    labels = re.findall(rf'\.{table} [^{{]*:nth-child\((\d+)\)::before {{ content: "([^"]+) "; }}', style)
+    named = {int(number): name for number, name in labels}
+    first = {"groups": 1, "sites": 3}[table]  # a site's name and its entry's speak for themselves
+    assert named == {number: name for number, name in columns.items() if number >= first}
+
+
+def test_entries_and_their_shapes_are_counted_apart():
+    def said(*rows):
+        page = Page(render(reports=reports(report("PSC", *[entry(name, shape) for name, shape in rows]))))
+        return page.cells("PSC")[0][1]
+
+    assert said(("RM", "node"), ("RM", "core")) == "1 entry, 2 shapes"
+    assert said(("RM", "node"), ("EM", "node")) == "2 entries"
+    assert said(("RM", "node"), ("RM", "core"), ("EM", "node")) == "2 entries, 3 shapes"
 
 
 def test_why_stands_below_the_numbers_of_a_site():

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The reader's processes, for real: nobody here but a collector that refuses or never answers."""
 
+import errno
 import os
 import signal
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from glidein_demand.pool import asking
+from glidein_demand.pool import reader as pool_reader
 from glidein_demand.pool.reader import Reader, ReadError, read
 from glidein_demand.pool.refresh import schedds_order
 
@@ -121,6 +123,48 @@ def test_a_helper_that_was_killed_is_started_again(reader):
     reader._helper.wait(10)
     assert reader.read(CHECK, timeout=30) == {}
     assert helper_of(reader) != killed
+
+
+def test_a_helper_that_hangs_is_replaced(reader, monkeypatch):
+    monkeypatch.setattr(pool_reader, "HUNG_S", 0.5)
+    reader.read(CHECK, timeout=30)
+    hanging = helper_of(reader)
+    os.kill(hanging, signal.SIGSTOP)
+    with pytest.raises(ReadError, match="no answer within 0.4 s"):
+        reader.read(CHECK, timeout=0.4)
+    assert helper_of(reader) == hanging  # it may be slow
+    with pytest.raises(ReadError, match="no answer within 1 s"):
+        reader.read(CHECK, timeout=1)
+    assert reader.read(CHECK, timeout=30) == {}
+    assert helper_of(reader) != hanging
+
+
+def test_a_helper_that_can_start_no_process_says_so_and_goes_on(monkeypatch, capfd):
+    def fork():
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGCHLD)}
+    control, theirs = socket.socketpair()
+    ours, given = socket.socketpair()
+    with control, ours, given:
+        for _order in range(2):
+            socket.send_fds(control, [b"."], [given.fileno()])
+        control.shutdown(socket.SHUT_WR)
+        try:
+            assert pool_reader.serve(theirs.detach(), dict) == 0
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    said = "reader: cannot start a process: [Errno 11] Resource temporarily unavailable"
+    assert capfd.readouterr().err.splitlines() == [said, said]
+
+
+def test_after_the_end_no_order_is_taken(reader):
+    reader.read(CHECK, timeout=30)
+    reader.close()
+    with pytest.raises(ReadError, match="the server ends"):
+        reader.read(CHECK, timeout=30)
 
 
 def test_the_helper_ends_with_the_reader():

@@ -145,7 +145,9 @@ def test_when_the_collector_does_not_answer_the_schedds_of_last_time_are_asked()
     assert readings.snapshot().supply["error"] == "refused"
 
 
-@pytest.mark.parametrize(("answer", "error"), [(ReadError("refused"), "refused"), (found(), "it knows no schedd")])
+@pytest.mark.parametrize(
+    ("answer", "error"), [(ReadError("refused"), "refused"), (found(), "the collector knows no schedd")]
+)
 def test_a_pool_without_any_known_schedd_is_unknown_and_not_empty(answer, error):
     pool, readings = Pool(), Readings(settings())
     pool.schedds = answer
@@ -157,6 +159,21 @@ def test_a_pool_without_any_known_schedd_is_unknown_and_not_empty(answer, error)
     pool.schedds = found("a")
     service.refresh_once()
     assert readings.snapshot().answers.demand()["schedds"] == {"answered": ["a"], "failed": []}
+
+
+def test_a_schedd_that_the_collector_has_lost_is_told_once_and_not_the_collector(caplog):
+    caplog.set_level("INFO")
+    pool, readings = Pool("a"), Readings(settings())
+    service = refresher(pool, readings)
+    for known in (found("a"), found(), found(), found("a")):
+        pool.schedds = known
+        service.refresh_once()
+        failed = [row["name"] for row in readings.snapshot().answers.about["schedds"]["failed"]]
+        assert failed == ([] if known["schedds"] else ["a"])
+    assert [record.getMessage() for record in caplog.records] == [
+        f"a does not answer: {GONE}; its last answer is kept",
+        "a answers again",
+    ]
 
 
 def test_an_empty_collector_takes_no_demand_away():

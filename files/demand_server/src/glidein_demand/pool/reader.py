@@ -30,12 +30,19 @@ from . import wire
 NICE = 10
 """Niceness, at least. Requests go first: a refresh may take what the processor has left."""
 
+HUNG_S = 10.0
+"""A helper that does not begin with an order in this time is taken for one that never will."""
+
 HELPER = "glidein_demand.helper"
 """What the server starts; it knows which order is carried out by what."""
 
 
 class ReadError(Exception):
     """An order could not be carried out; the message is one line that says why."""
+
+
+class _NotBegunError(ReadError):
+    """The helper did nothing with an order."""
 
 
 class Reader:
@@ -62,8 +69,14 @@ class Reader:
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
-                self._hand_over(theirs)
-            answer = _exchange(ours, wire.packed(order), deadline, timeout)
+                helper = self._hand_over(theirs)
+            try:
+                answer = _exchange(ours, wire.packed(order), deadline, timeout)
+            except _NotBegunError:
+                if timeout >= HUNG_S:
+                    helper.kill()
+                    helper.wait()  # the next order starts another
+                raise
         if "error" in answer:
             raise ReadError(answer["error"])
         return answer
@@ -74,26 +87,28 @@ class Reader:
             self._closed = True
             self._end()
 
-    def _hand_over(self, connection: socket.socket) -> None:
+    def _hand_over(self, connection: socket.socket) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._closed:
                 raise ReadError("the server ends")
             if self._helper is not None and self._helper.poll() is None:
                 with contextlib.suppress(OSError):
                     socket.send_fds(self._control, [b"."], [connection.fileno()])
-                    return
+                    return self._helper
             try:
-                self._begin()
+                helper = self._begin()
                 socket.send_fds(self._control, [b"."], [connection.fileno()])
             except OSError as error:
                 raise ReadError(f"cannot start the reader: {error}") from error
+            return helper
 
-    def _begin(self) -> None:
+    def _begin(self) -> subprocess.Popen[bytes]:
         self._end()
         self._control, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-m", HELPER, str(theirs.fileno())]
             self._helper = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        return self._helper
 
     def _end(self) -> None:
         if self._control is not None:
@@ -137,7 +152,7 @@ def _exchange(connection: socket.socket, order: bytes, deadline: float, timeout:
             said += part
     except socket.timeout as error:  # an alias of TimeoutError since Python 3.10
         _kill(said)
-        raise ReadError(f"no answer within {timeout:g} s") from error
+        raise (ReadError if said else _NotBegunError)(f"no answer within {timeout:g} s") from error
     except OSError as error:
         raise ReadError(f"the reader is gone: {error}") from error
     try:
@@ -164,7 +179,11 @@ def serve(descriptor: int, carry_out: Callable[[dict[str, Any]], dict[str, Any]]
             if not descriptors:
                 return 0
             with socket.socket(fileno=descriptors[0]) as connection:
-                if os.fork():
+                try:
+                    if os.fork():
+                        continue
+                except OSError as error:  # too many processes, or too little memory: the next order may find some
+                    print(f"reader: cannot start a process: {one_line(error)}", file=sys.stderr, flush=True)
                     continue
                 control.close()
                 try:

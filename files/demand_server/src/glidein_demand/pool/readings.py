@@ -63,10 +63,11 @@ class Readings:
         with self._lock:
             self._set(replace(self._readings.get(name) or Reading(name), error=error))
 
-    def schedds_known(self, there: Collection[str], missing: Iterable[str] = ()) -> None:
+    def schedds_known(self, there: Collection[str], missing: Iterable[str] = ()) -> list[str]:
         """The collector answered: `there` are the schedds to ask, `missing` those of the configuration it lacks.
 
-        Others that were read before count as failed, and are forgotten after `forget_seconds`.
+        Others that were read before count as failed, and are forgotten after `forget_seconds`. Returned are the names
+        of all that it does not know and that are not forgotten.
         """
         now, missing = self._clock(), set(missing)
         with self._lock:
@@ -84,6 +85,7 @@ class Readings:
             if kept != self._readings:
                 self._readings = kept
                 self._renew()
+            return [name for name, reading in kept.items() if reading.gone_since is not None]
 
     def supply_read(self, answer: dict[str, Any], as_of: int) -> None:
         """The collector answered: `answer` as supply.read gives it, without what is not for callers."""

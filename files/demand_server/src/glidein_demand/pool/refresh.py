@@ -196,13 +196,14 @@ class Refresher:
                 self._readings.demand_failed(COLLECTOR, message)
             return
         self._say(COLLECTOR, "")
-        self._readings.schedds_known({schedd["name"] for schedd in self._known}, missing)
-        for name in missing:
+        gone = self._readings.schedds_known({schedd["name"] for schedd in self._known}, missing)
+        for name in gone:
             self._say(name, GONE)
         if self._known:
             self._found.set()
-        elif not missing:
-            self._readings.demand_failed(COLLECTOR, "it knows no schedd")
+            self._say("the pool", "")
+        elif not gone:
+            self._readings.demand_failed(COLLECTOR, self._say("the pool", "the collector knows no schedd"))
 
     def _read_supply(self) -> None:
         asked = int(self._clock())

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Iterator, Mapping
 
+from ..pool.refresh import COLLECTOR
 from .health import health
 from .shown import Shown
 from .words import ago, anchor, duration, many, moment
@@ -124,8 +125,9 @@ def _of_demand(shown: Shown) -> Iterator[Problem]:
         as_of = schedd["as_of"]
         last = "It was never read" if as_of is None else f"Last read {ago(as_of, now)}; its jobs count as then"
         gone = as_of is None or now - as_of > shown.settings.max_age_seconds
-        text = f"does not answer: {schedd['error']}. {last}."
-        yield Problem("schedd_gone" if gone else "schedd_late", text, f"Schedd {schedd['name']}", joined=" ")
+        text = f"does not answer: {schedd['error'].rstrip('.')}. {last}."
+        who = "The pool" if schedd["name"] == COLLECTOR else f"Schedd {schedd['name']}"
+        yield Problem("schedd_gone" if gone else "schedd_late", text, who, joined=" ")
     for row in demand["unreadable"]:
         text = (
             f"{many(row['count'], 'idle job')} of {row['schedd']} cannot be counted: {row['attribute']} has no usable "
@@ -144,7 +146,8 @@ def _of_supply(shown: Shown) -> Iterator[Problem]:
     if supply["error"]:
         as_of = supply["as_of"]
         last = "It was never read" if as_of is None else f"Last read {ago(as_of, shown.now)}"
-        yield Problem("collector", f"does not answer: {supply['error']}. {last}.", "The collector", joined=" ")
+        text = f"does not answer: {supply['error'].rstrip('.')}. {last}."
+        yield Problem("collector", text, "The collector", joined=" ")
     for text in supply.get("problems") or ():
         yield Problem("supply", text)
 

@@ -136,10 +136,18 @@ def _site(
     late = report is not None and shown.now - report["received"] > shown.settings.silent_seconds
     return {
         "site": site, "anchor": anchor("site", site), "wrong": wrong, "late": late, "entries": entries,
+        "kinds": _kinds(entries),
         "active": any(total[name] for name in ("queued", "running", "registered", "sick")),
         "sums": total, **_texts(total), "error": ((report or {}).get("error") or "").removeprefix(f"Site {site}: "),
         "report": moment(report["received"] if report else None, shown.now),
     }  # fmt: skip
+
+
+def _kinds(entries: list[dict[str, Any]]) -> str:
+    """How many entries there are, and how many shapes of them where that differs; "" for none."""
+    names = len({entry["entry"] for entry in entries})
+    words = f"{names} {'entry' if names == 1 else 'entries'}" if names else ""
+    return f"{words}, {len(entries)} shapes" if len(entries) > names else words
 
 
 def _key(item: tuple[tuple[str, str, str], Any]) -> tuple[str, str, str]:
