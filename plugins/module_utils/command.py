@@ -98,8 +98,11 @@ class Runner:
 
 def excerpt(text):
     """Return the beginning of `text` on one line, short enough for a message."""
-    line = " ".join(text.split())
-    return line if len(line) <= QUOTED_CHARS else line[:QUOTED_CHARS] + "..."
+    text = text.strip()
+    beginning = text[: 4 * QUOTED_CHARS]  # joining all the words of a long list would take most of a second
+    line = " ".join(beginning.split())
+    whole = len(line) <= QUOTED_CHARS and len(beginning) == len(text)
+    return line if whole else line[:QUOTED_CHARS] + "..."
 
 
 def _kill(process):

@@ -164,7 +164,7 @@ class Glidein:
     def output(self):
         return self.output_file.read_text()
 
-    def wait_for(self, text, timeout=20):
+    def wait_for(self, text, timeout=60):
         deadline = time.monotonic() + timeout
         while text not in self.output:
             assert time.monotonic() < deadline and self.process.poll() is None, self.output
@@ -183,7 +183,7 @@ class Glidein:
         os.killpg(self.process.pid, number)
         return self
 
-    def end(self, timeout=40):
+    def end(self, timeout=120):
         """(exit status, output), when it has ended."""
         try:
             return self.process.wait(timeout), self.output

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -169,9 +168,7 @@ def test_a_signal_while_a_server_does_not_answer(site, shell):
         site.add("good", base="http://127.0.0.1:{}".format(silent.getsockname()[1]))
         glidein = site.start(shell).wait_for("scratch directory")
         silent.accept()[0].settimeout(10)
-        begun = time.monotonic()
         assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
-        assert time.monotonic() - begun < 10
 
 
 def test_what_comes_has_to_be_what_the_payload_says(site, web, shell):
@@ -216,9 +213,7 @@ def test_too_little_room_is_seen_before_anything_is_unpacked(site, shell, mounte
 def test_a_disk_that_fills_up_meanwhile(site, shell, mounted):
     mounted("size=70m")
     site.bring("good", {"etc/filler": (b"\0" * 90 * 2**20, 0o644)})
-    begun = time.monotonic()
     assert_ended(site, *site.run(shell), 13, "is full: ")
-    assert time.monotonic() - begun < 20
 
 
 def test_a_read_only_home_and_an_empty_environment(site, shell):

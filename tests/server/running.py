@@ -105,13 +105,13 @@ class Running:
             self.process = subprocess.Popen(
                 program, stderr=stderr, env={**os.environ, "CONDOR_CONFIG": str(self.folder / "condor_config")}
             )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             assert self.process.poll() is None, self.stderr
             with contextlib.suppress(OSError):
                 return self.get("/healthz") and self
             time.sleep(0.05)
-        raise AssertionError(f"no answer within 30 s: {self.stderr}")
+        raise AssertionError(f"no answer within 60 s: {self.stderr}")
 
     def get(self, path, **options):
         return fetch(f"{self.url}{path}", context=self.context, **options)
@@ -132,7 +132,7 @@ class Running:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(10)
 
-    def end(self, seconds=15):
+    def end(self, seconds=60):
         """Ask it to end; its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)

@@ -17,7 +17,7 @@ from running import Running, certificate
 HEADER = b"POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 CALL = json.dumps({"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 1}).encode()
 QUICK = {"handshake": 0.8, "header": 0.8, "body": 0.8, "reply": 8, "shutdown": 2}
-LATE_S = 10  # far beyond these
+LATE_S = 20  # far beyond these
 
 
 @pytest.fixture(scope="module", params=["http", "https"])
@@ -50,7 +50,7 @@ def until_closed(connection, seconds=LATE_S):
     return found
 
 
-def answers_soon(server, seconds=1.0):
+def answers_soon(server, seconds=5.0):
     """Whether others are answered at once."""
     began = time.monotonic()
     status, answer = server.call("get_state", timeout=LATE_S)
@@ -75,7 +75,7 @@ def test_headers_that_never_end_hold_nobody_up(server):
     assert answers_soon(server)
     drip(slow, HEADER[4:], 1.5)
     for connection in slow:
-        until_closed(connection, 1)
+        until_closed(connection)
     assert answers_soon(server)
 
 
@@ -127,23 +127,19 @@ def test_idle_connections_make_room_again(server):
     assert answers_soon(server)
 
 
-def test_connections_beyond_the_limit_are_closed_at_once(server):
-    time.sleep(0.1)
-    taken = [server.connect() for _number in range(39)]
-    refused = server.connect()
-    one_more = server.connect()
-    began = time.monotonic()
-    assert until_closed(one_more) == b""
-    assert time.monotonic() - began < 1
-    for connection in (*taken, refused):
-        connection.close()
-    deadline = time.monotonic() + LATE_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            if answers_soon(server):
-                return
-        time.sleep(0.05)
-    raise AssertionError("no room after the others had gone")
+def test_connections_beyond_the_limit_are_closed_at_once(tmp_path):
+    with Running(tmp_path, groups=[group(5)], patience={"header": 6 * LATE_S}, max_connections=40) as server:
+        taken = [server.connect() for _number in range(40)]
+        assert until_closed(server.connect()) == b""  # long before the patience with the others ends
+        for connection in taken:
+            connection.close()
+        deadline = time.monotonic() + LATE_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                if answers_soon(server):
+                    return
+            time.sleep(0.05)
+        raise AssertionError("no room after the others had gone")
 
 
 @pytest.fixture(scope="module", params=["http", "https"])
@@ -261,7 +257,7 @@ def test_it_ends_at_once_with_all_kinds_of_connections_open(tmp_path):
         opened_ones[2].sendall(HEADER + b"Content-Length: %d\r\n\r\n" % len(CALL) + CALL)
         silent = running.connect()
         assert opened_ones[2].recv(65536)
-        assert running.end(8) == 0
+        assert running.end(30) == 0
         silent.close()
         for connection in opened_ones:
             connection.close()

@@ -225,14 +225,18 @@ def test_a_use_that_cannot_be_written_refuses_nobody(tokens, clock, database):
     assert used(tokens) is None
 
 
-def test_recognising_takes_less_than_fifty_microseconds(tokens):
-    secret = tokens.install({f"site-{number}": f"a-long-enough-secret-{number}" for number in range(500)}) and (
-        "a-long-enough-secret-77"
-    )
-    tokens.identify(secret)
-    fastest = min(timed(lambda: tokens.identify(secret)) for _unused in range(5))
-    print(f"identify: {fastest * 1e6:.1f} us")
-    assert fastest < 50e-6
+def test_recognising_takes_as_long_with_five_hundred_tokens_as_with_five(tokens):
+    few = fastest_identification(tokens, 5)
+    many = fastest_identification(tokens, 500)
+    assert many < 10 * few
+
+
+def fastest_identification(tokens, number):
+    """Return how long a token of `number` takes to be recognised, in seconds."""
+    tokens.install({f"site-{n}": f"a-long-enough-secret-{n}" for n in range(number)})
+    secret = "a-long-enough-secret-3"  # noqa: S105
+    assert tokens.identify(secret)
+    return min(timed(lambda: tokens.identify(secret)) for _unused in range(5))
 
 
 def timed(action, times=2000):

@@ -5,6 +5,7 @@
 
 import calendar
 import functools
+import io
 import json
 import re
 
@@ -50,6 +51,8 @@ _TIME = re.compile(r"^[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d
 
 # What is read of a job.
 _READ = ("Job_Name", "Job_Owner", "job_state", "Hold_Types", "comment", "ctime", "stime")
+# Users' values may hold control characters as they are.
+_DECODER = json.JSONDecoder(strict=False)
 
 
 class PbsPro(Pbs):
@@ -136,7 +139,7 @@ class PbsPro(Pbs):
 
     def _document(self, stdout):
         try:
-            document = json.loads(stdout, strict=False)
+            document = _DECODER.decode(stdout)
         except (ValueError, RecursionError):
             try:
                 document = _by_lines(stdout)
@@ -213,7 +216,7 @@ def _by_lines(text):
     the whole. But each value stands on a line of its own, with line breaks escaped.
     """
     document, path, complete = {}, [], False
-    for line in map(str.strip, text.split("\n")):
+    for line in map(str.strip, io.StringIO(text)):  # line by line: what is not a list at all is refused at its first
         if not line:
             continue
         if complete or not (path or line == "{"):
@@ -227,14 +230,15 @@ def _by_lines(text):
         elif line in ("}", "},"):
             path.pop()
             complete = not path
-        elif len(path) < 4:
+        elif len(path) == 3:
             key, raw = _key(line)
-            if len(path) == 1:
-                document[key] = _plain(raw)
-            elif path[1] == "Jobs" and len(path) == 2:
-                raise ValueError(line)
-            elif path[1] == "Jobs" and key in _READ:
+            if key in _READ and path[1] == "Jobs":
                 document["Jobs"][path[2]][key] = _plain(raw)
+        elif len(path) == 1:
+            key, raw = _key(line)
+            document[key] = _plain(raw)
+        elif path[1:] == ["Jobs"]:
+            raise ValueError(line)
     if not complete:
         raise ValueError("incomplete")
     return document
@@ -242,16 +246,16 @@ def _by_lines(text):
 
 def _key(line):
     """Return (key, rest) of a line of _by_lines. Raises ValueError."""
-    key, colon, rest = line[1:].partition('":')
-    if not line.startswith('"') or not colon:
+    end = line.find('":')
+    if end < 1 or line[0] != '"':
         raise ValueError(line)
-    return key, rest.strip()
+    return line[1:end], line[end + 2 :].strip()
 
 
 def _plain(raw):
     """Return the value of a line, as text if it is no JSON."""
     raw = raw[:-1] if raw.endswith(",") else raw
     try:
-        return json.loads(raw, strict=False)
+        return _DECODER.decode(raw)
     except ValueError:
         return raw[1:-1] if len(raw) > 1 and raw[0] == raw[-1] == '"' else raw

@@ -29,6 +29,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.schedulers.options imp
 from ansible_collections.glidein.ops.plugins.module_utils.script import batch_script
 from ansible_collections.glidein.ops.tests.unit.support import fake_lsf
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
+from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -398,13 +399,11 @@ def test_no_output_makes_reading_it_fail_in_another_way(text):
 
 
 @pytest.mark.parametrize("flavour", ["openlava", "spectrum"])
-def test_a_big_queue_is_read_quickly(flavour):
-    printed = fake_lsf.big_queue(20000, 2000, flavour=flavour)
-    begun = time.process_time()
-    jobs = lsf.parse_list(printed, "me")
-    assert time.process_time() - begun < 2
-    assert sum(job.name == NAME for job in jobs) == 2000
-    assert len({job.id for job in jobs}) == 22000
+def test_reading_a_queue_takes_time_in_proportion_to_its_length(flavour):
+    small, large = (fake_lsf.big_queue(n * 2500, n * 250, flavour=flavour) for n in (1, SCALE))
+    jobs = assert_linear(lambda text: lsf.parse_list(text, "me"), small, large)
+    assert sum(job.name == NAME for job in jobs) == SCALE * 250
+    assert len({job.id for job in jobs}) == SCALE * 2750
 
 
 # -- submitting --------------------------------------------------------------------------------------------------------
