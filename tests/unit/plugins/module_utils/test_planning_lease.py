@@ -109,7 +109,9 @@ def test_less_granted_is_less_ordered():
 def test_without_a_lease_nothing_new_is_ordered_and_what_is_there_stays():
     plan = planned(group(count=20), have={"queued": 2, "running": 1})["plan"]
     assert presents(plan) == [5]
-    assert presents(trim(plan, {"lab": {}})) == [3]
+    cut = trim(plan, {"lab": None})
+    assert presents(cut) == [3]
+    assert "16 of its jobs have no lease" in cut[0]["reason"]
 
 
 def test_groups_that_share_a_glidein_lose_it_together():
