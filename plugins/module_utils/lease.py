@@ -115,7 +115,7 @@ def _trimmed(item, missing, why):
 def _glideins(waits):
     """Return how many glideins are enough for jobs, [{"jobs", "per_glidein"}], of which several kinds share them.
 
-    Each job counts as one part in per_glidein of a glidein. That is at most a rounding of memory less than what it takes.
+    Each job counts as one part in per_glidein of a glidein: what it takes, but for the rounding of a last job's memory.
     """
     whole, rest = 0, 0.0
     for wait in waits:

@@ -101,7 +101,7 @@ def _leased(lease, items):
 
 
 def _lost_jobs(before, after, lease):
-    """Return (jobs that another controller leased first, jobs of sites whose lease failed) of the plan's new glideins."""
+    """Return how many jobs lost their new glideins: (another controller leased them first, the site's lease failed)."""
     failed = {error["site"] for error in (lease or {}).get("errors") or []}
     lost = [0, 0]
     for planned, leased in zip(before, after):

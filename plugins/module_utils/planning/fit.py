@@ -275,7 +275,8 @@ def _deferral(condition, job):
     if "deferraltime" not in condition.bare | condition.my or not _is_number(deferred_s):
         return None
     prepare_s, interval_s, window_s = (
-        job[name] if _is_number(job.get(name)) else 0 for name in ("deferralpreptime", "scheddinterval", "deferralwindow")
+        job[name] if _is_number(job.get(name)) else 0
+        for name in ("deferralpreptime", "scheddinterval", "deferralwindow")
     )
     now_s, deferred = job["currenttime"], _clock(deferred_s, job["currenttime"])
     first_s = deferred_s - prepare_s - interval_s

@@ -32,10 +32,10 @@ class Lot:
     """Jobs that are alike in all that decides where they can run.
 
     group: the demand group (of plan_input.read_groups); count: jobs; user: name@domain or None; leased: further jobs,
-    which others lease; asked: what one job requests, in the order of RESOURCES; until: epoch seconds until which one that
-    started now may run, or None when they do not say; ad: {name in lower case: value}; left: jobs that nothing serves
-    yet; room: {(site, entry): how many more of them it may serve}, of entries where overdue glideins wait for some;
-    flaw: why they cannot be matched with anything, or None.
+    which others lease; asked: what one job requests, in the order of RESOURCES; until: epoch seconds until which one
+    that started now may run, or None when they do not say; ad: {name in lower case: value}; left: jobs that nothing
+    serves yet; room: {(site, entry): how many more of them it may serve}, of entries where overdue glideins wait for
+    some; flaw: why they cannot be matched with anything, or None.
     """
 
     __slots__ = ("group", "count", "user", "leased", "asked", "until", "ad", "left", "room", "key", "flaw")

@@ -115,7 +115,7 @@ def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots
     before = [item(present=3, serves={"a": 6}), item("other", present=1, serves={"b": 1})]
     lease = {"plan": [dict(before[0], present=1, serves={"a": 1}), before[1]], "errors": errors, "failed": bool(errors)}
     result = summary(demanded=asked(group("a", 6), group("b", 2)), plan=planned(*before), lease=lease)
-    assert " ".join(result["lines"][: result["lines"].index("")]) == (
+    assert " ".join(" ".join(result["lines"][: result["lines"].index("")]).split()) == (
         f"Demand: 8 idle jobs in 2 groups: 2 for glideins on their way, 1 for free slots, 5 {words}."
     )
 
