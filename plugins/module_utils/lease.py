@@ -99,6 +99,7 @@ def _trimmed(item, missing, why):
         return item
     needed = item["overdue"] + _glideins(waits.values())
     present = item["running"] + max(item["queued"], min(item["present"] - item["running"], needed))
+    fewer = item["present"] - present
     serves = {
         group: item["serves"][group] - item["waits"][group]["jobs"] + waits[group]["jobs"] if group in waits else jobs
         for group, jobs in item["serves"].items()
@@ -108,7 +109,7 @@ def _trimmed(item, missing, why):
         present=present,
         serves={group: jobs for group, jobs in serves.items() if jobs},
         waits={group: wait for group, wait in waits.items() if wait["jobs"]},
-        reason=f"{item['reason']}; {lost} of its jobs {why}",
+        reason=f"{item['reason']}; {lost} of its jobs {why}" + (f": {fewer} fewer to add" if fewer else ""),
     )
 
 
