@@ -15,7 +15,8 @@ class Glidein:
 
     __slots__ = (
         "cancelled", "counted_to", "ended", "engine", "entry", "given", "idle_s", "idle_since", "jobs", "left",
-        "number", "on_end", "queued", "ready", "registered", "started", "takes_jobs", "unchanged_since", "used_s", "working_s",
+        "number", "on_end", "queued", "ready", "registered", "started", "takes_jobs", "unchanged_since", "used_s",
+        "working_s",
     )  # fmt: skip
 
     def __init__(self, engine, entry, number, on_end, idle_s):
