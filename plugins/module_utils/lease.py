@@ -65,7 +65,7 @@ def _is_short(claims, granted):
 def trim(plan, granted):
     """Return the plan's items with fewer new glideins where a site was granted less than the plan claims.
 
-    plan: items as make_plan returns them; granted: {site: {entry: {group id: jobs}}}, of the sites that asked; {} for
+    plan: items as make_plan returns them; granted: {site: {entry: {group id: jobs}}}, of the sites that asked; None for
     one whose lease failed. Glideins that are queued or run stay: the next plan sees a smaller demand, and the guard's
     patience. The claim of a group is filled from what is there first, so that it is new glideins that lose their jobs.
     """
@@ -73,15 +73,18 @@ def trim(plan, granted):
     for site, entries in claims_of(plan).items():
         if site in granted:
             for entry, groups in entries.items():
-                got = granted[site].get(entry, {})
+                got = (granted[site] or {}).get(entry, {})
                 lost = {group: jobs - got.get(group, 0) for group, jobs in groups.items() if jobs > got.get(group, 0)}
                 if lost:
                     missing[(site, entry)] = lost
-    trimmed = [_trimmed(item, missing.get((item["site"], item["entry"]), {})) for item in reversed(plan)]
+    trimmed = []
+    for item in reversed(plan):
+        why = "have no lease" if granted.get(item["site"], {}) is None else "are leased to others"
+        trimmed.append(_trimmed(item, missing.get((item["site"], item["entry"]), {}), why))
     return trimmed[::-1]
 
 
-def _trimmed(item, missing):
+def _trimmed(item, missing, why):
     """Return an item less the jobs that are missing (changed: less those that are taken from this item)."""
     if not missing or item["present"] is None or item["present"] <= item["queued"] + item["running"]:
         return item
@@ -96,6 +99,7 @@ def _trimmed(item, missing):
         return item
     needed = item["overdue"] + _glideins(waits.values())
     present = item["running"] + max(item["queued"], min(item["present"] - item["running"], needed))
+    fewer = item["present"] - present
     serves = {
         group: item["serves"][group] - item["waits"][group]["jobs"] + waits[group]["jobs"] if group in waits else jobs
         for group, jobs in item["serves"].items()
@@ -105,14 +109,14 @@ def _trimmed(item, missing):
         present=present,
         serves={group: jobs for group, jobs in serves.items() if jobs},
         waits={group: wait for group, wait in waits.items() if wait["jobs"]},
-        reason=f"{item['reason']}; {lost} of its jobs are leased to others",
+        reason=f"{item['reason']}; {lost} of its jobs {why}" + (f": {fewer} fewer to add" if fewer else ""),
     )
 
 
 def _glideins(waits):
     """Return how many glideins are enough for jobs, [{"jobs", "per_glidein"}], of which several kinds share them.
 
-    Each job takes one part in per_glidein of a glidein, which is never less than what it takes of any resource.
+    Each job counts as one part in per_glidein of a glidein: what it takes, but for the rounding of a last job's memory.
     """
     whole, rest = 0, 0.0
     for wait in waits:

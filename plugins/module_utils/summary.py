@@ -39,6 +39,7 @@ def cycle_summary(outcomes, demand, plan, lease=None, check_mode=False):
     would be done.
     """
     outcomes = list(outcomes)
+    before = plan.get("plan") or []
     plan = dict(plan, plan=_leased(lease, plan.get("plan")))
     items = plan["plan"] or []
     problems = [_one_line(problem) for problem in _cycle_problems(outcomes, demand, plan, lease)]
@@ -48,7 +49,7 @@ def cycle_summary(outcomes, demand, plan, lease=None, check_mode=False):
         if not _is_quiet(item, done):
             # Why a queue is not known is told among the problems, once for all shapes of a site.
             rows.append((_cycle_row(item, done), item["reason"] if item["queued"] is not None else _UNKNOWN))
-    lines = _demand_lines(demand, plan)
+    lines = _demand_lines(demand, plan, _lost_jobs(before, items, lease))
     lines += _part("", _table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
     quiet = len(items) - len(rows)
     if quiet:
@@ -94,9 +95,20 @@ def _leased(lease, items):
     if items is None:
         return None
     if (lease or {}).get("failed") and "plan" not in lease:  # the module could not even begin
-        return trim(items, {item["site"]: {} for item in items})
+        return trim(items, dict.fromkeys(item["site"] for item in items))
     leased = {(item["site"], item["entry"], item["shape"]): item for item in (lease or {}).get("plan") or []}
     return [leased.get((item["site"], item["entry"], item["shape"]), item) for item in items]
+
+
+def _lost_jobs(before, after, lease):
+    """Return how many jobs lost their new glideins: (another controller leased them first, the site's lease failed)."""
+    failed = {error["site"] for error in (lease or {}).get("errors") or []}
+    lost = [0, 0]
+    for planned, leased in zip(before, after):
+        jobs = sum(planned["serves"].values()) - sum(leased["serves"].values())
+        without_lease = planned["site"] in failed or "plan" not in (lease or {})
+        lost[without_lease] += jobs
+    return tuple(lost)
 
 
 def _lease_problems(lease):
@@ -244,8 +256,8 @@ def _orphan_lines(outcomes, check_mode):
     return lines
 
 
-def _demand_lines(demand, plan):
-    """Return what waits, and for what; nothing when the demand is not known."""
+def _demand_lines(demand, plan, lost=(0, 0)):
+    """Return what waits, and for what; nothing when the demand is not known. lost: of _lost_jobs."""
     groups = (demand.get("demand") or {}).get("groups")
     if groups is None:
         return []
@@ -257,7 +269,9 @@ def _demand_lines(demand, plan):
         left = sum(each["count"] for each in plan.get("unserved") or [])
         parts = (
             (coming, "for glideins on their way"),
-            (idle - coming - left, "for free slots"),
+            (idle - coming - left - sum(lost), "for free slots"),
+            (lost[0], "that another controller leased first"),
+            (lost[1], "without a lease"),
             (left, "not served"),
         )
         text += ": " + ", ".join(f"{number} {what}" for number, what in parts if number > 0)

@@ -133,7 +133,7 @@ def main():
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     params = module.params
     # What is returned when it fails before anybody was asked: without a lease another controller may order, too.
-    nothing = {"plan": trim(params["plan"], {site: {} for site in params["claims"]}), "granted": {}, "errors": []}
+    nothing = {"plan": trim(params["plan"], dict.fromkeys(params["claims"])), "granted": {}, "errors": []}
     if REQUESTS_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR, **nothing)
     try:
@@ -144,7 +144,7 @@ def main():
     granted, failed = claim_all(claims, lambda site, asked: clients[site].lease(site, asked, params["ttl"])["granted"])
     failed.update(unfit)
     result = {
-        "plan": trim(params["plan"], {site: granted.get(site, {}) for site in list(claims) + list(unfit)}),
+        "plan": trim(params["plan"], {site: granted.get(site) for site in list(claims) + list(unfit)}),
         "granted": None if module.check_mode else granted,
         "errors": [{"site": site, "error": str(error)} for site, error in sorted(failed.items())],
     }

@@ -170,6 +170,28 @@ def test_a_gpu_glidein_takes_gpu_jobs_alone_and_what_is_empty_is_counted_in_gpus
     assert small.queue.all[0].empty_h() == pytest.approx((4860 - 3600 / 2) / 3600)
 
 
+@pytest.mark.parametrize(
+    "kind, started",
+    [
+        (Kind(1, 1000, max_runtime_s=HOUR), 3),
+        (Kind(1, 1950, max_runtime_s=HOUR), 2),
+        (Kind(1, 4000, 8000, max_runtime_s=HOUR), 1),
+        (Kind(1, 100, 2000, max_runtime_s=HOUR), 3),
+        (Kind(1, 100, 1999, max_runtime_s=HOUR), 4),
+    ],
+)
+def test_a_slot_is_divided_as_htcondor_does_it_and_is_whole_again_after_the_jobs(kind, started):
+    small = Small(size=(4, 4000, 8000, 0))
+    jobs = [small.pool.submit(kind, HOUR) for _job in range(5)]
+    small.batch.submit(small.entry.key, 1)
+
+    small.engine.run(100)
+    assert [job.state for job in jobs].count("running") == started
+
+    small.engine.run(10 * HOUR)
+    assert small.queue.all[0].left == (4, 4000, 8000, 0)
+
+
 def test_a_job_that_would_outlast_the_glidein_does_not_start_there():
     small = Small(walltime_h=2)
     long, short = small.pool.submit(KIND, HOUR), small.pool.submit(Kind(max_runtime_s=HOUR), HOUR)

@@ -40,6 +40,15 @@ def test_two_glideins_of_an_entry_give_the_same_sample():
     assert samples.whole_machine(one) == samples.whole_machine(other)
 
 
+def test_what_changes_with_time_is_not_in_a_sample():
+    ad = recorded_slot()
+    ad["PYGLIDEIN_TIME_TO_LIVE"] = classad2.ExprTree("1795233545 - time()")
+    ad["AtNight"] = classad2.ExprTree("CurrentTime % 86400 < 21600")
+    ad["Twice"] = classad2.ExprTree("2 * TotalSlotCpus")
+    found = samples.whole_machine(ad)
+    assert ("PYGLIDEIN_TIME_TO_LIVE" in found, "AtNight" in found, found["Twice"]) == (False, False, 2)
+
+
 @pytest.mark.parametrize(
     "name",
     ["Capability", "ClaimId", "PublicClaimId", "MyAddress", "AddressV1", "SessionKey", "AuthToken", "Some_Secret",

@@ -153,12 +153,6 @@ def parts(condition, own, other):
     return mine, theirs
 
 
-def unknown(condition, own, other):
-    """Return the names, as it spells them, that a condition looks for in the ad `other` and that are not there."""
-    missing = {name for name in condition.target | (condition.bare - set(own)) if name not in other}
-    return spelled(condition, missing)
-
-
 def spelled(condition, names):
     """Return names (in lower case) as a condition spells them, sorted, each once."""
     found = {}

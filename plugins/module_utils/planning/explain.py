@@ -5,7 +5,7 @@
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.plan_text import listed, overdue
-from ansible_collections.glidein.ops.plugins.module_utils.planning.places import capacity
+from ansible_collections.glidein.ops.plugins.module_utils.planning.partition import capacity
 
 # Reasons that are told of a group; how many more there are is told as a number.
 _TOLD = 3

@@ -11,8 +11,9 @@ import collections
 import re
 
 # A condition of an expression. my, target, bare: names of the attributes that it refers to, in lower case: with MY.,
-# with TARGET., and without either; opaque: whether it may refer to more than its text shows.
-Condition = collections.namedtuple("Condition", ["text", "tokens", "my", "target", "bare", "opaque"])
+# with TARGET., and without either; opaque: whether it may refer to more than its text shows; original: its text with
+# time() as the user wrote it.
+Condition = collections.namedtuple("Condition", ["text", "tokens", "my", "target", "bare", "opaque", "original"])
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
@@ -44,10 +45,8 @@ def conditions_of(text, now_s=None):
 
     now_s: what time() stands for, so that an expression means the same whenever it is evaluated; None: leave it.
     """
-    tokens = tokens_of(text)
-    if now_s is not None:
-        tokens = _at(tokens, now_s)
-    return [_condition(part) for part in _conjuncts(tokens)]
+    parts = _conjuncts(tokens_of(text))
+    return [_condition(part if now_s is None else _at(part, now_s), part) for part in parts]
 
 
 def text_of(tokens):
@@ -114,7 +113,7 @@ def _closing(tokens):
     return None
 
 
-def _condition(tokens):
+def _condition(tokens, original):
     found = {"my": set(), "target": set(), "bare": set()}
     opaque = False
     for index, token in enumerate(tokens):
@@ -140,6 +139,7 @@ def _condition(tokens):
         frozenset(found["target"]),
         frozenset(found["bare"]),
         opaque,
+        text_of(original),
     )
 
 

@@ -9,6 +9,7 @@ that are alike in what the expression refers to.
 """
 
 import bisect
+import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, longest_job_s
 from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import (
@@ -16,9 +17,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.planning.classad impor
     frozen,
     parts,
     spelled,
-    unknown,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.planning.expressions import conditions_of
+from ansible_collections.glidein.ops.plugins.module_utils.planning.lots import is_of_jobs
+from ansible_collections.glidein.ops.plugins.module_utils.planning.machine import is_unknown_name
+
+# No later time has a date.
+_LATEST_S = 10**11
 
 # HTCondor itself tests it when it makes the dynamic slot; condor_submit puts it into Requirements as well.
 _GPU_CONDITIONS = conditions_of("countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs")
@@ -158,8 +163,10 @@ class Fit:
         expression = target.entry["accept_requirements"]
         for condition in self.matcher.conditions(expression) if expression else ():
             if not self.matcher.holds(condition, target.ad, lot.ad):
-                names = unknown(condition, target.ad, lot.ad)
-                return f"accept_requirements wants {_shown(condition.text)}" + _unknown_names(names, "of these jobs")
+                names = (condition.target | (condition.bare - set(target.ad))) - set(lot.ad)
+                return f"accept_requirements wants {_shown(condition.original)}" + _unknown_names(
+                    spelled(condition, names), "of these jobs"
+                )
         return None
 
     def _not_required(self, lot, target):
@@ -173,9 +180,8 @@ class Fit:
             if not self.matcher.holds(condition, lot.ad, target.ad):
                 if condition in _GPU_CONDITIONS:
                     return self._gpus_not_required(lot, target)
-                names = unknown(condition, lot.ad, target.ad)
-                return f"Requirements want {_shown(condition.text)}" + (
-                    _unknown_names(names, "of its machines") or _values(condition, lot.ad, target.ad)
+                return _deferral(condition, lot.ad) or (
+                    f"Requirements want {_shown(condition.original)}" + _why_false(condition, lot.ad, target.ad)
                 )
         return None
 
@@ -184,12 +190,18 @@ class Fit:
         text = f"RequireGPUs wants {_shown(lot.group['gpu_requirements'])}"
         if not gpus:
             return text + ", and it has no GPU"
-        names = [
-            name
-            for condition in self.matcher.conditions(lot.group["gpu_requirements"])
-            for name in spelled(condition, (condition.my | condition.bare) - set(gpus[0]))
-        ]
-        return text + _unknown_names(sorted(set(names)), "of its GPUs")
+        known = set(gpus[0]) | set(lot.ad)
+        names = sorted(
+            {
+                name
+                for condition in self.matcher.conditions(lot.group["gpu_requirements"])
+                for name in spelled(condition, (condition.my | condition.bare) - known)
+            }
+        )
+        if not names:
+            return text
+        stated = " and ".join(f"GPUs_{name}" for name in names)
+        return text + _unknown_names(names, "of its GPUs") + f": state {stated} in the entry's attributes"
 
     def _is_passed_over(self, lot, target):
         found = target.passed_over_for(lot.asked)
@@ -252,6 +264,50 @@ def _misfit(lot, target):
         if asked > there:
             return f"asks for {asked} {resource}, the shape has {there}"
     return None
+
+
+def _deferral(condition, job):
+    """Return when deferred jobs may start, if that is what the condition of a job ad is about; else None.
+
+    condor_submit adds such conditions to Requirements of jobs with deferral_time or cron_hour and the like.
+    """
+    deferred_s = job.get("deferraltime")
+    if "deferraltime" not in condition.bare | condition.my or not _is_number(deferred_s):
+        return None
+    prepare_s, interval_s, window_s = (
+        job[name] if _is_number(job.get(name)) else 0
+        for name in ("deferralpreptime", "scheddinterval", "deferralwindow")
+    )
+    now_s, deferred = job["currenttime"], _clock(deferred_s, job["currenttime"])
+    first_s = deferred_s - prepare_s - interval_s
+    if now_s < first_s:
+        return f"deferred jobs: not before {_clock(first_s, now_s)}, as their DeferralTime is {deferred}"
+    if now_s >= deferred_s + window_s:
+        return f"deferred jobs: their DeferralTime, {deferred}, and their DeferralWindow of {window_s} s are over"
+    return None
+
+
+def _clock(time_s, now_s):
+    """Return epoch seconds as a time of day in UTC, with the date if it is not today's."""
+    day, time_of_day = time.strftime("%Y-%m-%d", time.gmtime(time_s)), time.strftime("%H:%M UTC", time.gmtime(time_s))
+    return time_of_day if day == time.strftime("%Y-%m-%d", time.gmtime(now_s)) else f"{day} {time_of_day}"
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LATEST_S
+
+
+def _why_false(condition, job, machine):
+    """Return why a condition of the job ad is not true for the machine ad, as far as the ads show it."""
+    missing = condition.bare - set(job) - set(machine)
+    of_jobs = (condition.my - set(job)) | {name for name in missing if is_of_jobs(name)}
+    of_machines = ((condition.target - set(machine)) | missing) - of_jobs
+    looked_up = condition.target | (condition.bare - set(job))
+    names = spelled(condition, {name for name in looked_up if is_unknown_name(machine, name)})
+    text = _unknown_names(spelled(condition, of_machines), "of its machines")
+    if names:
+        text += f", and the name of a glidein's node is not known beforehand ({', '.join(names)})"
+    return text + _unknown_names(spelled(condition, of_jobs), "of these jobs") or _values(condition, job, machine)
 
 
 def _unknown_names(names, whose):

@@ -5,26 +5,37 @@
 sites ask who the user is.
 """
 
+import re
+
 from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import Expression
 from ansible_collections.glidein.ops.plugins.module_utils.planning.expressions import is_text
-
-# A partitionable slot hands out memory in steps of 128 MB, see `request`.
-MEMORY_STEP_MB = 128
+from ansible_collections.glidein.ops.plugins.module_utils.planning.partition import rounded
 
 # What a group's attributes leave out because the group says it otherwise, or because it differs from job to job.
 _MEASURED = {"executablesize": 1, "jobstatus": 1, "jobuniverse": 5, "residentsetsize": 1, "transferinputsizemb": 0}
 
 _USER_NAMES = frozenset(("owner", "user"))
 
+# How names of attributes begin that the schedd and condor_submit give to jobs, and no startd to machines.
+_OF_JOBS = re.compile(
+    r"^(?:committed|cron|cumulative|deferral|exit|hold|job(?!start)|last|machineattr|num(?!dynamic)|qdate|release|remote"
+    r"|request|require|schedd|(?:clusterid|owner|procid|user)$)"
+)
+
+
+def is_of_jobs(name):
+    """Tell whether the name of an attribute (in lower case) is one that only jobs have."""
+    return bool(_OF_JOBS.match(name))
+
 
 class Lot:
     """Jobs that are alike in all that decides where they can run.
 
     group: the demand group (of plan_input.read_groups); count: jobs; user: name@domain or None; leased: further jobs,
-    which others lease; asked: what one job gets, in the order of RESOURCES; until: epoch seconds until which one that
-    started now may run, or None when they do not say; ad: {name in lower case: value}; left: jobs that nothing serves
-    yet; room: {(site, entry): how many more of them it may serve}, of entries where overdue glideins wait for some;
-    flaw: why they cannot be matched with anything, or None.
+    which others lease; asked: what one job requests, in the order of RESOURCES; until: epoch seconds until which one
+    that started now may run, or None when they do not say; ad: {name in lower case: value}; left: jobs that nothing
+    serves yet; room: {(site, entry): how many more of them it may serve}, of entries where overdue glideins wait for
+    some; flaw: why they cannot be matched with anything, or None.
     """
 
     __slots__ = ("group", "count", "user", "leased", "asked", "until", "ad", "left", "room", "key", "flaw")
@@ -56,13 +67,11 @@ class Lot:
 
 
 def request(group):
-    """Return what HTCondor hands out for one job of a group, in the order of RESOURCES.
+    """Return what one job of a group requests, in the order of RESOURCES.
 
-    A partitionable slot rounds up: MODIFY_REQUEST_EXPR_REQUESTMEMORY to 128 MB, that of disk to 1024 KiB, which is our
-    unit already, that of cores to 1 (HTCondor manual, "Configuration Macros", condor_startd).
+    No startd matches a job when it has no memory or no disk left (WithinResourceLimits): each job needs some of both.
     """
-    memory_mb = -(-group["memory_mb"] // MEMORY_STEP_MB) * MEMORY_STEP_MB
-    return (group["cpus"], memory_mb, group["disk_mb"], group["gpus"])
+    return (group["cpus"], max(1, group["memory_mb"]), max(1, group["disk_mb"]), group["gpus"])
 
 
 def job_ad(group, now_s, user=None):
@@ -124,7 +133,7 @@ def order_key(group, order):
 
     Among equals the oldest job is first; ids of jobs are compared as numbers.
     """
-    cpus, memory_mb, disk_mb, gpus = request(group)
+    cpus, memory_mb, disk_mb, gpus = rounded(request(group))
     runtime = group["max_runtime_s"]
     values = {
         "cpus": cpus,

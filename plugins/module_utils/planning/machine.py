@@ -8,6 +8,8 @@ collector is better; what the operator states in `attributes` is final. Names ar
 tell them apart.
 """
 
+import time
+
 from ansible_collections.glidein.ops.plugins.module_utils.entries import lasts_s
 
 # Of a startd of HTCondor 23.9 that glidein.sh configures. Nothing of the system's version, of CVMFS or of containers:
@@ -20,6 +22,7 @@ ASSUMED = {
     "hasioproxy": True,
     "hasjiclocalconfig": True,
     "hasjiclocalstdin": True,
+    "hasjobdeferral": True,
     "hasmpi": True,
     "hasperfileencryption": True,
     "hasreconnect": True,
@@ -31,6 +34,8 @@ ASSUMED = {
     "partitionableslot": True,
     "slottype": "Partitionable",
     "slottypeid": 1,
+    # Also the dynamic slots of a glidein have this number.
+    "slotid": 1,
     "state": "Unclaimed",
     "activity": "Idle",
     "loadavg": 0.0,
@@ -43,6 +48,22 @@ ASSUMED = {
     "totalslots": 1,
     "cpubusy": False,
     "draining": False,
+    "maxjobretirementtime": 0,
+    "timetolive": 2147483647,
+}
+
+# Names that the node or the batch job gives to a glidein. Nobody knows them before it runs. In their place stands text
+# that no node has as its name, so that "not this node" is true and "this node" is false. It is also a valid regular
+# expression.
+NAMES = {
+    "filesystemdomain": "glidein_~",
+    "glidein_batchid": "~",
+    "machine": "~",
+    "myaddress": "<~>",
+    "name": "slot1@glidein_~@~",
+    "startdipaddr": "<~>",
+    "uiddomain": "~",
+    "utsnamenodename": "~",
 }
 
 _SIZES = ("cpus", "memory", "disk", "gpus")
@@ -61,9 +82,11 @@ def machine_ad(site, entry, shape_name, sample, now_s):
     for name, value in (sample or {}).items():
         if _is_of_any_shape(name.lower(), shape):
             ad[name.lower()] = value
+    ad.update(NAMES)
     ad.update(_sizes(shape))
+    ad.update(_when_it_starts(now_s))
+    to_retire_s = min(entry["walltime_s"] - entry["retirement_s"], lasts_s(entry))
     ad.update(
-        currenttime=now_s,
         is_glidein=True,
         glidein_deployment=site["deployment"],
         glidein_site=site["site"],
@@ -71,8 +94,9 @@ def machine_ad(site, entry, shape_name, sample, now_s):
         glidein_shape=shape_name,
         glidein_siteresource=entry["site_resource"] or site["site"],
         glidein_max_walltime=entry["walltime_s"],
-        glidein_toretire=now_s + min(entry["walltime_s"] - entry["retirement_s"], lasts_s(entry)),
+        glidein_toretire=now_s + to_retire_s,
         glidein_todie=now_s + lasts_s(entry),
+        pyglidein_time_to_live=to_retire_s,
     )
     # What a check found on one node tells nothing of the next: it is what the operator checks for that it will find.
     ad.update((f"{prefix}_resource_{name.lower()}", True) for name in entry["checks"] for prefix in _CHECK_PREFIXES)
@@ -86,6 +110,7 @@ def sampled_ad(sample):
     """Return the ad of a machine of which only a sample is known."""
     ad = dict(ASSUMED)
     ad.update((name.lower(), value) for name, value in sample.items())
+    ad.update(NAMES)
     gpus = ad.get("gpus")
     if isinstance(gpus, int) and 0 < gpus <= 100:
         ad["availablegpus"] = [gpu_ad(ad)] * gpus
@@ -95,6 +120,32 @@ def sampled_ad(sample):
 def gpu_ad(ad):
     """Return what RequireGPUs is evaluated in: the properties that all GPUs of a machine have, GPUs_X as X."""
     return {name[len(_GPU_PREFIX) :]: value for name, value in ad.items() if name.startswith(_GPU_PREFIX)}
+
+
+def is_unknown_name(ad, name):
+    """Tell whether an attribute of a machine ad (in lower case) is a name that is not known before the glidein runs."""
+    return name in NAMES and ad.get(name) == NAMES[name]
+
+
+def _when_it_starts(now_s):
+    """Return the attributes that change with time, as a startd that starts now has them.
+
+    ClockMin and ClockDay are in the time zone of the node, which is not known: UTC is assumed.
+    """
+    clock = time.gmtime(now_s)
+    ad = dict.fromkeys(("currenttime", "mycurrenttime", "lastheardfrom", "daemonstarttime"), now_s)
+    ad.update(dict.fromkeys(("daemonlastreconfigtime", "enteredcurrentstate", "enteredcurrentactivity"), now_s))
+    for kind in ("graceful", "quick"):
+        ad.update({f"expectedmachine{kind}drainingcompletion": now_s, f"expectedmachine{kind}drainingbadput": 0})
+    for count in ("jobstarts", "jobpreemptions", "jobrankpreemptions", "jobuserpriopreemptions"):
+        ad.update({count: 0, "recent" + count: 0})
+    ad.update(
+        clockmin=clock.tm_hour * 60 + clock.tm_min,
+        clockday=(clock.tm_wday + 1) % 7,
+        numdynamicslots=0,
+        retirementtimeremaining=0,
+    )
+    return ad
 
 
 def _sizes(shape):

@@ -7,7 +7,8 @@ import heapq
 
 from ansible_collections.glidein.ops.plugins.module_utils.plan_text import NEW
 from ansible_collections.glidein.ops.plugins.module_utils.planning.fit import indices
-from ansible_collections.glidein.ops.plugins.module_utils.planning.places import Bin, capacity
+from ansible_collections.glidein.ops.plugins.module_utils.planning.partition import capacity
+from ansible_collections.glidein.ops.plugins.module_utils.planning.places import Bin
 
 # Spreading many glideins one by one would take long; in so many steps it is even enough.
 _STEPS = 200

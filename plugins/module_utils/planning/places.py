@@ -8,6 +8,7 @@ import collections
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.plugins.module_utils.plan_text import FREE, NEW, OVERDUE, QUEUED, STARTING
 from ansible_collections.glidein.ops.plugins.module_utils.planning.machine import machine_ad, sampled_ad
+from ansible_collections.glidein.ops.plugins.module_utils.planning.partition import capacity, fits, remainder
 
 KINDS = (FREE, STARTING, OVERDUE, QUEUED, NEW)
 
@@ -25,11 +26,6 @@ PASSED_OVER_OF_ALL = 10
 # Some alike glideins or slots: `number` of them, each with `left` (in the order of RESOURCES). until: epoch seconds by
 # which jobs have to end there; None for those that have not started, which last for as long as any job that fits.
 Bin = collections.namedtuple("Bin", ["left", "number", "touched", "until"])
-
-
-def capacity(left, asked):
-    """Return how many jobs that ask for `asked` fit into the resources `left`."""
-    return min(there // need for need, there in zip(asked, left) if need)
 
 
 class Place:
@@ -78,7 +74,7 @@ class Place:
             full, rest = divmod(number, each)
             for count, per_glidein in ((full, each), (1 if rest else 0, rest)):
                 if count:
-                    left = tuple(there - per_glidein * need for there, need in zip(place.left, lot.asked))
+                    left = remainder(place.left, lot.asked, per_glidein)
                     if left[0]:
                         kept.append(Bin(left, count, True, place.until))
             untouched = place.number - full - (1 if rest else 0)
@@ -181,12 +177,13 @@ class Target(Place):
         if not passed:
             return None
         free = passed + self._whole(self.free, asked)
-        working = self.registered - self.supply["retired"]
+        # Those that start count, too: one odd glidein says nothing about them.
+        working = self.registered - self.supply["retired"] + self.starting
         least = min(working, max(PASSED_OVER_LEAST, -(-working // PASSED_OVER_OF_ALL)))
         return (passed, free) if passed >= least and passed * PASSED_OVER_OF_FREE >= free else None
 
     def _whole(self, slots, asked):
-        return sum(number for left, number, _until in slots if left[:2] == self.size[:2] and capacity(left, asked))
+        return sum(number for left, number, _until in slots if left[:2] == self.size[:2] and fits(left, asked))
 
 
 class Elsewhere(Place):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A glidein, from its submission to its end, and how much of it was used."""
 
-from simulation.parameters import HOUR, RETIREMENT_S
+from simulation.parameters import HOUR, RETIREMENT_S, SLOT_DISK_MB
 
 
 class Glidein:
@@ -14,8 +14,9 @@ class Glidein:
     """
 
     __slots__ = (
-        "cancelled", "counted_to", "ended", "engine", "entry", "idle_s", "idle_since", "jobs", "left", "number",
-        "on_end", "queued", "ready", "registered", "started", "takes_jobs", "unchanged_since", "used_s", "working_s",
+        "cancelled", "counted_to", "ended", "engine", "entry", "given", "idle_s", "idle_since", "jobs", "left",
+        "number", "on_end", "queued", "ready", "registered", "started", "takes_jobs", "unchanged_since", "used_s",
+        "working_s",
     )  # fmt: skip
 
     def __init__(self, engine, entry, number, on_end, idle_s):
@@ -29,6 +30,7 @@ class Glidein:
         self.cancelled = self.ready = False
         self.takes_jobs = True
         self.left = entry.size
+        self.given = {}  # kind: what each of its jobs here got of the slot
         self.jobs = 0
         self.counted_to = engine.now
         self.working_s = 0.0  # how long at least one job ran
@@ -47,12 +49,15 @@ class Glidein:
         """Whether a job of this kind can start here now: START, Requirements and resources."""
         if not self.takes_jobs or (self.entry.size[3] and not kind.gpus):
             return False
-        if not all(need <= left for need, left in zip(kind.asked, self.left, strict=True)):
+        if not self._has(kind.asked):
             return False
         now = self.engine.now
         if self.retired(now) or (kind.max_runtime_s is not None and now + kind.max_runtime_s >= self.dies):
             return False
         return kind.needs <= self.entry.provides
+
+    def _has(self, request):
+        return all(need <= left for need, left in zip(request, self.left, strict=True))
 
     def register(self):
         """It has come into the pool."""
@@ -65,7 +70,10 @@ class Glidein:
         """A job starts."""
         self._account()
         self.unchanged_since = self.engine.now
-        self.left = tuple(left - need for left, need in zip(self.left, kind.asked, strict=True))
+        given = list(kind.rounded if self._has(kind.rounded) else kind.asked)
+        given[2] = min(given[2] + SLOT_DISK_MB, self.left[2])
+        self.given.setdefault(kind, []).append(given)
+        self.left = tuple(left - need for left, need in zip(self.left, given, strict=True))
         self.jobs += 1
         self.idle_since = None
 
@@ -75,7 +83,7 @@ class Glidein:
             return
         self._account()
         self.unchanged_since = self.engine.now
-        self.left = tuple(left + need for left, need in zip(self.left, kind.asked, strict=True))
+        self.left = tuple(left + need for left, need in zip(self.left, self.given[kind].pop(), strict=True))
         self.jobs -= 1
         if not self.jobs:
             self._idle()

@@ -35,7 +35,12 @@ class Kind:
 
     @property
     def asked(self):
-        """What HTCondor hands out for one job, in the order of RESOURCES."""
+        """What one job asks for, in the order of RESOURCES."""
+        return (self.cpus, self.memory_mb, self.disk_mb, self.gpus)
+
+    @property
+    def rounded(self):
+        """The same as the startd rounds it. It does without where the rounded request is more than what is left."""
         return (self.cpus, -(-self.memory_mb // MEMORY_STEP_MB) * MEMORY_STEP_MB, self.disk_mb, self.gpus)
 
 

@@ -17,6 +17,9 @@ NEGOTIATION_S = 60
 MEMORY_STEP_MB = 128
 """MODIFY_REQUEST_EXPR_REQUESTMEMORY's default: quantize(RequestMemory, {128})."""
 
+SLOT_DISK_MB = 1
+"""What a new dynamic slot has of disk beyond the request (measured with HTCondor 23.9.6)."""
+
 PASSED_OVER_CYCLES = 3
 """Negotiation cycles that a free slot must have been left over in (NEGOTIATION_CYCLE_STATS_LENGTH's default)."""
 

@@ -57,7 +57,9 @@ def misfit(entry_changes, shape_changes, group_changes):
     [
         ({}, None),
         ({"cpus": 2}, "asks for 2 cpus, the shape has 1"),
-        ({"memory_mb": 2000}, "asks for 2048 memory_mb, the shape has 2000"),
+        ({"memory_mb": 2000}, None),
+        ({"memory_mb": 2001}, "asks for 2001 memory_mb, the shape has 2000"),
+        ({"disk_mb": 10000}, None),
         ({"disk_mb": 10001}, "asks for 10001 disk_mb, the shape has 10000"),
         ({"gpus": 1}, "asks for 1 gpus, the shape has 0"),
         # Two minutes before its walltime of two hours is over a glidein stops by itself; two are for its start.
@@ -75,6 +77,8 @@ def test_a_job_fits_by_its_resources_and_run_time(changes, reason):
         ({"accept": {"gpus": {"min": 1}}}, {}, "asks for 0 gpus, accept has min 1"),
         ({"accept": {"gpus": {"max": 0}}}, {"gpus": 1}, "asks for 1 gpus, accept has max 0"),
         ({"accept": {"memory_mb": {"min": 1000, "max": 1000}}}, {}, None),
+        ({"accept": {"memory_mb": {"max": 4000}}}, {"memory_mb": 4000}, None),
+        ({"accept": {"memory_mb": {"max": 4000}}}, {"memory_mb": 4001}, "asks for 4001 memory_mb, accept has max 4000"),
         ({"cpu_only": True}, {"gpus": 1}, "asks for 1 gpus, accept has max 0"),
         ({"gpu_only": True}, {}, "asks for 0 gpus, accept has min 1"),
     ],
@@ -90,6 +94,23 @@ def test_memory_is_handed_out_in_steps_of_128_mb():
     sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=4000)})}))]
     assert only(planned([group(count=3, memory_mb=1000)], sites))["present"] == 1
     assert only(planned([group(count=4, memory_mb=1000)], sites))["present"] == 2
+
+
+def test_the_last_job_of_a_glidein_needs_no_more_memory_than_it_asks_for():
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=4000)})}))]
+    assert only(planned([group(count=2, memory_mb=1950)], sites))["present"] == 1
+    assert only(planned([group(count=1, memory_mb=4000)], sites))["present"] == 1
+    assert only(planned([group("a", 1, memory_mb=3900), group("b", 1, memory_mb=32)], sites))["present"] == 1
+    assert only(planned([group("a", 1, memory_mb=3900), group("b", 1, memory_mb=33)], sites))["present"] == 2
+
+
+def test_every_job_takes_a_mib_of_disk_more_than_it_asks_for_and_the_last_one_only_if_it_is_there():
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=64000, disk_mb=8000)})}))]
+    presents_of = [
+        only(planned([group(count=count, disk_mb=disk_mb)], sites))["present"]
+        for count, disk_mb in ((3, 2000), (4, 2000), (4, 1999), (1, 8000))
+    ]
+    assert presents_of == [1, 2, 1, 1]
 
 
 def test_jobs_are_packed_by_all_resources_at_once():
@@ -251,6 +272,15 @@ def test_what_the_negotiator_passes_over_closes_an_entry_when_it_is_not_the_odd_
     passed, free, registered, retired, ordered
 ):
     assert passed_over(passed, free, registered, retired) == ordered
+
+
+def test_one_odd_glidein_closes_nothing_while_others_of_its_shape_start():
+    shapes = {"core": shape(), "large": shape(cpus=8, memory_mb=16000)}
+    have = {("main", "core"): {"running": 6, "queued": 1}}
+    sites = [planned_site(site({"main": entry(shapes=shapes)}), queue(have))]
+    known = supply(supplied(registered=1, passed_over=slots(1, disk_mb=10000)))
+    result = planned([group(count=6)], sites, supply_=known)
+    assert presents(result) == {("lab", "main", "core"): 7, ("lab", "main", "large"): 0}
 
 
 def test_a_glidein_that_is_passed_over_and_has_no_room_for_such_jobs_closes_nothing():

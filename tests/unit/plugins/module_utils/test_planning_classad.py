@@ -148,6 +148,106 @@ def test_earlier_glideins_tell_more_and_the_operator_has_the_last_word():
 
 
 @needs_library
+@pytest.mark.parametrize(
+    "requirements",
+    [
+        "TARGET.Machine =!= LastRemoteHost",
+        "TARGET.Machine =!= MachineAttrMachine1",
+        "TARGET.Name =!= LastRemoteHost",
+        'TARGET.Machine != "badnode"',
+        'Machine != "badnode"',
+        'TARGET.UtsnameNodename =!= "badnode"',
+        '!stringListMember(TARGET.Machine, "bad1,bad2")',
+        '!regexp("^bad", TARGET.Machine)',
+        '(TARGET.Machine == "badnode") =!= true',
+        'TARGET.GLIDEIN_BatchId =!= "17"',
+        "TARGET.SlotID == 1",
+        'regexp("^slot1@glidein_", TARGET.Name)',
+    ],
+)
+@pytest.mark.parametrize("last", ["slot1_1@glidein_7_x@node5", None])
+def test_a_job_that_wants_another_node_fits_a_glidein_that_is_to_come(requirements, last):
+    # The name that the collector has seen is one of many.
+    sample = {"Machine": "badnode", "Name": "slot1@glidein_17_x@badnode", "SlotID": 1}
+    attributes = {"LastRemoteHost": last} if last else {}
+    assert why(requirements, attributes) is None
+    assert why(requirements, attributes, sample=sample) is None
+
+
+@needs_library
+def test_the_unknown_name_of_a_node_may_stand_for_a_regular_expression():
+    assert why("!regexp(TARGET.Machine, LastRemoteHost)", {"LastRemoteHost": "slot1_1@node5"}) is None
+
+
+BEFOREHAND = ", and the name of a glidein's node is not known beforehand"
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "requirements, names",
+    [
+        ('TARGET.Machine == "node5"', "Machine"),
+        ('regexp("slurm", Machine)', "Machine"),
+        ('stringListMember(TARGET.Machine, "node5,node6")', "Machine"),
+        ("TARGET.Machine =?= LastRemoteHost", "Machine"),
+        ('TARGET.Machine == "a" || TARGET.Name == "slot1@a"', "Machine, Name"),
+    ],
+)
+def test_a_job_that_wants_one_node_is_not_ordered_for_and_the_reason_says_why(requirements, names):
+    told = f"Requirements want {requirements}{BEFOREHAND} ({names})"
+    unset = ", and LastRemoteHost is not known of these jobs" if "LastRemoteHost" in requirements else ""
+    assert why(requirements) == told + unset
+    assert why(requirements, {"LastRemoteHost": "slot1@x"}) == told
+
+
+@needs_library
+def test_an_attribute_of_jobs_is_not_looked_for_in_machines():
+    assert why("NumJobStarts > 3 && TARGET.Arch =?= LastRemotePool") == (
+        "Requirements want NumJobStarts > 3, and NumJobStarts is not known of these jobs"
+    )
+    assert why("MY.WantX") == "Requirements want MY.WantX, and WantX is not known of these jobs"
+
+
+@needs_library
+@pytest.mark.parametrize("sample", [None, {"PYGLIDEIN_TIME_TO_LIVE": 40, "Arch": "X86_64"}])
+def test_what_changes_with_time_is_that_of_a_glidein_that_starts_now(sample):
+    # Of a walltime of two hours the last ten minutes are for jobs to end.
+    assert why("TARGET.PYGLIDEIN_TIME_TO_LIVE >= 6600", sample=sample) is None
+    assert why("PYGLIDEIN_TIME_TO_LIVE > 6600", sample=sample) is not None
+    assert why(f"TARGET.MyCurrentTime == {NOW} && TARGET.DaemonStartTime == {NOW}", sample=sample) is None
+    assert why("TARGET.EnteredCurrentState == time() && TARGET.JobStarts == 0", sample=sample) is None
+    # 2026-11-20 21:48 UTC, a Friday
+    assert why("TARGET.ClockDay == 5 && TARGET.ClockMin == 21 * 60 + 48", sample=sample) is None
+
+
+@needs_library
+def test_a_condition_with_time_is_shown_as_it_is_written():
+    assert why("time() > 1 && time() < 5") == "Requirements want time() < 5"
+
+
+# What condor_submit 23.9 writes for deferral_time and for cron_hour.
+DEFERRED = (
+    "TARGET.HasJobDeferral && (((time() + ScheddInterval) >= (DeferralTime - DeferralPrepTime)) && "
+    "(time() < (DeferralTime + DeferralWindow)))"
+)
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "in_s, reason",
+    [
+        (300 + 60, None),
+        (3600, "deferred jobs: not before 22:42 UTC, as their DeferralTime is 22:48 UTC"),
+        (9000, "deferred jobs: not before 2026-11-21 00:12 UTC, as their DeferralTime is 2026-11-21 00:18 UTC"),
+        (-600, "deferred jobs: their DeferralTime, 21:38 UTC, and their DeferralWindow of 120 s are over"),
+    ],
+)
+def test_deferred_jobs_say_when_they_may_start(in_s, reason):
+    times = {"DeferralTime": NOW + in_s, "DeferralPrepTime": 300, "DeferralWindow": 120, "ScheddInterval": 60}
+    assert why(DEFERRED, times) == reason
+
+
+@needs_library
 @pytest.mark.parametrize("requirements", ["TARGET.Memory >=", "(", "a; b", "] = [", "(" * 5000 + "a" + ")" * 5000])
 def test_requirements_that_cannot_be_read_are_counted_and_not_served(requirements):
     result = planned([group("bad", 3, requirements=requirements), group("good", 1)])
@@ -208,7 +308,20 @@ def test_gpus_are_asked_for_what_they_are():
 
     assert served("Capability >= 7.5", GPUs_Capability=8.0) is None
     assert served("Capability >= 7.5", GPUs_Capability=7.0).endswith("RequireGPUs wants Capability >= 7.5")
-    assert served("Capability >= 7.5").endswith("and Capability is not known of its GPUs")
+    assert served("Capability >= 7.5").endswith(
+        "and Capability is not known of its GPUs: state GPUs_Capability in the entry's attributes"
+    )
+
+
+@needs_library
+def test_a_jobs_own_word_on_gpus_is_not_looked_for_in_the_inventory():
+    entry = raw_entry(shapes={"gpu": shape(gpus=1)})
+    wanted = "GlobalMemoryMb >= GPUsMinMemory && Capability >= 7.5"
+    jobs = [group(gpus=1, gpu_requirements=wanted, attributes={"GPUsMinMemory": 4000})]
+    assert planned(jobs, {"main": entry})["unserved"][0]["reason"].endswith(
+        "and Capability, GlobalMemoryMb are not known of its GPUs: "
+        "state GPUs_Capability and GPUs_GlobalMemoryMb in the entry's attributes"
+    )
 
 
 @needs_library

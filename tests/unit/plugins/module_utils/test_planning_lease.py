@@ -102,14 +102,16 @@ def test_less_granted_is_less_ordered():
     assert presents(plan) == [3]
     cut = trim(plan, {"lab": {"main": {"a": 5}}})
     assert (presents(cut), cut[0]["serves"]) == ([2], {"a": 5})
-    assert "5 of its jobs are leased to others" in cut[0]["reason"]
+    assert cut[0]["reason"].endswith("3 to add; 5 of its jobs are leased to others: 1 fewer to add")
     assert presents(trim(plan, {"lab": {"main": {"a": 4}}})) == [1]
 
 
 def test_without_a_lease_nothing_new_is_ordered_and_what_is_there_stays():
     plan = planned(group(count=20), have={"queued": 2, "running": 1})["plan"]
     assert presents(plan) == [5]
-    assert presents(trim(plan, {"lab": {}})) == [3]
+    cut = trim(plan, {"lab": None})
+    assert presents(cut) == [3]
+    assert cut[0]["reason"].endswith("2 to add; 16 of its jobs have no lease: 2 fewer to add")
 
 
 def test_groups_that_share_a_glidein_lose_it_together():

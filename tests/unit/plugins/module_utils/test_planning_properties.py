@@ -8,6 +8,7 @@ import random
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.plugins.module_utils.planning import claims_of, make_plan, trim
+from ansible_collections.glidein.ops.plugins.module_utils.planning.partition import capacity
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
@@ -39,8 +40,8 @@ requests = st.fixed_dictionaries(
     {
         "count": st.integers(0, 40),
         "cpus": st.integers(1, 6),
-        "memory_mb": st.integers(0, 9000),
-        "disk_mb": st.integers(0, 3000),
+        "memory_mb": st.integers(1, 9000),
+        "disk_mb": st.integers(1, 3000),
         "gpus": st.sampled_from([0, 0, 0, 1]),
         "max_runtime_s": st.sampled_from([None, None, 3600, 9000]),
     }
@@ -394,8 +395,7 @@ def test_cycles_in_which_nothing_starts_come_to_an_end_and_no_entry_gets_more_th
         size = next(one for one in sites if one["site"]["site"] == key[0])["site"]["entries"][key[1]]["shapes"][key[2]]
         needed = 0
         for one in groups:
-            asked = dict(one, memory_mb=-(-one["memory_mb"] // 128) * 128)
-            each = min(size[name] // asked[name] for name in RESOURCES if asked[name])
+            each = capacity(*(tuple(each[name] for name in RESOURCES) for each in (size, one)))
             needed += -(-one["count"] // each) if each else 0
         assert item["present"] - item["running"] <= needed
 

@@ -107,6 +107,19 @@ def test_a_cycle_says_what_waits_what_was_done_and_why():
     }
 
 
+@pytest.mark.parametrize(
+    "errors, words",
+    [([], "that another controller leased first"), ([{"site": "lab", "error": "HTTP 500"}], "without a lease")],
+)
+def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots(errors, words):
+    before = [item(present=3, serves={"a": 6}), item("other", present=1, serves={"b": 1})]
+    lease = {"plan": [dict(before[0], present=1, serves={"a": 1}), before[1]], "errors": errors, "failed": bool(errors)}
+    result = summary(demanded=asked(group("a", 6), group("b", 2)), plan=planned(*before), lease=lease)
+    assert " ".join(" ".join(result["lines"][: result["lines"].index("")]).split()) == (
+        f"Demand: 8 idle jobs in 2 groups: 2 for glideins on their way, 1 for free slots, 5 {words}."
+    )
+
+
 def test_one_is_not_spoken_of_as_many():
     assert summary(demanded=asked(group("a", 1)), plan=planned(item(serves={"a": 1})))["lines"][0] == (
         "Demand: 1 idle job in 1 group: 1 for glideins on their way."

@@ -58,6 +58,9 @@ _NAMED = frozenset(
     )
 )  # fmt: skip
 
+_TIME = re.compile(r"\btime\s*\(|\bCurrentTime\b", re.IGNORECASE)
+"""In an expression whose value of now is not that of a glidein that starts, such as PYGLIDEIN_TIME_TO_LIVE."""
+
 
 def to_fetch(
     slots: Mapping[Key, list[Slot]], fresh: Iterable[tuple[str, str]], most: int
@@ -89,7 +92,7 @@ def to_fetch(
 def whole_machine(ad: Any) -> dict[str, Any]:
     """Plain values of a slot's ad (classad2.ClassAd) as if no job were there; the limits above hold. Changes `ad`.
 
-    Expressions that come out undefined without a job, errors, lists and nested ads are left out.
+    Expressions of the time, and those that come out undefined without a job, errors, lists and nested ads are left out.
     """
     from .jobs import evaluate, is_scalar  # it needs HTCondor's library, which the server itself does not load
 
@@ -100,7 +103,9 @@ def whole_machine(ad: Any) -> dict[str, Any]:
                 ad[resource] = int(total)
     values = {}
     for name in list(ad):
-        if not _left_out(name) and is_scalar(value := evaluate(ad, name)) and not _is_secret(name, value):
+        if _left_out(name) or _depends_on_time(ad, name):
+            continue
+        if is_scalar(value := evaluate(ad, name)) and not _is_secret(name, value):
             values[name] = value
     return limited(values)
 
@@ -119,6 +124,15 @@ def limited(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _left_out(name: str) -> bool:
     return name.lower() in _NAMED or _SECRET.search(name) is not None or _INSTANCE.search(name) is not None
+
+
+def _depends_on_time(ad: Any, name: str) -> bool:
+    """Tell whether the attribute's expression refers to the time."""
+    try:
+        stored = ad.get(name)
+    except UnicodeDecodeError:
+        return False
+    return not isinstance(stored, str) and _TIME.search(str(stored)) is not None
 
 
 def _is_secret(name: str, value: Any) -> bool:
