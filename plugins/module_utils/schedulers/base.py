@@ -10,7 +10,7 @@ import glob
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandError,
-    CommandTimeoutError,
+    CommandStoppedError,
     OutcomeUnknownError,
     OutputError,
 )
@@ -148,7 +148,7 @@ class Scheduler(abc.ABC):
 
     def may_have_submitted(self, error):
         """Tell whether a failed submission command (CommandError) may have submitted all the same."""
-        return isinstance(error, CommandTimeoutError)
+        return isinstance(error, CommandStoppedError)
 
     def submit(self, path, job_name, tasks):
         """Submit an array job of `tasks` glideins, or one glidein (None), and return the submission's id.
