@@ -285,6 +285,8 @@ def main():
     result["changed"] = matching.changes if module.check_mode else bool(matching.submitted or matching.cancelled)
     if module._diff:
         result["diff"] = matching.intended
+    for warning in matching.warnings:
+        module.warn(f"Site {module.params['site']}: {warning}")
     if matching.errors and module.params["fail_on_error"]:
         first = {key: value for key, value in matching.errors[0].items() if key in ("cmd", "rc", "stdout", "stderr")}
         module.fail_json(msg=failure_message(module.params["site"], matching.errors), **dict(result, **first))

@@ -7,7 +7,7 @@ import abc
 import collections
 import glob
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt, quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandError,
     CommandStoppedError,
@@ -37,6 +37,9 @@ Form = collections.namedtuple("Form", ["default", "allowed"])
 # Arguments of one cancelling command; more would not fit on every system's command line.
 CANCEL_CHUNK = 500
 
+# Characters at the end of cut output that its error quotes.
+_CUT_CHARS = 80
+
 
 class Scheduler(abc.ABC):
     """Interface of a batch system; subclasses are constants and small overrides.
@@ -47,6 +50,8 @@ class Scheduler(abc.ABC):
     name = ""
     # Command name -> default argument list; operators override them in glidein_scheduler_options.commands.
     commands = {}
+    # The command among them that removes jobs from the queue.
+    removing_command = ""
     # Variables of the user's environment that would change what commands do or print, and exceptions from that.
     scrub_prefixes = ()
     keep = ()
@@ -59,6 +64,8 @@ class Scheduler(abc.ABC):
     cancels_only_queued = False
     # Fewest tasks that an array job may have.
     smallest_array = 1
+    # Pattern of what the submitting command prints when an array has too many tasks, or the user too many jobs.
+    too_many = None
     # Key of an entry's `resources` -> Form.
     resources = {}
     # Seconds between the notice that the batch system gives a job and its kill, as installed; operators override it in
@@ -166,6 +173,21 @@ class Scheduler(abc.ABC):
                 raise OutcomeUnknownError(error) from error
             raise
 
+    def largest_array(self):
+        """Return the most tasks that the batch system takes in one array job, None when it does not tell.
+
+        Raises CommandTimeoutError.
+        """
+        return
+
+    def refused_for_number(self, error):
+        """Tell whether a submission (GlideinError) was refused for its number of glideins, so that fewer may pass."""
+        return (
+            self.too_many is not None
+            and isinstance(error, CommandError)
+            and bool(self.too_many.search(error.stdout + error.stderr))
+        )
+
     def log_pattern(self, submission):
         """Return the pattern (see glob) of the names of the output files of a submission's glideins."""
         return f"*.{glob.escape(submission)}.*.out"
@@ -187,12 +209,22 @@ class Scheduler(abc.ABC):
     def jobs(self, user):
         """Return all jobs of `user` in the queue as a list of Job. Raises CommandError or OutputError."""
         try:
-            printed = self.runner.run(self.list_argv(user))
+            argv = self.list_argv(user)
+            printed = self.runner.run(argv)
         except CommandError as error:
             if self.means_no_jobs(error):
                 return []
             raise
-        return self.parse_list(printed, user)
+        return self.parse_list(self.whole(printed, argv), user)
+
+    def whole(self, printed, argv):
+        """Return what a listing command printed. Raises OutputError when it ends within a line: then it was cut."""
+        if printed and not printed.endswith("\n"):
+            raise OutputError(
+                f"{self.name}: the output of {quote_argv(argv)} was cut after {len(printed)} characters: it ends with "
+                f"{excerpt(printed[-_CUT_CHARS:])!r} and no line break. Nothing is counted."
+            )
+        return printed
 
     # -- cancelling --------------------------------------------------------------------------------------------
 
@@ -225,9 +257,19 @@ class Scheduler(abc.ABC):
                     raise
         return ids
 
-    def unreadable(self, what, text):
-        """Return the OutputError for output that cannot be understood."""
-        return OutputError(f"{self.name}: cannot read {what}: {excerpt(text) or 'nothing was printed'!r}.")
+    def unreadable(self, what, text, job_id=None):
+        """Return the OutputError for output that cannot be understood.
+
+        job_id: of the one job that it is about, of which the message tells how it is removed.
+        """
+        message = f"{self.name}: cannot read {what}: {excerpt(text) or 'nothing was printed'!r}."
+        if job_id:
+            command = quote_argv(self.argv[self.removing_command] + [job_id])
+            message += (
+                f" Nothing is counted, submitted or cancelled at this site while job {job_id} is in the queue. "
+                f"To remove it, run: {command}"
+            )
+        return OutputError(message)
 
 
 def array_sizes(count, largest, smallest=1):

@@ -119,6 +119,7 @@ _INSTEAD = {
 
 _FIELDS = ("%i", "%T", "%V", "%S", "%r", "%j")  # the name is last: it alone may contain the separator
 _SEPARATOR = "|"
+_HEADER = re.compile(r"^JOBID\|STATE(?:\|[A-Z_]+){4}\Z")
 _NO_TIME = ("N/A", "NONE", "Unknown")
 _JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
 _SUBMITTED = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
@@ -131,6 +132,7 @@ class Slurm(Scheduler):
 
     name = "slurm"
     commands = {"sbatch": ["sbatch"], "squeue": ["squeue"], "scancel": ["scancel"]}
+    removing_command = "scancel"
     # SBATCH_* would override the script's directives, SQUEUE_* the output format; SLURM_TIME_FORMAT the times.
     scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
     keep = ("SLURM_CONF",)
@@ -143,6 +145,11 @@ class Slurm(Scheduler):
         "whole_node": Form("exclusive", ("exclusive", "none")),
     }
     grace_s = 30  # KillWait
+    # MaxArraySize; MaxSubmitJobs of associations and QOS; MaxJobCount. Some are also said of one job.
+    too_many = re.compile(
+        r"Invalid job array specification|MaxSubmitJob|job submit limit|Slurm temporarily unable to accept job",
+        re.IGNORECASE,
+    )
     batch_id = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
 
     @classmethod
@@ -218,12 +225,16 @@ class Slurm(Scheduler):
         return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
 
     def list_argv(self, user):
-        # -r: one line per array task. --json and %i without -r cut long task lists.
-        return self.argv["squeue"] + ["-r", "-h", "-u", user, "-o", _SEPARATOR.join(_FIELDS)]
+        # -r: one line per array task. --json and %i without -r cut long task lists. Not -h: without jobs, the header
+        # is what tells an answer from none.
+        return self.argv["squeue"] + ["-r", "-u", user, "-o", _SEPARATOR.join(_FIELDS)]
 
     def parse_list(self, stdout, user):
+        header, unused, lines = stdout.partition("\n")
+        if not _HEADER.match(header):
+            raise self.unreadable("squeue's output, which does not begin with its header", stdout)
         jobs = []
-        for line in stdout.splitlines():
+        for line in lines.splitlines():
             job = self._parse_line(line)
             if job:
                 jobs.append(job)
@@ -235,16 +246,18 @@ class Slurm(Scheduler):
             raise self.unreadable("a line of squeue's output", line)
         job_id, state, submitted, started, reason, name = fields
         match = _JOB_ID.match(job_id)
-        if not match or state not in STATES:
+        if not match:
             raise self.unreadable("a line of squeue's output", line)
+        if state not in STATES:
+            raise self.unreadable("a job's state in squeue's output", line, job_id)
         try:
             submitted_s = _epoch(submitted)
         except ValueError:
-            raise self.unreadable("a submit time in squeue's output", line) from None
+            raise self.unreadable("a submit time in squeue's output", line, job_id) from None
         try:
             started_s = None if started in _NO_TIME else _epoch(started)
         except ValueError:
-            raise self.unreadable("a start time in squeue's output", line) from None
+            raise self.unreadable("a start time in squeue's output", line, job_id) from None
         common = STATES[state]
         if common is None:
             return None

@@ -55,6 +55,7 @@ class Careless(Scheduler):
     """A batch system whose cancelling command also ends what runs, as most do."""
 
     name = "careless"
+    removing_command = "cancel"
     commands = {"list": ["list"], "cancel": ["cancel"]}
 
     @classmethod
@@ -74,7 +75,7 @@ class Careless(Scheduler):
         return ["list"]
 
     def parse_list(self, stdout, user):
-        return stdout
+        return [job(*words.split()) for words in stdout.splitlines()]
 
     def cancel_argv(self, user, ids, running):
         return ["cancel", *ids]
@@ -85,7 +86,7 @@ def careless(*answers):
 
 
 def test_what_has_started_since_it_was_counted_is_not_cancelled():
-    scheduler = careless([job("1", "g", RUNNING), job("2", "g")], "")
+    scheduler = careless("1 g running\n2 g queued\n", "")
     assert scheduler.cancel("me", ["1", "2", "3"]) == ["2"]
     assert scheduler.runner.called == [["list"], ["cancel", "2"]]
 
@@ -97,9 +98,23 @@ def test_running_ones_are_cancelled_when_that_is_asked_for():
 
 
 def test_when_all_have_started_nothing_is_run():
-    scheduler = careless([job("1", "g", RUNNING)])
+    scheduler = careless("1 g running\n")
     assert scheduler.cancel("me", ["1"]) == []
     assert scheduler.runner.called == [["list"]]
+
+
+@pytest.mark.parametrize("printed", ["1 g running\n2 g que", "1 g running\n2 g queued"])
+def test_a_list_that_ends_within_a_line_is_refused(printed):
+    with pytest.raises(OutputError, match="careless: the output of list was cut after [0-9]+ characters"):
+        careless(printed).jobs("me")
+
+
+def test_a_job_that_cannot_be_read_is_named_with_the_command_that_removes_it():
+    error = careless().unreadable("a job", "what?", "7[1]")
+    assert str(error) == (
+        "careless: cannot read a job: 'what?'. Nothing is counted, submitted or cancelled at this site while job 7[1] "
+        "is in the queue. To remove it, run: cancel '7[1]'"
+    )
 
 
 COMMANDS = {"queued": ["count", "-q", "{queue}", "{job_name}"], "running": ["count", "-r", "{user}:{job_name}"]}
@@ -117,7 +132,7 @@ def test_commands_of_the_operators_own_count_each_entry_and_shape():
     assert all(isinstance(one, Job) and one.submitted == NOW for one in jobs)
 
 
-@pytest.mark.parametrize("printed", ["", "two", "-1", "1 2", "1.5", "99999999999"])
+@pytest.mark.parametrize("printed", ["", "two\n", "-1\n", "1 2\n", "1.5\n", "99999999999\n", "12"])
 def test_a_count_that_is_no_number_is_an_error_and_not_zero(printed):
     with pytest.raises(OutputError, match="count_commands.queued printed"):
         counted_jobs(Recorder(printed), COMMANDS, "me", [("g1-2", None)], NOW)
