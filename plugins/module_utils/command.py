@@ -125,7 +125,7 @@ class Runner:
             for stream in outputs:
                 selector.register(stream, selectors.EVENT_READ)
             while selector.get_map() and not is_late:
-                for key, unused in selector.select(max(0, deadline_s - time.monotonic())):
+                for key, _events in selector.select(max(0, deadline_s - time.monotonic())):
                     chunk = os.read(key.fd, _CHUNK)
                     outputs[key.fileobj] += chunk
                     if not chunk:

@@ -99,8 +99,8 @@ class Matching:
         self.submitted = []
         self.cancelled = []
         self.errors = []
-        # What the operator should know of a run that did all it was to do.
-        self.warnings = []
+        # What the operator can do better, of a run that did all it was to do.
+        self.hints = []
         # The command that gave no answer in time.
         self.silent = None
 
@@ -141,6 +141,7 @@ class Matching:
             "before": self.before,
             "after": self.after,
             "errors": self.errors,
+            "hints": self.hints,
             "decisions": [_decision_result(decision) for decision in self.decisions],
             "scripts": self.scripts,
             "report": self.report() if acted else None,
@@ -159,7 +160,9 @@ class Matching:
             line = "{entry}/{shape}: {queued} queued, {running} running, {sick} sick\n"
             names = {"entry": decision.entry, "shape": decision.shape}
             before.append(line.format(**dict(counts, **names)))
-            counts["queued"] += decision.submit - len(decision.cancel)
+            counts["queued"] += decision.submit
+            for job in decision.cancel:
+                counts[job.state] -= 1
             after.append(line.format(**dict(counts, **names)))
         if self.orphans:
             before.append(f"orphans: {len(self.orphans)} queued\n")
@@ -230,7 +233,7 @@ class Matching:
                 self._failed(decision.entry, decision.shape, error, more if for_number else "")
                 return
         if refused:
-            self.warnings.append(
+            self.hints.append(
                 f"{decision.entry}/{decision.shape}: the batch system refused an array of {refused} glideins and took "
                 f"{largest} at a time. Set limits.array of the entry to {largest}."
             )
@@ -239,7 +242,8 @@ class Matching:
         """Submit an array of `tasks` glideins, or one (None); return the error (GlideinError), or None."""
         site = self.queue.site
         name = job_name(site["deployment"], site["site"], decision.entry, decision.shape)
-        submission = record.begin(decision.entry, decision.shape, name, tasks or 1)
+        request = self.queue.request_hash(decision.entry, decision.shape)
+        submission = record.begin(decision.entry, decision.shape, name, tasks or 1, request)
         try:
             job_id = self.queue.scheduler.submit(path, name, tasks)
         except OutcomeUnknownError as error:

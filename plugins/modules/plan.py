@@ -249,6 +249,11 @@ plan:
       description: Glideins that are held, suspended or can never start; null where not known.
       type: int
       sample: 0
+    kept_sick:
+      description: Glideins that can never start and are to stay all the same, at most one. As long as it is queued, no
+        other one of the same request is ordered. Null where not known.
+      type: int
+      sample: 0
     overdue:
       description: Glideins that are to stay in the queue and serve nobody, see O(guard); null where not known.
       type: int

@@ -277,6 +277,7 @@ def _item(target, stop, partial, problems):
         "queued": None,
         "running": None,
         "sick": None,
+        "kept_sick": None,
         "overdue": None,
         "registered": target.registered,
         "serves": {key: jobs for key, jobs in sorted(target.serves.items()) if jobs},
@@ -295,6 +296,7 @@ def _item(target, stop, partial, problems):
         queued=target.counts["queued"],
         running=running,
         sick=target.counts["sick"],
+        kept_sick=min(1, target.counts["never_starts"]),
         overdue=target.kept_overdue,
     )
     item["reason"] = stop or item_reason(target, partial)

@@ -24,11 +24,12 @@ SICK = "sick"  # held, suspended, or can never start: serves nothing, its reason
 # id: what cancels this one job or array task; submission: the id that the submission returned; name: job name;
 # state: one of the above; cancellable: it has not started, so that cancelling ends no work; reason: the batch system's
 # word for why it does not run ("" if none); submitted, started: epoch seconds; started is None when it has not, or when
-# the batch system does not say.
+# the batch system does not say. never_starts: the batch system says that a job which asks for this cannot start at all,
+# so that another one of the same request could not either.
 Job = collections.namedtuple(
-    "Job", ["id", "submission", "name", "state", "cancellable", "reason", "submitted", "started"]
+    "Job", ["id", "submission", "name", "state", "cancellable", "reason", "submitted", "started", "never_starts"]
 )
-Job.__new__.__defaults__ = (None,)  # of started (Python 3.6 has no other way)
+Job.__new__.__defaults__ = (None, False)  # of started and never_starts (Python 3.6 has no other way)
 
 # A way in which an entry may have a resource asked for (a key of `resources` of an entry). default: what is done
 # without the key; allowed: the words that are accepted, or None for the name of a resource of the site's own.
@@ -249,13 +250,20 @@ class Scheduler(abc.ABC):
             # that starts between this and the command is ended before it can have taken a job.
             waiting = {job.id for job in self.jobs(user) if job.cancellable}
             ids = [job_id for job_id in ids if job_id in waiting]
+        self.cancel_in_chunks(ids, lambda some: self.cancel_argv(user, some, running))
+        return ids
+
+    def cancel_in_chunks(self, ids, argv_of):
+        """Run the commands that cancel these jobs; argv_of: a function of some of the ids that returns a command.
+
+        Jobs that are gone are no error. Raises CommandError.
+        """
         for start in range(0, len(ids), CANCEL_CHUNK):
             try:
-                self.runner.run(self.cancel_argv(user, ids[start : start + CANCEL_CHUNK], running))
+                self.runner.run(argv_of(ids[start : start + CANCEL_CHUNK]))
             except CommandError as error:
                 if not self.had_ended(error):
                     raise
-        return ids
 
     def unreadable(self, what, text, job_id=None):
         """Return the OutputError for output that cannot be understood.

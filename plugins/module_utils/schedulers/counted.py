@@ -29,7 +29,9 @@ def counted_jobs(runner, commands, user, targets, now_s):
             printed = runner.run(argv)
             match = _NUMBER.match(printed)
             if not match:
-                raise OutputError(f"count_commands.{state} printed {printed[:80]!r}; it has to print one whole number and a line break.")
+                raise OutputError(
+                    f"count_commands.{state} printed {printed[:80]!r}; it has to print a whole number and a line break."
+                )
             jobs += [
                 Job(f"{name}.{state}.{number}", "", name, state, False, "", int(now_s))
                 for number in range(int(match.group(1)))

@@ -456,12 +456,13 @@ class Lsf(Scheduler):
         except ValueError:
             raise self.unreadable("a time in bjobs's output", text, number) from None
         state, why = STATES[stat], _sentence(reason)
-        if state == QUEUED and _NEVER_STARTS.search(why):
+        never_starts = state == QUEUED and bool(_NEVER_STARTS.search(why))
+        if never_starts:
             state = SICK
         elif state == SICK:
             why = f"{stat}: {why}" if why else stat
         job_id = number if index in ("", "0") else f"{number}[{index}]"
-        return Job(job_id, number, name, state, not has_started, why, submitted_s, started_s)
+        return Job(job_id, number, name, state, not has_started, why, submitted_s, started_s, never_starts)
 
     def _pending_reasons(self, user):
         """Return {submission: why its first pending job does not start}; job names are cut in this list."""
@@ -514,7 +515,8 @@ def _with_reason(job, text):
     why = _sentence(text)
     if job.state != QUEUED or not why:
         return job
-    return job._replace(reason=why, state=SICK if _NEVER_STARTS.search(why) else QUEUED)
+    never_starts = bool(_NEVER_STARTS.search(why))
+    return job._replace(reason=why, state=SICK if never_starts else QUEUED, never_starts=never_starts)
 
 
 def _sentence(reason):

@@ -177,6 +177,7 @@ class PbsPro(Pbs):
             why,
             self._epoch(job_id, job.get("ctime")),
             begun,
+            state == SICK and bool(_NEVER_STARTS.match(why)),
         )
 
     def _epoch(self, job_id, text):

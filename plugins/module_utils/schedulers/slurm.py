@@ -75,6 +75,12 @@ _NEVER_STARTS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
+# Those of them that are not about what the job asks for: another one of the same request may start.
+_MAY_START = re.compile(
+    r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|ReservationDeleted|DeadLine|held",
+    re.IGNORECASE,
+)
+
 # Options that are set here and that counting, cancelling or n-means-n depend upon.
 _RESERVED = {
     "-J": "--job-name",
@@ -259,27 +265,36 @@ class Slurm(Scheduler):
         except ValueError:
             raise self.unreadable("a start time in squeue's output", line, job_id) from None
         common = STATES[state]
+        never_starts = False
         if common is None:
             return None
         why = "" if reason == "None" else reason
         if common == QUEUED and _NEVER_STARTS.match(why):
             common = SICK
+            never_starts = not _MAY_START.search(why)
         elif common == SICK:
             why = state if not why else f"{state}: {why}"
         has_started = common in (RUNNING, COMPLETING) or state in _STARTED
         if not has_started:
             started_s = None  # of a job that waits, %S is when Slurm expects it to start
-        return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s)
+        return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s, never_starts)
 
     def cancel_argv(self, user, ids, running):
         # --state: what started since it was counted is left alone. A plain scancel would send TERM to users' jobs, too,
         # which could then be taken for jobs that have ended by themselves: --batch is for glidein.sh alone.
         how = ["--state=RUNNING", "--batch", "--signal=TERM"] if running else ["--state=PENDING"]
+        return self._scancel(user, how, ids)
+
+    def _scancel(self, user, how, ids):
         return self.argv["scancel"] + [f"--user={user}"] + how + list(ids)
 
     def cancel(self, user, ids, running=False):
         super().cancel(user, ids)
-        return super().cancel(user, ids, running=True) if running else ids
+        if running:
+            super().cancel(user, ids, running=True)
+            # A job that is suspended takes no notice of TERM.
+            self.cancel_in_chunks(ids, lambda some: self._scancel(user, ["--state=SUSPENDED"], some))
+        return ids
 
     def had_ended(self, error):
         # scancel goes on to the other ids and then exits with 1.

@@ -216,7 +216,7 @@ def squeue(fake, state, arguments):
     header = {key: name for unused, key, name in COLUMNS}
     for job in ([] if options.h else [header]) + state["jobs"]:
         line = options.o
-        for letter, key, unused in COLUMNS:
+        for letter, key, _name in COLUMNS:
             line = line.replace(letter, job[key])
         lines.append(line + "\n")
     printed = "" if mode == "empty" else "".join(lines)

@@ -4,6 +4,7 @@
 import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
@@ -60,7 +61,8 @@ def test_a_command_that_closes_its_output_and_hangs_is_stopped():
 def test_a_command_that_prints_without_end_is_stopped_with_its_children(tmp_path, where):
     pids = tmp_path / "pids"
     argv = ["sh", "-c", f"yes & echo $! $$ >'{pids}'; exec yes{where}"]
-    with pytest.raises(CommandStoppedError, match="printed more than 1 MB and was stopped; it began with: y y") as raised:
+    words = "printed more than 1 MB and was stopped; it began with: y y"
+    with pytest.raises(CommandStoppedError, match=words) as raised:
         Runner({"PATH": os.environ["PATH"]}, most_output=2**20).run(argv)
     assert raised.value.rc is None
     assert len(raised.value.stdout) + len(raised.value.stderr) < 2**18
@@ -73,8 +75,7 @@ def test_a_command_that_prints_without_end_is_stopped_with_its_children(tmp_path
 def _runs(pid):
     """Whether a process is alive; one that has ended and that nobody has waited for is not."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as source:
-            return source.read().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
 

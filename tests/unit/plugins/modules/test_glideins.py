@@ -231,6 +231,31 @@ def test_sick_glideins_are_replaced_and_shown(run, slurm):
     result = run({"main": 2})
     assert counts(result) == {"main": (2, 0, 1)}
     assert result["after"]["entries"][0]["sick_reasons"] == ["JobHeldUser"]
+    assert run({"main": 2})["cancelled"] == [{"entry": "main", "shape": "core", "count": 1, "job_ids": ["1_1"]}]
+
+
+def test_a_glidein_that_can_never_start_is_not_replaced_by_another_of_the_same_request(run, slurm):
+    run({"main": 1})
+    slurm.set("1_1", "PENDING", "BadConstraints")
+    for _cycle in range(3):
+        assert not run({"main": 1})["changed"]
+    assert len(slurm.jobs()) == 1
+    # Another request may start.
+    smaller = {"main": raw_entry(walltime="1h")}
+    assert [one["count"] for one in run({"main": 1}, entries=smaller)["submitted"]] == [1]
+    assert [one["job_ids"] for one in run({"main": 1}, entries=smaller)["cancelled"]] == [["1_1"]]
+    assert not run({"main": 1}, entries=smaller)["changed"]
+
+
+def test_sick_glideins_are_cancelled_when_none_is_to_be_present(run, slurm):
+    run({"main": 4})
+    slurm.set("1_1", "PENDING", "BadConstraints")
+    slurm.set("1_2", "PENDING", "JobHeldUser")
+    slurm.set("1_3", "SUSPENDED")
+    slurm.set("1_4", "RUNNING")
+    assert [one["job_ids"] for one in run({"main": 0})["cancelled"]] == [["1_2", "1_1"]]
+    run({"main": 0}, cancel_running=True)
+    assert slurm.jobs() == []
 
 
 @pytest.mark.parametrize(
@@ -373,10 +398,10 @@ def test_an_array_that_the_site_refuses_for_its_size_is_made_smaller(run, slurm)
     assert [one["count"] for one in result["submitted"]] == [2, 2, 2, 2, 1]
     assert len(slurm.jobs()) == 9
     assert len(slurm.calls("sbatch")) == 2 + 5  # 9 and 4 are refused
-    assert (
-        "Site lab: main/core: the batch system refused an array of 4 glideins and took 2 at a time. Set limits.array "
-        "of the entry to 2."
-    ) in str(result["warnings"])
+    assert result["hints"] == [
+        "main/core: the batch system refused an array of 4 glideins and took 2 at a time. Set limits.array of the "
+        "entry to 2."
+    ]
 
 
 def test_a_site_that_takes_only_so_many_jobs_of_a_user_gets_those(run, slurm):

@@ -1,11 +1,15 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import json
+
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import (
     QUEUED,
     RUNNING,
+    SICK,
     Job,
     Scheduler,
     array_sizes,
@@ -136,6 +140,23 @@ def test_commands_of_the_operators_own_count_each_entry_and_shape():
 def test_a_count_that_is_no_number_is_an_error_and_not_zero(printed):
     with pytest.raises(OutputError, match="count_commands.queued printed"):
         counted_jobs(Recorder(printed), COMMANDS, "me", [("g1-2", None)], NOW)
+
+
+def test_what_pbs_says_can_never_run_is_never_replaced():
+    pbspro = make_scheduler("pbspro")
+    record = {
+        "Job_Owner": "me@host",
+        "Job_Name": "g",
+        "ctime": "Fri Nov 20 22:00:00 2026",
+        "job_state": "Q",
+        "comment": "Can Never Run: Insufficient amount of resource: ncpus",
+    }
+    other = dict(record, comment="Not Running: No available resources on nodes")
+    printed = json.dumps({"pbs_version": "23.06.06", "Jobs": {"1.s": record, "2.s": other}})
+    assert [(one.state, one.never_starts) for one in pbspro.parse_list(printed, "me")] == [
+        (SICK, True),
+        (QUEUED, False),
+    ]
 
 
 def test_values_are_filled_in_once_and_other_braces_stay():
