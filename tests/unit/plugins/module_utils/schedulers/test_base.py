@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import (
     QUEUED,
@@ -157,6 +157,28 @@ def test_what_pbs_says_can_never_run_is_never_replaced():
         (SICK, True),
         (QUEUED, False),
     ]
+
+
+@pytest.mark.parametrize(
+    "name, rc, stderr",
+    [
+        ("pbspro", 3, "qsub: Array job exceeds server or queue size limit\n"),
+        ("pbspro", 38, "qsub: would exceed queue main's per-user limit\n"),
+        ("pbspro", 38, "qsub: Maximum number of jobs for user me already in queue main\n"),
+        ("torque", 235, "qsub: submit error (Bad Job Array Request MSG=Requested array size too large, limit is 5)\n"),
+        ("torque", 179, "qsub: submit error (Maximum number of jobs already in queue for user)\n"),
+        ("sge", 1, "Unable to run job: job rejected: only 50 jobs are allowed per user (current job count: 50).\n"),
+        ("lsf", 255, "Job array index too large. Job not submitted.\n"),
+        ("lsf", 255, "User or one of user's groups does not have enough job slots. Job not submitted.\n"),
+        ("slurm", 1, "sbatch: error: Batch job submission failed: Invalid job array specification\n"),
+        ("slurm", 1, "sbatch: error: AssocMaxSubmitJobLimit\n"),
+        ("htcondor", 1, "ERROR: Number of submitted jobs would exceed MAX_JOBS_PER_OWNER\n"),
+    ],
+)
+def test_a_refusal_for_the_number_of_jobs_is_told_from_others(name, rc, stderr):
+    scheduler = make_scheduler(name)
+    assert scheduler.refused_for_number(CommandError("refused", ["submit"], rc, "", stderr))
+    assert not scheduler.refused_for_number(CommandError("refused", ["submit"], rc, "", "No such queue\n"))
 
 
 def test_values_are_filled_in_once_and_other_braces_stay():
