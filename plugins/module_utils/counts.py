@@ -79,6 +79,7 @@ def queue_result(site, counted, user, now_s, versions, credential_expires):
         waiting = [job.submitted for job in jobs if job.state == QUEUED]
         result = {"entry": entry, "shape": shape, "job_name": job_name(site["deployment"], site["site"], entry, shape)}
         result.update(state_counts(jobs))
+        result["never_starts"] = sum(1 for job in jobs if job.never_starts)
         result["sick_reasons"] = sorted({job.reason for job in jobs if job.state == SICK})
         result["oldest_queued_s"] = max(0, int(now_s) - min(waiting)) if waiting else None
         running = [job for job in jobs if job.state == RUNNING]

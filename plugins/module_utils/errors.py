@@ -53,7 +53,11 @@ class CommandError(GlideinError):
         return {"cmd": self.cmd, "rc": self.rc, "stdout": self.stdout, "stderr": self.stderr}
 
 
-class CommandTimeoutError(CommandError):
+class CommandStoppedError(CommandError):
+    """A command was stopped before it had ended."""
+
+
+class CommandTimeoutError(CommandStoppedError):
     """A command was stopped because it ran longer than its time limit."""
 
 

@@ -10,6 +10,7 @@ import time
 from ansible_collections.glidein.ops.plugins.module_utils.counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.entries import check_environment, check_modules
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+    CommandTimeoutError,
     GlideinError,
     InputError,
     NotDeployedError,
@@ -26,6 +27,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.submissions import Sub
 from ansible_collections.glidein.ops.plugins.module_utils.token import REMEDY, credential_expires, utc
 
 _COLLECTOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z")
+_REMEDY = (
+    " {} of {} glideins were submitted. If the batch system limits the tasks of an array job, set limits.array of the "
+    "entry; if it limits the jobs of a user, set limits.queued or limits.total."
+)
 _COLLECTOR_RULE = "HOST or HOST:PORT of letters, digits, dots, dashes and underscores"
 
 
@@ -94,6 +99,10 @@ class Matching:
         self.submitted = []
         self.cancelled = []
         self.errors = []
+        # What the operator can do better, of a run that did all it was to do.
+        self.hints = []
+        # The command that gave no answer in time.
+        self.silent = None
 
     @property
     def changes(self):
@@ -115,6 +124,9 @@ class Matching:
             key = (decision.entry, decision.shape)
             if decision.submit:
                 self._submit(decision, [script for script in self.scripts if (script["entry"], script["shape"]) == key])
+        if self.silent:
+            self.after = None
+            return
         try:
             self.after = self.queue.read()[1]
         except GlideinError as error:
@@ -129,6 +141,7 @@ class Matching:
             "before": self.before,
             "after": self.after,
             "errors": self.errors,
+            "hints": self.hints,
             "decisions": [_decision_result(decision) for decision in self.decisions],
             "scripts": self.scripts,
             "report": self.report() if acted else None,
@@ -147,7 +160,9 @@ class Matching:
             line = "{entry}/{shape}: {queued} queued, {running} running, {sick} sick\n"
             names = {"entry": decision.entry, "shape": decision.shape}
             before.append(line.format(**dict(counts, **names)))
-            counts["queued"] += decision.submit - len(decision.cancel)
+            counts["queued"] += decision.submit
+            for job in decision.cancel:
+                counts[job.state] -= 1
             after.append(line.format(**dict(counts, **names)))
         if self.orphans:
             before.append(f"orphans: {len(self.orphans)} queued\n")
@@ -169,7 +184,7 @@ class Matching:
         ]
 
     def _cancel(self, entry, shape, jobs):
-        if not jobs:
+        if not jobs or self._skipped(entry, shape):
             return
         ids = [job.id for job in jobs]
         try:
@@ -181,41 +196,79 @@ class Matching:
             self.cancelled.append({"entry": entry, "shape": shape, "count": len(ids), "job_ids": ids})
 
     def _submit(self, decision, scripts):
-        site = self.queue.site
+        if self._skipped(decision.entry, decision.shape):
+            return
         record = Submissions(self.payload["home"])
-        name = job_name(site["deployment"], site["site"], decision.entry, decision.shape)
-        largest = site["entries"][decision.entry]["array"]
         try:
             for script in scripts:
                 write_private(script["path"], script["content"])
-            for tasks in array_sizes(decision.submit, largest, self.queue.scheduler.smallest_array):
-                submission = record.begin(decision.entry, decision.shape, name, tasks or 1)
-                # After a failure nothing more is tried in this run: what was refused once would be refused again.
-                if not self._hand_over(decision, scripts[-1]["path"], name, tasks, record, submission):
-                    return
+            self._submit_all(decision, scripts[-1]["path"], record)
         except OSError as error:
             # The line before a submission stands: its outcome counts as unknown, which keeps the version.
             self._failed(decision.entry, decision.shape, error)
+        except GlideinError as error:
+            self._failed(decision.entry, decision.shape, error)
 
-    def _hand_over(self, decision, path, name, tasks, record, submission):
-        """Submit an array of `tasks` glideins, or one (None); return whether the batch system has taken them."""
+    def _submit_all(self, decision, path, record):
+        """Submit all glideins of a decision, in smaller arrays when the batch system refuses one for its size.
+
+        After any other failure nothing more is tried in this run: what was refused once would be refused again. Raises
+        OSError, CommandTimeoutError.
+        """
+        scheduler = self.queue.scheduler
+        largest = self.queue.site["entries"][decision.entry]["array"]
+        ceiling = scheduler.largest_array() if decision.submit > 1 else None
+        largest = min((most for most in (largest, ceiling) if most), default=None)
+        left, refused = decision.submit, None
+        while left:
+            tasks = array_sizes(left, largest, scheduler.smallest_array)[0]
+            error = self._hand_over(decision, path, tasks, record)
+            if error is None:
+                left -= tasks or 1
+            elif tasks and tasks > 1 and scheduler.refused_for_number(error):
+                largest, refused = tasks // 2, tasks
+            else:
+                more = _REMEDY.format(decision.submit - left, decision.submit)
+                for_number = scheduler.refused_for_number(error)
+                self._failed(decision.entry, decision.shape, error, more if for_number else "")
+                return
+        if refused:
+            self.hints.append(
+                f"{decision.entry}/{decision.shape}: the batch system refused an array of {refused} glideins and took "
+                f"{largest} at a time. Set limits.array of the entry to {largest}."
+            )
+
+    def _hand_over(self, decision, path, tasks, record):
+        """Submit an array of `tasks` glideins, or one (None); return the error (GlideinError), or None."""
+        site = self.queue.site
+        name = job_name(site["deployment"], site["site"], decision.entry, decision.shape)
+        request = self.queue.request_hash(decision.entry, decision.shape)
+        submission = record.begin(decision.entry, decision.shape, name, tasks or 1, request)
         try:
             job_id = self.queue.scheduler.submit(path, name, tasks)
         except OutcomeUnknownError as error:
             self.submitted.append(_submission(decision, tasks, None))
-            self._failed(decision.entry, decision.shape, error)
             record.unknown(submission, error)
-            return False
+            return error
         except GlideinError as error:
-            self._failed(decision.entry, decision.shape, error)
             record.refused(submission, error)
-            return False
+            return error
         self.submitted.append(_submission(decision, tasks, job_id))
         record.submitted(submission, job_id)
-        return True
+        return None
 
-    def _failed(self, entry, shape, error):
-        failure = {"entry": entry, "shape": shape, "error": str(error)}
+    def _skipped(self, entry, shape):
+        """Tell whether the batch system has stopped to answer in this run; it is not asked again then."""
+        if self.silent:
+            text = f"nothing was tried here after the time-out of {self.silent} in this run."
+            self.errors.append({"entry": entry, "shape": shape, "error": text})
+        return self.silent is not None
+
+    def _failed(self, entry, shape, error, more=""):
+        failure = {"entry": entry, "shape": shape, "error": f"{error}{more}"}
+        cause = error.cause if isinstance(error, OutcomeUnknownError) else error
+        if isinstance(cause, CommandTimeoutError):
+            self.silent = cause.cmd[0]
         if isinstance(error, GlideinError):
             failure.update(error.details())
         self.errors.append(failure)

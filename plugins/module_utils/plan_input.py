@@ -153,8 +153,8 @@ def _order_of(until):
 
 
 def read_queue(queue, site):
-    """Return {(entry, shape): {"queued", "running", "completing", "sick", "oldest_queued_s", "queued_ages",
-    "running_ages"}, "orphans": {"queued", "running"}}.
+    """Return {(entry, shape): {"queued", "running", "completing", "sick", "never_starts", "oldest_queued_s",
+    "queued_ages", "running_ages"}, "orphans": {"queued", "running"}}.
 
     oldest_queued_s, queued_ages and running_ages, [(seconds, glideins)], are None where they are not known. Running
     glideins whose start is not known are not in running_ages. {} without a reading. Entries that the site does not have
@@ -179,6 +179,7 @@ def read_queue(queue, site):
         if key[0] in site["entries"] and key[1] in site["entries"][key[0]]["shapes"]:
             where = f"queue.entries[{number}]"
             counts[key] = {state: _whole(raw, state, where) for state in _STATES}
+            counts[key]["never_starts"] = _whole(raw, "never_starts", where) if "never_starts" in raw else 0
             oldest_s = raw.get("oldest_queued_s")
             counts[key]["oldest_queued_s"] = oldest_s if _is_number(oldest_s) else None
             reasons = _list(raw, "sick_reasons", f"{where}.sick_reasons") if raw.get("sick_reasons") else []

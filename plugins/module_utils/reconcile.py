@@ -9,8 +9,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import LIMITS,
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, StaleInputError
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 
-# submit: glideins to submit now; cancel: list of Job to cancel, newest first; limited_by: name of the limit that made
-# submit smaller than what is missing, or None.
+# submit: glideins to submit now; cancel: list of Job to cancel, the sick ones first, then the newest first; limited_by:
+# name of the limit that made submit smaller than what is missing, or None.
 Decision = collections.namedtuple("Decision", ["entry", "shape", "present", "submit", "cancel", "limited_by"])
 
 # A plan from the future by more than this means that two clocks disagree.
@@ -98,9 +98,10 @@ def decide(wanted, counted, site, cancel_running=False):
     """Return a Decision for every (entry, shape) of the plan, in order of entry priority and name.
 
     wanted: see check_plan; counted: Counted of this moment; site: normalise_site. What is `present` are the queued and
-    running; sick and completing glideins meet no target but take their place in the limits. Only queued glideins are
-    cancelled; with cancel_running those that run, too, when that is not enough. Room that cancelling makes is used by
-    the next cycle, when it is known to be there.
+    running; sick and completing glideins meet no target but take their place in the limits. One that can never start is
+    not replaced, as another one of the same request could not start either. Only glideins that have not started are
+    cancelled, the sick ones first; with cancel_running those that run, too, when that is not enough. Room that
+    cancelling makes is used by the next cycle, when it is known to be there.
     """
     waiting = sum(1 for job in counted.ours() if job.state in (QUEUED, SICK))
     site_room = Room("site limit", site["limits"], waiting, len(counted.ours()))
@@ -114,17 +115,19 @@ def decide(wanted, counted, site, cancel_running=False):
         if present is None:
             decisions.append(Decision(key[0], key[1], None, 0, [], None))
             continue
-        missing = min(present - counted.number(key, QUEUED, RUNNING), _ordered(wanted[key]))
-        submit, cancel, limited_by = 0, [], None
+        there = counted.number(key, QUEUED, RUNNING)
+        never_start = sum(1 for job in counted.targets[key] if job.never_starts)
+        missing = min(present - there - never_start, _ordered(wanted[key]))
+        sick_surplus = there + counted.number(key, SICK) - present - (wanted[key].get("kept_sick") or 0)
+        submit, cancel, limited_by = 0, _sick_to_cancel(counted.targets[key], sick_surplus, cancel_running), None
         if missing > 0:
             room, name = room_of([rooms[key[0]], site_room])
             submit = missing if room is None else min(missing, room)
             limited_by = name if submit < missing else None
             rooms[key[0]].take(submit)
             site_room.take(submit)
-        elif present < counted.number(key, QUEUED, RUNNING):
-            surplus = counted.number(key, QUEUED, RUNNING) - present
-            cancel = _to_cancel(counted.targets[key], surplus, cancel_running)
+        elif present < there:
+            cancel = cancel + _to_cancel(counted.targets[key], there - present, cancel_running)
         decisions.append(Decision(key[0], key[1], present, submit, cancel, limited_by))
     return decisions
 
@@ -150,6 +153,17 @@ def _ordered(item):
     if item.get("queued") is None or item.get("running") is None:
         return item["present"]
     return item["present"] - item["queued"] - item["running"]
+
+
+def _sick_to_cancel(jobs, surplus, cancel_running):
+    """Return at most `surplus` sick jobs: those that may start before those that never do, the newest of each first.
+
+    One that never starts shows, as long as it stays, that its request is in vain.
+    """
+    sick = [job for job in jobs if job.state == SICK and (job.cancellable or cancel_running)]
+    chosen = newest_first([job for job in sick if not job.never_starts])
+    chosen += newest_first([job for job in sick if job.never_starts])
+    return chosen[: max(0, surplus)]
 
 
 def _to_cancel(jobs, surplus, cancel_running):

@@ -67,6 +67,8 @@ def has_work(queue, items, token, summaries_since, log_days, now_s):
         here = counts.get((item["entry"], item["shape"]))
         if here is None or item["present"] not in (None, here["queued"] + here["running"]):
             return True
+        if item["present"] is not None and here["sick"] > (item.get("kept_sick") or 0):
+            return True
     newest, oldest = files["newest_output"], files["oldest_log"]
     if summaries_since is not None and newest is not None and newest > summaries_since:
         return True

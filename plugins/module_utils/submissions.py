@@ -4,8 +4,10 @@
 """submissions.jsonl of each payload version: what was submitted with it, so that nothing in use is ever removed.
 
 One line before and one after each submission, joined by "id":
-    {"time": epoch, "event": "submitting", "id": "...", "entry": "RM", "shape": "node", "job_name": "g...", "count": 3}
+    {"time": epoch, "event": "submitting", "id": "...", "entry": "RM", "shape": "node", "job_name": "g...", "count": 3,
+     "request": "..."}
     {"time": epoch, "event": "submitted", "id": "...", "job_id": "123"}     or "refused", or "unknown" with "error"
+"request" is a hash of what the batch system was asked for.
 A "submitting" that nothing follows (the run died) has an unknown outcome too.
 """
 
@@ -22,8 +24,8 @@ class Submissions:
     def __init__(self, version_dir):
         self.path = os.path.join(version_dir, FILE)
 
-    def begin(self, entry, shape, job_name, count):
-        """Record that a submission is about to be made; return its id."""
+    def begin(self, entry, shape, job_name, count, request=None):
+        """Record that a submission is about to be made; return its id. request: of SiteQueue.request_hash."""
         submission = os.urandom(16).hex()
         self._append(
             {
@@ -33,6 +35,7 @@ class Submissions:
                 "shape": shape,
                 "job_name": job_name,
                 "count": count,
+                "request": request,
             }
         )
         return submission
@@ -87,6 +90,16 @@ def _parse(text):
 def job_names(lines):
     """Return the set of job names that these lines record."""
     return {line["job_name"] for line in lines if line.get("job_name")}
+
+
+def requests(lines):
+    """Return {the batch system's id of a submission: its request} of the submissions whose request is recorded."""
+    of_submission = {line["id"]: line["request"] for line in lines if line.get("id") and line.get("request")}
+    return {
+        str(line["job_id"]): of_submission[line["id"]]
+        for line in lines
+        if line["event"] == "submitted" and line.get("id") in of_submission and line.get("job_id")
+    }
 
 
 def in_use(lines, queued_ids, any_of_ours):

@@ -11,6 +11,8 @@ description:
   - Counts the site's glideins in the batch queue again, and submits what is missing to the numbers of O(plan), or
     cancels queued ones that are too many, newest first. All entries of the site in one run; a second run changes
     nothing.
+  - Glideins that are held, suspended or can never start take their place in the limits and are cancelled first when
+    there are more glideins than planned. One that can never start is not replaced by another one of the same request.
   - Never submits beyond the limits of the entries and of the site, and never cancels a glidein that has started, unless
     O(cancel_running=true).
   - Queued glideins that this site submitted for an entry or shape that is no more are cancelled.
@@ -190,6 +192,12 @@ errors:
   type: list
   elements: dict
   sample: []
+hints:
+  description: What the operator can set so that the batch system refuses less, such as C(limits.array); also warnings.
+  returned: always, when the queue could be read
+  type: list
+  elements: str
+  sample: []
 scripts:
   description: The batch scripts of what is submitted, with C(path) and C(content).
   returned: always, when the queue could be read
@@ -285,6 +293,8 @@ def main():
     result["changed"] = matching.changes if module.check_mode else bool(matching.submitted or matching.cancelled)
     if module._diff:
         result["diff"] = matching.intended
+    for hint in matching.hints:
+        module.warn(f"Site {module.params['site']}: {hint}")
     if matching.errors and module.params["fail_on_error"]:
         first = {key: value for key, value in matching.errors[0].items() if key in ("cmd", "rc", "stdout", "stderr")}
         module.fail_json(msg=failure_message(module.params["site"], matching.errors), **dict(result, **first))

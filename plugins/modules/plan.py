@@ -167,7 +167,8 @@ options:
         default: 100
       hold_readings:
         description:
-          - For how many readings the last plan is held then.
+          - For how many readings the last plan is held then. For as many cycles nothing is ordered at a site whose queue
+            shows far fewer glideins than its last reports, or fewer running ones than are registered. V(0) for none.
         type: int
         default: 2
       reading:
@@ -247,6 +248,11 @@ plan:
       sample: 4
     sick:
       description: Glideins that are held, suspended or can never start; null where not known.
+      type: int
+      sample: 0
+    kept_sick:
+      description: Glideins that can never start and are to stay all the same, at most one. As long as it is queued, no
+        other one of the same request is ordered. Null where not known.
       type: int
       sample: 0
     overdue:

@@ -91,6 +91,11 @@ queue:
           description: Glideins that are held or suspended, or that the batch system says can never start.
           type: int
           sample: 1
+        never_starts:
+          description: Those of the sick ones of which the batch system says that they can never start, and that ask for
+            what a new one would ask for.
+          type: int
+          sample: 0
         sick_reasons:
           description: The batch system's reasons for the sick ones.
           type: list

@@ -18,7 +18,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.plan_input import (
     read_supply,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.plan_text import OVERDUE, QUEUED, item_reason, listed, table
-from ansible_collections.glidein.ops.plugins.module_utils.planning import overdue, ramp, readings
+from ansible_collections.glidein.ops.plugins.module_utils.planning import missing, overdue, ramp, readings
 from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import Matcher, UnparsableError
 from ansible_collections.glidein.ops.plugins.module_utils.planning.explain import explanation, why_left
 from ansible_collections.glidein.ops.plugins.module_utils.planning.fit import Fit, indices
@@ -64,8 +64,9 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         or _stale(supply, "supply", now_s, max_age_s)
         or (HIDDEN if hides_requirements(demand) else None)
     )
-    targets = _targets(sites, supplied, now_s, 0 if stale else max(0, now_s - supply["as_of"]))
-    planning = _Planning(demand, supply, sites, targets, matcher, settings, now_s)
+    supply_age_s = 0 if stale else max(0, now_s - supply["as_of"])
+    targets = _targets(sites, supplied, now_s, supply_age_s)
+    planning = _Planning(demand, supply, sites, targets, matcher, settings, now_s, supply_age_s)
     lots = lots_of(groups, matcher, sites, settings["order"], now_s)
     fit = Fit(targets + _elsewhere(supply, supplied, targets), matcher)
     stop = stale or (PAUSED if demand.get("paused") else None)
@@ -109,19 +110,22 @@ def check_expressions(sites, matcher=None):
 class _Planning:
     """One plan in the making. `notes`: what is to be said about it as a whole."""
 
-    def __init__(self, demand, supply, sites, targets, matcher, settings, now_s):
+    def __init__(self, demand, supply, sites, targets, matcher, settings, now_s, supply_age_s):
         self.sites = sites
         self.targets = targets
         self.settings = settings
         self.now_s = now_s
         self.partial = _failed_schedds(demand)
         self.hold = None
+        self.doubts = {}
         self.ceilings = {}
         if settings["guard"]:
             self.hold = readings.demand_hold(idle_jobs(demand), demand_history(supply), settings["guard"], now_s)
             self.ceilings = ramp.ceilings(targets, settings["guard"], now_s)
             overdue.find(targets, settings["guard"], now_s)
+            self.doubts = missing.doubts(targets, settings["guard"], supply_age_s, now_s)
         self.notes = [self.hold.text] if self.hold else []
+        self.notes += [f"{site}: {text}" for site, text in sorted(self.doubts.items())]
 
     def serve(self, lots, fit):
         """Decide `planned` of all targets for lots in this order; return `unserved`.
@@ -156,6 +160,7 @@ class _Planning:
                 self.hold,
                 self.settings["guard"],
                 self.now_s,
+                self.doubts,
             )
             for key, jobs in cut.items():
                 left[(key, "held back for now")] = jobs
@@ -277,6 +282,7 @@ def _item(target, stop, partial, problems):
         "queued": None,
         "running": None,
         "sick": None,
+        "kept_sick": None,
         "overdue": None,
         "registered": target.registered,
         "serves": {key: jobs for key, jobs in sorted(target.serves.items()) if jobs},
@@ -295,6 +301,7 @@ def _item(target, stop, partial, problems):
         queued=target.counts["queued"],
         running=running,
         sick=target.counts["sick"],
+        kept_sick=min(1, target.counts["never_starts"]),
         overdue=target.kept_overdue,
     )
     item["reason"] = stop or item_reason(target, partial)

@@ -10,14 +10,20 @@ from ansible_collections.glidein.ops.plugins.module_utils.planning import patien
 from ansible_collections.glidein.ops.plugins.module_utils.planning.limit import Rooms
 
 
-def guard_plan(sites, targets, limits, ceilings, hold, guard, now_s):
+def guard_plan(sites, targets, limits, ceilings, hold, guard, now_s, doubts=None):
     """Change what is planned for the targets; say why in `said` of each.
 
     sites: for make_plan; limits: of the deployment; ceilings: of ramp.ceilings; hold: readings.Hold or None; guard: of
-    plan_options. Returns {group id: jobs} for which glideins were planned that are not ordered after all.
+    plan_options; doubts: of missing.doubts. Returns {group id: jobs} for which glideins were planned that are not
+    ordered after all.
     """
     known = [target for target in targets if target.counts]
     cut = {}
+    for target in known:
+        if doubts and target.site in doubts:
+            # The jobs stay reserved for the glideins that the queue does not show, lest others order for them.
+            target.planned = min(target.planned, target.counts["queued"])
+            target.said.append(doubts[target.site])
     # What waits at an entry that fails is not worth keeping.
     worthy = [target for target in known if not _fails(target, ceilings)]
     for target in worthy if hold else ():

@@ -80,10 +80,12 @@ class Rooms:
 
     def left(self, target):
         """Return how many glideins of a target all limits still admit, or None for any number."""
-        return self._tightest(target)[0]
+        return 0 if target.closed else self._tightest(target)[0]
 
     def name(self, target):
         """Return the name of the limit that is the tightest for a target, or None."""
+        if target.closed:
+            return target.closed
         unused, room, key = self._tightest(target)
         return room.name(key) if room else None
 

@@ -156,6 +156,15 @@ class Target(Place):
         return self.kept + self.counts["sick"], self.counts["running"] + self.counts["completing"], self.ordered
 
     @property
+    def closed(self):
+        """Return why no glidein can be ordered, or None: one of the same request is queued and can never start."""
+        if not self.counts or not self.counts["never_starts"]:
+            return None
+        reason = next(iter(self.counts["sick_reasons"]), "")
+        text = f"{'/'.join(self.key)} limit of 0 new glideins while {self.counts['never_starts']} can never start"
+        return f"{text} ({reason})" if reason else text
+
+    @property
     def kept_overdue(self):
         """Overdue glideins among the planned ones: what is cancelled are the newest."""
         return min(self.overdue, self.planned)

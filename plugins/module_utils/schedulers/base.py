@@ -7,10 +7,10 @@ import abc
 import collections
 import glob
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt, quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandError,
-    CommandTimeoutError,
+    CommandStoppedError,
     OutcomeUnknownError,
     OutputError,
 )
@@ -24,11 +24,12 @@ SICK = "sick"  # held, suspended, or can never start: serves nothing, its reason
 # id: what cancels this one job or array task; submission: the id that the submission returned; name: job name;
 # state: one of the above; cancellable: it has not started, so that cancelling ends no work; reason: the batch system's
 # word for why it does not run ("" if none); submitted, started: epoch seconds; started is None when it has not, or when
-# the batch system does not say.
+# the batch system does not say. never_starts: the batch system says that a job which asks for this cannot start at all,
+# so that another one of the same request could not either.
 Job = collections.namedtuple(
-    "Job", ["id", "submission", "name", "state", "cancellable", "reason", "submitted", "started"]
+    "Job", ["id", "submission", "name", "state", "cancellable", "reason", "submitted", "started", "never_starts"]
 )
-Job.__new__.__defaults__ = (None,)  # of started (Python 3.6 has no other way)
+Job.__new__.__defaults__ = (None, False)  # of started and never_starts (Python 3.6 has no other way)
 
 # A way in which an entry may have a resource asked for (a key of `resources` of an entry). default: what is done
 # without the key; allowed: the words that are accepted, or None for the name of a resource of the site's own.
@@ -36,6 +37,9 @@ Form = collections.namedtuple("Form", ["default", "allowed"])
 
 # Arguments of one cancelling command; more would not fit on every system's command line.
 CANCEL_CHUNK = 500
+
+# Characters at the end of cut output that its error quotes.
+_CUT_CHARS = 80
 
 
 class Scheduler(abc.ABC):
@@ -47,6 +51,8 @@ class Scheduler(abc.ABC):
     name = ""
     # Command name -> default argument list; operators override them in glidein_scheduler_options.commands.
     commands = {}
+    # The command among them that removes jobs from the queue.
+    removing_command = ""
     # Variables of the user's environment that would change what commands do or print, and exceptions from that.
     scrub_prefixes = ()
     keep = ()
@@ -59,6 +65,8 @@ class Scheduler(abc.ABC):
     cancels_only_queued = False
     # Fewest tasks that an array job may have.
     smallest_array = 1
+    # Pattern of what the submitting command prints when an array has too many tasks, or the user too many jobs.
+    too_many = None
     # Key of an entry's `resources` -> Form.
     resources = {}
     # Seconds between the notice that the batch system gives a job and its kill, as installed; operators override it in
@@ -148,7 +156,7 @@ class Scheduler(abc.ABC):
 
     def may_have_submitted(self, error):
         """Tell whether a failed submission command (CommandError) may have submitted all the same."""
-        return isinstance(error, CommandTimeoutError)
+        return isinstance(error, CommandStoppedError)
 
     def submit(self, path, job_name, tasks):
         """Submit an array job of `tasks` glideins, or one glidein (None), and return the submission's id.
@@ -165,6 +173,21 @@ class Scheduler(abc.ABC):
             if self.may_have_submitted(error):
                 raise OutcomeUnknownError(error) from error
             raise
+
+    def largest_array(self):
+        """Return the most tasks that the batch system takes in one array job, None when it does not tell.
+
+        Raises CommandTimeoutError.
+        """
+        return
+
+    def refused_for_number(self, error):
+        """Tell whether a submission (GlideinError) was refused for its number of glideins, so that fewer may pass."""
+        return (
+            self.too_many is not None
+            and isinstance(error, CommandError)
+            and bool(self.too_many.search(error.stdout + error.stderr))
+        )
 
     def log_pattern(self, submission):
         """Return the pattern (see glob) of the names of the output files of a submission's glideins."""
@@ -187,12 +210,22 @@ class Scheduler(abc.ABC):
     def jobs(self, user):
         """Return all jobs of `user` in the queue as a list of Job. Raises CommandError or OutputError."""
         try:
-            printed = self.runner.run(self.list_argv(user))
+            argv = self.list_argv(user)
+            printed = self.runner.run(argv)
         except CommandError as error:
             if self.means_no_jobs(error):
                 return []
             raise
-        return self.parse_list(printed, user)
+        return self.parse_list(self.whole(printed, argv), user)
+
+    def whole(self, printed, argv):
+        """Return what a listing command printed. Raises OutputError when it ends within a line: then it was cut."""
+        if printed and not printed.endswith("\n"):
+            raise OutputError(
+                f"{self.name}: the output of {quote_argv(argv)} was cut after {len(printed)} characters: it ends with "
+                f"{excerpt(printed[-_CUT_CHARS:])!r} and no line break. Nothing is counted."
+            )
+        return printed
 
     # -- cancelling --------------------------------------------------------------------------------------------
 
@@ -217,17 +250,34 @@ class Scheduler(abc.ABC):
             # that starts between this and the command is ended before it can have taken a job.
             waiting = {job.id for job in self.jobs(user) if job.cancellable}
             ids = [job_id for job_id in ids if job_id in waiting]
+        self.cancel_in_chunks(ids, lambda some: self.cancel_argv(user, some, running))
+        return ids
+
+    def cancel_in_chunks(self, ids, argv_of):
+        """Run the commands that cancel these jobs; argv_of: a function of some of the ids that returns a command.
+
+        Jobs that are gone are no error. Raises CommandError.
+        """
         for start in range(0, len(ids), CANCEL_CHUNK):
             try:
-                self.runner.run(self.cancel_argv(user, ids[start : start + CANCEL_CHUNK], running))
+                self.runner.run(argv_of(ids[start : start + CANCEL_CHUNK]))
             except CommandError as error:
                 if not self.had_ended(error):
                     raise
-        return ids
 
-    def unreadable(self, what, text):
-        """Return the OutputError for output that cannot be understood."""
-        return OutputError(f"{self.name}: cannot read {what}: {excerpt(text) or 'nothing was printed'!r}.")
+    def unreadable(self, what, text, job_id=None):
+        """Return the OutputError for output that cannot be understood.
+
+        job_id: of the one job that it is about, of which the message tells how it is removed.
+        """
+        message = f"{self.name}: cannot read {what}: {excerpt(text) or 'nothing was printed'!r}."
+        if job_id:
+            command = quote_argv(self.argv[self.removing_command] + [job_id])
+            message += (
+                f" Nothing is counted, submitted or cancelled at this site while job {job_id} is in the queue. "
+                f"To remove it, run: {command}"
+            )
+        return OutputError(message)
 
 
 def array_sizes(count, largest, smallest=1):

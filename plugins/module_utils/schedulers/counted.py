@@ -12,7 +12,8 @@ import re
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import QUEUED, RUNNING, Job
 
-_NUMBER = re.compile(r"^\s*([0-9]{1,7})\s*\Z")
+# Without the line break, the number may be cut.
+_NUMBER = re.compile(r"^\s*([0-9]{1,7})\s*\n\Z")
 
 
 def counted_jobs(runner, commands, user, targets, now_s):
@@ -28,7 +29,9 @@ def counted_jobs(runner, commands, user, targets, now_s):
             printed = runner.run(argv)
             match = _NUMBER.match(printed)
             if not match:
-                raise OutputError(f"count_commands.{state} printed {printed[:80]!r}; it has to print one whole number.")
+                raise OutputError(
+                    f"count_commands.{state} printed {printed[:80]!r}; it has to print a whole number and a line break."
+                )
             jobs += [
                 Job(f"{name}.{state}.{number}", "", name, state, False, "", int(now_s))
                 for number in range(int(match.group(1)))

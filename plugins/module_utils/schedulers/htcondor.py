@@ -94,6 +94,7 @@ class HTCondor(Scheduler):
 
     name = "htcondor"
     commands = {"condor_submit": ["condor_submit"], "condor_q": ["condor_q"], "condor_rm": ["condor_rm"]}
+    removing_command = "condor_rm"
     # Each of these would be a line of the commands' configuration. CONDOR_CONFIG does not begin so.
     scrub_prefixes = ("_CONDOR_", "_condor_", "_Condor_")
     # What sites set to say which schedd is theirs.
@@ -111,6 +112,8 @@ class HTCondor(Scheduler):
         "gpu_type": Form("DeviceName", None),
         "whole_node": Form("all_cores", ("all_cores", "none")),
     }
+    # MAX_JOBS_PER_SUBMISSION, MAX_JOBS_PER_OWNER, MAX_JOBS_SUBMITTED
+    too_many = re.compile(r"MAX_JOBS_(?:PER_SUBMISSION|PER_OWNER|SUBMITTED)|exceed.* number of jobs", re.IGNORECASE)
     grace_s = 120  # JobMaxVacateTime, which we set; a machine's MachineMaxVacateTime (600) may be less
     batch_id = "$GLIDEIN_OUTER_JOB"
     # What is transferred lies in the job's sandbox; nothing else of this host is there. (TMPDIR, where the scratch
@@ -297,7 +300,7 @@ class HTCondor(Scheduler):
             started = None if started is None else _number(started)
             state = STATES[status]
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise self.unreadable("a job in condor_q's output", json.dumps(ad)) from None
+            raise self.unreadable("a job in condor_q's output", json.dumps(ad), _id_of(ad)) from None
         if state is None:
             return None
         why = ""
@@ -400,6 +403,12 @@ def _literal(text):
 def _pattern(word):
     """Return a regular expression that matches exactly this word of letters, digits and some punctuation."""
     return re.sub(r"([.+])", r"[\1]", word)
+
+
+def _id_of(ad):
+    """Return the Job.id of an ad that cannot be read, or None when it does not tell."""
+    cluster, process = (ad.get(key) for key in ("ClusterId", "ProcId")) if isinstance(ad, dict) else (None, None)
+    return f"{cluster}.{process}" if isinstance(cluster, int) and isinstance(process, int) else None
 
 
 def _number(value):

@@ -118,7 +118,12 @@ _ANSWER_LOST = re.compile(
 )
 # As the first line of lsid has it. IBM's and Platform's know -rn; the others take it for a mistake.
 _IBM = re.compile(r"^(?:IBM|Platform)\b.*\bLSF\b", re.MULTILINE)
-_OPENLAVA = re.compile(r"^OpenLava\b", re.MULTILINE)
+_WITHOUT_GPU = (
+    (re.compile(r"^OpenLava\b", re.MULTILINE), "OpenLava's mbatchd crashes on -gpu"),
+    (re.compile(r"^volclava\b", re.MULTILINE | re.IGNORECASE), "Volclava's bsub does not know -gpu"),
+)
+# As bparams -l of all has it.
+_LARGEST_ARRAY = re.compile(r"^\s*MAX_JOB_ARRAY_SIZE\s*=\s*([0-9]+)\s*$", re.MULTILINE)
 _GPU_DIRECTIVE = re.compile(rb"^#BSUB\s.*-gpu\b", re.MULTILINE)
 
 _FIELDS = ("jobid", "jobindex", "stat", "job_name", "submit_time", "start_time", "pend_reason")
@@ -144,10 +149,11 @@ _HAD_ENDED = re.compile(
 
 
 class Lsf(Scheduler):
-    """LSF through bsub, bjobs, bkill and lsid; one array job for any number of glideins."""
+    """LSF through bsub, bjobs, bkill, lsid and bparams; one array job for any number of glideins."""
 
     name = "lsf"
-    commands = {"bsub": ["bsub"], "bjobs": ["bjobs"], "bkill": ["bkill"], "lsid": ["lsid"]}
+    commands = {"bsub": ["bsub"], "bjobs": ["bjobs"], "bkill": ["bkill"], "lsid": ["lsid"], "bparams": ["bparams"]}
+    removing_command = "bkill"
     # The environment of bsub becomes the job's: only what finds LSF's configuration is let through. Not LSB_*, BSUB_*:
     # they change the queue, the project, the format of bjobs, or silence bsub. TMPDIR would be the login node's.
     only_prefixes = (
@@ -173,6 +179,12 @@ class Lsf(Scheduler):
     grace_s = 20  # INT, TERM, KILL, each JOB_TERMINATE_INTERVAL (10 s) after the one before
     # As installed, LSF keeps a job's output in a spool until its end; a glidein's log is wanted while it runs.
     own_output = "$LSB_JOBID.${LSB_JOBINDEX:-0}"
+    # MAX_JOB_ARRAY_SIZE; limits of jobs in queues and of users (lsb.err.c).
+    too_many = re.compile(
+        r"Job array index too large|has reached its job limit|not have enough (?:per-user )?job slots"
+        r"|Pending job threshold reached",
+        re.IGNORECASE,
+    )
     # LSB_JOBINDEX is 0 where there is no array.
     # bkill and the run limit signal every process of the job; TERM, which comes last, is HTCondor's word for "vacate".
     shell_settings = {"GLIDEIN_NOTICE_TO_ALL": "'INT USR2'"}
@@ -183,6 +195,7 @@ class Lsf(Scheduler):
         self.now = time.time
         self._product = None  # what lsid said
         self._plain = False  # bjobs has refused -o ... -json
+        self._parameters = None  # what bparams -l said
 
     # -- what an entry may ask for -----------------------------------------------------------------------------
 
@@ -290,15 +303,27 @@ class Lsf(Scheduler):
         argv = self.argv["lsid"]
         if self._product is None:
             self._product = self.runner.run(argv)
-        if _OPENLAVA.search(self._product):
+        why_not = next((text for product, text in _WITHOUT_GPU if product.search(self._product)), None)
+        if why_not:
             with open(path, "rb") as script:
                 if _GPU_DIRECTIVE.search(script.read()):
                     raise CommandError(
-                        "nothing was submitted: OpenLava's mbatchd crashes on -gpu; set resources.gpus of the entry to "
-                        "ngpus_physical or none.",
+                        f"nothing was submitted: {why_not}; set resources.gpus of the entry to ngpus_physical or none.",
                         argv,
                     )
         return super().submit(path, job_name, tasks)
+
+    def largest_array(self):
+        # Volclava takes a larger one as one plain job.
+        if self._parameters is None:
+            try:
+                self._parameters = self.runner.run(self.argv["bparams"] + ["-l"])
+            except CommandTimeoutError:
+                raise
+            except CommandError:
+                self._parameters = ""  # what it refuses, it refuses with the reason
+        match = _LARGEST_ARRAY.search(self._parameters)
+        return max(1, int(match.group(1))) if match else None
 
     def submit_argv(self, path, job_name, tasks):
         # Never run again by the system, whatever the queue says; only where bsub knows this option.
@@ -395,27 +420,33 @@ class Lsf(Scheduler):
                     "" if started == "-" else started,
                     "",
                     text=line,
+                    one_by_one=True,
                 )
             )
         return [job for job in jobs if job]
 
-    def _job(self, number, index, stat, name, submitted, started, reason, text):
-        """Return a Job, or None for one that has ended. number, index: of the array; text: for messages."""
+    def _job(self, number, index, stat, name, submitted, started, reason, text, one_by_one=False):
+        """Return a Job, or None for one that has ended.
+
+        number, index: of the array; text: for messages; one_by_one: whether the list shows each element of an array in
+        a line of its own, so that a name with several indexes is one plain job: Volclava makes that of an array larger
+        than MAX_JOB_ARRAY_SIZE.
+        """
         if stat not in STATES:
-            raise self.unreadable("a job's state in bjobs's output", text)
+            raise self.unreadable("a job's state in bjobs's output", text, number)
         if STATES[stat] is None:
             return None
         if _CUT.match(name):
-            raise self.unreadable("a job's name in bjobs's output, which is cut", text)
+            raise self.unreadable("a job's name in bjobs's output, which is cut", text, number)
         element = _ELEMENT.match(name)
         if element:
             name, in_name = element.groups()
             if index not in ("", "0", in_name):
-                raise self.unreadable("an array index in bjobs's output", text)
+                raise self.unreadable("an array index in bjobs's output", text, number)
             index = in_name
         elif _SEVERAL.search(name):
-            if index in ("", "0"):
-                raise self.unreadable("an array in bjobs's output, which lists its elements one by one", text)
+            if index in ("", "0") and not one_by_one:
+                raise self.unreadable("an array in bjobs's output, of which the elements are not listed", text, number)
             name = _SEVERAL.sub("", name)
         has_started = stat not in _NOT_STARTED
         now_s = self.now()
@@ -423,19 +454,21 @@ class Lsf(Scheduler):
             submitted_s = epoch(submitted, now_s)
             started_s = epoch(started, now_s) if has_started and started not in ("", "-") else None
         except ValueError:
-            raise self.unreadable("a time in bjobs's output", text) from None
+            raise self.unreadable("a time in bjobs's output", text, number) from None
         state, why = STATES[stat], _sentence(reason)
-        if state == QUEUED and _NEVER_STARTS.search(why):
+        never_starts = state == QUEUED and bool(_NEVER_STARTS.search(why))
+        if never_starts:
             state = SICK
         elif state == SICK:
             why = f"{stat}: {why}" if why else stat
         job_id = number if index in ("", "0") else f"{number}[{index}]"
-        return Job(job_id, number, name, state, not has_started, why, submitted_s, started_s)
+        return Job(job_id, number, name, state, not has_started, why, submitted_s, started_s, never_starts)
 
     def _pending_reasons(self, user):
         """Return {submission: why its first pending job does not start}; job names are cut in this list."""
         try:
-            printed = self.runner.run(self.argv["bjobs"] + ["-u", user, "-p"])
+            argv = self.argv["bjobs"] + ["-u", user, "-p"]
+            printed = self.whole(self.runner.run(argv), argv)
         except CommandError as error:
             if error.stderr.strip() in (_NO_JOB, _NONE_PENDING) and not error.stdout.strip():
                 return {}
@@ -482,7 +515,8 @@ def _with_reason(job, text):
     why = _sentence(text)
     if job.state != QUEUED or not why:
         return job
-    return job._replace(reason=why, state=SICK if _NEVER_STARTS.search(why) else QUEUED)
+    never_starts = bool(_NEVER_STARTS.search(why))
+    return job._replace(reason=why, state=SICK if never_starts else QUEUED, never_starts=never_starts)
 
 
 def _sentence(reason):

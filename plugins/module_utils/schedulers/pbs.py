@@ -49,6 +49,7 @@ class Pbs(Scheduler):
     """qsub, qstat and qdel; one array job for any number of glideins."""
 
     commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
+    removing_command = "qdel"
     # PBS_DPREFIX would turn the script's directives into comments; others change what qstat prints.
     scrub_prefixes = ("PBS",)
     keep = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_HOME", "PBS_SERVER")
@@ -77,6 +78,12 @@ class Pbs(Scheduler):
     )
     # As getopt knows them: qsub's options, each with a colon if it takes a value.
     options_of_qsub = ""
+    # max_array_size, max_queued and max_queuable: pbs_messages.c of OpenPBS, pbs_error_db.h and req_quejob.c of Torque.
+    too_many = re.compile(
+        r"exceeds server or queue size limit|array size too large|Maximum number of jobs"
+        r"|would exceed .*per-(?:user|group|project) limit",
+        re.IGNORECASE,
+    )
     array_option = ""
     reserved = RESERVED
     # What a constraint may be, and a type of GPU: nothing that would begin another resource or another chunk of nodes.

@@ -132,7 +132,7 @@ class PbsPro(Pbs):
         with_tasks = {submission_of(job_id) for job_id in mine if is_task(job_id)}
         for job_id, letter in arrays.items():
             if job_id not in with_tasks and self._state(job_id, letter) is not None:
-                raise self.unreadable("qstat's output: an array job without its tasks (is -t missing?)", job_id)
+                raise self.unreadable("qstat's output: an array job without its tasks (is -t missing?)", job_id, job_id)
         tasks = [job_id for job_id in mine if job_id not in arrays]
         jobs = [self._job(job_id, mine[job_id], arrays.get(submission_of(job_id))) for job_id in tasks]
         return [job for job in jobs if job]
@@ -151,7 +151,7 @@ class PbsPro(Pbs):
 
     def _state(self, job_id, letter):
         if letter not in STATES:
-            raise self.unreadable("a job's state in qstat's output", f"{job_id}: {letter}")
+            raise self.unreadable("a job's state in qstat's output", f"{job_id}: {letter}", job_id)
         return STATES[letter]
 
     def _job(self, job_id, job, array_letter):
@@ -180,13 +180,14 @@ class PbsPro(Pbs):
             why,
             self._epoch(job_id, job.get("ctime")),
             begun,
+            state == SICK and bool(_NEVER_STARTS.match(why)),
         )
 
     def _epoch(self, job_id, text):
         try:
             return _epoch(str(text))
         except ValueError:
-            raise self.unreadable("a time in qstat's output", f"{job_id}: {text}") from None
+            raise self.unreadable("a time in qstat's output", f"{job_id}: {text}", job_id) from None
 
     def cancel_argv(self, user, ids, running):
         # There is no option for the time between TERM and KILL: it is kill_delay of the queue. -W force would leave

@@ -86,6 +86,7 @@ class GridEngine(Scheduler):
 
     name = "sge"
     commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
+    removing_command = "qdel"
     # What a batch job sees of its own, and SGE_LONG_QNAMES and the like.
     scrub_prefixes = ("SGE_",)
     keep = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME")
@@ -104,6 +105,9 @@ class GridEngine(Scheduler):
 
     # The notice finds all processes by a supplementary group (execd_params ENABLE_ADDGRP_KILL), whatever their session.
     shell_settings = {"GLIDEIN_NOTICE_TO_ALL": "'USR1 USR2'"}
+
+    # max_aj_tasks, max_u_jobs and max_jobs of the configuration.
+    too_many = re.compile(r"only [0-9]+ (?:tasks|jobs) are allowed|more than [0-9]+ tasks|maximum number of jobs", re.I)
 
     # Letters of qstat's state. One of the first decides before one of the next.
     letters_of_suspension = "sST"
@@ -325,7 +329,7 @@ class GridEngine(Scheduler):
             submitted_s = epoch_s(submitted or started or "")
             started_s = epoch_s(started) if started and submitted else None
         except ValueError:
-            raise self.unreadable("a time in qstat's output", _text_of(record)) from None
+            raise self.unreadable("a time in qstat's output", _text_of(record), number) from None
         job_id = f"{number}.{task}" if task else number
         return Job(job_id, number, name, common, cancellable, reason, submitted_s, started_s)
 
@@ -333,7 +337,7 @@ class GridEngine(Scheduler):
         """Return (state, whether it has not started) of a job, (None, False) when it has ended."""
         letters = set(state)
         if not letters or letters - set(self.letters_of_suspension + self.letters_of_others):
-            raise self.unreadable("a job's state in qstat's output", _text_of(record))
+            raise self.unreadable("a job's state in qstat's output", _text_of(record), record.findtext("JB_job_number"))
         has_started = bool(letters & set("rt" + self.letters_of_suspension))
         if "z" in letters:
             return None, False
@@ -349,7 +353,7 @@ class GridEngine(Scheduler):
             return SICK, True
         if "w" in letters:
             return QUEUED, True
-        raise self.unreadable("a job's state in qstat's output", _text_of(record))
+        raise self.unreadable("a job's state in qstat's output", _text_of(record), record.findtext("JB_job_number"))
 
     def _details(self, jobs):
         """Return jobs with what only `qstat -j` tells: why one is in error or on hold, when a running one came.

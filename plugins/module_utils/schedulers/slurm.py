@@ -75,6 +75,12 @@ _NEVER_STARTS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
+# Those of them that are not about what the job asks for: another one of the same request may start.
+_MAY_START = re.compile(
+    r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|ReservationDeleted|DeadLine|held",
+    re.IGNORECASE,
+)
+
 # Options that are set here and that counting, cancelling or n-means-n depend upon.
 _RESERVED = {
     "-J": "--job-name",
@@ -119,6 +125,7 @@ _INSTEAD = {
 
 _FIELDS = ("%i", "%T", "%V", "%S", "%r", "%j")  # the name is last: it alone may contain the separator
 _SEPARATOR = "|"
+_HEADER = re.compile(r"^JOBID\|STATE(?:\|[A-Z_]+){4}\Z")
 _NO_TIME = ("N/A", "NONE", "Unknown")
 _JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
 _SUBMITTED = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
@@ -131,6 +138,7 @@ class Slurm(Scheduler):
 
     name = "slurm"
     commands = {"sbatch": ["sbatch"], "squeue": ["squeue"], "scancel": ["scancel"]}
+    removing_command = "scancel"
     # SBATCH_* would override the script's directives, SQUEUE_* the output format; SLURM_TIME_FORMAT the times.
     scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
     keep = ("SLURM_CONF",)
@@ -143,6 +151,11 @@ class Slurm(Scheduler):
         "whole_node": Form("exclusive", ("exclusive", "none")),
     }
     grace_s = 30  # KillWait
+    # MaxArraySize; MaxSubmitJobs of associations and QOS; MaxJobCount. Some are also said of one job.
+    too_many = re.compile(
+        r"Invalid job array specification|MaxSubmitJob|job submit limit|Slurm temporarily unable to accept job",
+        re.IGNORECASE,
+    )
     batch_id = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
 
     @classmethod
@@ -218,12 +231,16 @@ class Slurm(Scheduler):
         return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
 
     def list_argv(self, user):
-        # -r: one line per array task. --json and %i without -r cut long task lists.
-        return self.argv["squeue"] + ["-r", "-h", "-u", user, "-o", _SEPARATOR.join(_FIELDS)]
+        # -r: one line per array task. --json and %i without -r cut long task lists. Not -h: without jobs, the header
+        # is what tells an answer from none.
+        return self.argv["squeue"] + ["-r", "-u", user, "-o", _SEPARATOR.join(_FIELDS)]
 
     def parse_list(self, stdout, user):
+        header, unused, lines = stdout.partition("\n")
+        if not _HEADER.match(header):
+            raise self.unreadable("squeue's output, which does not begin with its header", stdout)
         jobs = []
-        for line in stdout.splitlines():
+        for line in lines.splitlines():
             job = self._parse_line(line)
             if job:
                 jobs.append(job)
@@ -235,38 +252,49 @@ class Slurm(Scheduler):
             raise self.unreadable("a line of squeue's output", line)
         job_id, state, submitted, started, reason, name = fields
         match = _JOB_ID.match(job_id)
-        if not match or state not in STATES:
+        if not match:
             raise self.unreadable("a line of squeue's output", line)
+        if state not in STATES:
+            raise self.unreadable("a job's state in squeue's output", line, job_id)
         try:
             submitted_s = _epoch(submitted)
         except ValueError:
-            raise self.unreadable("a submit time in squeue's output", line) from None
+            raise self.unreadable("a submit time in squeue's output", line, job_id) from None
         try:
             started_s = None if started in _NO_TIME else _epoch(started)
         except ValueError:
-            raise self.unreadable("a start time in squeue's output", line) from None
+            raise self.unreadable("a start time in squeue's output", line, job_id) from None
         common = STATES[state]
+        never_starts = False
         if common is None:
             return None
         why = "" if reason == "None" else reason
         if common == QUEUED and _NEVER_STARTS.match(why):
             common = SICK
+            never_starts = not _MAY_START.search(why)
         elif common == SICK:
             why = state if not why else f"{state}: {why}"
         has_started = common in (RUNNING, COMPLETING) or state in _STARTED
         if not has_started:
             started_s = None  # of a job that waits, %S is when Slurm expects it to start
-        return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s)
+        return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s, never_starts)
 
     def cancel_argv(self, user, ids, running):
         # --state: what started since it was counted is left alone. A plain scancel would send TERM to users' jobs, too,
         # which could then be taken for jobs that have ended by themselves: --batch is for glidein.sh alone.
         how = ["--state=RUNNING", "--batch", "--signal=TERM"] if running else ["--state=PENDING"]
+        return self._scancel(user, how, ids)
+
+    def _scancel(self, user, how, ids):
         return self.argv["scancel"] + [f"--user={user}"] + how + list(ids)
 
     def cancel(self, user, ids, running=False):
         super().cancel(user, ids)
-        return super().cancel(user, ids, running=True) if running else ids
+        if running:
+            super().cancel(user, ids, running=True)
+            # A job that is suspended takes no notice of TERM.
+            self.cancel_in_chunks(ids, lambda some: self._scancel(user, ["--state=SUSPENDED"], some))
+        return ids
 
     def had_ended(self, error):
         # scancel goes on to the other ids and then exits with 1.

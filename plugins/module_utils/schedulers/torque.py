@@ -154,7 +154,7 @@ class Torque(Pbs):
         if not JOB_ID.match(job_id) or is_array(job_id):
             raise self.unreadable("a job id in qstat's output", job_id)
         if letter not in STATES:
-            raise self.unreadable("a job's state in qstat's output", f"{job_id}: {letter}")
+            raise self.unreadable("a job's state in qstat's output", f"{job_id}: {letter}", job_id)
         state = STATES[letter]
         if state is None:
             return None
@@ -175,7 +175,7 @@ class Torque(Pbs):
 
     def _epoch(self, job_id, text):
         if not re.match(r"^[0-9]{1,12}\Z", text):
-            raise self.unreadable("a time in qstat's output", f"{job_id}: {text}")
+            raise self.unreadable("a time in qstat's output", f"{job_id}: {text}", job_id)
         return int(text)
 
     def cancel_argv(self, user, ids, running):

@@ -72,7 +72,7 @@ class World:
                 "wanted": order.wanted,
                 "queued": counts[key][0] + order.submit - order.cancel,
                 "running": counts[key][1],
-                "registered": None,
+                "registered": order.registered,
                 "launched": order.submit,
                 "cancelled": order.cancel,
             }

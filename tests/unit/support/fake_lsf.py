@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stand-in for bsub, bjobs, bkill and lsid that keeps a queue in a file.
+"""A stand-in for bsub, bjobs, bkill, lsid and bparams that keeps a queue in a file.
 
 Flavours: openlava (4.0) and volclava (2.2) take the options and print the words, formats and exit statuses that were
 recorded of them; spectrum does what IBM's documentation of LSF 10.1 says, and no more. As a program it is one of the
@@ -14,6 +14,7 @@ makes DIRECTORY/bin with the commands; what there is of FAKE_BATCH_* then is wha
 import calendar
 import contextlib
 import fcntl
+import io
 import json
 import os
 import pwd
@@ -26,7 +27,7 @@ import time
 from pathlib import Path
 
 FLAVOURS = ("openlava", "volclava", "spectrum")
-COMMANDS = ("bsub", "bjobs", "bkill", "lsid")
+COMMANDS = ("bsub", "bjobs", "bkill", "lsid", "bparams")
 QUEUES = ("normal", "cpu", "gpu", "RM", "exclusive")
 EXCLUSIVE = ("RM", "exclusive")
 PROCESSORS = 64
@@ -139,9 +140,18 @@ class FakeLsf:
             return state
 
     def mode(self, command, mode):
-        """Let a command fail from now on: hang, down, refuse, accept_and_time_out, garbage, gone; None: no more."""
+        """Let a command fail from now on.
+
+        hang, down, refuse, accept_and_time_out, garbage, gone; of bjobs: empty (nothing is printed), cut (the output
+        ends within the last line); None: no more.
+        """
         with locked(self.directory) as state:
             state["modes"][command] = mode
+
+    def largest_array(self, tasks):
+        """Set MAX_JOB_ARRAY_SIZE."""
+        with locked(self.directory) as state:
+            state["largest_array"] = tasks
 
     def refuse_root(self):
         """Refuse jobs from root, as all recorded systems do."""
@@ -199,6 +209,7 @@ def install(directory, flavour="openlava", queues=QUEUES, root_may_submit=True):
     Path(directory, "spool").mkdir(exist_ok=True)
     state = {"next": 1, "jobs": [], "modes": {}, "calls": [], "flavour": flavour, "queues": list(queues)}
     state["root_may_submit"] = root_may_submit
+    state["largest_array"] = 1000  # MAX_JOB_ARRAY_SIZE as installed
     Path(directory, "state.json").write_text(json.dumps(state))
     # The runner lets none of these through to bsub, as its environment becomes the job's.
     settings = [name for name in sorted(os.environ) if re.match(r"^FAKE_BATCH_[A-Z]+$", name)]
@@ -285,6 +296,7 @@ def bsub(directory, arguments):
     with locked(directory) as state:
         flavour, mode = state["flavour"], state["modes"].get("bsub")
         may, queues = state["root_may_submit"] or os.getuid() != 0, state["queues"]
+        largest = state.get("largest_array", 1000)
     if arguments == ["-V"]:
         # OpenLava says it on standard error, Volclava nothing.
         if flavour != "volclava":
@@ -310,7 +322,12 @@ def bsub(directory, arguments):
             "Failed in an LSF library call: Failed in sending/receiving a message: Connection reset by peer. "
             "Job not submitted."
         )
-    name, indexes = _indexes(options.get("-J", "_".join(script.split()[:1])))
+    shown = options.get("-J", "_".join(script.split()[:1]))
+    name, indexes = _indexes(shown)
+    if len(indexes) > largest and flavour == "volclava":
+        name, indexes = shown, [0]  # as was seen of Volclava 2.2: one plain job of that name
+    elif len(indexes) > largest:
+        _stop("Job array index too large. Job not submitted.")
     with locked(directory) as state:
         number = state["next"]
         state["next"] += 1
@@ -418,6 +435,18 @@ def bjobs(directory, arguments):
     if mode == "garbage":
         print("Welcome to the cluster")
         return
+    if mode == "empty":
+        return
+    if mode == "cut":
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            _show_jobs(flavour, jobs, user, fields, flags, ids)
+        sys.stdout.write(printed.getvalue()[:-9])
+        return
+    _show_jobs(flavour, jobs, user, fields, flags, ids)
+
+
+def _show_jobs(flavour, jobs, user, fields, flags, ids):
     shown = [job for job in jobs if user in ("all", job["user"])]
     if ids:
         shown = [job for job in jobs if _id(job) in ids or str(job["number"]) in ids]
@@ -578,6 +607,20 @@ def lsid(directory, arguments):
     print("Welcome to the cluster" if mode == "garbage" else LSID[flavour], end="")
 
 
+def bparams(directory, arguments):
+    """As bparams.c of both prints it, in part."""
+    with locked(directory) as state:
+        largest, mode = state.get("largest_array", 1000), state["modes"].get("bparams")
+    if arguments != ["-l"]:
+        _stop("Usage: bparams [-h] [-V] [-l]")
+    if mode == "refuse":
+        _stop("bparams: Request from non-LSF host rejected")
+    print("\nSystem default queues for automatic queue selection:\n    DEFAULT_QUEUE = normal\n")
+    print("The interval to terminate a job.\n    JOB_TERMINATE_INTERVAL = 10 \n")
+    print("The maximum number of jobs in a job array.\n    MAX_JOB_ARRAY_SIZE = {0}\n".format(largest))
+    print("User level account mapping for remote jobs is permitted.\n")
+
+
 # -- bkill -------------------------------------------------------------------------------------------------------------
 
 
@@ -735,7 +778,7 @@ def main():
         sys.stderr.flush()
         time.sleep(60)
         sys.exit(255)
-    {"bsub": bsub, "bjobs": bjobs, "bkill": bkill, "lsid": lsid}[command](directory, sys.argv[3:])
+    {"bsub": bsub, "bjobs": bjobs, "bkill": bkill, "lsid": lsid, "bparams": bparams}[command](directory, sys.argv[3:])
 
 
 if __name__ == "__main__":

@@ -39,13 +39,14 @@ DIRECTIVES = ("--exclusive", "--no-requeue")
 TIME = "%Y-%m-%dT%H:%M:%S"
 
 COLUMNS = (
-    ("%i", "id"),
-    ("%T", "state"),
-    ("%V", "submitted"),
-    ("%S", "started"),
-    ("%r", "reason"),
-    ("%j", "name"),
+    ("%i", "id", "JOBID"),
+    ("%T", "state", "STATE"),
+    ("%V", "submitted", "SUBMIT_TIME"),
+    ("%S", "started", "START_TIME"),
+    ("%r", "reason", "REASON"),
+    ("%j", "name", "NAME"),
 )
+HEADER = "JOBID|STATE|SUBMIT_TIME|START_TIME|REASON|NAME\n"
 
 
 class FakeSlurm:
@@ -76,9 +77,19 @@ class FakeSlurm:
         self._path().write_text(json.dumps(state))
 
     def mode(self, command, mode):
-        """Let a command fail from now on: hang, down, refuse, refuse_second, accept_and_time_out, garbage, gone."""
+        """Let a command fail from now on.
+
+        hang, down, refuse, refuse_second, accept_and_time_out, garbage, gone; of squeue: empty (nothing is printed),
+        cut (the output ends within the last line).
+        """
         state = self.read()
         state["modes"][command] = mode
+        self._write(state)
+
+    def limit(self, array=None, jobs=None):
+        """Let sbatch refuse arrays of more than `array` tasks, and more than so many jobs of a user."""
+        state = self.read()
+        state["limits"] = {"array": array, "jobs": jobs}
         self._write(state)
 
     def add(self, job_id, name, state="PENDING", reason="Priority", submitted="2026-11-20T12:00:00", started="N/A"):
@@ -124,7 +135,7 @@ def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
     jobs += [
         ("{0}_{1}".format(others + 1, task), running if task % 2 else pending, name) for task in range(1, ours + 1)
     ]
-    return "".join(line.format(job_id, state[0], state[1], state[2], label) for job_id, state, label in jobs)
+    return HEADER + "".join(line.format(job_id, state[0], state[1], state[2], label) for job_id, state, label in jobs)
 
 
 def _parser(command):
@@ -157,6 +168,16 @@ def sbatch(fake, state, arguments):
     earlier = sum(1 for call in state["calls"] if call[0] == "sbatch") - 1
     if mode == "refuse" or (mode == "refuse_second" and earlier):
         _refuse("sbatch", "Batch job submission failed: Invalid account or account/partition combination specified")
+    limits, number_of_tasks = state.get("limits") or {}, int(last) if options.array else 1
+    if limits.get("array") and number_of_tasks > limits["array"]:
+        _refuse("sbatch", "Batch job submission failed: Invalid job array specification")
+    if limits.get("jobs") and len(state["jobs"]) + number_of_tasks > limits["jobs"]:
+        sys.stderr.write("sbatch: error: AssocMaxSubmitJobLimit\n")
+        _refuse(
+            "sbatch",
+            "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or "
+            "time limits)",
+        )
     number = str(state["next"])
     state["next"] += 1
     tasks = ["_" + str(task) for task in range(int(first), int(last) + 1)] if options.array else [""]
@@ -180,7 +201,7 @@ def sbatch(fake, state, arguments):
 def squeue(fake, state, arguments):
     parser = _parser("squeue")
     parser.add_argument("-r", action="store_true", required=True)
-    parser.add_argument("-h", action="store_true", required=True)
+    parser.add_argument("-h", action="store_true")
     parser.add_argument("-u", required=True)
     parser.add_argument("-o", required=True)
     options = parser.parse_args(arguments)
@@ -191,17 +212,21 @@ def squeue(fake, state, arguments):
     if mode == "garbage":
         print("slurm_load_jobs: what?")
         return
-    for job in state["jobs"]:
+    lines = []
+    header = {key: name for unused, key, name in COLUMNS}
+    for job in ([] if options.h else [header]) + state["jobs"]:
         line = options.o
-        for letter, key in COLUMNS:
+        for letter, key, _name in COLUMNS:
             line = line.replace(letter, job[key])
-        print(line)
+        lines.append(line + "\n")
+    printed = "" if mode == "empty" else "".join(lines)
+    sys.stdout.write(printed[:-4] if mode == "cut" else printed)
 
 
 def scancel(fake, state, arguments):
     parser = _parser("scancel")
     parser.add_argument("--user", required=True)
-    parser.add_argument("--state", choices=["PENDING", "RUNNING"], required=True)
+    parser.add_argument("--state", choices=["PENDING", "RUNNING", "SUSPENDED"], required=True)
     parser.add_argument("--batch", action="store_true")
     parser.add_argument("--signal", choices=["TERM"])
     parser.add_argument("ids", nargs="+")

@@ -25,12 +25,13 @@ class Readings:
 
 @dataclass(frozen=True)
 class Order:
-    """What to do at one entry: submit or cancel so many. present, wanted: of a plan, for its history."""
+    """What to do at one entry: submit or cancel so many. present, wanted, registered: of a plan, for its history."""
 
     submit: int = 0
     cancel: int = 0
     present: int | None = None
     wanted: int | None = None
+    registered: int | None = None
 
 
 def fits(group, entry):

@@ -4,10 +4,15 @@
 import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, CommandTimeoutError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+    CommandError,
+    CommandStoppedError,
+    CommandTimeoutError,
+)
 
 
 def test_output_is_returned_as_text():
@@ -34,6 +39,61 @@ def test_a_command_that_hangs_is_stopped_with_its_children():
     with pytest.raises(CommandTimeoutError, match="no answer within 1 s"):
         Runner({"PATH": os.environ["PATH"]}, timeout_s=1).run(["sh", "-c", "sleep 50 & sleep 50"])
     assert time.time() - started < 10
+
+
+def test_what_was_printed_before_the_time_limit_is_in_the_error():
+    with pytest.raises(CommandTimeoutError) as raised:
+        Runner({"PATH": os.environ["PATH"]}, timeout_s=1).run(["sh", "-c", "echo half; echo why >&2; sleep 50"])
+    assert (raised.value.stdout, raised.value.stderr) == ("half\n", "why\n")
+
+
+def test_a_command_that_prints_a_little_for_ever_is_stopped_at_the_time_limit():
+    with pytest.raises(CommandTimeoutError, match="no answer within 1 s"):
+        Runner({"PATH": os.environ["PATH"]}, timeout_s=1).run(["sh", "-c", "while :; do echo; sleep 0.1; done"])
+
+
+def test_a_command_that_closes_its_output_and_hangs_is_stopped():
+    with pytest.raises(CommandTimeoutError, match="no answer within 1 s"):
+        Runner({"PATH": os.environ["PATH"]}, timeout_s=1).run(["sh", "-c", "exec >&- 2>&-; sleep 50"])
+
+
+@pytest.mark.parametrize("where", ["", " >&2"])
+def test_a_command_that_prints_without_end_is_stopped_with_its_children(tmp_path, where):
+    pids = tmp_path / "pids"
+    argv = ["sh", "-c", f"yes & echo $! $$ >'{pids}'; exec yes{where}"]
+    words = "printed more than 1 MB and was stopped; it began with: y y"
+    with pytest.raises(CommandStoppedError, match=words) as raised:
+        Runner({"PATH": os.environ["PATH"]}, most_output=2**20).run(argv)
+    assert raised.value.rc is None
+    assert len(raised.value.stdout) + len(raised.value.stderr) < 2**18
+    deadline_s = time.time() + 60
+    while any(_runs(pid) for pid in pids.read_text().split()) and time.time() < deadline_s:
+        time.sleep(0.05)
+    assert not any(_runs(pid) for pid in pids.read_text().split())
+
+
+def _runs(pid):
+    """Whether a process is alive; one that has ended and that nobody has waited for is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_no_more_memory_is_taken_than_the_output_may_have():
+    # In a process of its own that may have 800 MB of address space: one that reads on ends with a MemoryError.
+    code = (
+        "import os, resource\n"
+        "from ansible_collections.glidein.ops.plugins.module_utils import command\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (800 * 2**20,) * 2)\n"
+        "try:\n"
+        "    command.Runner(dict(os.environ)).run(['yes'])\n"
+        "except command.CommandStoppedError as error:\n"
+        "    print(str(error)[:40])\n"
+    )
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    printed = Runner(dict(os.environ, PYTHONPATH=path)).run([sys.executable, "-c", code])
+    assert printed == "yes printed more than 256 MB and was sto\n"
 
 
 def test_arguments_are_never_read_by_a_shell():

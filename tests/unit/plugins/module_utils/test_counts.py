@@ -30,7 +30,7 @@ def test_every_state_is_counted_by_entry_and_shape():
             job("1_3", MAIN, "running", submitted=NOW - 100, started=NOW - 40),
             job("1_4", MAIN, "completing"),
             job("1_5", MAIN, "sick", reason="JobHeldUser", cancellable=True),
-            job("1_6", MAIN, "sick", reason="BadConstraints", cancellable=True),
+            job("1_6", MAIN, "sick", reason="BadConstraints", cancellable=True)._replace(never_starts=True),
         ]
     )
     assert queue["entries"] == [
@@ -42,6 +42,7 @@ def test_every_state_is_counted_by_entry_and_shape():
             "running": 1,
             "completing": 1,
             "sick": 2,
+            "never_starts": 1,
             "sick_reasons": ["BadConstraints", "JobHeldUser"],
             "oldest_queued_s": 500,
             "queued_since": [[NOW - 500, 1], [NOW - 100, 1]],

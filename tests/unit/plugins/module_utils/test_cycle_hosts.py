@@ -212,6 +212,7 @@ def test_a_site_whose_queue_is_as_planned_has_no_work():
         {"queue": {"entries": []}},
         {"queue": {"entries": [dict(FULL["entries"][0], running=1)]}},
         {"queue": {"entries": [dict(FULL["entries"][0], running=3)]}},
+        {"queue": {"entries": [dict(FULL["entries"][0], sick=1)]}},
     ],
 )
 def test_a_site_has_work_where_anything_is_not_as_it_is_to_be(changes):

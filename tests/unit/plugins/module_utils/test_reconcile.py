@@ -17,20 +17,24 @@ from hypothesis import strategies as st
 CORE = ("main", "core")
 
 
-def some(state, number, first=1):
-    return [job("1_" + str(first + n), "x", state) for n in range(number)]
+def some(state, number, first=1, **changes):
+    return [job("1_" + str(first + n), "x", state, **changes) for n in range(number)]
 
 
-def counted(queued=0, running=0, sick=0, completing=0, orphans=()):
+def counted(queued=0, running=0, sick=0, completing=0, held=0, never=0, orphans=()):
+    """sick: suspended ones, which have started; held, never: sick ones that have not started, or never will."""
     jobs = some("queued", queued) + some("running", running, 1000) + some("sick", sick, 2000)
+    jobs += some("sick", held, 4000, cancellable=True)
+    jobs += [one._replace(never_starts=True) for one in some("sick", never, 5000, cancellable=True)]
     return Counted({CORE: jobs + some("completing", completing, 3000)}, list(orphans), [])
 
 
-def decided(present, entry_limits=None, site_limits=None, **counts):
+def decided(present, entry_limits=None, site_limits=None, cancel_running=False, kept_sick=0, **counts):
     one = site(
         {"main": raw_entry(limits=entry_limits or {"queued": 1000, "total": 1000, "per_cycle": 1000})}, site_limits
     )
-    return decide({CORE: {"present": present}}, counted(**counts), one)[0]
+    wanted = {CORE: {"present": present, "kept_sick": kept_sick}}
+    return decide(wanted, counted(**counts), one, cancel_running)[0]
 
 
 def test_what_is_missing_is_submitted():
@@ -56,6 +60,38 @@ def test_a_queued_glidein_that_started_meanwhile_changes_nothing():
 
 def test_sick_and_completing_glideins_meet_no_target():
     assert decided(2, sick=1, completing=1).submit == 2
+
+
+def ids(decision):
+    return [one.id for one in decision.cancel]
+
+
+def test_sick_glideins_are_cancelled_before_queued_ones():
+    assert ids(decided(2, queued=3, held=2)) == ["1_4001", "1_4000", "1_3"]
+    assert ids(decided(2, queued=2, held=1)) == ["1_4000"]
+
+
+def test_a_sick_glidein_stays_until_there_is_one_in_its_place():
+    decision = decided(2, queued=1, held=1)
+    assert (decision.submit, ids(decision)) == (1, [])
+
+
+def test_a_glidein_that_can_never_start_is_not_replaced():
+    decision = decided(3, queued=1, never=1)
+    assert (decision.submit, ids(decision)) == (1, [])
+    assert decided(1, never=1)[3:5] == (0, [])
+
+
+def test_one_that_can_never_start_stays_as_long_as_the_plan_says_so():
+    assert ids(decided(0, never=3, kept_sick=1)) == ["1_5002", "1_5001"]
+    assert ids(decided(0, never=1, held=1, kept_sick=1)) == ["1_4000"]
+    assert ids(decided(5, running=5, never=1, kept_sick=1)) == []
+    assert ids(decided(0, never=1)) == ["1_5000"]
+
+
+def test_one_that_is_suspended_has_run_and_ends_only_when_running_ones_may():
+    assert ids(decided(0, sick=1, running=1)) == []
+    assert ids(decided(0, sick=1, running=1, cancel_running=True)) == ["1_2000", "1_1000"]
 
 
 def test_null_leaves_an_entry_as_it_is():
@@ -113,18 +149,34 @@ small = st.integers(min_value=0, max_value=30)
 limits = st.fixed_dictionaries({"queued": small, "total": small, "per_cycle": small})
 
 
-@given(present=small, queued=small, running=small, sick=small, entry_limits=limits, site_limits=limits)
-def test_decisions_keep_to_every_limit_and_never_end_work(present, queued, running, sick, entry_limits, site_limits):
-    decision = decided(present, entry_limits, site_limits, queued=queued, running=running, sick=sick)
+@given(
+    present=small,
+    queued=small,
+    running=small,
+    suspended=small,
+    held=small,
+    never=small,
+    entry_limits=limits,
+    site_limits=limits,
+)
+def test_decisions_keep_to_every_limit_and_never_end_work(
+    present, queued, running, suspended, held, never, entry_limits, site_limits
+):
+    sick = suspended + held + never
+    decision = decided(
+        present, entry_limits, site_limits, queued=queued, running=running, sick=suspended, held=held, never=never
+    )
     for bounds in (entry_limits, site_limits):
         assert decision.submit == 0 or queued + sick + decision.submit <= bounds["queued"]
         assert decision.submit == 0 or queued + running + sick + decision.submit <= bounds["total"]
         assert decision.submit <= bounds["per_cycle"]
-    assert all(one.state == "queued" for one in decision.cancel)
-    assert not (decision.submit and decision.cancel)
-    after = queued + running + decision.submit - len(decision.cancel)
+    assert all(one.cancellable for one in decision.cancel)
+    gone = sum(1 for one in decision.cancel if one.state == "queued")
+    assert not (decision.submit and gone)
+    after = queued + running + decision.submit - gone
+    assert queued + running + sick - len(decision.cancel) >= min(present, queued + running + sick)
     if decision.limited_by is None and present >= running:
-        assert after == present
+        assert after == max(present - never, min(present, queued + running))
     if decision.limited_by:
         assert after < present
 

@@ -163,6 +163,17 @@ def test_an_unknown_outcome_is_an_error_and_not_repeated(run, slurm, site_home, 
     assert result["report"]["entries"][0]["launched"] == 0
 
 
+def test_after_a_time_out_the_rest_of_the_site_is_not_tried(run, slurm):
+    slurm.mode("sbatch", "hang")
+    entries = {name: raw_entry() for name in ("a", "b", "c")}
+    result = run({"a": 1, "b": 1, "c": 1}, entries=entries, scheduler_options={"timeout": 1})
+    assert len(slurm.calls("sbatch")) == 1
+    assert len(slurm.calls("squeue")) == 1
+    assert [error["entry"] for error in result["errors"]] == ["a", "b", "c"]
+    assert result["errors"][2]["error"] == "nothing was tried here after the time-out of sbatch in this run."
+    assert (result["after"], result["report"]["entries"][0]["queued"]) == (None, 0)
+
+
 def test_the_next_run_counts_what_an_unknown_submission_left(run, slurm):
     slurm.mode("sbatch", "accept_and_time_out")
     run({"main": 2})
@@ -173,7 +184,9 @@ def test_the_next_run_counts_what_an_unknown_submission_left(run, slurm):
     "mode, words",
     [
         ("down", "failed with exit status 1: slurm_load_jobs error: Unable to contact slurm controller"),
-        ("garbage", "slurm: cannot read a line of squeue's output: 'slurm_load_jobs: what?'"),
+        ("garbage", "slurm: cannot read squeue's output, which does not begin with its header: 'slurm_load_jobs: "),
+        ("empty", "slurm: cannot read squeue's output, which does not begin with its header: 'nothing was printed'"),
+        ("cut", "was cut after 43 characters"),
         ("hang", "gave no answer within 1 s and was stopped"),
     ],
 )
@@ -218,6 +231,31 @@ def test_sick_glideins_are_replaced_and_shown(run, slurm):
     result = run({"main": 2})
     assert counts(result) == {"main": (2, 0, 1)}
     assert result["after"]["entries"][0]["sick_reasons"] == ["JobHeldUser"]
+    assert run({"main": 2})["cancelled"] == [{"entry": "main", "shape": "core", "count": 1, "job_ids": ["1_1"]}]
+
+
+def test_a_glidein_that_can_never_start_is_not_replaced_by_another_of_the_same_request(run, slurm):
+    run({"main": 1})
+    slurm.set("1_1", "PENDING", "BadConstraints")
+    for _cycle in range(3):
+        assert not run({"main": 1})["changed"]
+    assert len(slurm.jobs()) == 1
+    # Another request may start.
+    smaller = {"main": raw_entry(walltime="1h")}
+    assert [one["count"] for one in run({"main": 1}, entries=smaller)["submitted"]] == [1]
+    assert [one["job_ids"] for one in run({"main": 1}, entries=smaller)["cancelled"]] == [["1_1"]]
+    assert not run({"main": 1}, entries=smaller)["changed"]
+
+
+def test_sick_glideins_are_cancelled_when_none_is_to_be_present(run, slurm):
+    run({"main": 4})
+    slurm.set("1_1", "PENDING", "BadConstraints")
+    slurm.set("1_2", "PENDING", "JobHeldUser")
+    slurm.set("1_3", "SUSPENDED")
+    slurm.set("1_4", "RUNNING")
+    assert [one["job_ids"] for one in run({"main": 0})["cancelled"]] == [["1_2", "1_1"]]
+    run({"main": 0}, cancel_running=True)
+    assert slurm.jobs() == []
 
 
 @pytest.mark.parametrize(
@@ -351,6 +389,30 @@ def test_after_a_refusal_the_rest_is_not_tried_and_what_was_taken_is_known(run, 
     assert len(slurm.calls("sbatch")) == 2
     assert [event["event"] for event in events(site_home)] == ["submitting", "submitted", "submitting", "refused"]
     assert counts(result) == {"main": (1, 0, 0)}
+
+
+def test_an_array_that_the_site_refuses_for_its_size_is_made_smaller(run, slurm):
+    slurm.limit(array=3)
+    result = run({"main": 9})
+    assert not result.get("failed")
+    assert [one["count"] for one in result["submitted"]] == [2, 2, 2, 2, 1]
+    assert len(slurm.jobs()) == 9
+    assert len(slurm.calls("sbatch")) == 2 + 5  # 9 and 4 are refused
+    assert result["hints"] == [
+        "main/core: the batch system refused an array of 4 glideins and took 2 at a time. Set limits.array of the "
+        "entry to 2."
+    ]
+
+
+def test_a_site_that_takes_only_so_many_jobs_of_a_user_gets_those(run, slurm):
+    slurm.limit(jobs=4)
+    result = run({"main": 8})
+    assert len(slurm.jobs()) == 4
+    assert result["failed"]
+    assert "AssocMaxSubmitJobLimit" in result["msg"]
+    assert "4 of 8 glideins were submitted." in result["msg"]
+    assert "set limits.array of the entry; if it limits the jobs of a user, set limits.queued" in result["msg"]
+    assert run({"main": 4})["changed"] is False
 
 
 def test_running_glideins_are_cancelled_only_when_that_is_asked_for(run, slurm):

@@ -27,7 +27,7 @@ def test_the_queue_is_counted_even_where_nothing_is_deployed(slurm, tmp_path):
     queue = result["queue"]
     assert (queue["entries"][0]["queued"], queue["entries"][0]["running"]) == (1, 1)
     assert queue["versions"] == {}
-    assert slurm.calls("squeue")[0][:4] == ["-r", "-h", "-u", queue["user"]]
+    assert slurm.calls("squeue")[0][:4] == ["-r", "-u", queue["user"], "-o"]
 
 
 def test_of_the_token_only_its_end_is_told(slurm, tmp_path):
@@ -68,10 +68,10 @@ def test_a_failure_has_everything_that_is_known(slurm, tmp_path):
     assert result["rc"] == 1
     assert result["stderr"].startswith("slurm_load_jobs error")
     assert result["cmd"][0] == "squeue"
-    assert result["msg"].startswith("Site lab: squeue -r -h -u ")
+    assert result["msg"].startswith("Site lab: squeue -r -u ")
 
 
 def test_a_command_that_is_elsewhere_can_be_named(slurm, tmp_path):
     result = run(tmp_path, scheduler_options={"commands": {"squeue": ["/opt/none/squeue"]}})
-    assert "/opt/none/squeue -r -h" in result["msg"]
+    assert "/opt/none/squeue -r" in result["msg"]
     assert "could not be started: No such file or directory" in result["msg"]

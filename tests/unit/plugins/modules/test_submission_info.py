@@ -113,7 +113,7 @@ def test_without_an_answer_of_the_batch_system_nothing_is_said(run, slurm, write
     slurm.mode("squeue", "down")
     result = run()
     assert result["failed"]
-    assert result["msg"].startswith("Site lab: squeue -r -h -u ")
+    assert result["msg"].startswith("Site lab: squeue -r -u ")
     assert result["rc"] == 1
 
 

@@ -1,11 +1,15 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import json
+
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import (
     QUEUED,
     RUNNING,
+    SICK,
     Job,
     Scheduler,
     array_sizes,
@@ -55,6 +59,7 @@ class Careless(Scheduler):
     """A batch system whose cancelling command also ends what runs, as most do."""
 
     name = "careless"
+    removing_command = "cancel"
     commands = {"list": ["list"], "cancel": ["cancel"]}
 
     @classmethod
@@ -74,7 +79,7 @@ class Careless(Scheduler):
         return ["list"]
 
     def parse_list(self, stdout, user):
-        return stdout
+        return [job(*words.split()) for words in stdout.splitlines()]
 
     def cancel_argv(self, user, ids, running):
         return ["cancel", *ids]
@@ -85,7 +90,7 @@ def careless(*answers):
 
 
 def test_what_has_started_since_it_was_counted_is_not_cancelled():
-    scheduler = careless([job("1", "g", RUNNING), job("2", "g")], "")
+    scheduler = careless("1 g running\n2 g queued\n", "")
     assert scheduler.cancel("me", ["1", "2", "3"]) == ["2"]
     assert scheduler.runner.called == [["list"], ["cancel", "2"]]
 
@@ -97,9 +102,23 @@ def test_running_ones_are_cancelled_when_that_is_asked_for():
 
 
 def test_when_all_have_started_nothing_is_run():
-    scheduler = careless([job("1", "g", RUNNING)])
+    scheduler = careless("1 g running\n")
     assert scheduler.cancel("me", ["1"]) == []
     assert scheduler.runner.called == [["list"]]
+
+
+@pytest.mark.parametrize("printed", ["1 g running\n2 g que", "1 g running\n2 g queued"])
+def test_a_list_that_ends_within_a_line_is_refused(printed):
+    with pytest.raises(OutputError, match="careless: the output of list was cut after [0-9]+ characters"):
+        careless(printed).jobs("me")
+
+
+def test_a_job_that_cannot_be_read_is_named_with_the_command_that_removes_it():
+    error = careless().unreadable("a job", "what?", "7[1]")
+    assert str(error) == (
+        "careless: cannot read a job: 'what?'. Nothing is counted, submitted or cancelled at this site while job 7[1] "
+        "is in the queue. To remove it, run: cancel '7[1]'"
+    )
 
 
 COMMANDS = {"queued": ["count", "-q", "{queue}", "{job_name}"], "running": ["count", "-r", "{user}:{job_name}"]}
@@ -117,10 +136,49 @@ def test_commands_of_the_operators_own_count_each_entry_and_shape():
     assert all(isinstance(one, Job) and one.submitted == NOW for one in jobs)
 
 
-@pytest.mark.parametrize("printed", ["", "two", "-1", "1 2", "1.5", "99999999999"])
+@pytest.mark.parametrize("printed", ["", "two\n", "-1\n", "1 2\n", "1.5\n", "99999999999\n", "12"])
 def test_a_count_that_is_no_number_is_an_error_and_not_zero(printed):
     with pytest.raises(OutputError, match="count_commands.queued printed"):
         counted_jobs(Recorder(printed), COMMANDS, "me", [("g1-2", None)], NOW)
+
+
+def test_what_pbs_says_can_never_run_is_never_replaced():
+    pbspro = make_scheduler("pbspro")
+    record = {
+        "Job_Owner": "me@host",
+        "Job_Name": "g",
+        "ctime": "Fri Nov 20 22:00:00 2026",
+        "job_state": "Q",
+        "comment": "Can Never Run: Insufficient amount of resource: ncpus",
+    }
+    other = dict(record, comment="Not Running: No available resources on nodes")
+    printed = json.dumps({"pbs_version": "23.06.06", "Jobs": {"1.s": record, "2.s": other}})
+    assert [(one.state, one.never_starts) for one in pbspro.parse_list(printed, "me")] == [
+        (SICK, True),
+        (QUEUED, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, rc, stderr",
+    [
+        ("pbspro", 3, "qsub: Array job exceeds server or queue size limit\n"),
+        ("pbspro", 38, "qsub: would exceed queue main's per-user limit\n"),
+        ("pbspro", 38, "qsub: Maximum number of jobs for user me already in queue main\n"),
+        ("torque", 235, "qsub: submit error (Bad Job Array Request MSG=Requested array size too large, limit is 5)\n"),
+        ("torque", 179, "qsub: submit error (Maximum number of jobs already in queue for user)\n"),
+        ("sge", 1, "Unable to run job: job rejected: only 50 jobs are allowed per user (current job count: 50).\n"),
+        ("lsf", 255, "Job array index too large. Job not submitted.\n"),
+        ("lsf", 255, "User or one of user's groups does not have enough job slots. Job not submitted.\n"),
+        ("slurm", 1, "sbatch: error: Batch job submission failed: Invalid job array specification\n"),
+        ("slurm", 1, "sbatch: error: AssocMaxSubmitJobLimit\n"),
+        ("htcondor", 1, "ERROR: Number of submitted jobs would exceed MAX_JOBS_PER_OWNER\n"),
+    ],
+)
+def test_a_refusal_for_the_number_of_jobs_is_told_from_others(name, rc, stderr):
+    scheduler = make_scheduler(name)
+    assert scheduler.refused_for_number(CommandError("refused", ["submit"], rc, "", stderr))
+    assert not scheduler.refused_for_number(CommandError("refused", ["submit"], rc, "", "No such queue\n"))
 
 
 def test_values_are_filled_in_once_and_other_braces_stay():

@@ -91,7 +91,7 @@ def document(*records):
         values = {"JOBID": "7", "JOBINDEX": "0", "STAT": "PEND", "JOB_NAME": NAME, "SUBMIT_TIME": "Nov 21 05:58"}
         values.update({"START_TIME": "", "PEND_REASON": ""}, **record)
         full.append(values)
-    return json.dumps({"COMMAND": "bjobs", "JOBS": len(full), "RECORDS": full})
+    return json.dumps({"COMMAND": "bjobs", "JOBS": len(full), "RECORDS": full}) + "\n"
 
 
 def parsed(**record):
@@ -254,7 +254,6 @@ def test_a_glidein_that_waits_its_turn_is_queued(reason):
         wide(stat="R"),
         wide(submitted="20/11 22:06"),
         wide() + "more\n",
-        wide(name=NAME + "[1-3]"),
     ],
 )
 def test_what_cannot_be_read_is_an_error_that_quotes_it(text):
@@ -334,6 +333,7 @@ def test_reasons_of_an_array_are_those_of_its_first_element_and_may_make_it_sick
     lines = (
         wide(NAME + "[1]", "PEND", "   -    ", start="-")
         + wide(NAME + "[12]", "PEND", "   -    ", start="-").split("\n")[1]
+        + "\n"
     )
     reasons = (
         "JOBID   USER    STAT  QUEUE       FROM_HOST      JOB_NAME           SUBMIT_TIME\n"
@@ -434,7 +434,7 @@ def test_the_job_id_is_read(text):
 )
 def test_without_a_readable_job_id_the_outcome_is_unknown(text, tmp_path):
     with pytest.raises(OutcomeUnknownError, match="cannot read the job id"):
-        answering("volclava project 2.2\n", text).submit("/s", NAME, 1)
+        answering("volclava project 2.2\n", text).submit(os.devnull, NAME, 1)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -450,7 +450,7 @@ def test_recorded_refusals_are_refusals(system):
     ]
     for part, command in commands:
         with pytest.raises(CommandError) as raised:
-            answering("volclava project 2.2\n", failed(*recorded(system, part, command))).submit("/s", NAME, 1)
+            answering("volclava project 2.2\n", failed(*recorded(system, part, command))).submit(os.devnull, NAME, 1)
         assert raised.value.rc == 255
 
 
@@ -465,7 +465,7 @@ def test_recorded_refusals_are_refusals(system):
 )
 def test_a_lost_answer_means_that_the_outcome_is_unknown(error):
     with pytest.raises(OutcomeUnknownError, match="not repeated in this cycle"):
-        answering("volclava project 2.2\n", error).submit("/s", NAME, 1)
+        answering("volclava project 2.2\n", error).submit(os.devnull, NAME, 1)
 
 
 def test_when_lsid_fails_nothing_has_been_submitted():
@@ -502,15 +502,18 @@ def test_a_single_job_has_its_name_from_the_script():
     assert lsf.submit_argv("/s", NAME, None) == ["bsub"]
 
 
-@pytest.mark.parametrize("flavour, refused", [("openlava", True), ("volclava", False), ("spectrum", False)])
-def test_openlava_gets_no_gpu_option_because_its_daemon_would_crash(flavour, refused, tmp_path):
+@pytest.mark.parametrize(
+    "flavour, refused",
+    [("openlava", "mbatchd crashes on -gpu"), ("volclava", "bsub does not know -gpu"), ("spectrum", None)],
+)
+def test_a_system_that_cannot_read_the_gpu_option_is_not_given_it(flavour, refused, tmp_path):
     path = tmp_path / "s.sh"
     path.write_text('#!/bin/sh\n#BSUB -n 1\n#BSUB -gpu "num=1"\n')
     made = answering(fake_lsf.LSID[flavour], "Job <5> is submitted to queue <q>.\n")
     if not refused:
         assert made.submit(str(path), NAME, 1) == "5"
         return
-    with pytest.raises(CommandError, match="nothing was submitted.*resources.gpus"):
+    with pytest.raises(CommandError, match=f"^nothing was submitted: .*{refused}; set resources.gpus"):
         made.submit(str(path), NAME, 1)
 
 
@@ -867,6 +870,74 @@ def test_explicit_units_are_refused_where_they_are_not_known(tmp_path, flavour, 
         return
     with pytest.raises(CommandError, match=words):
         at.lsf.submit(script, NAME, 1)
+
+
+def test_volclavas_plain_job_with_the_name_of_an_array_is_one_glidein(tmp_path):
+    at = Site(tmp_path, "volclava")
+    at.fake.largest_array(5)
+    assert at.lsf.submit(at.script(), NAME, 8) == "1"
+    assert at.lsf.submit(at.script(), NAME, 2) == "2"
+    assert sorted(at.states()) == [(job_id, NAME, QUEUED) for job_id in ("1", "2[1]", "2[2]")]
+    at.fake.set("1", "RUN")
+    assert sorted(at.states())[0] == ("1", NAME, RUNNING)
+    at.lsf.cancel(at.user, ["1", "2[1]", "2[2]"], running=True)
+    assert at.states() == []
+
+
+def test_the_recorded_line_of_such_a_job_is_read():
+    # Volclava 2.2 with MAX_JOB_ARRAY_SIZE = 5 after bsub -J 'ge9590-d4a86e65[1-8]'.
+    line = wide("ge9590-d4a86e65[1-8]", "RUN", "vcnode", "11/22-09:09:23", "11/22-09:09:24")
+    made = answering()
+    made.now = lambda: NOW + 2 * 86400
+    (job,) = made.parse_list(line, "me")
+    assert (job.id, job.name, job.state) == ("101", "ge9590-d4a86e65", RUNNING)
+
+
+@pytest.mark.parametrize("flavour", fake_lsf.FLAVOURS)
+def test_the_largest_array_is_what_bparams_says(tmp_path, flavour):
+    at = Site(tmp_path, flavour)
+    assert at.lsf.largest_array() == 1000
+    assert len(at.fake.calls("bparams")) == 1
+    at.fake.largest_array(5)
+    assert (at.lsf.largest_array(), len(at.fake.calls("bparams"))) == (1000, 1)  # asked once in a run
+    (tmp_path / "again").mkdir()
+    other = Site(tmp_path / "again", flavour)
+    other.fake.mode("bparams", "refuse")
+    assert other.lsf.largest_array() is None
+
+
+def test_bparams_that_hangs_is_a_time_out(tmp_path):
+    at = Site(tmp_path, "volclava", timeout=1)
+    at.fake.mode("bparams", "hang")
+    with pytest.raises(CommandTimeoutError):
+        at.lsf.largest_array()
+
+
+@pytest.mark.parametrize("flavour", ["openlava", "spectrum"])
+def test_an_array_that_is_too_large_is_refused_for_its_number(tmp_path, flavour):
+    at = Site(tmp_path, flavour)
+    at.fake.largest_array(5)
+    with pytest.raises(CommandError, match="Job array index too large") as raised:
+        at.lsf.submit(at.script(), NAME, 8)
+    assert at.lsf.refused_for_number(raised.value)
+    with pytest.raises(CommandError) as raised:
+        at.lsf.submit(at.script(queue="nosuch"), NAME, 8)
+    assert not at.lsf.refused_for_number(raised.value)
+
+
+@pytest.mark.parametrize("flavour", fake_lsf.FLAVOURS)
+@pytest.mark.parametrize("mode", ["empty", "cut"])
+def test_an_empty_or_cut_answer_is_an_error(tmp_path, flavour, mode):
+    at = Site(tmp_path, flavour)
+    at.lsf.submit(at.script(), NAME, 3)
+    at.fake.mode("bjobs", mode)
+    with pytest.raises(OutputError):
+        at.lsf.jobs(at.user)
+
+
+def test_a_job_that_cannot_be_read_is_named_with_the_command_that_removes_it():
+    with pytest.raises(OutputError, match="while job 101 is in the queue. To remove it, run: bkill 101$"):
+        answering().parse_list(wide(stat="DREAM"), "me")
 
 
 @pytest.mark.parametrize("flavour", fake_lsf.FLAVOURS)

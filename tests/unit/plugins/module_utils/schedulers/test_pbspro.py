@@ -48,7 +48,7 @@ def one(*arguments, **changes):
 
 
 def test_a_recorded_job_is_read():
-    assert [tuple(found) for found in pbspro.parse_list(RUNNING_JOB, "pbsuser")] == [
+    assert [tuple(found)[:8] for found in pbspro.parse_list(RUNNING_JOB, "pbsuser")] == [
         ("0.pbshost", "0.pbshost", "demo", RUNNING, False, "", 1795211616, 1795211616)
     ]
 
@@ -57,7 +57,7 @@ def test_the_tasks_of_a_recorded_array_are_read_and_the_array_is_none():
     # Of a task that waits, the server shows the array's attributes.
     waiting = dict(RECORDED_ARRAY, job_state="Q", array_id="4[].pbshost", array_index=3)
     found = parsed(("4[].pbshost", RECORDED_ARRAY), ("4[1].pbshost", RECORDED_TASK), ("4[3].pbshost", waiting))
-    assert [tuple(job) for job in found] == [
+    assert [tuple(job)[:8] for job in found] == [
         ("4[1].pbshost", "4[].pbshost", "arr", RUNNING, False, "", SUBMITTED, SUBMITTED),
         # Its stime is when the first of the array started.
         ("4[3].pbshost", "4[].pbshost", "arr", QUEUED, True, "", SUBMITTED, None),
@@ -198,7 +198,7 @@ OLD = """\
 
 
 def test_another_users_odd_variable_does_not_spoil_the_list():
-    assert [tuple(found) for found in pbspro.parse_list(OLD, "pbsuser")] == [
+    assert [tuple(found)[:8] for found in pbspro.parse_list(OLD, "pbsuser")] == [
         ("9.pbshost", "9.pbshost", "g5bf7a-7eb8c79c", QUEUED, True, 'Not Running: "fast" is full', SUBMITTED, None)
     ]
     assert [found.state for found in pbspro.parse_list(OLD, "other")] == [RUNNING]

@@ -17,8 +17,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.schedulers.options imp
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.slurm import STATES, Slurm
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 
-# squeue -r -h -o '%i|%T|%V|%S|%r|%j' of Slurm 24.11.5 (Debian 13), TZ=UTC0.
+# squeue -r -o '%i|%T|%V|%S|%r|%j' of Slurm 24.11.5 (Debian 13), TZ=UTC0.
+HEADER = "JOBID|STATE|SUBMIT_TIME|START_TIME|REASON|NAME\n"
 RECORDED = """\
+JOBID|STATE|SUBMIT_TIME|START_TIME|REASON|NAME
 12_1|PENDING|2026-11-21T03:30:54|2026-11-21T05:30:55|Resources|g5bf7a-d4e3c50d
 13_1|PENDING|2026-11-21T03:30:55|2026-11-21T04:30:55|BeginTime|g5bf7a-31086659
 15|PENDING|2026-11-21T03:30:55|2026-11-21T04:30:55|BeginTime|a|b c
@@ -54,7 +56,7 @@ def line(state="PENDING", reason="None", job_id="5_1", started="N/A"):
 
 
 def parsed(**changes):
-    return slurm.parse_list(line(**changes), "me")[0]
+    return slurm.parse_list(HEADER + line(**changes), "me")[0]
 
 
 def test_recorded_output_is_read():
@@ -79,7 +81,23 @@ def test_a_start_is_read_of_what_has_started_and_an_expected_one_is_none():
 
 
 def test_an_empty_queue_is_no_jobs():
-    assert slurm.parse_list("", "me") == []
+    assert slurm.parse_list(HEADER, "me") == []
+
+
+def test_no_output_at_all_is_no_answer():
+    with pytest.raises(OutputError, match="does not begin with its header: 'nothing was printed'"):
+        slurm.parse_list("", "me")
+
+
+@pytest.mark.parametrize("kept", [-1, -9, -60])
+def test_output_that_ends_within_a_line_is_refused(kept):
+    with pytest.raises(OutputError, match="squeue -r -u me -o .* was cut after [0-9]+ characters"):
+        answering(RECORDED[:kept]).jobs("me")
+
+
+def test_one_job_that_cannot_be_read_is_named_with_the_command_that_removes_it():
+    with pytest.raises(OutputError, match=r"cannot read a job's state.* while job 5_1 is in .*run: scancel 5_1$"):
+        parsed(state="DANCING")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +201,7 @@ def test_states_are_mapped(state, common, cancellable):
 
 @pytest.mark.parametrize("state", sorted(state for state, common in STATES.items() if common is None))
 def test_a_job_that_has_ended_is_not_in_the_queue(state):
-    assert slurm.parse_list(line(state=state), "me") == []
+    assert slurm.parse_list(HEADER + line(state=state), "me") == []
 
 
 def test_a_suspended_glidein_says_so():
@@ -238,7 +256,7 @@ def test_one_command_submits_any_number():
 
 
 def test_listing_asks_for_one_line_per_task_in_our_own_format():
-    assert slurm.list_argv("me") == ["squeue", "-r", "-h", "-u", "me", "-o", "%i|%T|%V|%S|%r|%j"]
+    assert slurm.list_argv("me") == ["squeue", "-r", "-u", "me", "-o", "%i|%T|%V|%S|%r|%j"]
 
 
 def test_cancelling_spares_what_has_started():
