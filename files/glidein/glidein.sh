@@ -17,7 +17,7 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in report limits settings granted image scratch unpack credential gpus node configure daemons summary sweep health; do
+for part in report limits settings granted image scratch unpack credential gpus node configure daemons memory summary sweep health; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11

@@ -233,8 +233,8 @@ START = time() < $TO_RETIRE && \$(GLIDEIN_FITS) && (${GLIDEIN_START:-True})$(req
 RANK = 0
 SUSPEND = False
 WANT_SUSPEND = False
-PREEMPT = False
 KILL = False
+$(config_killed_jobs)
 # Jobs get their notice when the glidein has to stop, and this long to act on it (seconds). No more: "let it finish"
 # is what the time between retirement and end is for, and a batch system that said TERM does not wait.
 WANT_VACATE = True

@@ -51,6 +51,8 @@ check_settings() {
   check_collector
   need_number GLIDEIN_CPUS 1
   need_number GLIDEIN_MEMORY_MB 1
+  : "${GLIDEIN_MEMORY_OVERHEAD_MB:=0}"
+  need_number GLIDEIN_MEMORY_OVERHEAD_MB 0
   need_number GLIDEIN_DISK_MB 1
   need_number GLIDEIN_GPUS 0
   need_number GLIDEIN_WALLTIME_S 1
