@@ -36,6 +36,7 @@ catch_signals      # from here on every ending goes through `finish`
 check_settings     # the environment: all of it, before anything is written
 take_granted       # what jobs may use: as asked for, or as given
 clean_environment  # of what another HTCondor has left in it
+make_parents       # of the scratch directory
 enter_image        # begin again inside an image, if there is one
 plan_times         # when to retire, when to end
 make_scratch       # a directory of our own with room for what was promised
