@@ -85,7 +85,9 @@ report_killed_job() {
 # is_job_id TEXT: a GlobalJobId, a slash, and the number of times that the job was started. It becomes part of condor_config.
 is_job_id() {
   case $1 in
-  *[!A-Za-z0-9_.#@:/-]* | '' | /* | */) return 1 ;;
+  *[!A-Za-z0-9_.#@:/-]* | /* | */) return 1 ;;
+  */*) ;;
+  *) return 1 ;;
   esac
 }
 
