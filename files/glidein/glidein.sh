@@ -17,7 +17,7 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in report limits settings granted image scratch unpack credential gpus node configure daemons summary sweep health; do
+for part in report limits settings granted image scratch unpack credential gpus node configure daemons memory summary sweep health; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11
@@ -36,6 +36,7 @@ catch_signals      # from here on every ending goes through `finish`
 check_settings     # the environment: all of it, before anything is written
 take_granted       # what jobs may use: as asked for, or as given
 clean_environment  # of what another HTCondor has left in it
+make_parents       # of the scratch directory
 enter_image        # begin again inside an image, if there is one
 plan_times         # when to retire, when to end
 make_scratch       # a directory of our own with room for what was promised

@@ -35,6 +35,13 @@ DEFAULT_FAST_FAILURE_S = 60
 DEFAULT_CHECK_PERIOD_S = 600
 DEFAULT_LOST_S = 1200
 DEFAULT_LOG_MB = 20
+# The memory that a glidein needs beside its jobs, as measured with HTCondor 23.9.6: 29 MiB before the first job (7 of the
+# daemons, 21 of the unpacked tarball where the scratch directory is a tmpfs), up to 24 of logs and job records in a tmpfs,
+# and 2 MiB for each running job. There is a margin in both.
+MEMORY_OVERHEAD_MB = 64
+MEMORY_OVERHEAD_PER_CPU_MB = 4
+# The least free disk with which a glidein that takes what the node has goes on.
+LEAST_DISK_MB = 1000
 
 ENTRY_KEYS = (
     "queue",
@@ -46,10 +53,12 @@ ENTRY_KEYS = (
     "limits",
     "accept",
     "accept_requirements",
+    "rank",
     "cpu_only",
     "gpu_only",
     "resources",
     "memory_per_core_mb",
+    "memory_overhead_mb",
     "directives",
     "attributes",
     "environment",
@@ -75,7 +84,7 @@ ENTRY_KEYS = (
     "priority",
     "weight",
 )
-SHAPE_KEYS = ("cpus", "memory_mb", "disk_mb", "gpus", "gpu_type", "whole_node")
+SHAPE_KEYS = ("cpus", "memory_mb", "disk_mb", "min_disk_mb", "gpus", "gpu_type", "whole_node")
 # How the batch system is asked for what a shape has; each batch system says which of them it knows, and its own way.
 RESOURCE_KEYS = ("memory", "memory_unit", "disk", "gpus", "gpu_type", "whole_node", "parallel_environment")
 
@@ -196,7 +205,7 @@ def normalise_site(deployment, site, entries, limits=None):
 
     Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "entries": {name: entry}}
     with entry = {"name", "queue", "account", "constraint", "walltime_s", "shapes", "limits", "array", "accept",
-    "accept_requirements", "resources", "directives", "attributes", "environment", "modules", "scratch", "granted",
+    "accept_requirements", "rank", "resources", "directives", "attributes", "environment", "modules", "scratch", "granted",
     "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s",
     "idle_timeout_s", "idle_after_job_s", "lost_s", "log_mb", "fast_failures", "fast_failure_s", "checks": {name:
     arguments as text}, "require_checks": [name], "check_period_s", "priority", "weight"}; array: most tasks of an array
@@ -231,7 +240,7 @@ def _entry(check, variable, name, raw):
     # A default must not refuse a short walltime.
     default_retirement_s = DEFAULT_RETIREMENT_S if walltime_s is None else min(DEFAULT_RETIREMENT_S, walltime_s // 4)
     retirement_s = check.duration(f"{variable}.retirement", raw.get("retirement"), 0, default_retirement_s)
-    per_core_mb = check.integer(f"{variable}.memory_per_core_mb", raw.get("memory_per_core_mb"), 1)
+    granted = _granted(check, f"{variable}.granted", raw.get("granted"))
     checks = _checks(check, f"{variable}.checks", raw.get("checks"))
     if walltime_s is not None and retirement_s >= walltime_s:
         check.wrong(f"{variable}.retirement", raw.get("retirement"), f"less than the walltime ({walltime_s} s)")
@@ -242,19 +251,21 @@ def _entry(check, variable, name, raw):
         "constraint": check.word(f"{variable}.constraint", raw.get("constraint"), _CONSTRAINT, _CONSTRAINT_RULE),
         "walltime_s": walltime_s,
         "shapes": {
-            key: with_enough_cores(shape, per_core_mb) for key, shape in _shapes_or_ladder(check, variable, raw).items()
+            key: _with_min_disk(check, f"{variable}.shapes.{key}", shape, granted)
+            for key, shape in _shapes_with_overhead(check, variable, raw).items()
         },
         "limits": _limits(check, f"{variable}.limits", raw.get("limits"), DEFAULT_LIMITS),
         "array": _array(check, f"{variable}.limits", raw.get("limits")),
         "accept": _accept_of_kind(check, variable, raw, _accept(check, f"{variable}.accept", raw.get("accept"))),
         "accept_requirements": _expression(check, f"{variable}.accept_requirements", raw.get("accept_requirements")),
+        "rank": _expression(check, f"{variable}.rank", raw.get("rank"), "TARGET.RequestMemory"),
         "resources": _resources(check, f"{variable}.resources", raw.get("resources")),
         "directives": _directives(check, f"{variable}.directives", raw.get("directives")),
         "attributes": _attributes(check, f"{variable}.attributes", raw.get("attributes")),
         "environment": check_environment(check.wrong, f"{variable}.environment", raw.get("environment")),
         "modules": check_modules(check.wrong, f"{variable}.modules", raw.get("modules")),
         "scratch": _scratch(check, f"{variable}.scratch", raw.get("scratch")),
-        "granted": _granted(check, f"{variable}.granted", raw.get("granted")),
+        "granted": granted,
         "site_resource": _name(check, f"{variable}.site_resource", raw.get("site_resource")),
         "gpu_discovery": check.word(
             f"{variable}.gpu_discovery",
@@ -294,6 +305,54 @@ def _entry(check, variable, name, raw):
     }
 
 
+def _shapes_with_overhead(check, variable, raw):
+    """Return the shapes of an entry, each with `memory_mb` that jobs are offered, and `asked_memory_mb` that the batch
+    system is asked for.
+
+    The difference is what the glidein itself needs. A shape's memory is what jobs are offered. Where it is the most that
+    can be asked for (of a whole node, of parts of a node, and where memory comes with cores), that much is asked for, and
+    jobs are offered less.
+    """
+    per_core_mb = check.integer(f"{variable}.memory_per_core_mb", raw.get("memory_per_core_mb"), 1)
+    stated_mb = check.integer(f"{variable}.memory_overhead_mb", raw.get("memory_overhead_mb"), 0)
+    parts = raw.get("node") is not None
+    found = {}
+    for name, shape in _shapes_or_ladder(check, variable, raw).items():
+        shape = with_enough_cores(shape, per_core_mb)
+        if None in (shape["memory_mb"], shape["cpus"]):
+            found[name] = dict(shape, asked_memory_mb=None)
+            continue
+        overhead_mb = stated_mb
+        if overhead_mb is None:
+            overhead_mb = MEMORY_OVERHEAD_MB + MEMORY_OVERHEAD_PER_CPU_MB * shape["cpus"]
+        if not (parts or per_core_mb or shape["whole_node"]):
+            found[name] = dict(shape, asked_memory_mb=shape["memory_mb"] + overhead_mb)
+        elif shape["memory_mb"] > overhead_mb:
+            found[name] = dict(shape, memory_mb=shape["memory_mb"] - overhead_mb, asked_memory_mb=shape["memory_mb"])
+        elif not found or not parts:
+            where = f"{variable}.node" if parts else f"{variable}.shapes.{name}"
+            check.wrong(
+                f"{where}.memory_mb",
+                shape["memory_mb"],
+                f"more than the {overhead_mb} MB that the glidein itself needs (memory_overhead_mb)",
+            )
+            found[name] = dict(shape, asked_memory_mb=shape["memory_mb"])
+    return found
+
+
+def _with_min_disk(check, variable, shape, granted):
+    """Return a shape with `min_disk_mb`: the least of its disk with which a glidein goes on."""
+    disk_mb, min_disk_mb = shape["disk_mb"], shape["min_disk_mb"]
+    if disk_mb is None:
+        return shape
+    if min_disk_mb is None:
+        takes_what_is_there = shape["whole_node"] or granted == "auto"
+        return dict(shape, min_disk_mb=min(disk_mb, LEAST_DISK_MB) if takes_what_is_there else disk_mb)
+    if min_disk_mb > disk_mb:
+        check.wrong(f"{variable}.min_disk_mb", min_disk_mb, f"at most disk_mb ({disk_mb})")
+    return shape
+
+
 def _shapes_or_ladder(check, variable, raw):
     """Return the shapes that are given, or those that are made of `node`, the most that a glidein may ask for."""
     if raw.get("node") is None:
@@ -314,6 +373,8 @@ def ladder(node):
         return shapes
     for step, name in enumerate(LADDER[:1] if node["whole_node"] else LADDER):
         part = {key: node[key] >> step for key in RESOURCES}
+        if node["min_disk_mb"] is not None:
+            part["min_disk_mb"] = node["min_disk_mb"] >> step
         if not (part["cpus"] and part["memory_mb"] and part["disk_mb"]) or (node["gpus"] and not part["gpus"]):
             break
         shapes[name] = dict(node, **part)
@@ -338,6 +399,7 @@ def _shape(check, variable, raw):
         "cpus": check.integer(f"{variable}.cpus", raw.get("cpus"), 1, required=True),
         "memory_mb": check.integer(f"{variable}.memory_mb", raw.get("memory_mb"), 1, required=True),
         "disk_mb": check.integer(f"{variable}.disk_mb", raw.get("disk_mb"), 1, required=True),
+        "min_disk_mb": check.integer(f"{variable}.min_disk_mb", raw.get("min_disk_mb"), 0),
         "gpus": check.integer(f"{variable}.gpus", raw.get("gpus"), 0, default=0),
         "gpu_type": check.word(f"{variable}.gpu_type", raw.get("gpu_type")),
         "whole_node": check.boolean(f"{variable}.whole_node", raw.get("whole_node")),
@@ -381,7 +443,7 @@ def with_enough_cores(shape, per_core_mb):
     """Return a shape as a site gives it that hands out memory by the core: more cores rather than more memory.
 
     per_core_mb: MiB that come with each core; None: the shape stays as it is. What the shape has then is what the
-    glidein gets, and what it offers to jobs.
+    glidein gets.
     """
     if per_core_mb is None or shape["memory_mb"] is None or shape["cpus"] is None:
         return shape
@@ -532,12 +594,12 @@ def _accept_of_kind(check, variable, raw, accept):
     return dict(accept, gpus=bounds)
 
 
-def _expression(check, variable, raw):
+def _expression(check, variable, raw, example='TARGET.Owner == "alice"'):
     if raw is None or raw == "":
         return None
     text = raw.replace("\n", " ") if isinstance(raw, str) else ""
     if not text.strip() or len(text) > _EXPRESSION_MOST or _CONTROL.search(text) or _MACRO.search(text):
-        check.wrong(variable, raw, 'a ClassAd expression without $(...), such as TARGET.Owner == "alice"')
+        check.wrong(variable, raw, f"a ClassAd expression without $(...), such as {example}")
         return None
     return text.strip()
 
@@ -569,6 +631,34 @@ def _attributes(check, variable, raw):
         elif not isinstance(value, (bool, int, float)) or not math.isfinite(value):
             check.wrong(where, value, "text, a number, true or false")
     return dict(raw)
+
+
+# Resource -> what a job asks for as START sees it, and how many of its units are one of `accept`.
+_REQUESTS = {
+    "cpus": ("(TARGET.RequestCpus ?: 1)", 1),
+    "memory_mb": ("(TARGET.RequestMemory ?: 0)", 1),
+    "disk_mb": ("(TARGET.RequestDisk ?: 0)", 1024),
+    "gpus": ("(TARGET.RequestGPUs ?: 0)", 1),
+}
+
+
+def start_expression(entry):
+    """Return the ClassAd expression that a job must fulfil for a glidein of the entry to start it, or "" for any job.
+
+    It is true for the jobs that the plan orders glideins for, by `accept` and `accept_requirements`. Fractions of a unit
+    count as one, as in the plan.
+    """
+    conditions = []
+    for resource in RESOURCES:
+        bounds = entry["accept"].get(resource, {"min": None, "max": None})
+        request, unit = _REQUESTS[resource]
+        if bounds["min"]:
+            conditions.append(f"{request} > {(bounds['min'] - 1) * unit}")
+        if bounds["max"] is not None:
+            conditions.append(f"{request} <= {bounds['max'] * unit}")
+    if entry["accept_requirements"]:
+        conditions.append(f"({entry['accept_requirements']})" if conditions else entry["accept_requirements"])
+    return " && ".join(conditions)
 
 
 def classad_literal(value):

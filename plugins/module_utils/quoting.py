@@ -10,6 +10,7 @@ SCRATCH_RULE = "a path of letters, digits, blanks, . _ / + @ % , = - and the var
 _PLAIN = r"[A-Za-z0-9 ._/+@%,=-]"
 _VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})"
 _WITH_DEFAULT = r"\$\{[A-Za-z_][A-Za-z0-9_]*:-(?:" + _PLAIN + "|" + _VARIABLE + r")*\}"
+_SPLIT_AT_VARIABLES = re.compile("(" + _VARIABLE + ")")
 _SCRATCH = re.compile(r"^(?:" + _PLAIN + "|" + _VARIABLE + "|" + _WITH_DEFAULT + r")+\Z")
 
 
@@ -28,3 +29,16 @@ def scratch_word(text):
     if not _SCRATCH.match(text):
         raise ValueError(SCRATCH_RULE)
     return f'"{text}"'
+
+
+def environment_word(text):
+    """Return the value of an environment variable as a shell word in which $NAME and ${NAME} are expanded.
+
+    A variable that is not set becomes empty. Everything else stands as it is: no other form of $ means anything.
+    """
+    parts = _SPLIT_AT_VARIABLES.split(text)
+    return "".join(_expanded(part) if index % 2 else sh_quote(part) for index, part in enumerate(parts) if part) or "''"
+
+
+def _expanded(variable):
+    return '"${' + variable.strip("${}") + '-}"'

@@ -11,9 +11,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import (
     classad_literal,
     idle_after_job_s,
     idle_timeout_s,
+    start_expression,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word, sh_quote
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import environment_word, scratch_word, sh_quote
 
 # Where `module` is defined, for shells that read no profile: Environment Modules, Lmod.
 _MODULE_INITS = (
@@ -30,7 +31,7 @@ def batch_files(scheduler, site, entry_name, shape_name, payload, path):
     files = [(path, batch_script(scheduler, site, entry_name, shape_name, payload))]
     entry = site["entries"][entry_name]
     name = job_name(site["deployment"], site["site"], entry_name, shape_name)
-    description = scheduler.description(entry, entry["shapes"][shape_name], name, payload, path)
+    description = scheduler.description(entry, _asked(entry["shapes"][shape_name]), name, payload, path)
     if description is not None:
         files.append((path + ".submit", description))
     return files
@@ -48,7 +49,7 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
     name = job_name(site["deployment"], site["site"], entry_name, shape_name)
     lines = ["#!/bin/sh"]
     if scheduler.directive_prefix:
-        directives = scheduler.directives(entry, shape, name, payload["log_dir"]) + entry["directives"]
+        directives = scheduler.directives(entry, _asked(shape), name, payload["log_dir"]) + entry["directives"]
         lines += [f"{scheduler.directive_prefix} {directive}" for directive in directives]
     if scheduler.own_output:
         lines += ["", f'exec >>{sh_quote(payload["log_dir"])}/{name}."{scheduler.own_output}".out 2>&1 || exit 11']
@@ -65,12 +66,17 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
     return "\n".join(lines)
 
 
+def _asked(shape):
+    """Return a shape with the memory that the batch system is asked for."""
+    return dict(shape, memory_mb=shape["asked_memory_mb"])
+
+
 def _surroundings(entry, payload):
     """Return the lines that make the environment which the site's operator lists: variables, then modules."""
     environment = dict(payload["environment"], **entry["environment"])
     modules = payload["modules"] if entry["modules"] is None else entry["modules"]
     lines = [""] if environment or modules else []
-    lines += [f"export {name}={sh_quote(environment[name])}" for name in sorted(environment)]
+    lines += [f"export {name}={environment_word(environment[name])}" for name in sorted(environment)]
     if modules:
         lines += [
             f"for init in {_MODULE_INITS}; do",
@@ -97,6 +103,7 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
         "GLIDEIN_COLLECTOR": payload["collector"],
         "GLIDEIN_CPUS": shape["cpus"],
         "GLIDEIN_MEMORY_MB": shape["memory_mb"],
+        "GLIDEIN_MEMORY_OVERHEAD_MB": shape["asked_memory_mb"] - shape["memory_mb"],
         "GLIDEIN_DISK_MB": shape["disk_mb"],
         "GLIDEIN_GPUS": shape["gpus"],
         "GLIDEIN_WALLTIME_S": entry["walltime_s"],
@@ -106,8 +113,10 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
         "GLIDEIN_GRACE_S": scheduler.options["grace"],
         "GLIDEIN_LOG_DIR": payload["log_dir"],
         "GLIDEIN_ATTRIBUTES": "\n".join(attributes),
-        "GLIDEIN_START": entry["accept_requirements"] or "",
+        "GLIDEIN_START": start_expression(entry),
     }
+    if shape["min_disk_mb"] != shape["disk_mb"]:
+        values["GLIDEIN_MIN_DISK_MB"] = shape["min_disk_mb"]
     if (entry["fast_failures"], entry["fast_failure_s"]) != (DEFAULT_FAST_FAILURES, DEFAULT_FAST_FAILURE_S):
         values["GLIDEIN_FAST_FAILURES"] = entry["fast_failures"]
         values["GLIDEIN_FAST_FAILURE_S"] = entry["fast_failure_s"]
@@ -143,4 +152,5 @@ def _options(entry, shape):
         "GLIDEIN_JOB_SETUP": entry["job_setup"],
         "GLIDEIN_JOB_ENVIRONMENT": "\n".join(f"{name}={environment[name]}" for name in sorted(environment)),
         "GLIDEIN_IMAGE": entry["image"],
+        "GLIDEIN_RANK": entry["rank"],
     }

@@ -72,13 +72,28 @@ def test_missing_scratch(site, shell):
     assert_ended(site, *site.run(shell, GLIDEIN_SCRATCH="/nowhere/at all"), 13, "GLIDEIN_SCRATCH=/nowhere/at all")
 
 
+def test_parents_of_the_scratch_directory_are_made_for_this_user_and_the_jobs_own_is_removed(site, shell):
+    wanted = site.scratch / "user" / "jobs" / "77.server"
+    glidein = site.start(shell, GLIDEIN_SCRATCH=wanted).wait_for("registered with")
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (wanted, wanted.parent, wanted.parent.parent)] == [0o700] * 3
+    assert len(list(wanted.glob("glidein.*/condor_config"))) == 1
+    glidein.signal(signal.SIGTERM).end()
+    assert not wanted.exists() and wanted.parent.is_dir()
+
+
+def test_a_scratch_directory_that_was_there_stays(site, shell):
+    glidein = site.start(shell).wait_for("registered with")
+    glidein.signal(signal.SIGTERM).end()
+    assert site.scratch.is_dir()
+
+
 def test_unwritable_scratch(site, shell):
     site.scratch.chmod(0o555)
     assert_ended(site, *site.run(shell), 13, "no scratch directory can be made")
 
 
 def test_too_little_room(site, shell):
-    assert_ended(site, *site.run(shell, GLIDEIN_DISK_MB=10**12), 13, "GLIDEIN_DISK_MB=1000000000000")
+    assert_ended(site, *site.run(shell, GLIDEIN_DISK_MB=10**12), 13, "GLIDEIN_MIN_DISK_MB=1000000000000")
 
 
 def test_program_of_another_architecture(site, shell):

@@ -26,13 +26,14 @@ TotalSlotCpus = 2
 """
 
 
-def granted(shell, path, ad=AD, how="machine_ad"):
+def granted(shell, path, ad=AD, how="machine_ad", overhead_mb=0):
     """What the settings are after take_granted, and what it said."""
     if ad is not None:
         path.write_text(ad)
     script = '. "$0/report.sh"; . "$0/granted.sh"; take_granted; echo "= $GLIDEIN_CPUS $GLIDEIN_MEMORY_MB '
     script += '$GLIDEIN_DISK_MB $GLIDEIN_GPUS"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
+    environment.update(GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, _CONDOR_MACHINE_AD=str(path))
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib")]
     done = subprocess.run(command, env=environment, stdout=-1, stderr=-1, timeout=10, check=True)
@@ -44,6 +45,14 @@ def granted(shell, path, ad=AD, how="machine_ad"):
 def test_what_was_given_is_offered(shell, tmp_path):
     # Disk: in KiB, less what the glidein itself takes.
     assert granted(shell, tmp_path / "ad") == ([2, 1024, 5001, 1], "")
+
+
+def test_the_memory_that_the_glidein_needs_is_not_offered(shell, tmp_path):
+    assert granted(shell, tmp_path / "ad", overhead_mb=72)[0] == [2, 1024 - 72, 5001, 1]
+    assert granted(shell, tmp_path / "ad", how="asked", overhead_mb=72)[0] == list(ASKED.values())
+    values, said = granted(shell, tmp_path / "ad", overhead_mb=1024)
+    assert values[1] == ASKED["MEMORY_MB"]
+    assert "Memory makes no sense" in said
 
 
 def test_without_being_told_to_nothing_is_read(shell, tmp_path):
@@ -118,7 +127,7 @@ def affinity(cpus):
     return {"proc/self/status": "Name:\tsh\nCpus_allowed_list:\t{}\n".format(cpus)}
 
 
-def from_node(shell, root, *trees, how="auto"):
+def from_node(shell, root, *trees, how="auto", overhead_mb=0):
     """(cpus, memory_mb) of a glidein that asked for 2 and 1000, on a node with these files."""
     for name, text in {key: value for tree in trees for key, value in tree.items()}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +136,7 @@ def from_node(shell, root, *trees, how="auto"):
         '. "$0/report.sh"; . "$0/granted.sh"; take_from_node "$1" >/dev/null; echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
     )
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
-    environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how)
+    environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib"), str(root)]
     done = subprocess.run(command, env=environment, stdout=-1, stderr=-1, timeout=10, check=True)
     assert done.stderr == b""
@@ -183,6 +192,25 @@ def from_node(shell, root, *trees, how="auto"):
 )
 def test_limits_of_the_node(shell, tmp_path, trees, expected):
     assert from_node(shell, tmp_path / "root", NODE, *trees) == expected
+
+
+def test_the_memory_that_the_glidein_needs_is_taken_from_limit_and_node(shell, tmp_path):
+    limit = {JOB_V2 + "memory.max": str(8192 * MIB)}
+    assert from_node(shell, tmp_path / "a", NODE, V2, limit, overhead_mb=92) == (2, 8100)
+    assert from_node(shell, tmp_path / "b", NODE, V2, overhead_mb=92) == (2, 1000)
+    assert from_node(shell, tmp_path / "c", NODE, V2, how="node", overhead_mb=92) == (64, 257801 - 2048 - 92)
+    tiny = {JOB_V2 + "memory.max": str(64 * MIB)}
+    assert from_node(shell, tmp_path / "d", NODE, V2, tiny, overhead_mb=92) == (2, 1)
+
+
+def test_a_container_is_shown_the_path_of_its_host(shell, tmp_path):
+    """Its own control group is the topmost that it can see, at a path that begins above it."""
+    container = {
+        "proc/self/cgroup": "4:memory:/machine/ctr-1/batch/job_7\n",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": str(9000 * MIB),
+        "sys/fs/cgroup/memory/batch/job_7/memory.limit_in_bytes": str(6000 * MIB),
+    }
+    assert from_node(shell, tmp_path, NODE, container) == (2, 6000)
 
 
 def test_never_more_than_the_node_has(shell, tmp_path):

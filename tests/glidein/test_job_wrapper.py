@@ -28,6 +28,26 @@ def made(scratch, shell, **settings):
     )
 
 
+def rank(shell, **settings):
+    script = ". files/glidein/lib/configure.sh; rank_of_jobs"
+    values = {"GLIDEIN_CPUS": "8", "GLIDEIN_MEMORY_MB": "64000", "GLIDEIN_GPUS": "0", "GLIDEIN_RANK": "", **settings}
+    return subprocess.check_output([*SHELLS[shell], "-u", "-c", script], cwd=ROOT, env=values, text=True).strip()
+
+
+def test_a_glidein_with_gpus_ranks_jobs_that_use_them_first(shell):
+    assert rank(shell, GLIDEIN_GPUS="2") == "ifThenElse((TARGET.RequestGPUs ?: 0) > 0, 0.0, -1.0)"
+
+
+def test_a_glidein_with_much_memory_ranks_jobs_that_use_it_first(shell):
+    share = "real(TARGET.RequestMemory) * 8 / ((TARGET.RequestCpus ?: 1) * 64000)"
+    assert rank(shell) == f"ifThenElse(({share} < 1.0) =?= True, {share} - 1.0, 0.0)"
+
+
+def test_the_rank_of_an_entry_counts_where_it_is_a_number(shell):
+    own = 'TARGET.ProjectName == "icecube"'
+    assert rank(shell, GLIDEIN_RANK=own) == f"ifThenElse(isReal(real({own})), real({own}), 0.0)"
+
+
 def environment(config):
     """The environment that HTCondor makes of STARTER_JOB_ENVIRONMENT: its rules are those of condor_submit's manual."""
     (text,) = re.findall(r'^STARTER_JOB_ENVIRONMENT = "(.*)"$', config, re.MULTILINE)

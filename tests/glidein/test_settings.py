@@ -27,7 +27,7 @@ OPTIONAL = [
     "GLIDEIN_IDLE_AFTER_JOB_S",
     "GLIDEIN_GRACE_S", "GLIDEIN_GRANTED", "GLIDEIN_REGISTER_S", "GLIDEIN_START", "GLIDEIN_GPU_DISCOVERY",
     "GLIDEIN_SITE_RESOURCE", "GLIDEIN_CVMFS", "GLIDEIN_JOB_SETUP", "GLIDEIN_JOB_ENVIRONMENT", "GLIDEIN_IMAGE",
-    "GLIDEIN_LOST_S", "GLIDEIN_LOG_MB",
+    "GLIDEIN_LOST_S", "GLIDEIN_LOG_MB", "GLIDEIN_RANK", "GLIDEIN_MEMORY_OVERHEAD_MB", "GLIDEIN_MIN_DISK_MB",
 ]  # fmt: skip
 
 BAD = (
@@ -44,11 +44,13 @@ BAD = (
         ("GLIDEIN_LOST_S", "-1"),
         ("GLIDEIN_LOST_S", "20m"),
         ("GLIDEIN_LOG_MB", "0"),
+        ("GLIDEIN_MEMORY_OVERHEAD_MB", "5%"),
+        ("GLIDEIN_MIN_DISK_MB", "-1"),
     ]
     + [("GLIDEIN_SITE", value) for value in ('a"b', "a b", ".a", "a\nb", "$(id)", "\u00e4")]
     + [("GLIDEIN_SCRATCH", value) for value in ("here", "/x/$(LOG)", "/x:/y", "/x\ny", '/x"y')]
     + [("GLIDEIN_CREDENTIAL", value) for value in ("relative", "/x/`id`")]
-    + [("GLIDEIN_START", value) for value in ("$(LOG)", "True\nALLOW_WRITE = *")]
+    + [(name, value) for name in ("GLIDEIN_START", "GLIDEIN_RANK") for value in ("$(LOG)", "True\nALLOW_WRITE = *")]
     + [("GLIDEIN_NOTICE_TO_ALL", value) for value in ("USR1;id", "usr1", "USR1\nid")]
     + [("GLIDEIN_SITE_RESOURCE", "a b"), ("GLIDEIN_JOB_SETUP", "setup.sh"), ("GLIDEIN_JOB_SETUP", "/x'y")]
     + [("GLIDEIN_GPU_DISCOVERY", value) for value in ("-extra; id", "-x\n-y", "'")]

@@ -207,7 +207,23 @@ def test_noexec(site, shell, mounted):
 
 def test_too_little_room_is_seen_before_anything_is_unpacked(site, shell, mounted):
     mounted("size=32m")
-    assert_ended(site, *site.run(shell), 13, "has 32 MB free; GLIDEIN_DISK_MB=1 and HTCondor itself need 61")
+    assert_ended(site, *site.run(shell), 13, "has 32 MB free; GLIDEIN_MIN_DISK_MB=1 and HTCondor itself need 61")
+
+
+def test_where_less_is_needed_jobs_are_offered_the_disk_that_is_there(site, shell, mounted):
+    mounted("size=200m")
+    site.give_to_user()
+    glidein = site.start(shell, GLIDEIN_DISK_MB=8000000, GLIDEIN_MIN_DISK_MB=100).wait_for("registered with")
+    assert "has 200 MB free: 140 MB of GLIDEIN_DISK_MB=8000000 are offered" in glidein.output
+    assert f"\nDISK = {140 * 1024}\n" in (glidein.directory() / "condor_config").read_text()
+    glidein.signal(signal.SIGTERM).end()
+
+
+def test_a_whole_node_with_less_than_the_stated_minimum_is_refused(site, shell, mounted):
+    mounted("size=200m")
+    site.give_to_user()
+    found = site.run(shell, GLIDEIN_DISK_MB=8000000, GLIDEIN_MIN_DISK_MB=150)
+    assert_ended(site, *found, 13, "has 200 MB free; GLIDEIN_MIN_DISK_MB=150 and HTCondor itself need 210")
 
 
 def test_a_disk_that_fills_up_meanwhile(site, shell, mounted):

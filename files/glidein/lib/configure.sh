@@ -230,11 +230,14 @@ config_policy() {
 GLIDEIN_FITS = ifThenElse(isUndefined(TARGET.AllowedExecuteDuration), True, time() + TARGET.AllowedExecuteDuration < $TO_DIE) && \\
   ifThenElse(isUndefined(TARGET.AllowedJobDuration), True, time() + TARGET.AllowedJobDuration < $TO_DIE)
 START = time() < $TO_RETIRE && \$(GLIDEIN_FITS) && (${GLIDEIN_START:-True})$(required_checks)
-RANK = 0
+# Which jobs this glidein is for: with 0 they are matched with it before others are. Jobs that leave its GPUs or its memory
+# unused have less, so that they go to other glideins first. Slots that have a job have no rank, so that none is preempted.
+GLIDEIN_RANK = $(rank_of_jobs)
+RANK = ifThenElse(MY.PartitionableSlot =?= True, \$(GLIDEIN_RANK), 0.0)
 SUSPEND = False
 WANT_SUSPEND = False
-PREEMPT = False
 KILL = False
+$(config_killed_jobs)
 # Jobs get their notice when the glidein has to stop, and this long to act on it (seconds). No more: "let it finish"
 # is what the time between retirement and end is for, and a batch system that said TERM does not wait.
 WANT_VACATE = True
@@ -247,6 +250,19 @@ MACHINEMAXVACATETIME = $VACATE_S
 # a job (0: never), retired and empty, at GLIDEIN_ToDie.
 # (STARTD_NOCLAIM_SHUTDOWN looks only at every fifth minute.)
 CONFIG
+}
+
+# rank_of_jobs: a ClassAd expression, from -1 to 0 unless the entry has one of its own, which counts as 0 where it is not a
+# number. A job uses memory well if it takes at least its share of it, by its cores.
+rank_of_jobs() {
+  if [ -n "$GLIDEIN_RANK" ]; then
+    echo "ifThenElse(isReal(real($GLIDEIN_RANK)), real($GLIDEIN_RANK), 0.0)"
+  elif [ "$GLIDEIN_GPUS" -gt 0 ]; then
+    echo "ifThenElse((TARGET.RequestGPUs ?: 0) > 0, 0.0, -1.0)"
+  else
+    share="real(TARGET.RequestMemory) * $GLIDEIN_CPUS / ((TARGET.RequestCpus ?: 1) * $GLIDEIN_MEMORY_MB)"
+    echo "ifThenElse(($share < 1.0) =?= True, $share - 1.0, 0.0)"
+  fi
 }
 
 # config_jobs: what surrounds users' jobs: environment and wrapper.

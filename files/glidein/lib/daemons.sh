@@ -61,6 +61,7 @@ watch_master() {
       wait_to_register
       used=$now
     fi
+    hold_killed_jobs
     count_jobs
     stop_if_failing
     stop_if_over

@@ -24,7 +24,7 @@ take_machine_ad() {
     return 0
   fi
   granted Cpus 1 10000 && GLIDEIN_CPUS=$value
-  granted Memory 1 100000000 && GLIDEIN_MEMORY_MB=$value
+  granted Memory $((GLIDEIN_MEMORY_OVERHEAD_MB + 1)) 100000000 && GLIDEIN_MEMORY_MB=$((value - GLIDEIN_MEMORY_OVERHEAD_MB))
   # Disk is in KiB.
   granted Disk $(((SANDBOX_MB + 1) * 1024)) 100000000000000 && GLIDEIN_DISK_MB=$((value / 1024 - SANDBOX_MB))
   granted GPUs 0 1000 && GLIDEIN_GPUS=$value
@@ -58,7 +58,8 @@ granted() {
 # what the node has. ROOT is empty, except in tests.
 take_from_node() {
   GLIDEIN_CPUS=$(offered "$(cpus_granted "$1")" "$(cpus_of_node "$1")" "$GLIDEIN_CPUS")
-  GLIDEIN_MEMORY_MB=$(offered "$(memory_granted_mb "$1")" "$(memory_of_node_mb "$1")" "$GLIDEIN_MEMORY_MB")
+  GLIDEIN_MEMORY_MB=$(offered "$(for_jobs_mb "$(memory_granted_mb "$1")")" "$(for_jobs_mb "$(memory_of_node_mb "$1")")" \
+    "$GLIDEIN_MEMORY_MB")
   say "granted: $GLIDEIN_CPUS cpus, $GLIDEIN_MEMORY_MB MB memory"
 }
 
@@ -71,6 +72,13 @@ offered() {
   else
     echo "$2"
   fi
+}
+
+# for_jobs_mb MB: what is left for jobs of so much memory (empty: unknown), at least 1.
+for_jobs_mb() {
+  [ -n "$1" ] || return 0
+  [ "$1" -gt "$GLIDEIN_MEMORY_OVERHEAD_MB" ] || set -- $((GLIDEIN_MEMORY_OVERHEAD_MB + 1))
+  echo $(($1 - GLIDEIN_MEMORY_OVERHEAD_MB))
 }
 
 # cpus_of_node ROOT: processors that are switched on.
@@ -117,7 +125,8 @@ cgroup_values() {
 }
 
 # cgroup_directories ROOT CONTROLLER: those of this process, from its own upwards; no controller means version 2. A
-# container sees its own as the topmost. (Blanks, which hardly any have, become ? above: a pattern that fits.)
+# container sees its own as the topmost, where the path may still begin with the names above it: these are left out.
+# (Blanks, which hardly any have, become ? above: a pattern that fits.)
 cgroup_directories() {
   if [ -n "$2" ]; then
     path=$(awk -F : -v name="$2" '{ n = split($2, names, ","); for (i = 1; i <= n; i++) if (names[i] == name) print $3 }' \
@@ -129,6 +138,14 @@ cgroup_directories() {
     [ -e "$top/cgroup.controllers" ] || top=$1/sys/fs/cgroup/unified
   fi
   [ -n "$path" ] || return 0
+  first=${path#/}
+  while [ -n "$first" ] && [ ! -d "$top/${first%%/*}" ]; do
+    case $first in
+    */*) first=${first#*/} ;;
+    *) first= ;;
+    esac
+  done
+  path=${first:+/$first}
   while [ -n "$path" ] && [ "$path" != / ]; do
     echo "$top$path"
     path=${path%/*}

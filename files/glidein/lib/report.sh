@@ -131,13 +131,18 @@ Settings (environment):
   GLIDEIN_WALLTIME_S       what the batch system gives this job, in seconds
   GLIDEIN_RETIREMENT_S     so long before that no new job is accepted
   GLIDEIN_IDLE_TIMEOUT_S   end after so long without a job; 0: never for that reason
-  GLIDEIN_SCRATCH          directory in which the scratch directory is made
+  GLIDEIN_SCRATCH          directory in which the scratch directory is made; it is made, too, if it is missing
   GLIDEIN_LOG_DIR          directory to which the daemons' logs are copied at the end; -: to standard error
   GLIDEIN_ATTRIBUTES       lines "Name = <ClassAd literal>" for the machine ad; may be empty
   GLIDEIN_BATCH_ID         the batch system's id of this job
 Optional:
   GLIDEIN_IDLE_AFTER_JOB_S the same for one that has run a job (default GLIDEIN_IDLE_TIMEOUT_S)
   GLIDEIN_START            ClassAd expression that a job must fulfil to start here (default True)
+  GLIDEIN_RANK             ClassAd expression: jobs for which it is higher are matched with this glidein first (default: those
+                           that use its GPUs and memory well)
+  GLIDEIN_MEMORY_OVERHEAD_MB   of the memory that the batch system gives, what is not offered to jobs (default 0)
+  GLIDEIN_MIN_DISK_MB      offer less than GLIDEIN_DISK_MB where the scratch directory has less, down to this (default:
+                           GLIDEIN_DISK_MB)
   GLIDEIN_GRACE_S          seconds between the batch system's notice (a signal) and its kill (default 30)
   GLIDEIN_GRANTED          what jobs may use. asked (default): the above. auto: as many cores and as much memory as the
                            node's control groups and processor affinity allow, where these limit anything. node: the

@@ -12,6 +12,12 @@ UNPACKED_MB=60 # what the tarball takes when unpacked, plus logs: on top of the 
 
 SCRATCH_S=60 # a disk that takes longer to make a directory does not answer
 
+# make_parents: of the scratch directory, for this user alone. One that is made for this glidein alone is removed at the end.
+make_parents() {
+  [ ! -d "$GLIDEIN_SCRATCH" ] || return 0
+  within "$SCRATCH_S" mkdir -p "$GLIDEIN_SCRATCH" 2>&1 && export GLIDEIN_SCRATCH_MADE=yes
+}
+
 # make_scratch: the directory has a name that nobody can guess, and is not taken if somebody has it.
 make_scratch() {
   cd / || leave 13 "the directory / cannot be entered"
@@ -26,6 +32,7 @@ make_scratch() {
   NAME=glidein_$(printf '%s' "$GLIDEIN_BATCH_ID" | tr -c 'A-Za-z0-9_.-' '_')_${SCRATCH##*.}
   say "scratch directory $SCRATCH, name $NAME"
   step "$SCRATCH_S" "filling the scratch directory" fill_scratch
+  GLIDEIN_DISK_MB=$(cat "$SCRATCH/disk_mb")
 }
 
 fill_scratch() {
@@ -37,13 +44,21 @@ fill_scratch() {
 }
 
 check_room() {
-  needed=$((GLIDEIN_DISK_MB + UNPACKED_MB))
+  offered=$GLIDEIN_DISK_MB
+  needed=$((GLIDEIN_MIN_DISK_MB + UNPACKED_MB))
   free=$(free_mb "$SCRATCH")
   case $free in
   '' | *[!0-9]*) say "df does not say how much room is in $SCRATCH: going on" ;;
-  *) [ "$free" -ge "$needed" ] ||
-    leave 13 "$GLIDEIN_SCRATCH has $free MB free; GLIDEIN_DISK_MB=$GLIDEIN_DISK_MB and HTCondor itself need $needed" ;;
+  *)
+    [ "$free" -ge "$needed" ] ||
+      leave 13 "$GLIDEIN_SCRATCH has $free MB free; GLIDEIN_MIN_DISK_MB=$GLIDEIN_MIN_DISK_MB and HTCondor itself need $needed"
+    if [ "$free" -lt $((offered + UNPACKED_MB)) ]; then
+      offered=$((free - UNPACKED_MB))
+      say "$GLIDEIN_SCRATCH has $free MB free: $offered MB of GLIDEIN_DISK_MB=$GLIDEIN_DISK_MB are offered"
+    fi
+    ;;
   esac
+  echo "$offered" >"$SCRATCH/disk_mb" || leave 13 "$SCRATCH/disk_mb cannot be written"
 }
 
 # free_mb DIRECTORY: MiB that an ordinary user may still write there. Device and mount point may contain blanks.
@@ -97,6 +112,7 @@ remove_scratch() {
     empty_scratch
   } || sleep 1
   { empty_scratch && rm -rf "$SCRATCH"; } || say "could not remove all of $SCRATCH"
+  [ -z "${GLIDEIN_SCRATCH_MADE-}" ] || rmdir "${SCRATCH%/*}" 2>/dev/null
 }
 
 # empty_scratch: all but what a sweep needs to know, which has to find the rest should this be cut short.

@@ -51,7 +51,11 @@ check_settings() {
   check_collector
   need_number GLIDEIN_CPUS 1
   need_number GLIDEIN_MEMORY_MB 1
+  : "${GLIDEIN_MEMORY_OVERHEAD_MB:=0}"
+  need_number GLIDEIN_MEMORY_OVERHEAD_MB 0
   need_number GLIDEIN_DISK_MB 1
+  : "${GLIDEIN_MIN_DISK_MB:=$GLIDEIN_DISK_MB}"
+  need_number GLIDEIN_MIN_DISK_MB 0
   need_number GLIDEIN_GPUS 0
   need_number GLIDEIN_WALLTIME_S 1
   need_number GLIDEIN_RETIREMENT_S 0
@@ -77,10 +81,9 @@ check_settings() {
   [ "${GLIDEIN_ATTRIBUTES+set}" = set ] || bad_setting "GLIDEIN_ATTRIBUTES is missing (it may be empty)"
   check_attributes
   # Becomes part of a line of condor_config.
-  case ${GLIDEIN_START:=} in
-  *"\$("* | *"
-"*) bad_setting "GLIDEIN_START is '$GLIDEIN_START': not a ClassAd expression on one line" ;;
-  esac
+  : "${GLIDEIN_START:=}" "${GLIDEIN_RANK:=}"
+  need_expression GLIDEIN_START "$GLIDEIN_START"
+  need_expression GLIDEIN_RANK "$GLIDEIN_RANK"
   GLIDEIN_REGISTER_S=${GLIDEIN_REGISTER_S:-300}
   need_number GLIDEIN_REGISTER_S 1
   : "${GLIDEIN_LOST_S:=1200}" "${GLIDEIN_LOG_MB:=20}"
@@ -112,6 +115,13 @@ check_options() {
   done <<ENVIRONMENT
 $GLIDEIN_JOB_ENVIRONMENT
 ENVIRONMENT
+}
+
+need_expression() {
+  case $2 in
+  *"\$("* | *"
+"*) bad_setting "$1 is '$2': not a ClassAd expression on one line" ;;
+  esac
 }
 
 check_collector() {

@@ -7,6 +7,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import (
     idle_after_job_s,
     idle_timeout_s,
     normalise_site,
+    start_expression,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape
@@ -52,11 +53,21 @@ def test_what_is_left_out_gets_the_documented_default():
         "constraint": None,
         "walltime_s": 7200,
         "shapes": {
-            "core": {"cpus": 1, "memory_mb": 2000, "disk_mb": 10000, "gpus": 0, "gpu_type": None, "whole_node": False}
+            "core": {
+                "cpus": 1,
+                "memory_mb": 2000,
+                "asked_memory_mb": 2068,
+                "disk_mb": 10000,
+                "min_disk_mb": 10000,
+                "gpus": 0,
+                "gpu_type": None,
+                "whole_node": False,
+            }
         },
         "limits": {"queued": 10, "total": 100, "per_cycle": 10},
         "accept": {},
         "accept_requirements": None,
+        "rank": None,
         "array": None,
         "resources": {},
         "directives": [],
@@ -119,15 +130,85 @@ def test_an_array_is_as_large_as_entry_and_site_both_allow():
 
 def test_a_site_that_gives_memory_by_the_core_is_asked_for_more_cores():
     made = normalised(memory_per_core_mb=4000, shapes={"core": shape(cpus=1, memory_mb=6000)})["shapes"]["core"]
-    assert (made["cpus"], made["memory_mb"]) == (2, 8000)
+    assert (made["cpus"], made["asked_memory_mb"]) == (2, 8000)
     made = normalised(memory_per_core_mb=4000, shapes={"core": shape(cpus=4, memory_mb=6000)})["shapes"]["core"]
-    assert (made["cpus"], made["memory_mb"]) == (4, 16000)
+    assert (made["cpus"], made["asked_memory_mb"]) == (4, 16000)
+
+
+def memory(shape_name="core", **changes):
+    """Return (what jobs are offered, what the batch system is asked for)."""
+    made = normalised(**changes)["shapes"][shape_name]
+    return made["memory_mb"], made["asked_memory_mb"]
+
+
+def test_the_batch_system_is_asked_for_the_memory_that_the_glidein_itself_needs_too():
+    assert memory(shapes={"core": shape(memory_mb=2000)}) == (2000, 2000 + 64 + 4)
+    assert memory(shapes={"core": shape(cpus=16, memory_mb=64000)}) == (64000, 64000 + 64 + 16 * 4)
+    assert memory(memory_overhead_mb=500) == (2000, 2500)
+    assert memory(memory_overhead_mb=0) == (2000, 2000)
+
+
+def test_where_no_more_can_be_asked_for_jobs_are_offered_less():
+    whole = {"core": shape(cpus=28, memory_mb=120000, whole_node=True)}
+    assert memory(shapes=whole) == (120000 - 64 - 28 * 4, 120000)
+    assert memory(shapes=whole, memory_overhead_mb=2000) == (118000, 120000)
+    assert memory(memory_per_core_mb=2000) == (2000 - 68, 2000)
+    node = {"cpus": 4, "memory_mb": 16000, "disk_mb": 1000}
+    assert memory("half", shapes=None, node=node) == (8000 - 64 - 2 * 4, 8000)
+
+
+def test_a_shape_without_memory_for_jobs_is_refused():
+    text = "\n".join(problems({"main": raw_entry(shapes={"core": shape(memory_mb=68, whole_node=True)})}))
+    assert "glidein_entries.main.shapes.core.memory_mb: 68 is not accepted" in text
+    assert "more than the 68 MB that the glidein itself needs (memory_overhead_mb)" in text
+
+
+@pytest.mark.parametrize(
+    "changes, of_shape, expected",
+    [
+        ({}, {}, 10000),
+        ({"granted": "auto"}, {}, 1000),
+        ({}, {"whole_node": True}, 1000),
+        ({}, {"whole_node": True, "disk_mb": 500}, 500),
+        ({}, {"whole_node": True, "min_disk_mb": 7000}, 7000),
+        ({}, {"min_disk_mb": 0}, 0),
+    ],
+)
+def test_a_glidein_that_takes_what_the_node_has_goes_on_with_less_disk(changes, of_shape, expected):
+    assert normalised(shapes={"core": shape(**of_shape)}, **changes)["shapes"]["core"]["min_disk_mb"] == expected
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({}, ""),
+        ({"gpu_only": True}, "(TARGET.RequestGPUs ?: 0) > 0"),
+        ({"cpu_only": True}, "(TARGET.RequestGPUs ?: 0) <= 0"),
+        (
+            {"accept": {"memory_mb": {"min": 2001, "max": 64000}}},
+            "(TARGET.RequestMemory ?: 0) > 2000 && (TARGET.RequestMemory ?: 0) <= 64000",
+        ),
+        ({"accept": {"cpus": {"max": 4}, "gpus": {"min": 0}}}, "(TARGET.RequestCpus ?: 1) <= 4"),
+        # KiB, of which a part counts as a whole MiB.
+        (
+            {"accept": {"disk_mb": {"min": 2, "max": 100}}},
+            "(TARGET.RequestDisk ?: 0) > 1024 && (TARGET.RequestDisk ?: 0) <= 102400",
+        ),
+        ({"accept_requirements": "A || B"}, "A || B"),
+        ({"gpu_only": True, "accept_requirements": "A || B"}, "(TARGET.RequestGPUs ?: 0) > 0 && (A || B)"),
+    ],
+)
+def test_glideins_start_only_the_jobs_that_they_are_ordered_for(changes, expected):
+    assert start_expression(normalised(**changes)) == expected
 
 
 @pytest.mark.parametrize(
     "changes, words",
     [
         ({"walltime": "48x"}, ["glidein_entries.main.walltime", "'48x'", "48h, 90m"]),
+        ({"rank": "$(X)"}, ["glidein_entries.main.rank", "'$(X)'", "such as TARGET.RequestMemory"]),
+        ({"memory_overhead_mb": -1}, ["glidein_entries.main.memory_overhead_mb", "-1", "0 or more"]),
+        ({"shapes": {"core": shape(min_disk_mb=10001)}}, ["shapes.core.min_disk_mb", "10001", "disk_mb (10000)"]),
         ({"walltime": None}, ["glidein_entries.main.walltime", "missing", "48h"]),
         ({"walltime": "10s"}, ["glidein_entries.main.walltime", "'10s'", "at least 60 s"]),
         ({"retirement": "2h"}, ["glidein_entries.main.retirement", "'2h'", "less than the walltime (7200 s)"]),

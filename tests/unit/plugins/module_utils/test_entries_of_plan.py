@@ -17,7 +17,7 @@ def shapes_of(node):
 
 def test_without_shapes_they_are_the_whole_the_half_and_so_on_of_the_node():
     shapes = shapes_of({"cpus": 6, "memory_mb": 1000, "disk_mb": 100})
-    sizes = {name: (one["cpus"], one["memory_mb"], one["disk_mb"]) for name, one in shapes.items()}
+    sizes = {name: (one["cpus"], one["asked_memory_mb"], one["disk_mb"]) for name, one in shapes.items()}
     assert sizes == {"whole": (6, 1000, 100), "half": (3, 500, 50), "quarter": (1, 250, 25)}
 
 

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import re
 import subprocess
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word, sh_quote
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import environment_word, scratch_word, sh_quote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +46,29 @@ def test_nul_cannot_be_quoted():
 )
 def test_scratch_is_expanded_on_the_compute_node(text, result):
     assert printed_by_sh("printf %s " + scratch_word(text), {"TMPDIR": "/fast", "USER": "me"}) == result
+
+
+@pytest.mark.parametrize(
+    "text, result",
+    [
+        ("", ""),
+        ("/scratch/$USER/${JOB}.d", "/scratch/me/7[1].d"),
+        ("$NOT_SET|", "|"),
+        ("$USERS ${USER}S", " meS"),
+        ("${USER:-x} $1 $$ $( $", "${USER:-x} $1 $$ $( $"),
+        ("$(id)`id`'$USER'\\$USER", "$(id)`id`'me'\\me"),
+        ("$STAR", "* `id` $(id)"),
+    ],
+)
+def test_only_plain_variables_are_expanded_in_the_environment(text, result):
+    environment = {"USER": "me", "JOB": "7[1]", "STAR": "* `id` $(id)"}
+    assert printed_by_sh(f'value={environment_word(text)}; printf %s "$value"', environment) == result
+
+
+@given(NASTY.filter(lambda text: not re.search(r"\$\{?[A-Za-z_]", text)))
+@settings(max_examples=150, deadline=None)
+def test_a_value_of_the_environment_without_a_variable_comes_through_unchanged(text):
+    assert printed_by_sh(f'value={environment_word(text)}; printf %s "$value"') == text
 
 
 @pytest.mark.parametrize(

@@ -227,14 +227,14 @@ def run_script(tmp_path, text, **environ):
     return subprocess.check_output(["/bin/sh", str(path)], env=environ).decode()
 
 
-def test_a_job_gets_the_variables_that_site_and_entry_list_as_they_are(tmp_path):
+def test_a_job_gets_the_variables_that_site_and_entry_list(tmp_path):
     made = script(
         "slurm",
-        raw_entry(environment={"NOTE": "it's $HOME; `id`"}),
+        raw_entry(environment={"NOTE": "it's $HOME; $(id) `id`"}),
         home=str(tmp_path),
         environment={"HTTPS_PROXY": "http://proxy:3128", "NOTE": "of the site"},
     )
-    assert run_script(tmp_path, made, HOME="/h") == "http://proxy:3128|it's $HOME; `id`||"
+    assert run_script(tmp_path, made, HOME="/h") == "http://proxy:3128|it's /h; $(id) `id`||"
 
 
 def test_modules_of_the_site_are_loaded_unless_the_entry_has_its_own(tmp_path):

@@ -352,7 +352,7 @@ def test_the_notice_is_what_the_site_says():
 def test_resources_are_asked_for_in_the_units_of_htcondor():
     found = commands({"shapes": {"core": shape(cpus=8, memory_mb=15999, disk_mb=50000)}})
     # Disk in KiB, with room for the payload and HTCondor itself.
-    assert (found["request_cpus"], found["request_memory"], found["request_disk"]) == ("8", "15999", "51302400")
+    assert (found["request_cpus"], found["request_memory"], found["request_disk"]) == ("8", "16095", "51302400")
     assert "request_gpus" not in found
 
 

@@ -249,7 +249,7 @@ def test_only_jobs_that_are_gone_may_fail_to_be_cancelled(stderr, ended):
 
 
 def requests(**changes):
-    entry = site({"main": raw_entry(**changes)})["entries"]["main"]
+    entry = site({"main": raw_entry(memory_overhead_mb=0, **changes)})["entries"]["main"]
     return pbspro.requests(entry, entry["shapes"]["core"])
 
 

@@ -128,7 +128,9 @@ def test_several_cores_are_slots_of_a_parallel_environment():
 
 def test_a_slot_that_is_a_whole_node_needs_no_parallel_environment():
     made = directives(
-        shapes={"core": shape(cpus=28, memory_mb=56000, whole_node=True)}, resources={"parallel_environment": "none"}
+        shapes={"core": shape(cpus=28, memory_mb=56000, whole_node=True)},
+        resources={"parallel_environment": "none"},
+        memory_overhead_mb=0,
     )
     assert "-l mem_free=56000M" in made and "-l exclusive=true" in made
     assert not any(line.startswith("-pe") for line in made)

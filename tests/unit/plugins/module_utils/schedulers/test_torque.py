@@ -203,7 +203,7 @@ def test_memory_is_asked_for_as_the_site_counts_it(word, request_):
 
 def test_a_site_tells_how_resources_are_asked_for():
     whole = {"core": shape(cpus=8, memory_mb=9999, gpus=2, gpu_type="a100", whole_node=True)}
-    assert requests(shapes=whole, constraint="ib:fast", resources={"disk": "file"}) == [
+    assert requests(shapes=whole, constraint="ib:fast", resources={"disk": "file"}, memory_overhead_mb=0) == [
         "nodes=1:ppn=8:ib:fast:a100:gpus=2",
         "mem=9999mb",
         "file=10000mb",

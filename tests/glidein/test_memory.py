@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Jobs that the kernel kills for want of memory: found when they end, and held."""
+
+import subprocess
+
+import pytest
+from conftest import ROOT, SHELLS
+
+KILLED = """\
+ExitBySignal = true
+ExitSignal = 9
+GlobalJobId = "cm.example.org#12.0#1795344333"
+NumShadowStarts = 2
+RequestMemory = 1024
+"""
+SHELL_OF_KILLED = KILLED.replace("ExitBySignal = true\nExitSignal = 9", "ExitBySignal = false\nExitCode = 137")
+JOB = "cm.example.org#12.0#1795344333/2"
+V1 = {"proc/self/cgroup": "12:memory:/slurm/job_7\n", "sys/fs/cgroup/memory/slurm/job_7/memory.oom_control": ""}
+V2 = {"proc/self/cgroup": "0::/slurm/job_7/task\n", "sys/fs/cgroup/cgroup.controllers": "memory\n"}
+
+
+def run(shell, script, *arguments, stdin=""):
+    libraries = '. "$0/report.sh"; . "$0/granted.sh"; . "$0/memory.sh"; '
+    command = [*SHELLS[shell], "-u", "-c", libraries + script, str(ROOT / "files" / "glidein" / "lib"), *arguments]
+    done = subprocess.run(
+        command, input=stdin, env={"PATH": "/usr/bin:/bin"}, stdout=-1, stderr=-1, text=True, timeout=20, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def tree(root, *parts):
+    for name, text in {key: value for part in parts for key, value in part.items()}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return str(root)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([V1, {"sys/fs/cgroup/memory/slurm/job_7/memory.oom_control": "under_oom 0\noom_kill 3\n"}], "3\n"),
+        ([V2, {"sys/fs/cgroup/slurm/job_7/task/memory.events": "oom 9\noom_kill 2\noom_group_kill 7\n"}], "2\n"),
+        # The innermost group that counts: those above count kills of other jobs, too.
+        ([V2, {f"sys/fs/cgroup/slurm/{at}memory.events": f"oom_kill {n}\n" for at, n in (("", 8), ("job_7/", 4))}], "4\n"),
+        # Before Linux 4.13 nothing was counted.
+        ([V1, {"sys/fs/cgroup/memory/slurm/job_7/memory.oom_control": "under_oom 0\n"}], ""),
+        ([], ""),
+    ],
+)
+def test_the_kernel_counts_its_kills(shell, tmp_path, parts, expected):
+    assert run(shell, 'oom_kills "$1"', tree(tmp_path, *parts)) == expected
+
+
+def job_exit(shell, scratch, ad, kills, before=0):
+    """The names of the jobs to hold after a job with that ad has ended."""
+    (scratch / "killed").mkdir(exist_ok=True)
+    script = f"SCRATCH=$1 counted={before} HOLD_S=0; oom_kills() {{ echo {kills}; }}; report_killed_job"
+    run(shell, script, str(scratch), stdin=ad)
+    return sorted(path.read_text().strip() for path in (scratch / "killed").glob("*/job"))
+
+
+@pytest.mark.parametrize("ad", [KILLED, SHELL_OF_KILLED])
+def test_a_killed_job_is_reported_when_the_kernel_has_counted_a_kill(shell, tmp_path, ad):
+    assert job_exit(shell, tmp_path, ad, kills=1) == [JOB]
+
+
+def test_each_kill_is_of_one_job(shell, tmp_path):
+    assert job_exit(shell, tmp_path, KILLED, kills=1) == [JOB]
+    other = KILLED.replace("#12.0#", "#13.0#")
+    assert job_exit(shell, tmp_path, other, kills=1) == [JOB]
+    assert job_exit(shell, tmp_path, other, kills=2) == [JOB, JOB.replace("#12.0#", "#13.0#")]
+
+
+@pytest.mark.parametrize(
+    ("ad", "kills"),
+    [
+        (KILLED, 4),  # none since the glidein began
+        (KILLED, ""),
+        (KILLED.replace("ExitSignal = 9", "ExitSignal = 15"), 5),
+        (SHELL_OF_KILLED.replace("137", "1"), 5),
+        (KILLED.replace("cm.example.org#", "$(X)"), 5),
+        (KILLED.replace("cm.example.org#", "a,b"), 5),
+        ("", 5),
+    ],
+)
+def test_other_jobs_are_left_alone(shell, tmp_path, ad, kills):
+    assert job_exit(shell, tmp_path, ad, kills, before=4) == []
+
+
+def test_a_running_glidein_tells_its_startd_to_hold_the_job(site, shell):
+    site.bring("failing")  # its condor_master writes down when it is told to read the configuration again
+    glidein = site.start(shell).wait_for("registered with")
+    directory = glidein.directory()
+    for number, text in ((1, JOB), (2, "x\nSTART = True"), (3, "$(X)/1")):
+        (directory / "killed" / str(number)).mkdir()
+        (directory / "killed" / str(number) / "job").write_text(text + "\n")
+    glidein.wait_for(f"killed a process of job {JOB} for want of memory: the job is held")
+    config = (directory / "condor_config").read_text()
+    assert f"\nGLIDEIN_KILLED_JOBS = $(GLIDEIN_KILLED_JOBS),{JOB}\n" in config
+    assert "$(X)" not in config and config.count("\nGLIDEIN_KILLED_JOBS = $") == 1
+    glidein.signal(15)
+    assert glidein.end()[0] == 143
