@@ -239,7 +239,7 @@ def tar_gz(items):
             info.size, info.mode = len(data), item.mode
             tar.addfile(info, io.BytesIO(data))
     packed = io.BytesIO()
-    with gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=9, mtime=0) as out:
+    with gzip.GzipFile(filename="", fileobj=packed, mode="wb", compresslevel=6, mtime=0) as out:
         out.write(raw.getvalue())
     return packed.getvalue()
 

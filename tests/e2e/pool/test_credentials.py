@@ -158,3 +158,25 @@ def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, s
         slurm.check_output("rm -rf ~/.glidein/withpassword")
         # Back to what the lab's own inventory says; the tokens that the sites have stay good.
         assert playbook("deploy", "-l", "cm").rc == 0
+
+
+def test_an_existing_pool_password_is_used_or_copied_and_its_directory_stays_as_it_is(cm):
+    own, kept = "/etc/condor/own_password", "/etc/condor/glidein/pool_password"
+    allowed = ("-l", "cm", "-e", "central_manager_pool_password_allowed=true")
+    cm.check_output(f"condor_store_cred add -c -f {own} -p the-pool-has-had-it-for-years")
+    look = "stat -c '%a %U %G %n' /etc/condor /etc/condor/condor_config"
+    before = cm.check_output(look)
+    try:
+        assert playbook("deploy", *allowed, "-e", f"central_manager_pool_password_file={own}").rc == 0
+        assert cm.check_output(look) == before
+        assert playbook("deploy", *allowed, "-e", f"central_manager_pool_password_from={own}").rc == 0
+        cm.check_output(f"cmp {own} {kept}")
+        assert cm.check_output(look) == before
+
+        signing_key = cm.check_output("condor_config_val SEC_TOKEN_POOL_SIGNING_KEY_FILE")
+        refused = playbook("deploy", *allowed, "-e", f"central_manager_pool_password_from={signing_key}")
+        assert refused.rc != 0
+        assert "the same content as the key that signs tokens" in " ".join(refused.output.split())
+    finally:
+        cm.check_output(f"rm -rf {own} /etc/condor/glidein")
+        assert playbook("deploy", "-l", "cm").rc == 0

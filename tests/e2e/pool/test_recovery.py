@@ -16,12 +16,12 @@ def tarballs_are_whole(slurm, folder):
     return slurm.check_output(f"cd {folder}/ && {sums}") == "tarballs/native.tar.gz: OK"
 
 
-def test_versions_that_nothing_uses_are_removed_and_half_copied_ones_completed(slurm):
+def test_versions_that_nothing_uses_are_removed_and_incomplete_ones_completed(slurm):
     folder = "/home/glidein/.glidein/slurm"
     current = slurm.check_output(f"readlink {folder}/current")
     slurm.check_output(
         f"cp -r {folder}/{current} {folder}/000000000000 && rm {folder}/000000000000/submissions.jsonl; "
-        f"mv {folder}/{current} {folder}/incoming-{current} && rm {folder}/incoming-{current}/lib/*"
+        f"rm {folder}/{current}/lib/* {folder}/current"
     )
     deploy = playbook("deploy", "-l", "slurm")
     assert deploy.rc == 0, deploy

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fetches a file to the controller unless a file with the same SHA-256 is there."""
+
+import fcntl
+import os
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.file_tree import FileTreeError, sha256_of
+
+ARGUMENT_SPEC = {
+    "src": {"type": "str", "required": True},
+    "dest": {"type": "path", "required": True},
+    "sha256": {"type": "str", "required": True},
+}
+
+
+class ActionModule(ActionBase):
+    """See the module of the same name."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+        dest = os.path.abspath(options["dest"])
+        result.update(changed=False, dest=dest)
+        if self._task.check_mode:
+            return dict(result, changed=not _has(dest, options["sha256"]))
+        try:
+            os.makedirs(os.path.dirname(dest), mode=0o700, exist_ok=True)
+            os.chmod(os.path.dirname(dest), 0o700)
+            with open(f"{dest}.lock", "w", encoding="utf-8") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not _has(dest, options["sha256"]):
+                    self._fetch(options, dest, task_vars)
+                    result["changed"] = True
+                os.chmod(dest, 0o600)
+        except GlideinError as error:
+            result.update(failed=True, msg=str(error))
+        except OSError as error:
+            result.update(failed=True, msg=f"{error.filename or dest} on the controller: {error.strerror}")
+        return result
+
+    def _fetch(self, options, dest, task_vars):
+        fresh = f"{dest}.new"
+        task = self._task.copy()
+        task.args = {"src": options["src"], "dest": fresh, "flat": True}
+        action = self._shared_loader_obj.action_loader.get(
+            "ansible.builtin.fetch",
+            task=task,
+            connection=self._connection,
+            play_context=self._play_context,
+            loader=self._loader,
+            templar=self._templar,
+            shared_loader_obj=self._shared_loader_obj,
+        )
+        fetched = action.run(task_vars=task_vars)
+        if fetched.get("failed"):
+            raise FileTreeError(f"{options['src']} cannot be fetched: {fetched.get('msg')}")
+        if not _has(fresh, options["sha256"]):
+            os.unlink(fresh)
+            raise FileTreeError(
+                f"{options['src']} does not have the SHA-256 {options['sha256']}, or changed while it was fetched. "
+                "Run the deployment again."
+            )
+        os.chmod(fresh, 0o600)
+        os.replace(fresh, dest)
+
+
+def _has(path, sha256):
+    """Return whether a file is there with this SHA-256."""
+    return os.path.isfile(path) and sha256_of(path) == sha256

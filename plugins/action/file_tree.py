@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads the files of the module file_tree on the controller, and sends those that the target lacks as one archive."""
+
+import base64
+import os
+import tempfile
+
+from ansible import constants
+from ansible.plugins.action import ActionBase
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.file_tree import (
+    collect,
+    manifest_of,
+    version_of,
+    write_archive,
+)
+from ansible_collections.glidein.ops.plugins.modules.file_tree import ARGUMENT_SPEC
+
+# A smaller archive travels with the module's arguments, which saves making and removing a temporary file.
+LARGEST_ARGUMENT_BYTES = 1 << 18
+
+
+class ActionModule(ActionBase):
+    """See the module of the same name."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+        # The target's ~ is expanded there, not here.
+        options["path"] = self._task.args["path"]
+        try:
+            files = collect([self._found(source) for source in options["sources"]], options["file_mode"])
+            manifest = manifest_of(files)
+            arguments = dict(options, sources=[], _manifest=manifest)
+            if options["versioned"]:
+                arguments["_version"] = version_of(manifest, options["key"])
+            found = self._module(arguments, task_vars)
+            missing = found.pop("missing", [])
+            if missing and not self._task.check_mode:
+                found = self._send(arguments, {name: files[name] for name in missing}, task_vars)
+            result.update(found)
+        except GlideinError as error:
+            result.update(error.details(), failed=True, msg=str(error))
+        if not self._task.diff:
+            result.pop("diff", None)
+        return result
+
+    def _found(self, source):
+        """Return a source with the path of its file as Ansible looks for it: next to the role and the playbook, too."""
+        if source["src"] is None or os.path.isabs(source["src"]):
+            return source
+        return dict(source, src=self._find_needle("files", source["src"]))
+
+    def _send(self, arguments, files, task_vars):
+        """Run the module with an archive of the files."""
+        with tempfile.NamedTemporaryFile(dir=constants.DEFAULT_LOCAL_TMP, prefix="files-", suffix=".tar") as archive:
+            write_archive(files, files, archive)
+            archive.flush()
+            if archive.tell() <= LARGEST_ARGUMENT_BYTES:
+                archive.seek(0)
+                data = base64.b64encode(archive.read()).decode("ascii")
+                return self._module(dict(arguments, _archive_data=data), task_vars)
+            if self._connection._shell.tmpdir is None:
+                self._make_tmp_path()
+            remote = self._connection._shell.join_path(self._connection._shell.tmpdir, "files.tar")
+            self._transfer_file(archive.name, remote)
+            self._fixup_perms2((self._connection._shell.tmpdir, remote))
+            return self._module(dict(arguments, _archive=remote), task_vars)
+
+    def _module(self, arguments, task_vars):
+        return self._execute_module("glidein.ops.file_tree", module_args=arguments, task_vars=task_vars)

@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: cached_fetch
+short_description: Fetch a file to the controller unless the controller has it
+version_added: 0.1.0
+description:
+  - Fetches a file of which the SHA-256 is known. If the controller has a file with that sum, the target is not asked.
+  - Hosts whose tasks run at the same time take turns, so the file is fetched once.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+attributes:
+  check_mode:
+    support: full
+    details: Fetches nothing.
+  diff_mode:
+    support: none
+options:
+  src:
+    description:
+      - File on the target.
+    type: str
+    required: true
+  dest:
+    description:
+      - File on the controller. It gets mode 0600, its directory 0700.
+    type: path
+    required: true
+  sha256:
+    description:
+      - SHA-256 that the file must have, in hexadecimal digits.
+    type: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Fetch a tarball
+  glidein.ops.cached_fetch:
+    src: /var/lib/glidein-ops/native.tar.gz
+    dest: ~/.cache/glidein.ops/native.tar.gz
+    sha256: "{{ tarball_sha256 }}"
+"""
+
+RETURN = r"""
+dest:
+  description: The file on the controller, absolute.
+  returned: success
+  type: str
+  sample: /home/pilot/.cache/glidein.ops/native.tar.gz
+"""

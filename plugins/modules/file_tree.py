@@ -1,0 +1,216 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: file_tree
+short_description: Install many files of the controller as one directory
+version_added: 0.1.0
+description:
+  - Compares a directory of the target with files of the controller, by checksum and mode. Files that are missing or
+    differ are sent together, as one tar archive. Equal files make an equal archive.
+  - A directory that does not exist gets its name when it is complete. In an existing directory each file is replaced
+    in one step.
+  - Files that are not in O(sources) stay.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+    details: Lists mode, first digits of the SHA-256, and path of each file that differs.
+options:
+  path:
+    description:
+      - Directory on the target. With O(versioned), the directory that holds the versions.
+    type: path
+    required: true
+  sources:
+    description:
+      - The files. If two sources have the same destination, the later one is installed.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      src:
+        description:
+          - File or directory of the controller. Of a directory, its content is installed.
+        type: str
+      content:
+        description:
+          - Content of a file, instead of O(sources[].src).
+        type: str
+      dest:
+        description:
+          - Path below O(path). Default is the name of a file, or O(path) itself for a directory.
+        type: str
+      mode:
+        description:
+          - Mode of these files. Default is O(file_mode).
+        type: str
+      checksums:
+        description:
+          - Of a directory, the files that are installed, with the SHA-256 of each. A file need not exist on the
+            controller as long as the target has that content.
+        type: dict
+      recurse:
+        description:
+          - Include the directories below a directory.
+        type: bool
+        default: true
+      exclude:
+        description:
+          - Shell patterns of names of files and directories that are not installed.
+        type: list
+        elements: str
+        default: [".*", __pycache__, "*.pyc"]
+  file_mode:
+    description:
+      - Mode of files, four octal digits.
+    type: str
+    default: "0600"
+  directory_mode:
+    description:
+      - Mode of the directory and of those below it, four octal digits.
+    type: str
+    default: "0700"
+  directories:
+    description:
+      - Directories below the directory that exist even if no file is in them.
+    type: list
+    elements: str
+    default: []
+  versioned:
+    description:
+      - Install the files in a directory of O(path) whose name is 12 hexadecimal digits, a hash of the files, their
+        modes, and O(key).
+    type: bool
+    default: false
+  key:
+    description:
+      - With O(versioned), text that gives the same files another version.
+    type: str
+    default: ""
+  link:
+    description:
+      - With O(versioned), name of a symbolic link in O(path) that points to the version afterwards. It is replaced in
+        one step.
+    type: str
+"""
+
+EXAMPLES = r"""
+- name: Install the payload
+  glidein.ops.file_tree:
+    path: ~/.glidein/mysite
+    versioned: true
+    link: current
+    sources:
+      - {src: files/glidein/glidein.sh, mode: "0700"}
+      - {src: files/glidein/lib, dest: lib}
+"""
+
+RETURN = r"""
+path:
+  description: The directory on the target, absolute.
+  returned: success
+  type: str
+  sample: /home/glidein/.glidein/mysite/3f2a9c01b2d4
+version:
+  description: Name of the version; null without O(versioned).
+  returned: success
+  type: str
+  sample: 3f2a9c01b2d4
+files:
+  description: Files that differed and were installed, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [glidein.sh, lib/node.sh]
+"""
+
+import base64
+import io
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.file_tree import Tree, link_target, replace_link
+
+SOURCE_SPEC = {
+    "src": {"type": "str"},
+    "content": {"type": "str"},
+    "dest": {"type": "str"},
+    "mode": {"type": "str"},
+    "checksums": {"type": "dict"},
+    "recurse": {"type": "bool", "default": True},
+    "exclude": {"type": "list", "elements": "str", "default": [".*", "__pycache__", "*.pyc"]},
+}
+ARGUMENT_SPEC = {
+    "path": {"type": "path", "required": True},
+    "sources": {"type": "list", "elements": "dict", "required": True, "options": SOURCE_SPEC},
+    "file_mode": {"type": "str", "default": "0600"},
+    "directory_mode": {"type": "str", "default": "0700"},
+    "directories": {"type": "list", "elements": "str", "default": []},
+    "versioned": {"type": "bool", "default": False},
+    "key": {"type": "str", "default": "", "no_log": False},
+    "link": {"type": "str"},
+}
+# What the action plugin adds.
+INTERNAL_SPEC = {
+    "_version": {"type": "str"},
+    "_manifest": {"type": "dict", "default": {}},
+    "_archive": {"type": "path"},
+    "_archive_data": {"type": "str", "no_log": True},
+}
+
+
+def install(params, check_mode):
+    """Compare, and install unless files have to be sent first; return the result. Raises GlideinError."""
+    parent, version = os.path.abspath(params["path"]), params["_version"]
+    path = os.path.join(parent, version) if version else parent
+    tree = Tree(path, params["_manifest"], params["directory_mode"], params["directories"])
+    files, diff = tree.changed_files(), tree.diff()
+    link = os.path.join(parent, params["link"]) if version and params["link"] else None
+    links = bool(link) and link_target(link) != version
+    if links:
+        diff["before"] += f"{params['link']} -> {link_target(link) or ''}\n"
+        diff["after"] += f"{params['link']} -> {version}\n"
+    differs = bool(files or tree.changed_directories())
+    result = {"changed": differs or links, "path": path, "version": version, "files": files}
+    result["diff"] = dict(diff, before_header=path, after_header=path)
+    archived = params["_archive"] or params["_archive_data"]
+    if tree.missing() and not archived:
+        return dict(result, missing=tree.missing())
+    if check_mode:
+        return result
+    if differs:
+        _install(tree, params)
+    if links:
+        replace_link(link, version)
+    return result
+
+
+def _install(tree, params):
+    """Install with the archive that came as a file or as an argument; without one, nothing is missing."""
+    if params["_archive"]:
+        with open(params["_archive"], "rb") as handle:
+            tree.install(handle)
+    else:
+        tree.install(io.BytesIO(base64.b64decode(params["_archive_data"] or "")))
+
+
+def main():
+    module = AnsibleModule(argument_spec=dict(ARGUMENT_SPEC, **INTERNAL_SPEC), supports_check_mode=True)
+    try:
+        result = install(module.params, module.check_mode)
+    except GlideinError as error:
+        module.fail_json(msg=str(error), **error.details())
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

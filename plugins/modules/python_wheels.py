@@ -1,0 +1,142 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: python_wheels
+short_description: Download wheels of Python packages for another host
+version_added: 0.1.0
+description:
+  - Downloads wheels for the Python version, machine and C library of a host, with the pip of the Python that runs this
+    module. Delegate it to the controller.
+  - Wheels are kept in a cache. If they are there, no package index is asked.
+  - If the wheels cannot be had, for example because the controller has no pip or no network, the result says so and
+    the task does not fail. The host's own pip may have another way to a package index.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+attributes:
+  check_mode:
+    support: full
+    details: Downloads nothing.
+  diff_mode:
+    support: none
+options:
+  requirements:
+    description:
+      - Requirements as pip takes them. Markers are evaluated for O(python).
+    type: list
+    elements: str
+    default: []
+  requirements_file:
+    description:
+      - File with further requirements, one for each line, without options of pip.
+    type: path
+  python:
+    description:
+      - The host's Python version, such as V(3.13).
+    type: str
+    required: true
+  machine:
+    description:
+      - The host's machine as C(uname -m) prints it.
+    type: str
+    required: true
+  libc:
+    description:
+      - Version of the host's glibc, such as V(2.41). Empty for another C library.
+    type: str
+    required: true
+  pip_arguments:
+    description:
+      - Further arguments for C(pip download), such as C(--index-url) or further packages.
+    type: list
+    elements: str
+    default: []
+  cache:
+    description:
+      - Directory of the cache. It is made with mode 0700.
+    type: path
+    required: true
+  timeout:
+    description:
+      - Seconds that pip may take.
+    type: int
+    default: 600
+"""
+
+EXAMPLES = r"""
+- name: Download the wheels of a login node
+  glidein.ops.python_wheels:
+    requirements: ["requests>=2.28,<3"]
+    python: "3.13"
+    machine: x86_64
+    libc: "2.41"
+    cache: ~/.cache/glidein.ops
+  delegate_to: localhost
+  register: wheels
+"""
+
+RETURN = r"""
+directory:
+  description: The directory with the wheels, and pip's own wheel as C(pip.zip); null if the wheels cannot be had.
+  returned: success
+  type: str
+  sample: /home/pilot/.cache/glidein.ops/wheels-3f2a9c01b2d4
+reason:
+  description: Why the wheels cannot be had; empty if they are there.
+  returned: success
+  type: str
+  sample: "the controller's pip ended with 1: ERROR: No matching distribution found for htcondor==25.14.1"
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils import wheels
+
+
+def get(params, check_mode):
+    """Return (directory, whether it is new). Raises WheelsError or OSError."""
+    requirements = list(params["requirements"])
+    if params["requirements_file"]:
+        with open(params["requirements_file"], encoding="utf-8") as handle:
+            requirements += wheels.read_requirements(handle.read())
+    requirements = wheels.applicable(requirements, params["python"])
+    tags = wheels.platforms(params["machine"], params["libc"])
+    more = params["pip_arguments"]
+    directory = wheels.directory_of(params["cache"], requirements, params["python"], tags, more)
+    if check_mode:
+        return directory, not os.path.isdir(directory)
+
+    def argv(target):
+        return wheels.download_argv(requirements, params["python"], tags, target, more)
+
+    return directory, wheels.fetch(directory, argv, params["timeout"])
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "requirements": {"type": "list", "elements": "str", "default": []},
+            "requirements_file": {"type": "path"},
+            "python": {"type": "str", "required": True},
+            "machine": {"type": "str", "required": True},
+            "libc": {"type": "str", "required": True},
+            "pip_arguments": {"type": "list", "elements": "str", "default": []},
+            "cache": {"type": "path", "required": True},
+            "timeout": {"type": "int", "default": 600},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        directory, changed = get(module.params, module.check_mode)
+    except (wheels.WheelsError, OSError) as error:
+        module.exit_json(changed=False, directory=None, reason=str(error))
+    module.exit_json(changed=changed, directory=directory, reason="")
+
+
+if __name__ == "__main__":
+    main()

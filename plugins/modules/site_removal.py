@@ -1,0 +1,151 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: site_removal
+short_description: Remove a site's directory from its login node
+version_added: 0.1.0
+description:
+  - Cancels the site's queued glideins. If none of its glideins is left in the batch queue, the site's directory is
+    removed with payload, credential and logs.
+  - If glideins run, nothing is removed and the module fails, because a running glidein uses these files. Repeat it when
+    they have ended, or cancel them with O(cancel_running).
+  - Works under the same lock as M(glidein.ops.glideins), so no cycle submits meanwhile.
+  - Runs on the site's login node, as the user who submits the glideins.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.site
+attributes:
+  check_mode:
+    support: full
+    details: Counts in the same way, and cancels and removes nothing.
+  diff_mode:
+    support: none
+options:
+  cancel_running:
+    description:
+      - Cancel running glideins, too. Their jobs are evicted and return to the pool's queue.
+    type: bool
+    default: false
+  patience:
+    description:
+      - Seconds to wait for another run that is changing the site's glideins, and for the end of glideins that were
+        cancelled.
+    type: int
+    default: 120
+seealso:
+  - module: glidein.ops.glideins
+"""
+
+EXAMPLES = r"""
+- name: Remove the site from its login node
+  glidein.ops.site_removal:
+    deployment: "{{ glidein_deployment }}"
+    site: "{{ glidein_site }}"
+    scheduler: slurm
+    entries: "{{ glidein_entries }}"
+"""
+
+RETURN = r"""
+cancelled:
+  description: Ids of the batch jobs that were cancelled, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ["123_1"]
+path:
+  description: The site's directory.
+  returned: success
+  type: str
+  sample: /home/pilot/.glidein/mysite
+"""
+
+import os
+import shutil
+import tempfile
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.counts import state_counts
+from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQueue, site_argument_spec
+
+INTERVAL_S = 2
+
+
+def remove(params, check_mode):
+    """Cancel and remove; return the result. Raises GlideinError or OSError."""
+    queue = SiteQueue(params)
+    path = queue.directory.path
+    if not os.path.isdir(path):
+        return {"changed": False, "cancelled": [], "path": path}
+    if check_mode:
+        doomed, kept = decide(queue, params["cancel_running"])
+        refuse(params["site"], kept)
+        return {"changed": True, "cancelled": [job.id for job in doomed], "path": path}
+    home = os.path.dirname(path)
+    with queue.directory.lock(params["patience"]):
+        cancelled = empty(queue, params)
+        folder = tempfile.mkdtemp(prefix="removed-", dir=home)
+        os.rename(path, os.path.join(folder, "site"))
+    # After the lock is closed: a network file system keeps an open file's name.
+    shutil.rmtree(folder)
+    if not os.listdir(home):
+        os.rmdir(home)
+    return {"changed": True, "cancelled": cancelled, "path": path}
+
+
+def decide(queue, cancel_running):
+    """Return (jobs to cancel, jobs that have started and are left) of the site's jobs in the queue."""
+    jobs = queue.read()[0].ours()
+    doomed = [job for job in jobs if cancel_running or job.cancellable]
+    return doomed, [job for job in jobs if job not in doomed]
+
+
+def empty(queue, params):
+    """Cancel until no glidein of the site is in the queue; return the ids. Raises BusyError if some are left."""
+    cancelled = []
+    deadline = time.time() + params["patience"]
+    while True:
+        doomed, kept = decide(queue, params["cancel_running"])
+        ids = [job.id for job in doomed if job.id not in cancelled]
+        if ids:
+            cancelled += queue.scheduler.cancel(queue.user, ids, params["cancel_running"])
+        if not doomed:
+            refuse(params["site"], kept)
+            return cancelled
+        if time.time() >= deadline:
+            refuse(params["site"], doomed + kept)
+        time.sleep(INTERVAL_S)
+
+
+def refuse(site, jobs):
+    """Raise BusyError if there are jobs."""
+    if jobs:
+        states = ", ".join(f"{number} {state}" for state, number in state_counts(jobs).items() if number)
+        raise BusyError(
+            f"{site} has glideins that started or have not ended ({states}), so its files were not removed. No further "
+            "ones are queued. Repeat this when they have ended, or cancel them: -e remove_cancel_running=true."
+        )
+
+
+def main():
+    spec = site_argument_spec()
+    spec.update(cancel_running={"type": "bool", "default": False}, patience={"type": "int", "default": 120})
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    try:
+        result = remove(module.params, module.check_mode)
+    except GlideinError as error:
+        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
+    except OSError as error:
+        module.fail_json(msg=f"Site {module.params['site']}: the directory cannot be removed: {error}")
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The task glidein.ops.file_tree as ansible runs it, with a target that is reached without SSH."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+COLLECTIONS = pathlib.Path(__file__).parents[7]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run the task; return its result."""
+    top = tmp_path / "controller"
+    (top / "lib").mkdir(parents=True)
+    (top / "small").write_text("small\n")
+    (top / "lib" / "large").write_bytes(os.urandom(1 << 19))
+    arguments = {
+        "path": str(tmp_path / "site"),
+        "versioned": True,
+        "link": "current",
+        "sources": [{"src": str(top)}, {"content": "secret\n", "dest": "content", "mode": "0640"}],
+    }
+    config = tmp_path / "ansible.cfg"
+    config.write_text("[defaults]\n")
+    environment = dict(
+        os.environ,
+        ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS),
+        ANSIBLE_HOME=str(tmp_path / "ansible"),
+        ANSIBLE_CONFIG=str(config),
+        ANSIBLE_PIPELINING="1",
+        ANSIBLE_NOCOLOR="1",
+        LC_ALL="C.UTF-8",
+    )
+
+    def runner(*more):
+        argv = [sys.executable, "-m", "ansible", "adhoc", "localhost", "-i", "localhost,", "-c", "local"]
+        argv += ["-e", f"ansible_python_interpreter={sys.executable}", "-m", "glidein.ops.file_tree"]
+        done = subprocess.run(
+            [*argv, "-a", json.dumps(arguments), *more],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=120,
+            check=False,
+        )
+        output = done.stdout.decode()
+        assert done.returncode == 0, output
+        return output
+
+    return runner
+
+
+def test_large_and_small_files_arrive_and_a_second_run_changes_nothing(run, tmp_path):
+    site = tmp_path / "site"
+    assert "CHANGED" in run("--check")
+    assert not site.exists()
+    assert "CHANGED" in run()
+    for name in ("small", "lib/large"):
+        assert (site / "current" / name).read_bytes() == (tmp_path / "controller" / name).read_bytes()
+    assert (site / "current" / "content").read_text() == "secret\n"
+    assert "CHANGED" not in run()
+
+
+def test_a_damaged_file_alone_is_listed_by_diff_and_repaired(run, tmp_path):
+    run()
+    damaged = tmp_path / "site" / "current" / "small"
+    damaged.write_text("damaged")
+    listed = [line for line in run("--diff").splitlines() if line.startswith(("-", "+")) and line[1] not in "-+"]
+    assert [line.split()[-1] for line in listed] == ["small", "small"]
+    assert damaged.read_text() == "small\n"

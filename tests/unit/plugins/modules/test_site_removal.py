@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.modules import site_removal
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+
+CORE = job_name("glidein", "lab", "main", "core")
+OTHER = job_name("glidein", "elsewhere", "main", "core")
+
+
+@pytest.fixture
+def run(slurm, site_home):
+    """Run the module for the deployed site `lab`."""
+
+    def runner(check=False, **changes):
+        options = {
+            "deployment": "glidein",
+            "site": "lab",
+            "scheduler": "slurm",
+            "entries": {"main": raw_entry()},
+            "home": str(site_home),
+            "patience": 0,
+        }
+        return run_module(site_removal.main, dict(options, **changes), check)
+
+    return runner
+
+
+def test_queued_glideins_are_cancelled_and_the_directory_is_removed(run, slurm, site_home):
+    slurm.add("1", CORE)
+    slurm.add("2", OTHER)
+    result = run(patience=10)
+    assert result["changed"] and result["cancelled"] == ["1"]
+    assert [name for _id, name, _state in slurm.jobs()] == [OTHER]
+    assert not site_home.exists()
+    assert not run()["changed"]
+
+
+def test_the_directory_of_another_site_stays(run, site_home):
+    (site_home / "other").mkdir()
+    run()
+    assert [path.name for path in site_home.iterdir()] == ["other"]
+
+
+def test_nothing_is_removed_while_a_glidein_runs(run, slurm, site_home):
+    slurm.add("1", CORE)
+    slurm.add("2", CORE, state="RUNNING", started="2026-11-20T12:01:00")
+    result = run(patience=10)
+    assert result["failed"]
+    assert "1 running" in result["msg"] and "remove_cancel_running=true" in result["msg"]
+    assert [each[0] for each in slurm.jobs()] == ["2"]
+    assert (site_home / "lab" / "credential").exists()
+
+
+def test_running_glideins_are_cancelled_when_asked_for(run, slurm, site_home):
+    slurm.add("2", CORE, state="RUNNING", started="2026-11-20T12:01:00")
+    result = run(cancel_running=True, patience=10)
+    assert result["cancelled"] == ["2"]
+    assert slurm.jobs() == [] and not site_home.exists()
+
+
+def test_check_mode_cancels_and_removes_nothing(run, slurm, site_home):
+    slurm.add("1", CORE)
+    result = run(check=True)
+    assert result["changed"] and result["cancelled"] == ["1"]
+    assert len(slurm.jobs()) == 1 and (site_home / "lab" / "credential").exists()
+
+
+def test_the_directory_of_another_deployment_is_refused(run, site_home):
+    (site_home / "lab" / "deployment").write_text("theirs\n")
+    assert "belongs to the deployment 'theirs'" in run()["msg"]
+    assert (site_home / "lab").exists()
