@@ -10,7 +10,7 @@ import math
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, did_you_mean, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
 
@@ -105,6 +105,8 @@ _MACRO = re.compile(r"\$[A-Za-z_]*\(")
 _EXPRESSION_MOST = 10000
 # Parts of a node that shapes are made of where none are given.
 LADDER = ("whole", "half", "quarter", "eighth", "sixteenth", "thirtysecond", "sixtyfourth")
+# The most keys that an error lists.
+_KEYS_LISTED = 10
 _INTEGER = re.compile(r"^[+-]?[0-9]+\Z")
 
 
@@ -132,8 +134,12 @@ class _Checker:
         if keys:
             for key in value:
                 if key not in keys:
-                    self.wrong(f"{variable}.{key}", value[key], f"no such key here; the keys are {', '.join(keys)}")
+                    self.unknown_key(f"{variable}.{key}", key, keys)
         return value
+
+    def unknown_key(self, variable, key, keys):
+        listed = f"the keys are {', '.join(keys)}" if len(keys) <= _KEYS_LISTED else "docs/variables.md lists the keys"
+        self.problems.append(f"{variable}: no such key here{did_you_mean(key, keys)}; {listed}")
 
     def integer(self, variable, value, minimum=None, default=None, required=False):
         if value is None:
