@@ -52,9 +52,9 @@ def test_a_directory_stays_locked_and_gets_no_file(tmp_path):
 
 
 def test_a_directory_that_another_process_has_locked_is_refused(tmp_path):
-    with another_process_with_the_lock(tmp_path):
-        with pytest.raises(BusyError, match="Another cycle holds the lock {}: this cycle ends".format(tmp_path)):
-            cycle_lock.take([str(tmp_path)])
+    words = "Another cycle holds the lock {}: this cycle ends".format(tmp_path)
+    with another_process_with_the_lock(tmp_path), pytest.raises(BusyError, match=words):
+        cycle_lock.take([str(tmp_path)])
 
 
 def test_a_killed_process_leaves_no_lock(tmp_path):

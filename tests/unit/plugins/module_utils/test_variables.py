@@ -36,7 +36,7 @@ def test_an_unknown_variable_is_named_with_the_nearest_known_one(name, nearest):
 
 def test_a_mistake_of_many_hosts_is_named_once():
     (error,) = unknown_variables({"h": {"glidein_limts": 1}, "i": {"glidein_limts": 1}}, ["h", "i", "none"])
-    assert error.startswith("h, i: glidein_limts: ")
+    assert error.startswith("h; i: glidein_limts: ")
 
 
 @pytest.mark.parametrize(
