@@ -75,7 +75,8 @@ def cycle_outcomes(hostvars, hosts, reported):
         {
             "host": host,
             "site": site,
-            "error": _queue_error(variables),
+            "error": "; ".join(filter(None, [_queue_error(variables)] + unknown_of_host(hostvars, host, variables)))
+            or None,
             "queue": variables["cycle_queue"].get("queue"),
             "matched": variables.get("cycle_glideins") or {},
             "report_error": _report_error(site, reported),
@@ -118,9 +119,9 @@ def _site(name, variables, unknown):
             break
     # Without a lease it would order for the same jobs as others. Without a variable that is misspelt, it might order
     # beyond its limits.
-    for wrong in [_token(variables)[1]] + unknown:
-        if wrong:
-            site.update(queue=None, error=site["error"] or wrong)
+    wrong = "; ".join(filter(None, [_token(variables)[1]] + unknown))
+    if wrong:
+        site.update(queue=None, error=site["error"] or wrong)
     return site
 
 

@@ -140,8 +140,12 @@ def test_a_token_that_refers_to_a_missing_variable_names_it():
 def test_a_site_with_a_misspelt_variable_is_left_as_it_is_and_stops_no_other():
     odd, good = cycle_sites({"h": host(glidein_limts={"total": 1}), "good": host()}, ["h", "good"])
     assert odd["queue"] is None
-    assert odd["error"].startswith("glidein_limts: unknown variable (did you mean 'glidein_limits'?)")
+    words = "glidein_limts: unknown variable (did you mean 'glidein_limits'?)"
+    assert odd["error"].startswith(words)
     assert (good["queue"], good["error"]) == (QUEUE, None)
+    # Also where its queue cannot be read, and without a plan.
+    (told,) = cycle_outcomes({"h": host(DOWN, glidein_limts={"total": 1})}, ["h"], {})
+    assert told["error"].startswith(f"Connection timed out; {words}")
 
 
 @pytest.mark.parametrize(
