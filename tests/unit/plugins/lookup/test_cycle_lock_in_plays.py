@@ -54,7 +54,13 @@ def play(inventory, playbook, *arguments):
     )
     command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), str(playbook), *arguments]
     done = subprocess.run(
-        command, env=env, cwd=str(inventory.parent), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False
+        command,
+        env=env,
+        cwd=str(inventory.parent),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=300,
+        check=False,
     )
     return done.returncode, done.stdout.decode("utf-8")
 
