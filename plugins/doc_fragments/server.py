@@ -19,9 +19,9 @@ options:
     type: str
   timeout:
     description:
-      - Seconds to wait for the server.
+      - Seconds for one call, from the connection to the last byte of the reply.
     type: int
-    default: 30
+    default: 60
   ca_path:
     description:
       - File with the certificates of the authorities that the server's certificate is checked against.

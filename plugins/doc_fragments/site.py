@@ -45,7 +45,9 @@ options:
         such as V(48h), V(90m), V(1d12h) or V(2:30:00).
       - "C(shapes) (required, unless there is C(node)) maps names to sizes of glideins: C(cpus), C(memory_mb) (MiB),
         C(disk_mb) (MiB), C(gpus) (default 0), C(gpu_type), and C(whole_node) (default V(false)), which keeps other
-        jobs off the node."
+        jobs off the node. Each of the numbers may be a range with C(min) and C(max). It stands for C(min), twice that,
+        and so on, up to C(max). Several ranges stand for all combinations, at most 64 sizes, with names such as
+        C(NAME-4c-16000m)."
       - C(node) is the most that a glidein may ask for, with the keys of a shape. Shapes are made of it then, called
         C(whole), C(half), C(quarter), C(eighth), C(sixteenth), C(thirtysecond) and C(sixtyfourth), down to one core
         and, if it has GPUs, one GPU. With C(whole_node) there is only the whole.

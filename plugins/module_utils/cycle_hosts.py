@@ -8,20 +8,35 @@ Ansible's: {host: variables, which are templated when they are read}. Hosts whos
 they left the play before, are left out.
 """
 
+import re
 import time
 from collections.abc import Mapping
 
+from ansible.module_utils.ansible_release import __version__ as ansible_version
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.server_token import TOKEN, UNFIT
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import has_work, site_report
+from ansible_collections.glidein.ops.plugins.module_utils.variables import unknown_of_host
 
 # Of the module glideins, which has the same.
 _LOG_DAYS = 14
+# The oldest Python of a login node that each ansible-core serves; a later ansible-core than these serves no older one.
+_OLDEST_PYTHON = {"2.16": "3.6", "2.17": "3.7", "2.18": "3.8", "2.19": "3.8"}
+_OLDEST_PYTHON_LATER = "3.9"
+# What Python says on the login node when the controller's ansible-core is too new for it.
+_TOO_OLD = re.compile(r"^SyntaxError: |requires a minimum of Python", re.MULTILINE)
+# What Ansible says when a login node did not return a module's result.
+_NO_RESULT = re.compile(r"No start of json char found|MODULE FAILURE")
+_UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z")
 
 
 def cycle_sites(hostvars, hosts):
     """Return the `sites` of the module plan. A site whose variables cannot be read has an `error`, as have those whose
     queue could not be."""
-    return [_site(site, variables) for _host, site, variables in _asked(hostvars, hosts)]
+    return [
+        _site(site, variables, unknown_of_host(hostvars, host, variables))
+        for host, site, variables in _asked(hostvars, hosts)
+    ]
 
 
 def cycle_tokens(hostvars, hosts):
@@ -60,7 +75,8 @@ def cycle_outcomes(hostvars, hosts, reported):
         {
             "host": host,
             "site": site,
-            "error": _queue_error(variables),
+            "error": "; ".join(filter(None, [_queue_error(variables)] + unknown_of_host(hostvars, host, variables)))
+            or None,
             "queue": variables["cycle_queue"].get("queue"),
             "matched": variables.get("cycle_glideins") or {},
             "report_error": _report_error(site, reported),
@@ -80,7 +96,7 @@ def _asked(hostvars, hosts):
             yield host, _name(host, variables), variables
 
 
-def _site(name, variables):
+def _site(name, variables, unknown):
     site = {
         "site": name,
         "scheduler": "",
@@ -90,15 +106,20 @@ def _site(name, variables):
         "queue": variables["cycle_queue"].get("queue"),
         "error": _queue_error(variables),
     }
-    try:
-        site["scheduler"] = str(variables.get("glidein_scheduler") or "")
-        for key in ("scheduler_options", "entries", "limits"):
-            site[key] = _mapping(variables, f"glidein_{key}")
-    # Of whatever kind: a variable may name another that is missing, or be in a vault of another password.
-    except Exception as error:  # pylint: disable=broad-exception-caught
-        site.update(entries={}, queue=None, error=site["error"] or str(error))
-    # Without a lease it would order for the same jobs as others.
-    wrong = _token(variables)[1]
+    for key in ("scheduler", "scheduler_options", "entries", "limits"):
+        try:
+            if key == "scheduler":
+                site[key] = str(variables.get("glidein_scheduler") or "")
+            else:
+                site[key] = _mapping(variables, f"glidein_{key}")
+        # Of whatever kind: a variable may name another that is missing, or be in a vault of another password.
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            text = f"glidein_{key}: {_VAULT}" if _is_of_vault(error) else str(error)
+            site.update(entries={}, queue=None, error=site["error"] or text)
+            break
+    # Without a lease it would order for the same jobs as others. Without a variable that is misspelt, it might order
+    # beyond its limits.
+    wrong = "; ".join(filter(None, [_token(variables)[1]] + unknown))
     if wrong:
         site.update(queue=None, error=site["error"] or wrong)
     return site
@@ -126,11 +147,34 @@ def _token(variables):
     try:
         token = variables.get("glidein_demand_token") or None
     except Exception as error:  # pylint: disable=broad-exception-caught
-        # Its text may quote the token.
-        return None, f"glidein_demand_token: cannot be read ({type(error).__name__}; not shown)"
+        return None, f"glidein_demand_token: {_why_unreadable(error)}"
     if token and not TOKEN.match(str(token)):
         return None, f"glidein_demand_token: {UNFIT}"
     return token, None
+
+
+_VAULT = (
+    "the vault that holds it cannot be decrypted: the vault password is missing or wrong (--ask-vault-pass, "
+    "--vault-password-file)"
+)
+
+
+def _why_unreadable(error):
+    """Return why a secret variable cannot be read. The text of other errors may quote the secret, and is not shown."""
+    if _is_of_vault(error):
+        return _VAULT
+    if _UNDEFINED.match(str(error)):
+        return f"it refers to a variable that is not there: {error}"
+    return f"cannot be read ({type(error).__name__}; not shown)"
+
+
+def _is_of_vault(error):
+    """Tell whether an error, or one that caused it, comes from Ansible's vault."""
+    while error is not None:
+        if "Vault" in type(error).__name__:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _queue_error(variables):
@@ -140,7 +184,23 @@ def _queue_error(variables):
         return None
     if result.get("skipped"):
         result = variables.get("cycle_session") or {}
-    return str(result.get("msg") or "its queue was not read")
+    return module_error(result) or "its queue was not read"
+
+
+def module_error(result):
+    """Return why a module's task failed on a login node, with the remedy if the login node's Python is too old."""
+    message = str(result.get("msg") or "")
+    if not _NO_RESULT.search(message):
+        return message
+    printed = str(result.get("module_stderr") or "") or str(result.get("module_stdout") or "")
+    if not _TOO_OLD.search(printed):
+        return f"the login node did not return a module's result: {excerpt(printed) or message!r}"
+    version = ".".join(ansible_version.split(".")[:2])
+    return (
+        f"the Python of the login node is too old for ansible-core {ansible_version} of the controller, which needs "
+        f"Python {_OLDEST_PYTHON.get(version, _OLDEST_PYTHON_LATER)} or later there. Set ansible_python_interpreter of "
+        "this host to a newer Python, or run the cycles with an older ansible-core: 2.16 serves Python 3.6 and later"
+    )
 
 
 def _has_work(variables, items, since, now_s):

@@ -28,10 +28,10 @@ def read_demand_file(path, max_age_s, now_s):
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InputError(f"demand_file: {path} can be written by others; allowed: by its owner alone")
     try:
-        content = json.loads(text)
+        content = json.loads(text, parse_constant=_not_finite)
         demand, supply = content["demand"], content["supply"]
         ages = {what: _age_s(reading, now_s) for what, reading in (("demand", demand), ("supply", supply))}
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError, MemoryError) as error:
         raise InputError(f"demand_file: {path} is not what glidein.ops.push_demand writes: {error!r}") from error
     for what, age_s in ages.items():
         if age_s is None:
@@ -44,6 +44,10 @@ def read_demand_file(path, max_age_s, now_s):
                 f"allowed. {_REMEDY}"
             )
     return demand, supply
+
+
+def _not_finite(name):
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _age_s(reading, now_s):

@@ -6,11 +6,12 @@
 A mistake is reported as `variable: value is wrong; allowed: ...`, all mistakes of a site in one error.
 """
 
+import itertools
 import math
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, did_you_mean, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
 
@@ -85,6 +86,10 @@ ENTRY_KEYS = (
     "weight",
 )
 SHAPE_KEYS = ("cpus", "memory_mb", "disk_mb", "min_disk_mb", "gpus", "gpu_type", "whole_node")
+# The most sizes that a shape with ranges stands for.
+SIZES_MOST = 64
+# What stands behind the numbers in the names of these sizes.
+_SIZE_UNITS = {"cpus": "c", "memory_mb": "m", "disk_mb": "d", "gpus": "g"}
 # How the batch system is asked for what a shape has; each batch system says which of them it knows, and its own way.
 RESOURCE_KEYS = ("memory", "memory_unit", "disk", "gpus", "gpu_type", "whole_node", "parallel_environment")
 
@@ -114,6 +119,8 @@ _MACRO = re.compile(r"\$[A-Za-z_]*\(")
 _EXPRESSION_MOST = 10000
 # Parts of a node that shapes are made of where none are given.
 LADDER = ("whole", "half", "quarter", "eighth", "sixteenth", "thirtysecond", "sixtyfourth")
+# The most keys that an error lists.
+_KEYS_LISTED = 10
 _INTEGER = re.compile(r"^[+-]?[0-9]+\Z")
 
 
@@ -141,8 +148,12 @@ class _Checker:
         if keys:
             for key in value:
                 if key not in keys:
-                    self.wrong(f"{variable}.{key}", value[key], f"no such key here; the keys are {', '.join(keys)}")
+                    self.unknown_key(f"{variable}.{key}", key, keys)
         return value
+
+    def unknown_key(self, variable, key, keys):
+        listed = f"the keys are {', '.join(keys)}" if len(keys) <= _KEYS_LISTED else "docs/variables.md lists the keys"
+        self.problems.append(f"{variable}: no such key here{did_you_mean(key, keys)}; {listed}")
 
     def integer(self, variable, value, minimum=None, default=None, required=False):
         if value is None:
@@ -234,6 +245,12 @@ def normalise_site(deployment, site, entries, limits=None):
     return {"deployment": deployment, "site": site, "limits": site_limits, "entries": result}
 
 
+def shape_names(entries):
+    """Return {entry: names of its shapes} of `glidein_entries`, in the operator's order. Raises InputError."""
+    site = normalise_site("glidein", "site", entries)
+    return {name: list(entry["shapes"]) for name, entry in site["entries"].items()}
+
+
 def _entry(check, variable, name, raw):
     raw = check.mapping(variable, raw, ENTRY_KEYS)
     walltime_s = check.duration(f"{variable}.walltime", raw.get("walltime"), 60, required=True)
@@ -317,7 +334,7 @@ def _shapes_with_overhead(check, variable, raw):
     stated_mb = check.integer(f"{variable}.memory_overhead_mb", raw.get("memory_overhead_mb"), 0)
     parts = raw.get("node") is not None
     found = {}
-    for name, shape in _shapes_or_ladder(check, variable, raw).items():
+    for name, shape in _shapes_or_ladder(check, variable, raw, per_core_mb).items():
         shape = with_enough_cores(shape, per_core_mb)
         if None in (shape["memory_mb"], shape["cpus"]):
             found[name] = dict(shape, asked_memory_mb=None)
@@ -353,10 +370,10 @@ def _with_min_disk(check, variable, shape, granted):
     return shape
 
 
-def _shapes_or_ladder(check, variable, raw):
+def _shapes_or_ladder(check, variable, raw, per_core_mb):
     """Return the shapes that are given, or those that are made of `node`, the most that a glidein may ask for."""
     if raw.get("node") is None:
-        return _shapes(check, f"{variable}.shapes", raw.get("shapes"))
+        return _shapes(check, f"{variable}.shapes", raw.get("shapes"), per_core_mb)
     if raw.get("shapes") is not None:
         check.wrong(f"{variable}.node", raw["node"], "only without shapes, which are made of it then")
     return ladder(_shape(check, f"{variable}.node", raw["node"]))
@@ -381,7 +398,7 @@ def ladder(node):
     return shapes
 
 
-def _shapes(check, variable, raw):
+def _shapes(check, variable, raw, per_core_mb):
     raw = check.mapping(variable, raw)
     if not raw:
         check.missing(variable, "at least one shape, such as {core: {cpus: 1, memory_mb: 2000, disk_mb: 10000}}")
@@ -389,8 +406,63 @@ def _shapes(check, variable, raw):
     for name in raw:
         if not is_name(name):
             check.wrong(f"name of {variable}.{name}", name, NAME_RULE)
-        shapes[name] = _shape(check, f"{variable}.{name}", raw[name])
+        sizes = _sizes(check, f"{variable}.{name}", name, raw[name], per_core_mb)
+        for size in sizes:
+            if size in shapes or (size != name and size in raw):
+                check.wrong(f"{variable}.{name}", raw[name], f"a name with which no two shapes are called {size}")
+            elif is_name(name) and not is_name(size):
+                check.wrong(f"name of {variable}.{name}", name, f"a shorter one: a size of it is called {size}")
+        shapes.update(sizes)
     return shapes
+
+
+def _sizes(check, variable, name, raw, per_core_mb):
+    """Return {name: shape}: the shape itself, or the sizes that its ranges stand for.
+
+    A range, {min, max}, stands for min, twice that, and so on, and max. Of several ranges, all combinations are sizes:
+    the smallest one that a job fits is close to what the job requests. The names are made of the sizes, so that a job
+    in the queue can be told by its name as long as its size is in the range.
+    """
+    ranges = [key for key in RESOURCES if isinstance(raw, dict) and isinstance(raw.get(key), dict)]
+    if not ranges:
+        return {name: _shape(check, variable, raw)}
+    known = len(check.problems)
+    steps = [_steps(check, f"{variable}.{key}", raw[key], 0 if key == "gpus" else 1) for key in ranges]
+    largest = _shape(check, variable, dict(raw, **{key: values[-1] for key, values in zip(ranges, steps)}))
+    if largest["whole_node"]:
+        check.wrong(f"{variable}.whole_node", True, "false in a shape with ranges, as a whole node has one size")
+    number = 1
+    for values in steps:
+        number *= len(values)
+    if number > SIZES_MOST:
+        rule = (
+            f"ranges of at most {SIZES_MOST} sizes (these have {number}): narrower ones, or one number for a resource"
+        )
+        check.wrong(variable, raw, rule)
+    if len(check.problems) > known:
+        return {name: largest}
+    sizes = {}
+    for size in itertools.product(*steps):
+        shape = with_enough_cores(dict(largest, **dict(zip(ranges, size))), per_core_mb)
+        if not shape["gpus"]:
+            shape["gpu_type"] = None
+        sizes["-".join([str(name)] + [f"{shape[key]}{_SIZE_UNITS[key]}" for key in ranges])] = shape
+    return sizes
+
+
+def _steps(check, variable, raw, least):
+    """Return the numbers from min to max of a range, each at most twice the one before."""
+    raw = check.mapping(variable, raw, ("min", "max"))
+    low = check.integer(f"{variable}.min", raw.get("min"), least, required=True)
+    high = check.integer(f"{variable}.max", raw.get("max"), least, required=True)
+    if low is None or high is None:
+        return [1]
+    if low > high:
+        check.wrong(variable, raw, "a min that is not above the max")
+    steps = [low]
+    while steps[-1] < high:
+        steps.append(min(high, max(1, 2 * steps[-1])))
+    return steps
 
 
 def _shape(check, variable, raw):

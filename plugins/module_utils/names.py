@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Names of sites, entries and shapes, and the job names made from them."""
 
+import difflib
 import hashlib
 import re
 
@@ -15,6 +16,16 @@ _JOB_NAME = re.compile(r"^g[0-9a-f]{5}-[0-9a-f]{8}\Z")
 def is_name(value):
     """Tell whether `value` may name a deployment, site, entry or shape."""
     return isinstance(value, str) and bool(NAME.match(value))
+
+
+def did_you_mean(name, known, prefix=""):
+    """Return " (did you mean 'X'?)" with the known name that is nearest to an unknown one; "" if none is near.
+
+    prefix: what all of them begin with, which makes none nearer.
+    """
+    ends = [each[len(prefix) :] for each in known]
+    nearest = difflib.get_close_matches(str(name)[len(prefix) :], ends, n=1)
+    return f" (did you mean '{prefix}{nearest[0]}'?)" if nearest else ""
 
 
 def job_prefix(deployment):

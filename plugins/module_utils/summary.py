@@ -168,8 +168,9 @@ def _reading_problems(demand, plan):
     error = (demand.get("supply") or {}).get("error")
     if error:
         problems.append(f"the demand server could not read the collector: {error}")
-    # One reason for all sites: without idle jobs no line of the table would show it.
-    reasons = [item["reason"] for item in plan.get("plan") or []]
+    # One reason for all sites: without idle jobs no line of the table would show it. Of a server that was not read, the
+    # plan can say nothing.
+    reasons = [] if demand.get("failed") else [item["reason"] for item in plan.get("plan") or []]
     if (demand.get("demand") or {}).get("paused"):
         problems.append("the demand server is paused: nothing is submitted until it is resumed there")
     return problems + list(dict.fromkeys(reason for reason in reasons if reason.endswith(": nothing is changed")))
@@ -256,9 +257,21 @@ def _orphan_lines(outcomes, check_mode):
     return lines
 
 
+def _groups(demand):
+    """Return the demand's groups; None when there is no demand, or one that is no list of groups with numbers of jobs.
+
+    The module plan says what is wrong with that.
+    """
+    groups = (demand.get("demand") or {}).get("groups")
+    if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+        return None
+    numbers = [group.get(key, 0) for group in groups for key in ("count", "stale", "over_limit", "leased")]
+    return groups if all(isinstance(number, int) for number in numbers) else None
+
+
 def _demand_lines(demand, plan, lost=(0, 0)):
     """Return what waits, and for what; nothing when the demand is not known. lost: of _lost_jobs."""
-    groups = (demand.get("demand") or {}).get("groups")
+    groups = _groups(demand)
     if groups is None:
         return []
     stale = sum(group.get("stale", 0) for group in groups)
@@ -289,7 +302,7 @@ def _demand_lines(demand, plan, lost=(0, 0)):
 
 def _unserved_lines(demand, plan):
     """Return a paragraph for each group of jobs that no glidein is ordered for."""
-    groups = {group["id"]: group for group in (demand.get("demand") or {}).get("groups") or []}
+    groups = {group["id"]: group for group in _groups(demand) or []}
     texts = []
     for each in plan.get("unserved") or []:
         first = groups.get(each["group"], {}).get("first_job")

@@ -44,7 +44,10 @@ def tree(root, *parts):
         ([V1, {"sys/fs/cgroup/memory/slurm/job_7/memory.oom_control": "under_oom 0\noom_kill 3\n"}], "3\n"),
         ([V2, {"sys/fs/cgroup/slurm/job_7/task/memory.events": "oom 9\noom_kill 2\noom_group_kill 7\n"}], "2\n"),
         # The innermost group that counts: those above count kills of other jobs, too.
-        ([V2, {f"sys/fs/cgroup/slurm/{at}memory.events": f"oom_kill {n}\n" for at, n in (("", 8), ("job_7/", 4))}], "4\n"),
+        (
+            [V2, {f"sys/fs/cgroup/slurm/{at}memory.events": f"oom_kill {n}\n" for at, n in (("", 8), ("job_7/", 4))}],
+            "4\n",
+        ),
         # Before Linux 4.13 nothing was counted.
         ([V1, {"sys/fs/cgroup/memory/slurm/job_7/memory.oom_control": "under_oom 0\n"}], ""),
         ([], ""),

@@ -316,6 +316,20 @@ def test_somebody_else_is_told_to_use_sudo(open_folder, words):
 
 
 @as_root
+@pytest.mark.parametrize(
+    ("path", "mode", "remedy"), [("state", 0o500, "chmod u+rwx"), ("state/state.db", 0o400, "chmod u+rw")]
+)
+def test_a_mode_that_keeps_the_owner_out_is_named(open_folder, path, mode, remedy):
+    folder, nobody = open_folder
+    Database(f"sqlite:///{folder}/state/state.db").close()
+    os.chown(folder / "state" / "state.db", nobody.pw_uid, nobody.pw_gid)
+    (folder / path).chmod(mode)
+    line = one_line(answer_as(None, "--config", settings_in(folder), "pause"))
+    assert f"{path} has the mode {mode:04o}, with which its owner nobody cannot use it; run: {remedy} {folder}/" in line
+    assert "belongs to" not in line
+
+
+@as_root
 def test_a_database_that_root_has_left_there_is_named(open_folder):
     folder, _nobody = open_folder
     Database(f"sqlite:///{folder}/state/state.db").close()

@@ -32,8 +32,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.planning.subtract impo
 
 PAUSED = "the demand server is paused: nothing is submitted, and queued glideins are withdrawn"
 HIDDEN = (
-    "the demand server tells only callers with a token what jobs require, and no site has a glidein_demand_token: "
-    "nothing is changed"
+    "the demand lacks what jobs require, which the demand server sends only to callers with a valid token; check "
+    "glidein_demand_token of the sites: nothing is changed"
 )
 
 # Two or three are usual, see _serve. The bound is for the pool in which two groups for ever take each other's place.

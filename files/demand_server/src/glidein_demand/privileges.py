@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 from pathlib import Path
 
 from .config import ConfigError
@@ -49,7 +50,14 @@ def check_usable(file: Path) -> None:
 
 def _check_access(path: Path, needed: int, advice: str) -> None:
     if not os.access(path, needed):
-        owner, me = _name(path.stat().st_uid), _name(os.geteuid())
+        status = path.stat()
+        owner, me = _name(status.st_uid), _name(os.geteuid())
+        if owner == me:
+            mode, rights = stat.S_IMODE(status.st_mode), "rwx" if path.is_dir() else "rw"
+            raise ConfigError(
+                f"state.database: {path} has the mode {mode:04o}, with which its owner {me} cannot use it; run: "
+                f"chmod u+{rights} {path}"
+            )
         raise ConfigError(f"state.database: {path} belongs to {owner}, {me} cannot write it; {advice}")
 
 

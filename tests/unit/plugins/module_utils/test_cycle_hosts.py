@@ -24,16 +24,21 @@ def host(queue=None, **variables):
     return dict({"glidein_scheduler": "slurm", "cycle_queue": queue or {"queue": QUEUE}}, **variables)
 
 
+class AnsibleVaultError(Exception):
+    """Stands for Ansible's error of that name."""
+
+
 class Unreadable(collections.abc.Mapping):
     """Variables of which one cannot be read: it names another that is not there, or is in a vault."""
 
-    def __init__(self, name, variables):
+    def __init__(self, name, variables, error=None):
         self.name = name
+        self.error = error
         self.variables = dict(variables, **{name: None})
 
     def __getitem__(self, key):
         if key == self.name:
-            raise RuntimeError(f"{key}: 'nothing' is undefined")
+            raise self.error or RuntimeError(f"{key}: 'nothing' is undefined")
         return self.variables[key]
 
     def __iter__(self):
@@ -111,6 +116,73 @@ def test_a_site_whose_token_is_none_is_left_as_it_is_and_stops_no_other(variable
     assert odd["error"].startswith(f"glidein_demand_token: {words}")
     assert (good["queue"], good["error"]) == (QUEUE, None)
     assert cycle_tokens(hosts, list(hosts)) == {"h": TOKEN}
+
+
+def vault_error():
+    error = RuntimeError("A vault exception marker was tripped.")
+    error.__cause__ = AnsibleVaultError("Decryption failed")
+    return error
+
+
+def test_a_token_in_a_vault_that_cannot_be_decrypted_says_so():
+    (site,) = cycle_sites({"h": Unreadable(TOKEN_OF_A_SITE, host(), vault_error())}, ["h"])
+    assert site["error"].startswith("glidein_demand_token: the vault that holds it cannot be decrypted: the vault ")
+    (site,) = cycle_sites({"h": Unreadable("glidein_entries", host(), vault_error())}, ["h"])
+    assert site["error"].startswith("glidein_entries: the vault that holds it cannot be decrypted")
+
+
+def test_a_token_that_refers_to_a_missing_variable_names_it():
+    error = RuntimeError("'vault_token' is undefined")
+    (site,) = cycle_sites({"h": Unreadable(TOKEN_OF_A_SITE, host(), error)}, ["h"])
+    assert site["error"].endswith("it refers to a variable that is not there: 'vault_token' is undefined")
+
+
+def test_a_site_with_a_misspelt_variable_is_left_as_it_is_and_stops_no_other():
+    odd, good = cycle_sites({"h": host(glidein_limts={"total": 1}), "good": host()}, ["h", "good"])
+    assert odd["queue"] is None
+    words = "glidein_limts: unknown variable (did you mean 'glidein_limits'?)"
+    assert odd["error"].startswith(words)
+    assert (good["queue"], good["error"]) == (QUEUE, None)
+    # Also where its queue cannot be read, and without a plan.
+    (told,) = cycle_outcomes({"h": host(DOWN, glidein_limts={"total": 1})}, ["h"], {})
+    assert told["error"].startswith(f"Connection timed out; {words}")
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        # ansible-core 2.19 on Python 3.6, and on 3.7.
+        '  File "AnsiballZ_queue_info.py", line 3\n    from __future__ import annotations\n    ^\n'
+        "SyntaxError: future feature annotations is not defined",
+        "ansible-core requires a minimum of Python version 3.8. Current version: 3.7.16 (default)",
+    ],
+)
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Module result deserialization failed: No start of json char found",
+        "MODULE FAILURE\nSee stdout/stderr for the exact error",
+    ],
+)
+def test_a_login_node_whose_python_is_too_old_says_so_and_what_to_do(message, printed):
+    failed = {"failed": True, "msg": message, "module_stdout": "", "module_stderr": printed}
+    for error in (
+        cycle_sites({"h": host(failed)}, ["h"])[0]["error"],
+        cycle_outcomes({"h": host(failed)}, ["h"], {})[0]["error"],
+    ):
+        assert error.startswith("the Python of the login node is too old for ansible-core 2.")
+        assert "ansible_python_interpreter" in error
+
+
+def test_a_login_node_that_returns_no_result_is_quoted():
+    failed = {
+        "failed": True,
+        "msg": "Module result deserialization failed: No start of json char found",
+        "module_stdout": "Password expired",
+        "module_stderr": "",
+    }
+    (site,) = cycle_sites({"h": host(failed)}, ["h"])
+    assert site["error"] == "the login node did not return a module's result: 'Password expired'"
 
 
 def test_a_queue_that_was_not_read_is_told_before_a_wrong_token():

@@ -1,11 +1,36 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import socket
+import threading
+
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils import demand_client
 from ansible_collections.glidein.ops.plugins.module_utils.demand_client import DemandClient
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, ServerError
 
 TOKEN = "s3cret-token"  # noqa: S105
+
+
+@pytest.fixture
+def trickling():
+    """A server that sends a byte of its reply every 0.2 s, without an end."""
+    ended = threading.Event()
+
+    def serve(listener):
+        connection, unused = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            while not ended.wait(0.2):
+                connection.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        yield "http://127.0.0.1:{0}".format(listener.getsockname()[1])
+        ended.set()
+        thread.join()
 
 
 def failure(server, method="get_demand"):
@@ -58,6 +83,37 @@ def test_an_error_of_the_server_is_passed_on(server):
 def test_what_is_no_answer_is_quoted(server, body, status, words):
     server.say(body, status)
     assert words in failure(server)
+
+
+def test_a_reply_that_comes_byte_by_byte_does_not_hold_the_caller(trickling):
+    with pytest.raises(ServerError, match="/jsonrpc, get_demand: no complete reply within 1 s"):
+        DemandClient(trickling, timeout_s=1).call("get_demand")
+
+
+def test_a_reply_that_is_too_large_is_refused(server, monkeypatch):
+    monkeypatch.setattr(demand_client, "REPLY_MOST_MIB", 1)
+    server.result("x" * 2**20)
+    assert "HTTP 200, the reply is larger than 1 MiB" in failure(server)
+
+
+@pytest.mark.parametrize("levels", [60, 900, 100000])
+def test_a_reply_that_is_nested_too_deep_is_refused_with_the_servers_name(server, levels):
+    server.say('{"result": ' + "[" * levels + "]" * levels + "}")
+    assert "HTTP 200, JSON " in failure(server)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_a_reply_with_what_is_no_json_number_is_refused(server, number):
+    server.say('{"result": {"groups": [{"count": ' + number + "}]}}")
+    assert "HTTP 200, not JSON" in failure(server)
+
+
+def test_a_pyglidein_server_is_named_with_what_to_do(server):
+    server.say({"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": 1}, 400)
+    assert "looks like a PyGlidein server" in failure(server)
+    assert "glidein_demand_url" in failure(server)
+    # A demand server of an earlier version has get_demand, too.
+    assert "PyGlidein" not in failure(server, "report")
 
 
 def test_redirects_are_not_followed_with_the_token(server):

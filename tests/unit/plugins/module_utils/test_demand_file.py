@@ -42,7 +42,19 @@ def test_what_is_too_old_is_refused(written, what, as_of, said):
     assert "glidein.ops.push_demand" in str(raised.value)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", "{", '{"demand": 1, "supply": 2}', '{"demand": {}, "supply": {}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        "{",
+        '{"demand": 1, "supply": 2}',
+        '{"demand": {}, "supply": {}}',
+        '{"demand": {"as_of": NaN}, "supply": {}}',
+        "[" * 100000,
+    ],
+)
 def test_what_is_no_demand_is_refused(written, content):
     with pytest.raises(InputError) as raised:
         read_demand_file(written(content), 900, NOW)

@@ -7,6 +7,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import (
     idle_after_job_s,
     idle_timeout_s,
     normalise_site,
+    shape_names,
     start_expression,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -202,6 +203,61 @@ def test_glideins_start_only_the_jobs_that_they_are_ordered_for(changes, expecte
     assert start_expression(normalised(**changes)) == expected
 
 
+def sizes(shapes, **changes):
+    """{name: (cpus, memory_mb)} of the shapes that an entry's are made into."""
+    made = normalised(shapes=shapes, **changes)["shapes"]
+    return {name: (of["cpus"], of["memory_mb"]) for name, of in made.items()}
+
+
+def test_ranges_stand_for_doubling_sizes_that_are_named_by_them():
+    ranges = {"cpus": {"min": 1, "max": 6}, "memory_mb": {"min": 2000, "max": 4000}}
+    assert sizes({"job": shape(**ranges)}) == {
+        "job-1c-2000m": (1, 2000),
+        "job-1c-4000m": (1, 4000),
+        "job-2c-2000m": (2, 2000),
+        "job-2c-4000m": (2, 4000),
+        "job-4c-2000m": (4, 2000),
+        "job-4c-4000m": (4, 4000),
+        "job-6c-2000m": (6, 2000),
+        "job-6c-4000m": (6, 4000),
+    }
+
+
+def test_the_names_of_sizes_do_not_depend_on_the_order_of_the_ranges():
+    one = {"disk_mb": {"min": 10, "max": 20}, "cpus": {"min": 2, "max": 2}, "memory_mb": 1000}
+    other = dict(reversed(list(one.items())))
+    assert list(sizes({"job": one})) == list(sizes({"job": other})) == ["job-2c-10d", "job-2c-20d"]
+
+
+def test_a_range_of_gpus_may_begin_with_none():
+    made = normalised(shapes={"job": shape(gpus={"min": 0, "max": 3}, gpu_type="a100")})["shapes"]
+    assert [(name, of["gpus"], of["gpu_type"]) for name, of in made.items()] == [
+        ("job-0g", 0, None),
+        ("job-1g", 1, "a100"),
+        ("job-2g", 2, "a100"),
+        ("job-3g", 3, "a100"),
+    ]
+
+
+def test_sizes_of_a_site_that_gives_memory_by_the_core_are_named_by_what_they_get():
+    shapes = {"job": shape(memory_mb={"min": 2000, "max": 16000})}
+    assert sizes(shapes, memory_per_core_mb=4000, memory_overhead_mb=0) == {
+        "job-4000m": (1, 4000),
+        "job-8000m": (2, 8000),
+        "job-16000m": (4, 16000),
+    }
+
+
+def test_the_names_of_all_shapes_can_be_asked_for():
+    ranges = raw_entry(shapes={"job": shape(cpus={"min": 1, "max": 2}), "big": shape(cpus=64)})
+    node = raw_entry(node=shape(cpus=2))
+    del node["shapes"]
+    assert shape_names({"main": ranges, "node": node}) == {
+        "main": ["job-1c", "job-2c", "big"],
+        "node": ["whole", "half"],
+    }
+
+
 @pytest.mark.parametrize(
     "changes, words",
     [
@@ -230,7 +286,31 @@ def test_glideins_start_only_the_jobs_that_they_are_ordered_for(changes, expecte
             ["glidein_entries.main.shapes.core.whole_node", "true or false"],
         ),
         ({"shapes": {"a b": shape()}}, ["name of glidein_entries.main.shapes.a b", "letters, digits"]),
-        ({"queu": "x"}, ["glidein_entries.main.queu", "no such key", "queue, account, constraint"]),
+        (
+            {"shapes": {"job": shape(cpus={"min": 4, "max": 2})}},
+            ["glidein_entries.main.shapes.job.cpus", "not above the max"],
+        ),
+        ({"shapes": {"job": shape(cpus={"min": 0, "max": 2})}}, ["shapes.job.cpus.min: 0", "1 or more"]),
+        ({"shapes": {"job": shape(cpus={"min": 1})}}, ["glidein_entries.main.shapes.job.cpus.max: missing"]),
+        ({"shapes": {"job": shape(cpus={"min": 1, "max": 2, "step": 1})}}, ["shapes.job.cpus.step: no such key"]),
+        (
+            {"shapes": {"job": shape(cpus={"min": 1, "max": 64}, memory_mb={"min": 1000, "max": 600000})}},
+            ["glidein_entries.main.shapes.job: ", "ranges of at most 64 sizes (these have 77)"],
+        ),
+        (
+            {"shapes": {"job": shape(cpus={"min": 1, "max": 2}, whole_node=True)}},
+            ["glidein_entries.main.shapes.job.whole_node", "false in a shape with ranges"],
+        ),
+        (
+            {"shapes": {"job-2c": shape(), "job": shape(cpus={"min": 1, "max": 2})}},
+            ["glidein_entries.main.shapes.job: ", "no two shapes are called job-2c"],
+        ),
+        (
+            {"shapes": {"j" * 62: shape(cpus={"min": 16, "max": 16})}},
+            ["name of glidein_entries.main.shapes.jjj", "a shorter one: a size of it is called jjj"],
+        ),
+        ({"queu": "x"}, ["glidein_entries.main.queu: no such key here (did you mean 'queue'?); docs/variables.md"]),
+        ({"xyz": 1}, ["glidein_entries.main.xyz: no such key here; docs/variables.md lists the keys"]),
         ({"queue": "a b"}, ["glidein_entries.main.queue", "'a b'", "without spaces"]),
         ({"account": "x\ny"}, ["glidein_entries.main.account", "without spaces"]),
         ({"accept": {"cpu": {}}}, ["glidein_entries.main.accept.cpu", "cpus, memory_mb, disk_mb, gpus"]),

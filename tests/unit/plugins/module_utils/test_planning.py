@@ -126,6 +126,15 @@ def test_groups_share_a_glidein():
     assert (item["present"], item["serves"]) == (1, {"big": 1, "small": 6})
 
 
+def test_a_job_gets_the_smallest_size_of_a_range_that_it_fits():
+    ranges = {"cpus": {"min": 1, "max": 8}, "memory_mb": {"min": 2000, "max": 32000}}
+    one = planned_site(site({"main": entry(shapes={"job": shape(**ranges)})}))
+    result = planned([group(count=2, cpus=3, memory_mb=12000), group("b", memory_mb=20000)], [one])
+    ordered = {name: number for (_site, _entry, name), number in presents(result).items() if number}
+    assert ordered == {"job-4c-16000m": 2, "job-1c-32000m": 1}
+    assert result["unserved"] == []
+
+
 def test_the_smallest_shape_that_fits_is_taken():
     sites = [
         planned_site(

@@ -323,6 +323,20 @@ def test_what_the_demand_server_could_not_read_is_told():
         ]
 
 
+@pytest.mark.parametrize("count", [float("nan"), float("inf"), "3", None, 1.5])
+def test_a_demand_whose_numbers_are_none_is_not_shown(count):
+    wrong = {"failed": True, "msg": "demand.groups[0].count: it is not accepted"}
+    result = summary(demanded=asked(group(count=count)), plan=wrong)
+    assert "Demand" not in result["lines"][0]
+    assert result["problems"] == ["no plan, so nothing was changed: demand.groups[0].count: it is not accepted"]
+
+
+def test_a_server_that_was_not_read_is_one_problem_of_the_status():
+    away = {"failed": True, "msg": "Demand server http://cm/jsonrpc, get_demand: no answer"}
+    plan = planned(item(reason="the server has no demand yet: nothing is changed"))
+    assert part(status_table(plan, away), "PROBLEMS") == [f"no demand: {away['msg']}"]
+
+
 def test_stale_demand_is_told_once_also_where_no_shape_is_shown():
     plan = planned(item(reason=STALE), item(shape="node", reason=STALE))
     assert summary(plan=plan)["problems"] == [STALE]

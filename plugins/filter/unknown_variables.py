@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+name: unknown_variables
+short_description: Find misspelt glidein_ variables of hosts
+version_added: 0.1.0
+author:
+  - the glidein.ops authors (@glidein-ops)
+description:
+  - Returns an error for each variable of the hosts whose name begins with C(glidein_) and that the collection does not
+    have. A variable that another variable of the host refers to is accepted.
+extends_documentation_fragment:
+  - glidein.ops.hosts
+positional: hosts
+"""
+
+EXAMPLES = r"""
+- name: Assert that no variable is misspelt
+  ansible.builtin.assert:
+    that: hostvars | glidein.ops.unknown_variables(ansible_play_hosts) == []
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - One text for each variable, with the nearest name that is known.
+  type: list
+  elements: str
+"""
+
+from ansible_collections.glidein.ops.plugins.module_utils.variables import unknown_variables
+
+
+class FilterModule:
+    """The filter of this file's name."""
+
+    def filters(self):
+        return {"unknown_variables": unknown_variables}

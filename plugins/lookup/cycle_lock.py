@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+name: cycle_lock
+short_description: Lock an inventory for the run of one cycle
+version_added: 0.1.0
+author:
+  - the glidein.ops authors (@glidein-ops)
+description:
+  - Locks the directory of each inventory source for the process that evaluates the lookup, until that process ends.
+    Returns V(true) if the process holds the locks, V(false) if another process does.
+  - The lock is held by C(flock). It ends with the process, also when the process is killed.
+  - Use it in the C(when) of an M(ansible.builtin.meta) task. Ansible evaluates that in its main process. The conditions
+    of other tasks are evaluated in worker processes, which end with the task.
+options:
+  _terms:
+    description:
+      - Files or directories to lock instead of the directories of the inventory sources. Empty texts are ignored.
+"""
+
+EXAMPLES = r"""
+- name: End the play if another cycle of this inventory runs
+  ansible.builtin.meta: end_play
+  when: not lookup('glidein.ops.cycle_lock')
+"""
+
+RETURN = r"""
+_raw:
+  description:
+    - One truth value.
+  type: list
+  elements: bool
+"""
+
+import os
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+from ansible.utils.display import Display
+from ansible_collections.glidein.ops.plugins.module_utils.cycle_lock import lock_paths, take
+from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError
+
+display = Display()
+
+_SHOWN = set()
+
+
+class LookupModule(LookupBase):
+    """The lookup of this file's name."""
+
+    def run(self, terms, variables=None, **kwargs):
+        self.set_options(var_options=variables, direct=kwargs)
+        sources = (variables or {}).get("ansible_inventory_sources") or []
+        paths = [os.path.realpath(os.path.expanduser(term)) for term in terms if term]
+        try:
+            take(paths or lock_paths(sources, os.getcwd()))
+        except BusyError as error:
+            # Once: both plays of a cycle evaluate this.
+            if str(error) not in _SHOWN:
+                _SHOWN.add(str(error))
+                display.display(str(error))
+            return [False]
+        except InputError as error:
+            raise AnsibleError(str(error)) from error
+        return [True]

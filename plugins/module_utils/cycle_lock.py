@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lock that keeps the cycles of one inventory from overlapping. Controller only.
+
+The lock is a flock of the inventory's own directory, which the main process of ansible-playbook holds until it ends.
+The kernel releases it however the process ends, so that a killed cycle leaves no lock behind. No file is written.
+"""
+
+import fcntl
+import os
+
+from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError
+
+# Path -> open file descriptor, and path -> error, of this process. What was refused once stays refused: the plays of
+# one run must not disagree. Ansible's workers are forks of the main process, and see the same.
+_HELD = {}
+_REFUSED = {}
+
+
+def lock_paths(sources, directory):
+    """Return the real directories of an inventory's sources, sorted.
+
+    sources: `ansible_inventory_sources`; directory: what stands for a source that is no path, such as a list of hosts.
+    """
+    paths = set()
+    for source in sources:
+        path = source if os.path.exists(source) else directory
+        paths.add(os.path.realpath(path if os.path.isdir(path) else os.path.dirname(path)))
+    return sorted(paths)
+
+
+def take(paths):
+    """Lock each path until this process ends. A path that this process has locked already stays locked.
+
+    Raises BusyError if another process holds one, InputError if one cannot be locked.
+    """
+    for path in paths:
+        if path in _REFUSED:
+            raise _REFUSED[path]
+    taken = {}
+    try:
+        for path in paths:
+            if path not in _HELD:
+                taken[path] = _open_locked(path)
+    except (BusyError, InputError):
+        for descriptor in taken.values():
+            os.close(descriptor)
+        raise
+    _HELD.update(taken)
+
+
+def _open_locked(path):
+    descriptor = None
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if descriptor is not None:
+            os.close(descriptor)
+        if not isinstance(error, BlockingIOError):
+            raise InputError(
+                f"glidein_cycle_lock: {path!r} cannot be locked: {error.strerror}; expected a readable file or "
+                "directory on a file system that supports flock"
+            ) from error
+        _REFUSED[path] = BusyError(f"Another cycle holds the lock {path}: this cycle ends and changes nothing.")
+        raise _REFUSED[path] from error
+    return descriptor
