@@ -59,6 +59,9 @@ class Scheduler(abc.ABC):
     cancels_only_queued = False
     # Fewest tasks that an array job may have.
     smallest_array = 1
+    # Whether array jobs need rerunnable tasks, so that operators have to allow them: `rerunnable_arrays` of
+    # glidein_scheduler_options.
+    arrays_are_rerunnable = False
     # Key of an entry's `resources` -> Form.
     resources = {}
     # Seconds between the notice that the batch system gives a job and its kill, as installed; operators override it in

@@ -46,7 +46,7 @@ RESERVED = {
 
 
 class Pbs(Scheduler):
-    """qsub, qstat and qdel; one array job for any number of glideins."""
+    """qsub, qstat and qdel."""
 
     commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
     # PBS_DPREFIX would turn the script's directives into comments; others change what qstat prints.
@@ -77,7 +77,8 @@ class Pbs(Scheduler):
     )
     # As getopt knows them: qsub's options, each with a colon if it takes a value.
     options_of_qsub = ""
-    array_option = ""
+    # Options of qsub that make an array job; its indices follow.
+    array_options = ()
     reserved = RESERVED
     # What a constraint may be, and a type of GPU: nothing that would begin another resource or another chunk of nodes.
     constraint = None
@@ -151,7 +152,7 @@ class Pbs(Scheduler):
         """Return the name of the file to which PBS brings what the job printed before its script redirected it."""
 
     def submit_argv(self, path, job_name, tasks):
-        array = [] if tasks is None else [self.array_option, f"1-{tasks}"]
+        array = [] if tasks is None else [*self.array_options, f"1-{tasks}"]
         return self.argv["qsub"] + array + [path]
 
     def parse_submission(self, stdout):

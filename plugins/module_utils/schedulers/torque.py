@@ -59,7 +59,7 @@ class Torque(Pbs):
     grace_s = 2  # kill_delay of the queue or server
     # Those of 6.1.3; -K, -L and -i are not in older versions.
     options_of_qsub = "a:A:b:c:C:d:D:e:EfF:hi:Ij:J:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:Xxz"
-    array_option = "-t"
+    array_options = ("-t",)
     reserved = dict(
         RESERVED,
         **{

@@ -61,6 +61,7 @@ class FakeTorque:
         folder = Path(directory, "bin")
         folder.mkdir(parents=True)
         Path(directory, "jobs").mkdir()
+        Path(directory, "tmp").mkdir()
         self.bin = str(folder)
         _write(self.directory, {"next": 0, "jobs": [], "modes": {}, "calls": []})
         for command in COMMANDS:
@@ -429,11 +430,13 @@ def mom(directory, job_id):
     """Run one job: its script by way of a shell, until that shell has gone."""
     script = Path(directory, "jobs", "{0}.SC".format(re.match(r"\d+", job_id).group(0)))
     spool = Path(directory, "jobs", "{0}.OU".format(job_id))
+    tmpdir = Path(directory, "tmp", job_id)
+    tmpdir.mkdir(mode=0o755)
     with changed(directory) as state:
         job = _find(state, job_id)
         if job is None:
             return
-        top = _start(script, spool, job)
+        top = _start(script, spool, tmpdir, job)
         job["top"] = top.pid
     deadline = time.time() + (job["walltime"] or 86400)
     while top.poll() is None:
@@ -444,6 +447,7 @@ def mom(directory, job_id):
             _spawn("kill", directory, job_id)
         time.sleep(0.1)
     signal_all(top.pid, signal.SIGKILL)
+    shutil.rmtree(str(tmpdir), ignore_errors=True)
     if job["output"]:
         with contextlib.suppress(OSError):
             shutil.copyfile(str(spool), job["output"])
@@ -455,7 +459,7 @@ def mom(directory, job_id):
         start_waiting(directory, state)
 
 
-def _start(script, spool, job):
+def _start(script, spool, tmpdir, job):
     environ = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME") if name in os.environ}
     environ.update(
         PATH="/usr/bin:/bin",
@@ -466,6 +470,7 @@ def _start(script, spool, job):
         PBS_JOBNAME=job["name"],
         PBS_O_HOST=SERVER,
         PBS_QUEUE=job["queue"],
+        TMPDIR=str(tmpdir),
     )
     if job["array"]:
         environ.update(PBS_ARRAYID=re.search(r"\[(\d+)\]", job["id"]).group(1))
