@@ -12,6 +12,21 @@ UNPACKED_MB=60 # what the tarball takes when unpacked, plus logs: on top of the 
 
 SCRATCH_S=60 # a disk that takes longer to make a directory does not answer
 
+# avoid_brackets: PBS and Torque name the TMPDIR of an array task after its id, /var/tmp/33[1].server. In a job's shell,
+# $_CONDOR_SCRATCH_DIR/* would match other files there. The nearest directory above it without brackets is used instead.
+avoid_brackets() {
+  case ${GLIDEIN_SCRATCH-} in
+  /*[][]*) ;;
+  *) return 0 ;;
+  esac
+  above=${GLIDEIN_SCRATCH%%[][]*}
+  above=${above%/*}
+  { [ -d "$above/" ] && [ -w "$above/" ]; } || bad_setting "GLIDEIN_SCRATCH='$GLIDEIN_SCRATCH' has brackets, and" \
+    "${above:-/} cannot be written: set glidein_scratch or the entry's scratch to a directory that can"
+  say "GLIDEIN_SCRATCH=$GLIDEIN_SCRATCH has brackets: using $above"
+  GLIDEIN_SCRATCH=$above
+}
+
 # make_scratch: the directory has a name that nobody can guess, and is not taken if somebody has it.
 make_scratch() {
   cd / || leave 13 "the directory / cannot be entered"

@@ -204,10 +204,13 @@ def owned_by(owner, user):
 
 
 def reason_of(comment, letter, holds):
-    """Return why a job does not run: PBS's comment, or what its attributes say."""
-    if comment:
-        return comment
-    return f"Hold_Types = {holds}" if letter == "H" and holds else f"job_state = {letter}"
+    """Return why a job does not run: PBS's comment, or what its attributes say.
+
+    qhold leaves an older comment as it was; "job held, too many failed attempts to run" is the server's own.
+    """
+    if letter == "H" and holds and "held" not in comment.lower():
+        return f"Hold_Types = {holds}"
+    return comment or f"job_state = {letter}"
 
 
 def _quoted(path):
