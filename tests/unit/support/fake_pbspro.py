@@ -184,8 +184,8 @@ def options_of(words, found, command_line=None):
             known = dict(found, **fixed)
             not_rerunnable = letter == "r" and value == "n" and "r" not in fixed and "J" in known
             if not_rerunnable or (letter == "J" and known.get("r") == "n"):
-                place = [USAGE] if command_line is None else ["qsub: directive error: {0} ".format(directive)]
-                fail(2, "qsub:  cannot submit non-rerunable Array Job", *place)
+                status, more = (2, USAGE) if command_line is None else (1, "qsub: directive error: {0} ".format(directive))
+                fail(status, "qsub:  cannot submit non-rerunable Array Job", more)
             if letter == "l":
                 for item in value.split(","):
                     key, unused, number = item.partition("=")
@@ -255,7 +255,7 @@ def qsub(directory, state, arguments):
     options = {}
     for words in directives_of(text):
         if options_of(words, options, on_command_line):
-            fail(2, "qsub: directive error: {0}".format(" ".join(words)))
+            fail(1, "qsub: directive error: {0} ".format(" ".join(words)))
     options.update(on_command_line)
     name = options.get("N", Path(operands[0]).name)
     if len(name) > MAX_NAME:
