@@ -84,7 +84,7 @@ def test_the_directory_of_an_array_task_has_brackets_which_no_path_of_a_job_may_
     assert glidein.directory().parent == site.scratch
     assert "[" not in (glidein.directory() / "log" / "EnvironmentLog").read_text().replace("123_4[5].server", "")
     status, output = glidein.signal(signal.SIGTERM).end()
-    assert f"GLIDEIN_SCRATCH={task}/tmp has brackets: using {site.scratch}" in output
+    assert f"GLIDEIN_SCRATCH={task / 'tmp'} has brackets: using {site.scratch}" in output
     task.rmdir()
     assert_ended(site, status, output, 143, "signal TERM")
 

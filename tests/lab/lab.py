@@ -12,8 +12,8 @@ Without HOST, the hosts of the demo: `cm` and `slurm`. `up` leaves the others as
 
 The environment variable LAB names the lab (default glidein-lab), so that two of them live on one machine; LAB_IMAGES
 names another lab whose images it shares (default: its own).
-The hosts `pbs` and `torque` are built from source archives, which LAB_OPENPBS_SOURCE and LAB_TORQUE_SOURCE name (a path or an
-address; default: the public release). Where an archive cannot be had, `up` exits with status 69 and the reason.
+The hosts `pbs` and `torque` are built from source archives, which LAB_OPENPBS_SOURCE and LAB_TORQUE_SOURCE name (a path
+or an address; default: the public release). If an archive cannot be read, `up` exits with status 69 and the reason.
 Nothing of the user's podman beside NAME-* containers, the NAME network and localhost/NAME-* images is touched.
 Only the Python standard library: it runs before anything is installed.
 """
@@ -51,13 +51,13 @@ HOSTS = {
     "torque": ((22,), {"torque": "glidein", "torque-root": "root"}),
 }
 USUAL = ("cm", "slurm")
-# Hosts that are built from the source of their batch system: the environment variable that names another archive, a path
-# or an address, and the public release.
+# Host that is built from the source of its batch system -> the environment variable that names an archive, a path or an
+# address, and the default: the public release.
 SOURCES = {
     "pbs": ("LAB_OPENPBS_SOURCE", "https://github.com/openpbs/openpbs/archive/refs/tags/v23.06.06.tar.gz"),
     "torque": ("LAB_TORQUE_SOURCE", "https://github.com/adaptivecomputing/torque/archive/refs/heads/6.1.3.h5.tar.gz"),
 }
-UNAVAILABLE = 69  # exit status, as of sysexits.h: such an archive cannot be had
+UNAVAILABLE = 69  # exit status (EX_UNAVAILABLE): such an archive cannot be read
 SSH_WAIT_S = 90
 _started = time.monotonic()
 
@@ -68,7 +68,7 @@ def say(text):
 
 
 class UnavailableError(LabError):
-    """The source archive of a host that is built from source cannot be had here."""
+    """The source archive of a host cannot be read."""
 
 
 class Lab:
@@ -312,18 +312,18 @@ def _fetch_source(host, path):
     source = _source(host)
     say(f"fetching the source of {host}: {source}")
     try:
-        if "://" not in source:
+        if "://" in source:
+            with urllib.request.urlopen(source, timeout=60) as reply, path.open("wb") as copy:  # noqa: S310
+                shutil.copyfileobj(reply, copy)
+        else:
             shutil.copy(source, path)
-            return
-        with urllib.request.urlopen(source, timeout=60) as reply, path.open("wb") as copy:
-            shutil.copyfileobj(reply, copy)
-    except (OSError, http.client.HTTPException, ValueError) as error:
+        with tarfile.open(path, "r:gz"):
+            pass
+    except (OSError, http.client.HTTPException, ValueError, tarfile.TarError) as error:
         raise UnavailableError(
-            f"{host}: its source archive {source} cannot be read: {error}; set {SOURCES[host][0]} to the path or address "
-            "of a .tar.gz"
+            f"{host}: the source archive {source} cannot be read: {error}; set {SOURCES[host][0]} to the path or the "
+            "address of a .tar.gz"
         ) from error
-    if not tarfile.is_tarfile(path):
-        raise UnavailableError(f"{host}: {source} is not a .tar.gz archive; set {SOURCES[host][0]} to one")
 
 
 def _run(command):

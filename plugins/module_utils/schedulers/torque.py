@@ -43,8 +43,8 @@ _STARTED = ("E", "R", "S")
 # Resources of memory: of the job, of each process; one, or two joined by +.
 _MEMORY = ("mem", "vmem", "pmem", "pvmem")
 
-# What is no XML in a value, of which qstat escapes nothing: "&", "]]>", control characters (it prints "<" as the one
-# with the number 14).
+# What is no XML in a value where qstat escapes nothing, other than 6.1.3.h5: "&", "]]>", control characters (it prints
+# "<" as the one with the number 14).
 _BARE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 

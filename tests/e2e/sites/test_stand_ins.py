@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole way through PBS Professional, Torque and LSF without their installation (test_pbs.py has two of them for real).
+"""The whole way through PBS Professional, Torque and LSF without these batch systems; test_pbs.py has two of them.
 
 Stand-ins for their commands, as strict as what was recorded of the real ones, lie on the lab's login node and really
 run the batch scripts that they are given.

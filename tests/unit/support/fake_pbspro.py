@@ -184,7 +184,9 @@ def options_of(words, found, command_line=None):
             known = dict(found, **fixed)
             not_rerunnable = letter == "r" and value == "n" and "r" not in fixed and "J" in known
             if not_rerunnable or (letter == "J" and known.get("r") == "n"):
-                status, more = (2, USAGE) if command_line is None else (1, "qsub: directive error: {0} ".format(directive))
+                status, more = (
+                    (2, USAGE) if command_line is None else (1, "qsub: directive error: {0} ".format(directive))
+                )
                 fail(status, "qsub:  cannot submit non-rerunable Array Job", more)
             if letter == "l":
                 for item in value.split(","):

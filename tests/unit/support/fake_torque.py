@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.sax.saxutils import escape  # noqa: S406 - nothing is parsed
 
 SERVER = "pbshost"
 COMMANDS = ("qsub", "qstat", "qdel")
@@ -315,7 +316,7 @@ def _document(jobs):
 
 
 def _element(job):
-    """A job as it was recorded, in the order of its attributes. Torque escapes nothing."""
+    """A job as it was recorded, in the order of its attributes, with values escaped as Torque 6.1.3.h5 does it."""
     found = [
         ("Job_Id", job["id"]),
         ("Job_Name", job["name"]),
@@ -359,8 +360,12 @@ def _element(job):
     if job["array"]:
         found.append(("job_array_id", re.search(r"\[(\d+)\]", job["id"]).group(1)))
     return "<Job>{0}</Job>".format(
-        "".join("<{0}>{1}</{0}>".format(key, value) for key, value in found if value not in (None, ""))
+        "".join("<{0}>{1}</{0}>".format(key, _escaped(key, value)) for key, value in found if value not in (None, ""))
     )
+
+
+def _escaped(key, value):
+    return value if key == "Resource_List" else escape(str(value), {'"': "&quot;", "'": "&apos;"})
 
 
 def qdel(directory, state, arguments):
@@ -464,6 +469,7 @@ def _start(script, spool, tmpdir, job):
     environ.update(
         PATH="/usr/bin:/bin",
         SHELL="/bin/sh",
+        ENVIRONMENT="BATCH",
         PBS_ENVIRONMENT="PBS_BATCH",
         PBS_JOBCOOKIE="007D014362E390FC232E3947DC8BD600",
         PBS_JOBID=job["id"],

@@ -9,7 +9,9 @@ until qmgr -c 'list server' >/dev/null 2>&1; do
   [ "$tries" -lt 150 ] || { echo "pbs_server gives no answer"; exit 1; }
   sleep 0.2
 done
+# One node that claims more than it has: 32 one-core glideins fit a laptop.
 qmgr <<'END'
+create node torque np=32
 set server scheduling = true
 set server keep_completed = 30
 set server mom_job_sync = true

@@ -228,7 +228,17 @@ def test_what_pbs_itself_says_goes_to_a_file_of_each_job():
     assert '-o "/a b/g1.${PBS_JOBID}.pbs.out"' in lines
 
 
-@pytest.mark.parametrize("resources", [{"memory": "ram"}, {"memory": "pmem+none"}, {"memory": "mem+mem"}, {"disk": "a:b"}, {"gpus": "ngpus"}, {"gpu_type": "x"}])
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"memory": "ram"},
+        {"memory": "pmem+none"},
+        {"memory": "mem+mem"},
+        {"disk": "a:b"},
+        {"gpus": "ngpus"},
+        {"gpu_type": "x"},
+    ],
+)
 def test_words_that_are_none_are_refused(resources):
     with pytest.raises(InputError, match="glidein_entries.main.resources"):
         make_scheduler("torque", entries=site({"main": raw_entry(resources=resources)})["entries"])
