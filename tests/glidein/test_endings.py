@@ -92,6 +92,26 @@ def test_unwritable_scratch(site, shell):
     assert_ended(site, *site.run(shell), 13, "no scratch directory can be made")
 
 
+def test_the_directory_of_an_array_task_has_brackets_which_no_path_of_a_job_may_have(site, shell):
+    task = site.scratch / "33[1].server"
+    task.mkdir()
+    glidein = site.start(shell, GLIDEIN_SCRATCH=task / "tmp").wait_for("registered with")
+    assert glidein.directory().parent == site.scratch
+    assert "[" not in (glidein.directory() / "log" / "EnvironmentLog").read_text().replace("123_4[5].server", "")
+    status, output = glidein.signal(signal.SIGTERM).end()
+    assert f"GLIDEIN_SCRATCH={task / 'tmp'} has brackets: using {site.scratch}" in output
+    task.rmdir()
+    assert_ended(site, status, output, 143, "signal TERM")
+
+
+def test_without_room_beside_the_directory_of_an_array_task_there_is_none(site, shell):
+    (site.scratch / "33[1].server").mkdir()
+    site.scratch.chmod(0o555)
+    status, output = site.run(shell, GLIDEIN_SCRATCH=site.scratch / "33[1].server")
+    assert status == 10
+    assert f"33[1].server' has brackets, and {site.scratch} cannot be written" in output.splitlines()[-1]
+
+
 def test_too_little_room(site, shell):
     assert_ended(site, *site.run(shell, GLIDEIN_DISK_MB=10**12), 13, "GLIDEIN_MIN_DISK_MB=1000000000000")
 

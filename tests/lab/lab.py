@@ -12,6 +12,8 @@ Without HOST, the hosts of the demo: `cm` and `slurm`. `up` leaves the others as
 
 The environment variable LAB names the lab (default glidein-lab), so that two of them live on one machine; LAB_IMAGES
 names another lab whose images it shares (default: its own).
+The hosts `pbs` and `torque` are built from source archives, which LAB_OPENPBS_SOURCE and LAB_TORQUE_SOURCE name (a path
+or an address; default: the public release). If an archive cannot be read, `up` exits with status 69 and the reason.
 Nothing of the user's podman beside NAME-* containers, the NAME network and localhost/NAME-* images is touched.
 Only the Python standard library: it runs before anything is installed.
 """
@@ -20,14 +22,17 @@ import argparse
 import contextlib
 import fcntl
 import hashlib
+import http.client
 import ipaddress
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 from engine import LabError, build_base, podman, preflight, run_flags
@@ -42,8 +47,17 @@ HOSTS = {
     "sge": ((22,), {"sge": "glidein", "sge-root": "root"}),
     "htc": ((22,), {"htc": "glidein", "htc-root": "root"}),
     "bastion": ((22,), {"bastion-root": "root", "bastion": "jump"}),
+    "pbs": ((22,), {"pbs": "glidein", "pbs-root": "root"}),
+    "torque": ((22,), {"torque": "glidein", "torque-root": "root"}),
 }
 USUAL = ("cm", "slurm")
+# Host that is built from the source of its batch system -> the environment variable that names an archive, a path or an
+# address, and the default: the public release.
+SOURCES = {
+    "pbs": ("LAB_OPENPBS_SOURCE", "https://github.com/openpbs/openpbs/archive/refs/tags/v23.06.06.tar.gz"),
+    "torque": ("LAB_TORQUE_SOURCE", "https://github.com/adaptivecomputing/torque/archive/refs/heads/6.1.3.h5.tar.gz"),
+}
+UNAVAILABLE = 69  # exit status (EX_UNAVAILABLE): such an archive cannot be read
 SSH_WAIT_S = 90
 _started = time.monotonic()
 
@@ -51,6 +65,10 @@ _started = time.monotonic()
 def say(text):
     """One line of progress with the elapsed time."""
     print(f"[{time.monotonic() - _started:6.1f} s] {text}", flush=True)
+
+
+class UnavailableError(LabError):
+    """The source archive of a host cannot be read."""
 
 
 class Lab:
@@ -114,20 +132,15 @@ class Lab:
                 build_base(context, base, say)
         tags = {}
         for host in hosts:
-            tags[host] = f"{self.image(host)}:{_digest([IMAGES / host], base)}"
+            tags[host] = f"{self.image(host)}:{_digest([IMAGES / host], base + _source_id(host))}"
             if not podman("image", "exists", tags[host], check=False).ok:
                 say(f"building the image of {host}")
-                podman(
-                    "build",
-                    "-q",
-                    "--isolation=chroot",
-                    "--build-arg",
-                    f"BASE={base}",
-                    "-t",
-                    tags[host],
-                    str(IMAGES / host),
-                    timeout=900,
-                )
+                with tempfile.TemporaryDirectory() as context:
+                    shutil.copytree(IMAGES / host, context, dirs_exist_ok=True)
+                    if host in SOURCES:
+                        _fetch_source(host, Path(context, "source.tar.gz"))
+                    command = ["build", "-q", "--isolation=chroot", "--build-arg", f"BASE={base}", "-t", tags[host]]
+                    podman(*command, context, timeout=3600 if host in SOURCES else 900)
         return tags
 
     def _start(self, host, image):
@@ -280,6 +293,39 @@ class Lab:
             print(f"{self.container(host):30} {found.out.strip() if found.ok else 'absent'}")
 
 
+def _source(host):
+    """Return the path or the address of the source archive of a host in SOURCES."""
+    variable, released = SOURCES[host]
+    return os.environ.get(variable) or released
+
+
+def _source_id(host):
+    """Return what tells one source archive from another, "" for a host that has none."""
+    if host not in SOURCES:
+        return ""
+    source = _source(host)
+    return _digest([Path(source)]) if Path(source).is_file() else source
+
+
+def _fetch_source(host, path):
+    """Copy or download the source archive of a host to `path`. Raises UnavailableError."""
+    source = _source(host)
+    say(f"fetching the source of {host}: {source}")
+    try:
+        if "://" in source:
+            with urllib.request.urlopen(source, timeout=60) as reply, path.open("wb") as copy:  # noqa: S310
+                shutil.copyfileobj(reply, copy)
+        else:
+            shutil.copy(source, path)
+        with tarfile.open(path, "r:gz"):
+            pass
+    except (OSError, http.client.HTTPException, ValueError, tarfile.TarError) as error:
+        raise UnavailableError(
+            f"{host}: the source archive {source} cannot be read: {error}; set {SOURCES[host][0]} to the path or the "
+            "address of a .tar.gz"
+        ) from error
+
+
 def _run(command):
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
@@ -317,6 +363,9 @@ def main():
         getattr(Lab(os.environ.get("LAB") or "glidein-lab", os.environ.get("LAB_IMAGES")), action)(
             *([hosts] if hosts else [])
         )
+    except UnavailableError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        sys.exit(UNAVAILABLE)
     except LabError as error:
         sys.exit(f"lab: {error}")
 

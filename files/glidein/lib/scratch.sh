@@ -18,6 +18,21 @@ make_parents() {
   within "$SCRATCH_S" mkdir -p "$GLIDEIN_SCRATCH" 2>&1 && export GLIDEIN_SCRATCH_MADE=yes
 }
 
+# avoid_brackets: PBS and Torque name the TMPDIR of an array task after its id, /var/tmp/33[1].server. In a job's shell,
+# $_CONDOR_SCRATCH_DIR/* would match other files there. The nearest directory above it without brackets is used instead.
+avoid_brackets() {
+  case ${GLIDEIN_SCRATCH-} in
+  /*[][]*) ;;
+  *) return 0 ;;
+  esac
+  above=${GLIDEIN_SCRATCH%%[][]*}
+  above=${above%/*}
+  [ ! -d "$above/" ] || [ -w "$above/" ] || bad_setting "GLIDEIN_SCRATCH='$GLIDEIN_SCRATCH' has brackets, and" \
+    "${above:-/} cannot be written: set glidein_scratch or the entry's scratch to a directory that can"
+  say "GLIDEIN_SCRATCH=$GLIDEIN_SCRATCH has brackets: using $above"
+  GLIDEIN_SCRATCH=$above
+}
+
 # make_scratch: the directory has a name that nobody can guess, and is not taken if somebody has it.
 make_scratch() {
   cd / || leave 13 "the directory / cannot be entered"

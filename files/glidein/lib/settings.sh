@@ -75,6 +75,7 @@ check_settings() {
   check_options
   [ "$GLIDEIN_RETIREMENT_S" -lt "$GLIDEIN_WALLTIME_S" ] ||
     bad_setting "GLIDEIN_RETIREMENT_S is $GLIDEIN_RETIREMENT_S: it must be less than GLIDEIN_WALLTIME_S, $GLIDEIN_WALLTIME_S"
+  avoid_brackets
   need_path GLIDEIN_SCRATCH
   [ "${GLIDEIN_LOG_DIR-}" = - ] || need_path GLIDEIN_LOG_DIR
   need_value GLIDEIN_BATCH_ID

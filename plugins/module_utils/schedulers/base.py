@@ -67,6 +67,9 @@ class Scheduler(abc.ABC):
     smallest_array = 1
     # Pattern of what the submitting command prints when an array has too many tasks, or the user too many jobs.
     too_many = None
+    # Whether array jobs need rerunnable tasks, so that operators have to allow them: `rerunnable_arrays` of
+    # glidein_scheduler_options.
+    arrays_are_rerunnable = False
     # Key of an entry's `resources` -> Form.
     resources = {}
     # Seconds between the notice that the batch system gives a job and its kill, as installed; operators override it in

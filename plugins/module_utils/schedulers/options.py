@@ -6,7 +6,7 @@
 from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
-KEYS = ("commands", "count_commands", "grace", "timeout")
+KEYS = ("commands", "count_commands", "grace", "rerunnable_arrays", "timeout")
 COUNTS = ("queued", "running")
 _VARIABLE = "glidein_scheduler_options"
 
@@ -15,7 +15,7 @@ def check_options(kind, options):
     """Return glidein_scheduler_options with the defaults of `kind`, a subclass of Scheduler. Raises InputError.
 
     Returns {"commands": {name: [str]}, "count_commands": {} or {"queued": [str], "running": [str]}, "grace": seconds,
-    "timeout": seconds}.
+    "rerunnable_arrays": bool, "timeout": seconds}.
     """
     options = dict(options or {})
     problems = [
@@ -30,6 +30,7 @@ def check_options(kind, options):
         "commands": commands,
         "count_commands": counts,
         "grace": _seconds(problems, "grace", options.get("grace", kind.grace_s)),
+        "rerunnable_arrays": _rerunnable_arrays(problems, kind, options.get("rerunnable_arrays", False)),
         "timeout": _seconds(problems, "timeout", options.get("timeout", DEFAULT_TIMEOUT_S)),
     }
     if problems:
@@ -42,6 +43,17 @@ def _seconds(problems, key, value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         problems.append(f"{_VARIABLE}.{key}: {value!r} is not accepted; allowed: whole seconds, 1 or more")
+    return value
+
+
+def _rerunnable_arrays(problems, kind, value):
+    where = f"{_VARIABLE}.rerunnable_arrays: {value!r} is not accepted"
+    if str(value).lower() not in ("true", "false"):
+        problems.append(f"{where}; allowed: true, false")
+        return False
+    value = str(value).lower() == "true"
+    if value and not kind.arrays_are_rerunnable:
+        problems.append(f"{where} with {kind.name}, which submits arrays without it; remove it")
     return value
 
 

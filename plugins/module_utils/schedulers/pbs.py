@@ -46,7 +46,7 @@ RESERVED = {
 
 
 class Pbs(Scheduler):
-    """qsub, qstat and qdel; one array job for any number of glideins."""
+    """qsub, qstat and qdel."""
 
     commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
     removing_command = "qdel"
@@ -84,7 +84,8 @@ class Pbs(Scheduler):
         r"|would exceed .*per-(?:user|group|project) limit",
         re.IGNORECASE,
     )
-    array_option = ""
+    # Options of qsub that make an array job; its indices follow.
+    array_options = ()
     reserved = RESERVED
     # What a constraint may be, and a type of GPU: nothing that would begin another resource or another chunk of nodes.
     constraint = None
@@ -158,7 +159,7 @@ class Pbs(Scheduler):
         """Return the name of the file to which PBS brings what the job printed before its script redirected it."""
 
     def submit_argv(self, path, job_name, tasks):
-        array = [] if tasks is None else [self.array_option, f"1-{tasks}"]
+        array = [] if tasks is None else [*self.array_options, f"1-{tasks}"]
         return self.argv["qsub"] + array + [path]
 
     def parse_submission(self, stdout):
@@ -210,10 +211,13 @@ def owned_by(owner, user):
 
 
 def reason_of(comment, letter, holds):
-    """Return why a job does not run: PBS's comment, or what its attributes say."""
-    if comment:
-        return comment
-    return f"Hold_Types = {holds}" if letter == "H" and holds else f"job_state = {letter}"
+    """Return why a job does not run: PBS's comment, or what its attributes say.
+
+    qhold leaves an older comment as it was; "job held, too many failed attempts to run" is the server's own.
+    """
+    if letter == "H" and holds and "held" not in comment.lower():
+        return f"Hold_Types = {holds}"
+    return comment or f"job_state = {letter}"
 
 
 def _quoted(path):

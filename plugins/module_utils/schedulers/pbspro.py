@@ -59,7 +59,7 @@ class PbsPro(Pbs):
     """PBS Professional through qsub, qstat -F json and qdel."""
 
     name = "pbspro"
-    smallest_array = 2  # qsub: illegal -J value for 1-1
+    arrays_are_rerunnable = True  # qsub: cannot submit non-rerunable Array Job
     resources = {
         "memory": Form("mem", ("mem", "vmem", "none")),
         "disk": Form("none", None),
@@ -69,7 +69,7 @@ class PbsPro(Pbs):
     }
     grace_s = 10  # kill_delay of the queue
     options_of_qsub = "a:A:c:C:e:fhIXj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:W:v:Vz"
-    array_option = "-J"
+    array_options = ("-r", "y", "-J")  # on the command line, -r y overrides the script's -r n
     reserved = dict(
         RESERVED,
         **{
@@ -92,6 +92,11 @@ class PbsPro(Pbs):
     )
     constraint_rule = "resources of a node as in a select statement: NAME=VALUE, or NAME for NAME=True, joined by :"
     ended = re.compile(r"^qdel: (?:Unknown Job Id|Job has finished|Request invalid for state of job) \S+\s*\Z")
+
+    @property
+    def smallest_array(self):
+        """Return the fewest tasks of an array job: PBS refuses 1-1. Without rerunnable_arrays no number is enough."""
+        return 2 if self.options["rerunnable_arrays"] else float("inf")
 
     def requests(self, entry, shape):
         chunk = [f"ncpus={shape['cpus']}"]

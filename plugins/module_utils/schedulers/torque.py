@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Torque. Sources: manual pages and source of 2.5 to 6.1.3, recorded output of 6.1.3."""
 
+import itertools
 import re
 from xml.etree import ElementTree  # noqa: S405 - see _of_user
 
@@ -39,8 +40,11 @@ STATES = {
 # States of jobs that have started.
 _STARTED = ("E", "R", "S")
 
-# What is no XML in a value, of which qstat escapes nothing: "&", "]]>", control characters (it prints "<" as the one
-# with the number 14).
+# Resources of memory: of the job, of each process; one, or two joined by +.
+_MEMORY = ("mem", "vmem", "pmem", "pvmem")
+
+# What is no XML in a value where qstat escapes nothing, other than 6.1.3.h5: "&", "]]>", control characters (it prints
+# "<" as the one with the number 14).
 _BARE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -50,7 +54,7 @@ class Torque(Pbs):
 
     name = "torque"
     resources = {
-        "memory": Form("mem", ("mem", "vmem", "pmem", "pvmem", "none")),
+        "memory": Form("mem", (*_MEMORY, "none", *map("+".join, itertools.permutations(_MEMORY, 2)))),
         "disk": Form("none", None),
         "gpus": Form("gpus", ("gpus", "none")),
         "gpu_type": Form("property", ("property", "none")),
@@ -59,7 +63,7 @@ class Torque(Pbs):
     grace_s = 2  # kill_delay of the queue or server
     # Those of 6.1.3; -K, -L and -i are not in older versions.
     options_of_qsub = "a:A:b:c:C:d:D:e:EfF:hi:Ij:J:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:Xxz"
-    array_option = "-t"
+    array_options = ("-t",)
     reserved = dict(
         RESERVED,
         **{
@@ -95,12 +99,12 @@ class Torque(Pbs):
         if shape["gpus"] and self.form(entry, "gpus") == "gpus":
             node.append(f"gpus={shape['gpus']}")  # last: what follows it would be a mode of the GPUs
         requests = [f"nodes=1:{':'.join(node)}"]
-        memory = self.form(entry, "memory")
-        if memory in ("pmem", "pvmem"):
-            # Of each core. Rounded up: what is given is never less than what the glidein offers.
-            requests.append(f"{memory}={-(-shape['memory_mb'] // shape['cpus'])}mb")
-        elif memory != "none":
-            requests.append(f"{memory}={shape['memory_mb']}mb")
+        for memory in self.form(entry, "memory").split("+"):
+            if memory in ("pmem", "pvmem"):
+                # Of each core. Rounded up: what is given is never less than what the glidein offers.
+                requests.append(f"{memory}={-(-shape['memory_mb'] // shape['cpus'])}mb")
+            elif memory != "none":
+                requests.append(f"{memory}={shape['memory_mb']}mb")
         if self.form(entry, "disk") != "none":
             requests.append(f"{self.form(entry, 'disk')}={shape['disk_mb']}mb")
         return requests

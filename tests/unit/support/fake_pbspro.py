@@ -53,6 +53,7 @@ class FakePbsPro:
         folder = Path(directory, "bin")
         folder.mkdir(parents=True)
         Path(directory, "jobs").mkdir()
+        Path(directory, "tmp").mkdir()
         self.bin = str(folder)
         _write(self.directory, {"next": 0, "jobs": [], "modes": {}, "calls": []})
         for command in COMMANDS:
@@ -160,8 +161,12 @@ def fail(status, *lines):
     sys.exit(status)
 
 
-def options_of(words, found):
-    """Read qsub's options into `found`; return the remaining words. A later one wins, as between script and command."""
+def options_of(words, found, command_line=None):
+    """Read qsub's options into `found`; return the remaining words. A later one wins.
+
+    command_line: options of the command line when those of a directive are read, which they override.
+    """
+    directive, fixed = " ".join(words), command_line or {}
     words = list(words)
     while words and words[0].startswith("-") and words[0] != "--":
         letters = words.pop(0)[1:]
@@ -176,6 +181,13 @@ def options_of(words, found):
             if not letters and not words:
                 fail(2, "qsub: option requires an argument -- '{0}'".format(letter), USAGE)
             value = letters or words.pop(0)
+            known = dict(found, **fixed)
+            not_rerunnable = letter == "r" and value == "n" and "r" not in fixed and "J" in known
+            if not_rerunnable or (letter == "J" and known.get("r") == "n"):
+                status, more = (
+                    (2, USAGE) if command_line is None else (1, "qsub: directive error: {0} ".format(directive))
+                )
+                fail(status, "qsub:  cannot submit non-rerunable Array Job", more)
             if letter == "l":
                 for item in value.split(","):
                     key, unused, number = item.partition("=")
@@ -244,8 +256,8 @@ def qsub(directory, state, arguments):
     text = Path(operands[0]).read_text()
     options = {}
     for words in directives_of(text):
-        if options_of(words, options):
-            fail(2, "qsub: directive error: {0}".format(" ".join(words)))
+        if options_of(words, options, on_command_line):
+            fail(1, "qsub: directive error: {0} ".format(" ".join(words)))
     options.update(on_command_line)
     name = options.get("N", Path(operands[0]).name)
     if len(name) > MAX_NAME:
@@ -441,11 +453,13 @@ def mom(directory, job_id):
     """Run one job: its script by way of a shell, until that shell has gone."""
     script = Path(directory, "jobs", "{0}.SC".format(re.match(r"\d+", job_id).group(0)))
     spool = Path(directory, "jobs", "{0}.OU".format(job_id))
+    tmpdir = Path(directory, "tmp", "pbs.{0}".format(job_id))
+    tmpdir.mkdir(mode=0o700)
     with changed(directory) as state:
         job = _find(state, job_id)
         if job is None:
             return
-        top = _start(script, spool, job)
+        top = _start(script, spool, tmpdir, job)
         job["top"] = top.pid
     deadline = time.time() + (job["walltime"] or 86400)
     while top.poll() is None:
@@ -456,6 +470,7 @@ def mom(directory, job_id):
             _spawn("kill", directory, job_id)
         time.sleep(0.1)
     signal_all(top.pid, signal.SIGKILL)
+    shutil.rmtree(str(tmpdir), ignore_errors=True)
     if job["output"]:
         with contextlib.suppress(OSError):
             shutil.copyfile(str(spool), job["output"])
@@ -468,7 +483,7 @@ def mom(directory, job_id):
         start_waiting(directory, state)
 
 
-def _start(script, spool, job):
+def _start(script, spool, tmpdir, job):
     environ = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME") if name in os.environ}
     environ.update(
         PATH="/usr/bin:/bin",
@@ -480,6 +495,7 @@ def _start(script, spool, job):
         PBS_JOBNAME=job["name"],
         PBS_O_HOST=SERVER,
         PBS_QUEUE=job["queue"],
+        TMPDIR=str(tmpdir),
     )
     if job["array"]:
         environ.update(PBS_ARRAY_ID=job["array"], PBS_ARRAY_INDEX=re.search(r"\[(\d+)\]", job["id"]).group(1))

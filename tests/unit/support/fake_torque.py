@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.sax.saxutils import escape  # noqa: S406 - nothing is parsed
 
 SERVER = "pbshost"
 COMMANDS = ("qsub", "qstat", "qdel")
@@ -61,6 +62,7 @@ class FakeTorque:
         folder = Path(directory, "bin")
         folder.mkdir(parents=True)
         Path(directory, "jobs").mkdir()
+        Path(directory, "tmp").mkdir()
         self.bin = str(folder)
         _write(self.directory, {"next": 0, "jobs": [], "modes": {}, "calls": []})
         for command in COMMANDS:
@@ -314,7 +316,7 @@ def _document(jobs):
 
 
 def _element(job):
-    """A job as it was recorded, in the order of its attributes. Torque escapes nothing."""
+    """A job as it was recorded, in the order of its attributes, with values escaped as Torque 6.1.3.h5 does it."""
     found = [
         ("Job_Id", job["id"]),
         ("Job_Name", job["name"]),
@@ -358,8 +360,12 @@ def _element(job):
     if job["array"]:
         found.append(("job_array_id", re.search(r"\[(\d+)\]", job["id"]).group(1)))
     return "<Job>{0}</Job>".format(
-        "".join("<{0}>{1}</{0}>".format(key, value) for key, value in found if value not in (None, ""))
+        "".join("<{0}>{1}</{0}>".format(key, _escaped(key, value)) for key, value in found if value not in (None, ""))
     )
+
+
+def _escaped(key, value):
+    return value if key == "Resource_List" else escape(str(value), {'"': "&quot;", "'": "&apos;"})
 
 
 def qdel(directory, state, arguments):
@@ -429,11 +435,13 @@ def mom(directory, job_id):
     """Run one job: its script by way of a shell, until that shell has gone."""
     script = Path(directory, "jobs", "{0}.SC".format(re.match(r"\d+", job_id).group(0)))
     spool = Path(directory, "jobs", "{0}.OU".format(job_id))
+    tmpdir = Path(directory, "tmp", job_id)
+    tmpdir.mkdir(mode=0o755)
     with changed(directory) as state:
         job = _find(state, job_id)
         if job is None:
             return
-        top = _start(script, spool, job)
+        top = _start(script, spool, tmpdir, job)
         job["top"] = top.pid
     deadline = time.time() + (job["walltime"] or 86400)
     while top.poll() is None:
@@ -444,6 +452,7 @@ def mom(directory, job_id):
             _spawn("kill", directory, job_id)
         time.sleep(0.1)
     signal_all(top.pid, signal.SIGKILL)
+    shutil.rmtree(str(tmpdir), ignore_errors=True)
     if job["output"]:
         with contextlib.suppress(OSError):
             shutil.copyfile(str(spool), job["output"])
@@ -455,17 +464,19 @@ def mom(directory, job_id):
         start_waiting(directory, state)
 
 
-def _start(script, spool, job):
+def _start(script, spool, tmpdir, job):
     environ = {name: os.environ[name] for name in ("HOME", "USER", "LOGNAME") if name in os.environ}
     environ.update(
         PATH="/usr/bin:/bin",
         SHELL="/bin/sh",
+        ENVIRONMENT="BATCH",
         PBS_ENVIRONMENT="PBS_BATCH",
         PBS_JOBCOOKIE="007D014362E390FC232E3947DC8BD600",
         PBS_JOBID=job["id"],
         PBS_JOBNAME=job["name"],
         PBS_O_HOST=SERVER,
         PBS_QUEUE=job["queue"],
+        TMPDIR=str(tmpdir),
     )
     if job["array"]:
         environ.update(PBS_ARRAYID=re.search(r"\[(\d+)\]", job["id"]).group(1))

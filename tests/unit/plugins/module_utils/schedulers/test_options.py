@@ -26,6 +26,11 @@ def test_an_unknown_batch_system_is_named_with_the_known_ones():
         ({"commands": {"sbatch": ["a\0b"]}}, "commands.sbatch: a NUL character is not accepted"),
         ({"commands": ["x"]}, "glidein_scheduler_options.commands: "),
         ({"count_commands": {"queued": ["q"]}}, "count_commands: needs both of queued, running"),
+        (
+            {"rerunnable_arrays": True},
+            "rerunnable_arrays: True is not accepted with slurm, which submits arrays without",
+        ),
+        ({"rerunnable_arrays": "often"}, "rerunnable_arrays: 'often' is not accepted; allowed: true, false"),
         ({"count_commands": {"idle": ["q"]}}, "count_commands.idle: no such command; the commands are queued, running"),
     ],
 )

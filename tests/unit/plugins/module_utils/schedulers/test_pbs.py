@@ -309,11 +309,13 @@ def test_others_jobs_are_not_ours(kind, system):
 @both
 def test_what_is_held_is_sick_and_says_so(kind, system):
     made, fake, user = system
-    fake.add("7.pbshost", "g", state="H", holds="u")
+    fake.add("6.pbshost", "g", state="H", holds="u")
+    fake.add("7.pbshost", "g", state="H", holds="u", comment="Not Running: Not enough free nodes available")
     fake.add("8.pbshost", "g", state="H", holds="s", comment="job held, too many failed attempts to run")
     fake.add("9.pbshost", "g", comment="Not Running: Not enough free nodes available")
     found = [(job.state, job.reason, job.cancellable) for job in made.jobs(user)]
     assert found == [
+        (SICK, "Hold_Types = u", True),
         (SICK, "Hold_Types = u", True),
         (SICK, "job held, too many failed attempts to run", True),
         (QUEUED, "Not Running: Not enough free nodes available", True),

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import (
+    COMPLETING,
+    QUEUED,
+    RUNNING,
+    SICK,
+    array_sizes,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.schedulers.pbspro import STATES
 from ansible_collections.glidein.ops.tests.unit.support import fake_pbspro
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
@@ -217,10 +223,16 @@ def test_no_value_of_another_users_job_adds_a_job_to_ours(value, escaped):
     assert [found.id for found in pbspro.parse_list(text, "pbsuser")] == ["9.pbshost"]
 
 
-def test_one_command_submits_any_number_but_an_array_has_two_tasks_at_least():
-    assert pbspro.submit_argv("/home/a b/s.sh", "g", 500) == ["qsub", "-J", "1-500", "/home/a b/s.sh"]
+def test_the_tasks_of_an_array_are_rerunnable_and_plain_jobs_are_not():
+    assert pbspro.submit_argv("/home/a b/s.sh", "g", 500) == ["qsub", "-r", "y", "-J", "1-500", "/home/a b/s.sh"]
     assert pbspro.submit_argv("/s", "g", None) == ["qsub", "/s"]
-    assert pbspro.smallest_array == 2
+
+
+def test_there_are_no_arrays_unless_the_operator_allows_them():
+    assert array_sizes(3, None, pbspro.smallest_array) == [None, None, None]
+    allowed = make_scheduler("pbspro", {"rerunnable_arrays": True})
+    assert array_sizes(3, None, allowed.smallest_array) == [3]
+    assert array_sizes(3, 2, allowed.smallest_array) == [2, None]
 
 
 def test_listing_asks_for_every_task():

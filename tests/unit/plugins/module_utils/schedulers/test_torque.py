@@ -86,7 +86,8 @@ def test_a_task_that_waits_for_the_others_of_its_array_is_queued(holds):
 
 @pytest.mark.parametrize("holds", ["u", "o", "s", "us", "ul"])
 def test_a_glidein_that_somebody_holds_is_sick(holds):
-    found = parsed(job(letter="H", Hold_Types=holds))[0]
+    # qhold leaves the comment as it was.
+    found = parsed(job(letter="H", Hold_Types=holds, comment="Job started on Fri Nov 20 at 22:18"))[0]
     assert (found.state, found.reason) == (SICK, f"Hold_Types = {holds}")
 
 
@@ -193,6 +194,8 @@ def requests(**changes):
         ("vmem", ["vmem=9999mb"]),
         ("pmem", ["pmem=2500mb"]),
         ("pvmem", ["pvmem=2500mb"]),
+        ("pmem+vmem", ["pmem=2500mb", "vmem=9999mb"]),
+        ("mem+pvmem", ["mem=9999mb", "pvmem=2500mb"]),
         ("none", []),
     ],
 )
@@ -225,7 +228,17 @@ def test_what_pbs_itself_says_goes_to_a_file_of_each_job():
     assert '-o "/a b/g1.${PBS_JOBID}.pbs.out"' in lines
 
 
-@pytest.mark.parametrize("resources", [{"memory": "ram"}, {"disk": "a:b"}, {"gpus": "ngpus"}, {"gpu_type": "x"}])
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {"memory": "ram"},
+        {"memory": "pmem+none"},
+        {"memory": "mem+mem"},
+        {"disk": "a:b"},
+        {"gpus": "ngpus"},
+        {"gpu_type": "x"},
+    ],
+)
 def test_words_that_are_none_are_refused(resources):
     with pytest.raises(InputError, match="glidein_entries.main.resources"):
         make_scheduler("torque", entries=site({"main": raw_entry(resources=resources)})["entries"])
