@@ -52,6 +52,7 @@ class Settings:
     forget_seconds: int
     job_history_seconds: int
     memory_step_mb: int
+    memory_usage_step_mb: int
     disk_step_mb: int
     disk_usage_step_mb: int
 
@@ -137,7 +138,8 @@ RULES: dict[str, dict[str, _Rule]] = {
         "job_history_seconds": _integer(300, 0, 86400),
     },
     "rounding": {
-        "memory_step_mb": _integer(128, 1, 1024 * 1024),
+        "memory_step_mb": _integer(1, 1, 1024 * 1024),
+        "memory_usage_step_mb": _integer(128, 1, 1024 * 1024),
         "disk_step_mb": _integer(1, 1, 1024 * 1024),
         "disk_usage_step_mb": _integer(1024, 1, 1024 * 1024),
     },

@@ -33,11 +33,10 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
     settings = parts.settings
 
     @methods.add(pass_context="caller")
-    def get_state(caller: Caller) -> list[dict[str, Any]]:
+    def get_state(caller: Caller) -> Result:
         _may_read(caller, settings.reading)
-        # PyGlidein's clients know no leases: without demand they submit nothing.
         with _told():
-            return [] if parts.paused()["paused"] else parts.readings.snapshot().answers.pyglidein()
+            return views.state(caller)
 
     @methods.add(pass_context="caller")
     def get_demand(caller: Caller, sites: Any = None) -> Result:
