@@ -115,7 +115,7 @@ RULES: dict[str, dict[str, _Rule]] = {
         "max_body_bytes": _integer(1024 * 1024, 1024, 64 * 1024 * 1024),
         "max_sites": _integer(1000, 1, 100000),
         "reading": _choice("open", "token"),
-        "allow_anonymous_monitoring": _flag(False),
+        "allow_anonymous_monitoring": _flag(True),
         "paused": _flag(False),
         "tls_certificate": _line("", "the path of a certificate (PEM, with its chain), or empty"),
         "tls_key": _line("", "the path of the certificate's private key (PEM), or empty"),

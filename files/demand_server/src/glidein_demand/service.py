@@ -20,6 +20,7 @@ from .pool import reader
 from .pool.following import Following
 from .pool.readings import Readings
 from .pool.refresh import Refresher
+from .store.anonymous import AnonymousClients
 from .store.database import Database
 from .store.fresh import Renewer
 from .store.glideins import Glideins
@@ -66,6 +67,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         glideins=Glideins(database, clock),
         samples=Samples(database, clock),
         work=Work(database, clock, settings.keep_history_days),
+        anonymous=AnonymousClients(),
         clock=clock,
     )
     views = Views(parts)

@@ -110,6 +110,7 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
             supply=views.supply(flask.g.caller).value,
             reports=parts.reports.reports(),
             monitoring=parts.reports.monitoring(),
+            anonymous=parts.anonymous.monitoring(now),
             leases=parts.leases.rows(),
             pause=parts.paused(),
             history=views.history(wanted).value,

@@ -17,6 +17,7 @@ from ..store.reports import FullError
 from . import checks
 from .auth import Caller
 from .parts import Parts
+from .refusals import Refusals
 from .replies import Result
 from .rpc import FullUpError, NotReadyError, UnauthorizedError, UnavailableError
 from .views import Views
@@ -25,15 +26,18 @@ log = logging.getLogger(__name__)
 
 NAMES = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
 DEFAULT_TTL_S = 1800
+_MONITORING_SETTINGS = 'without one it needs server.allow_anonymous_monitoring = true and server.reading = "open"'
 
 
 def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
     """The methods over `parts`."""
     methods = pjrpc.server.MethodRegistry()
-    settings = parts.settings
+    settings, refusals = parts.settings, Refusals()
 
     @methods.add(pass_context="caller")
     def get_state(caller: Caller) -> Result:
+        if caller.kind == "anonymous" and settings.reading == "token":
+            refusals.refused("get_state", "of PyGlidein", 'server.reading = "token"')
         _may_read(caller, settings.reading)
         with _told():
             return views.state(caller)
@@ -101,7 +105,11 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         min_idle_time: Any = None,
         max_idle_time: Any = None,
     ) -> str:
-        if not settings.allow_anonymous_monitoring or caller.kind != "anonymous":
+        anonymous = caller.kind == "anonymous" and settings.reading == "open" and settings.allow_anonymous_monitoring
+        if caller.kind == "anonymous" and not anonymous:
+            refusals.refused("monitoring", uuid, _MONITORING_SETTINGS)
+            raise UnauthorizedError(data=f"monitoring needs a site's token; {_MONITORING_SETTINGS}")
+        if not anonymous:
             _must_be_site(caller, "monitoring")
         flat = {
             "glideins_launched": glideins_launched, "glideins_running": glideins_running,
@@ -110,13 +118,17 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         }  # fmt: skip
         with _told():
             client = checks.text("uuid", uuid, 200)
-            known = parts.reports.monitoring().get(client)
-            if known is not None and known["site"] not in (None, caller.name):
-                raise UnauthorizedError(data="the client of this uuid is another site's")
             if timestamp is not None:
                 checks.number("timestamp", timestamp)
-            checked = checks.monitoring(flat if metrics is None else metrics)
-            parts.reports.add_monitoring(client, checked, int(parts.clock()), caller.name or None)
+            given, received = flat if metrics is None else metrics, int(parts.clock())
+            if anonymous:
+                checked = checks.monitoring(given, checks.MAX_ANONYMOUS_PARTITIONS)
+                parts.anonymous.add(client, checked, received)
+                return ""
+            known = parts.reports.monitoring().get(client)
+            if known is not None and known["site"] != caller.name:
+                raise UnauthorizedError(data="the client of this uuid is another site's")
+            parts.reports.add_monitoring(client, checks.monitoring(given), received, caller.name)
         return ""
 
     return methods

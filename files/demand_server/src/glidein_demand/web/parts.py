@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable
 if TYPE_CHECKING:
     from ..config import Settings
     from ..pool.readings import Readings
+    from ..store.anonymous import AnonymousClients
     from ..store.glideins import Glideins
     from ..store.history import History
     from ..store.leases import Leases
@@ -34,6 +35,7 @@ class Parts:
     glideins: Glideins
     samples: Samples
     work: Work
+    anonymous: AnonymousClients
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:
