@@ -248,7 +248,9 @@ def test_checking_finds_what_cannot_be_used(tmp_path, extra, words):
 
 @pytest.mark.parametrize("command", [["check"], ["pause"], ["token", "list"], ["serve"]])
 def test_a_database_whose_directory_is_not_there_is_one_line(tmp_path, command):
-    line = one_line(answer("--config", settings_in(tmp_path), *command))
+    status, out, err = answer("--config", settings_in(tmp_path), *command)
+    assert status == (1 if command == ["serve"] else 2)
+    line = one_line((2, out, err))
     assert f"state.database: the directory {tmp_path}/state: No such file or directory" in line
 
 

@@ -15,8 +15,8 @@ from typing import Any, NoReturn, Sequence
 from sqlalchemy.exc import SQLAlchemyError
 
 from . import __version__, privileges
-from .config import ConfigError, Settings, load
-from .store.database import Database
+from .config import ConfigError, Settings, UnusableError, load
+from .store.database import Database, one_line
 from .store.switch import Switch
 from .store.tokens import TokenError, Tokens
 
@@ -29,7 +29,10 @@ class UsageError(Exception):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 when done, or asked to end; 2 when something cannot be used (one line on stderr)."""
+    """Return the exit status: 0 when done, or asked to end; 2 when something cannot be used (one line on stderr).
+
+    `serve` returns 1 when only the database cannot be used: systemd starts it again then, as the database may be late.
+    """
     arguments = _parser().parse_args(argv)
     path = Path(arguments.config)
     try:
@@ -39,11 +42,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             _take_place(settings)
             return arguments.run(arguments, settings, who)
         except ConfigError as error:
-            raise ConfigError(f"{path}: {error}") from error
+            raise type(error)(f"{path}: {error}") from error
     except (ConfigError, TokenError, UsageError) as error:
-        return _failed(f"{error}{_advice(error)}")
+        retry = isinstance(error, UnusableError) and arguments.run is _serve
+        return _failed(f"{error}{_advice(error)}", status=1 if retry else 2)
     except SQLAlchemyError as error:
-        return _failed(f"{path}: state.database: {' '.join(str(getattr(error, 'orig', None) or error).split())[:300]}")
+        return _failed(f"{path}: state.database: {one_line(error)}", status=1 if arguments.run is _serve else 2)
     except KeyboardInterrupt:
         return _failed("interrupted")
 
@@ -163,9 +167,9 @@ def _advice(error: Exception) -> str:
     return "; run this with sudo" if denied and "sudo" not in str(error) else ""
 
 
-def _failed(message: str) -> int:
+def _failed(message: str, status: int = 2) -> int:
     print(f"glidein-demand: {message}", file=sys.stderr)
-    return 2
+    return status
 
 
 class _Parser(argparse.ArgumentParser):

@@ -20,6 +20,10 @@ class ConfigError(Exception):
     """A setting that cannot be used; the message is one line that names it, its value and what is allowed."""
 
 
+class UnusableError(ConfigError):
+    """Something outside of the configuration that cannot be used now; a later start may succeed."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Checked settings. Times are seconds, steps are MiB; an empty string means "not set"."""

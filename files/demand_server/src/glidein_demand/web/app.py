@@ -131,6 +131,8 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
     def healthz() -> flask.Response:
         names = settings.reading == "open" or flask.g.caller.is_known
         found = health(parts.readings.snapshot().answers.about, settings, parts.clock(), names)
+        if parts.watch.problem:
+            found["status"] = "no database"
         return _json(replies.dump(found), 200 if found["status"] == "ok" else 503)
 
     @app.get("/metrics")
@@ -151,7 +153,7 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
             return response
         if isinstance(error, SQLAlchemyError):
             app.logger.error("database: %s", " ".join(str(error).split())[:300])
-            reason = "the server's database cannot be used; try again"
+            reason = methods.NO_DATABASE
             if flask.request.path == "/jsonrpc":
                 return _outcome(rpc.refusal(rpc.UnavailableError(data=reason), 503))
             response = _refused(503, reason)

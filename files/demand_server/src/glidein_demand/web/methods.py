@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 NAMES = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
 DEFAULT_TTL_S = 1800
+NO_DATABASE = "the server's database cannot be used; try again, and if it stays so see the server's log for the remedy"
 _MONITORING_SETTINGS = 'without one it needs server.allow_anonymous_monitoring = true and server.reading = "open"'
 
 
@@ -149,7 +150,7 @@ def _told() -> Iterator[None]:
     except FullError as error:
         raise FullUpError(data=str(error)) from error
     except SQLAlchemyError as error:
-        raise UnavailableError(data="the server's database cannot be used; try again") from error
+        raise UnavailableError(data=NO_DATABASE) from error
     except JsonRpcError:
         raise
     except Exception as error:

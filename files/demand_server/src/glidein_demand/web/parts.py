@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..store.samples import Samples
     from ..store.switch import Switch
     from ..store.tokens import Tokens
+    from ..store.watch import Watch
     from ..store.work import Work
 
 
@@ -36,6 +37,7 @@ class Parts:
     samples: Samples
     work: Work
     anonymous: AnonymousClients
+    watch: Watch
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:
