@@ -80,12 +80,16 @@ class DemandClient:
             raise NoAnswerError(f"Demand server {self.url}, {method}: no answer: {excerpt(str(error))}") from error
         return self._result(method, response)
 
-    def lease(self, site, claims, ttl_s):
+    def lease(self, site, claims, ttl_s, deployment=None):
         """Claim jobs for a site, {entry: {group id: jobs}}; return {"granted": the same, "expires": epoch}.
 
-        Raises ServerError.
+        deployment: its name, by which the server refuses a second deployment that uses the site's name; None: not
+        checked. Raises ServerError.
         """
-        answer = self.call("lease", {"site": site, "entries": claims, "ttl_s": ttl_s})
+        params = {"site": site, "entries": claims, "ttl_s": ttl_s}
+        if deployment is not None:
+            params["deployment"] = deployment
+        answer = self.call("lease", params)
         granted = answer.get("granted") if isinstance(answer, dict) else None
         if not isinstance(granted, dict) or not all(_is_grant(granted.get(entry)) for entry in claims):
             raise ServerError(f"Demand server {self.url}, lease: no grants: {excerpt(str(answer))}")

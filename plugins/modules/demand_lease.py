@@ -46,6 +46,12 @@ options:
       - O(token) is for sites that are not in it. Sites without either take no lease.
     type: dict
     default: {}
+  deployment:
+    description:
+      - Name of the deployment. The server refuses a site that another deployment uses, because both would order
+        glideins for the same jobs.
+      - Without it, the server does not check that.
+    type: str
   ttl:
     description:
       - Seconds for which jobs are claimed; longer than the time between two cycles.
@@ -129,6 +135,7 @@ def main():
         claims={"type": "dict", "required": True},
         tokens={"type": "dict", "default": {}, "no_log": True},
         ttl={"type": "int", "default": 1800},
+        deployment={"type": "str"},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     params = module.params
@@ -141,7 +148,10 @@ def main():
     except GlideinError as error:
         module.fail_json(msg=str(error), **nothing)
     claims = {} if module.check_mode else {site: params["claims"][site] for site in clients}
-    granted, failed = claim_all(claims, lambda site, asked: clients[site].lease(site, asked, params["ttl"])["granted"])
+    granted, failed = claim_all(
+        claims,
+        lambda site, asked: clients[site].lease(site, asked, params["ttl"], params["deployment"])["granted"],
+    )
     failed.update(unfit)
     result = {
         "plan": trim(params["plan"], {site: granted.get(site, {}) for site in list(claims) + list(unfit)}),

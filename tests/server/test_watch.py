@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A database that is lost, damaged or unreachable while the server runs: noticed, reported, and put right by a start."""
+"""A database that is lost or damaged while the server runs: noticed, reported, and put right by the next start."""
 
 import logging
-import os
 import sqlite3
 
 import pytest
@@ -24,7 +23,7 @@ def remove(folder):
 
 def replace(folder):
     Database(f"sqlite:///{folder}/new.db").close()
-    os.replace(folder / "new.db", folder / "state.db")
+    (folder / "new.db").replace(folder / "state.db")
 
 
 def spoil(folder):
@@ -83,9 +82,9 @@ def test_a_damaged_file_makes_the_health_bad_and_is_no_reason_to_start_again(new
 def test_the_health_is_good_again_when_the_file_is_back(new_service, tmp_path):
     service = new_service()
     service.read(group())
-    os.rename(tmp_path / "state.db", tmp_path / "moved")
+    (tmp_path / "state.db").rename(tmp_path / "moved")
     assert (service.parts.watch.check(), service.get("/healthz").status_code) == (True, 503)
-    os.rename(tmp_path / "moved", tmp_path / "state.db")
+    (tmp_path / "moved").rename(tmp_path / "state.db")
     assert (service.parts.watch.check(), service.get("/healthz").status_code) == (False, 200)
 
 

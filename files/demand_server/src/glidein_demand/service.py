@@ -26,6 +26,7 @@ from .store.fresh import Renewer
 from .store.glideins import Glideins
 from .store.history import History
 from .store.leases import Leases
+from .store.owners import Owners
 from .store.reports import Reports
 from .store.samples import Samples
 from .store.switch import Switch
@@ -70,6 +71,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         work=Work(database, clock, settings.keep_history_days),
         anonymous=AnonymousClients(),
         watch=Watch(database),
+        owners=Owners(database, clock),
         clock=clock,
     )
     views = Views(parts)

@@ -12,6 +12,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy
@@ -114,7 +115,7 @@ class Database:
     def _identify(self) -> tuple[int, int] | None:
         """Return what tells the SQLite file from another one of the same name; None if there is no file."""
         try:
-            status = os.stat(self._file) if self._file is not None else None
+            status = Path(self._file).stat() if self._file is not None else None
         except FileNotFoundError:
             return None
         return (status.st_dev, status.st_ino) if status is not None else None
@@ -132,8 +133,9 @@ class Database:
         error = context.original_exception
         if self._file is not None and any(words in str(error) for words in _DAMAGES):
             self.damage = (
-                f"state.database: cannot be used: {one_line(error)}. The file is damaged: stop the service, restore a "
-                f"copy of {self._file} or move it away together with {self._file}-wal and {self._file}-shm, and {_TOKENS}"
+                f"state.database: cannot be used: {one_line(error)}. The file is damaged: stop the service, restore "
+                f"a copy of {self._file} or move it away together with {self._file}-wal and {self._file}-shm, and "
+                f"{_TOKENS}"
             )
 
 

@@ -13,13 +13,14 @@ import pjrpc.server
 from pjrpc.server.exceptions import InternalError, InvalidParamsError, JsonRpcError
 from sqlalchemy.exc import SQLAlchemyError
 
+from ..store.owners import OwnedError
 from ..store.reports import FullError
 from . import checks
 from .auth import Caller
 from .parts import Parts
 from .refusals import Refusals
 from .replies import Result
-from .rpc import FullUpError, NotReadyError, UnauthorizedError, UnavailableError
+from .rpc import FullUpError, NotReadyError, OtherDeploymentError, UnauthorizedError, UnavailableError
 from .views import Views
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,12 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
     """The methods over `parts`."""
     methods = pjrpc.server.MethodRegistry()
     settings, refusals = parts.settings, Refusals()
+
+    def use_site(caller: Caller, deployment: Any, seconds: int) -> None:
+        """Let a deployment use the caller's site. Callers that name none are not checked."""
+        if deployment is not None:
+            named = checks.name("deployment", deployment)
+            parts.owners.use(caller.name, named, seconds, parts.tokens.made(caller.name))
 
     @methods.add(pass_context="caller")
     def get_state(caller: Caller) -> Result:
@@ -56,12 +63,15 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             return views.supply(caller)
 
     @methods.add(pass_context="caller")
-    def lease(caller: Caller, site: Any, entries: Any, ttl_s: Any = DEFAULT_TTL_S) -> dict[str, Any]:
+    def lease(
+        caller: Caller, site: Any, entries: Any, ttl_s: Any = DEFAULT_TTL_S, deployment: Any = None
+    ) -> dict[str, Any]:
         _must_be_site(caller, "lease")
         with _told():
             _must_be_its_own(caller, checks.name("site", site))
             claims = checks.claims(entries)
             seconds = checks.seconds("ttl_s", ttl_s, settings.max_lease_seconds)
+            use_site(caller, deployment, seconds)
             demand = parts.readings.snapshot().answers.demand()
             if demand["as_of"] is None:
                 raise NotReadyError(data="the queue has not been read yet; leases that exist stay as they are")
@@ -77,6 +87,7 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         entries: Any = (),
         orphans: Any = 0,
         summaries: Any = None,
+        deployment: Any = None,
     ) -> dict[str, Any]:
         _must_be_site(caller, "report")
         with _told():
@@ -84,6 +95,7 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             checked = checks.report(site, as_of, error, given, orphans)
             told = None if summaries is None else checks.summaries(summaries)
             _must_be_its_own(caller, checked["site"])
+            use_site(caller, deployment, 0)
             received = int(parts.clock())
             if parts.reports.add(_without_glideins(checked), received):
                 parts.glideins.reported(checked, received)
@@ -149,6 +161,8 @@ def _told() -> Iterator[None]:
         raise InvalidParamsError(data=str(error)) from error
     except FullError as error:
         raise FullUpError(data=str(error)) from error
+    except OwnedError as error:
+        raise OtherDeploymentError(data=str(error)) from error
     except SQLAlchemyError as error:
         raise UnavailableError(data=NO_DATABASE) from error
     except JsonRpcError:

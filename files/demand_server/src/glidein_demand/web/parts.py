@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..store.glideins import Glideins
     from ..store.history import History
     from ..store.leases import Leases
+    from ..store.owners import Owners
     from ..store.reports import Reports
     from ..store.samples import Samples
     from ..store.switch import Switch
@@ -38,6 +39,7 @@ class Parts:
     work: Work
     anonymous: AnonymousClients
     watch: Watch
+    owners: Owners
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:

@@ -62,6 +62,13 @@ class UnavailableError(exceptions.TypedError):
     MESSAGE = "Temporarily unavailable"
 
 
+class OtherDeploymentError(exceptions.TypedError):
+    """The site belongs to another deployment."""
+
+    CODE = -32006
+    MESSAGE = "Used by another deployment"
+
+
 STATUS = {
     TooManyError.CODE: 429,
     UnavailableError.CODE: 503,
