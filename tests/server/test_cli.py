@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from glidein_demand import __version__, cli
 from glidein_demand.store.database import Database, metadata
+from glidein_demand.store.lease_limits import LeaseLimits
 from glidein_demand.store.switch import Switch
 from glidein_demand.store.tokens import Token, Tokens
 
@@ -138,6 +139,17 @@ def test_tokens_of_the_role_come_from_stdin(run, database):
     assert Tokens(database).identify(SECRETS["A"]) == Token("A", "site")
     assert json.loads(run("token", "sync", stdin=wanted)[1]) == expected
     assert Tokens(database).identify(SECRETS["A"]) is None
+
+
+def test_lease_limits_of_the_role_come_from_stdin(run, database):
+    changed = '{"changed": ["A", "B"], "removed": []}\n'
+    assert run("lease-limits", "--check", stdin={"A": 5, "B": 7}) == (0, changed, "")
+    assert LeaseLimits(database).of("A") is None
+    assert run("lease-limits", stdin={"A": 5, "B": 7}) == (0, changed, "")
+    assert LeaseLimits(database).of("A") == 5
+    assert run("lease-limits", stdin={"A": 5}) == (0, '{"changed": [], "removed": ["B"]}\n', "")
+    assert "the limit of A is 'many'" in one_line(run("lease-limits", stdin={"A": "many"}))
+    assert "must be a JSON object: {site: jobs}" in one_line(run("lease-limits", stdin=[]))
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from .store.database import Database
 from .store.fresh import Renewer
 from .store.glideins import Glideins
 from .store.history import History
+from .store.lease_limits import LeaseLimits
 from .store.leases import Leases
 from .store.owners import Owners
 from .store.reports import Reports
@@ -72,6 +73,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         anonymous=AnonymousClients(),
         watch=Watch(database),
         owners=Owners(database, clock),
+        lease_limits=LeaseLimits(database),
         clock=clock,
     )
     views = Views(parts)

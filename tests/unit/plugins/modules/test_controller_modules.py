@@ -307,6 +307,14 @@ def test_the_name_of_the_deployment_goes_with_leases_and_reports(server, options
     )
 
 
+def test_a_lease_that_the_sites_limit_made_less_is_named_with_the_limit(server):
+    answer = {"granted": {"main": {"a": 1}}, "expires": NOW + 1800, "site_limit": 1}
+    server.say({"jsonrpc": "2.0", "id": 1, "result": answer})
+    result = lease(server)
+    assert presents(result) == {"lab": 1}
+    assert result["limited"] == {"lab": 1}
+
+
 def test_a_site_that_another_deployment_uses_orders_nothing_new(server):
     refused = {"code": -32006, "message": "Used by another deployment", "data": "site lab belongs to ..."}
     server.say({"jsonrpc": "2.0", "id": 1, "error": refused}, 400)

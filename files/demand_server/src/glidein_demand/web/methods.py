@@ -76,7 +76,8 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             if demand["as_of"] is None:
                 raise NotReadyError(data="the queue has not been read yet; leases that exist stay as they are")
             counts = {group["id"]: group["count"] for group in demand["groups"]}
-            return parts.leases.claim(caller.name, claims, seconds, counts, parts.paused(now=True)["paused"])
+            paused, most = parts.paused(now=True)["paused"], parts.lease_limits.of(caller.name)
+            return parts.leases.claim(caller.name, claims, seconds, counts, paused, most)
 
     @methods.add(pass_context="caller")
     def report(

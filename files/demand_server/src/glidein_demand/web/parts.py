@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..store.anonymous import AnonymousClients
     from ..store.glideins import Glideins
     from ..store.history import History
+    from ..store.lease_limits import LeaseLimits
     from ..store.leases import Leases
     from ..store.owners import Owners
     from ..store.reports import Reports
@@ -40,6 +41,7 @@ class Parts:
     anonymous: AnonymousClients
     watch: Watch
     owners: Owners
+    lease_limits: LeaseLimits
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:
