@@ -73,8 +73,8 @@ class Owners:
         raise OwnedError(
             f"site {site} belongs to the deployment {known.deployment!r}, and this is {deployment!r}: both would order "
             "glideins for the same jobs. Give each deployment its own glidein_site and glidein_demand_token. "
-            f"If {known.deployment!r} has ended, the name is free in {minutes} min, or at once with a new token for the "
-            "site"
+            f"If {known.deployment!r} has ended, the name is free in {minutes} min, or at once with a new token for "
+            "the site"
         )
 
 
