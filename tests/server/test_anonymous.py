@@ -132,7 +132,7 @@ def test_a_get_state_without_a_token_is_refused_with_the_setting_in_the_log(new_
     for _cycle in range(3):
         service.error("get_state")
     (line,) = refusals(caplog)
-    assert 'server.reading = "token"' in line
+    assert line == "get_state of the client 'PyGlidein' without a token is refused: server.reading = \"token\""
 
 
 def test_clients_without_a_token_that_an_earlier_version_stored_are_removed(new_service):

@@ -45,7 +45,7 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
     @methods.add(pass_context="caller")
     def get_state(caller: Caller) -> Result:
         if caller.kind == "anonymous" and settings.reading == "token":
-            refusals.refused("get_state", "of PyGlidein", 'server.reading = "token"')
+            refusals.refused("get_state", "PyGlidein", 'server.reading = "token"')
         _may_read(caller, settings.reading)
         with _told():
             return views.state(caller)
