@@ -92,16 +92,21 @@ class DemandClient:
             raise NoAnswerError(f"{where}: no complete reply within {self.timeout_s} s")
         return _result(where, method, *reply)
 
-    def lease(self, site, claims, ttl_s):
-        """Claim jobs for a site, {entry: {group id: jobs}}; return {"granted": the same, "expires": epoch}.
+    def lease(self, site, claims, ttl_s, deployment=None):
+        """Claim jobs for a site, {entry: {group id: jobs}}; return {"granted": the same, "expires": epoch,
+        "site_limit": how many jobs the site may hold where that has made it less, else None}.
 
-        Raises ServerError.
+        deployment: its name, by which the server refuses a second deployment that uses the site's name; None: not
+        checked. Raises ServerError.
         """
-        answer = self.call("lease", {"site": site, "entries": claims, "ttl_s": ttl_s})
+        params = {"site": site, "entries": claims, "ttl_s": ttl_s}
+        if deployment is not None:
+            params["deployment"] = deployment
+        answer = self.call("lease", params)
         granted = answer.get("granted") if isinstance(answer, dict) else None
         if not isinstance(granted, dict) or not all(_is_grant(granted.get(entry)) for entry in claims):
             raise ServerError(f"Demand server {self.url}, lease: no grants: {excerpt(str(answer))}")
-        return {"granted": granted, "expires": answer.get("expires")}
+        return {"granted": granted, "expires": answer.get("expires"), "site_limit": answer.get("site_limit")}
 
     def _authorise(self, request):
         # As an auth callable, so that requests does not put a login from ~/.netrc in its place.

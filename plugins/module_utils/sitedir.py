@@ -38,7 +38,8 @@ class SiteDir:
         if owner and owner != deployment:
             raise InputError(
                 f"{self.path} belongs to the deployment {owner!r}, this is {deployment!r}. "
-                "Two deployments that share an account need another glidein_site or glidein_home each."
+                "Give each deployment its own glidein_site (and glidein_demand_token). Another glidein_home alone is "
+                "not enough: under one site name, both would order glideins for the same jobs."
             )
 
     def versions(self):

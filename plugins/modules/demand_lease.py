@@ -46,6 +46,12 @@ options:
       - O(token) is for sites that are not in it. Sites without either take no lease.
     type: dict
     default: {}
+  deployment:
+    description:
+      - Name of the deployment. The server refuses a site that another deployment uses, because both would order
+        glideins for the same jobs.
+      - Without it, the server does not check that.
+    type: str
   ttl:
     description:
       - Seconds for which jobs are claimed; longer than the time between two cycles.
@@ -83,6 +89,12 @@ granted:
   returned: always
   type: dict
   sample: {lab: {main: {3f2a9c: 28}}}
+limited:
+  description: The sites that were granted less because of C(demand_server_lease_limits) of the role
+    P(glidein.ops.demand_server#role), with the number of jobs that each may hold leases on.
+  returned: always
+  type: dict
+  sample: {}
 errors:
   description: The sites whose lease failed, with C(site) and C(error).
   returned: always
@@ -129,11 +141,17 @@ def main():
         claims={"type": "dict", "required": True},
         tokens={"type": "dict", "default": {}, "no_log": True},
         ttl={"type": "int", "default": 1800},
+        deployment={"type": "str"},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     params = module.params
     # What is returned when it fails before anybody was asked: without a lease another controller may order, too.
-    nothing = {"plan": trim(params["plan"], dict.fromkeys(params["claims"])), "granted": {}, "errors": []}
+    nothing = {
+        "plan": trim(params["plan"], dict.fromkeys(params["claims"])),
+        "granted": {},
+        "limited": {},
+        "errors": [],
+    }
     if REQUESTS_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR, **nothing)
     try:
@@ -141,11 +159,25 @@ def main():
     except GlideinError as error:
         module.fail_json(msg=str(error), **nothing)
     claims = {} if module.check_mode else {site: params["claims"][site] for site in clients}
-    granted, failed = claim_all(claims, lambda site, asked: clients[site].lease(site, asked, params["ttl"])["granted"])
+    limits = {}
+
+    def claim(site, asked):
+        answer = clients[site].lease(site, asked, params["ttl"], params["deployment"])
+        limits[site] = answer["site_limit"]
+        return answer["granted"]
+
+    granted, failed = claim_all(claims, claim)
+    limited = {site: limits[site] for site in sorted(limits) if limits[site] is not None}
+    for site in limited:
+        module.warn(
+            f"Site {site}: the demand server lets it hold leases on {limited[site]} jobs at most. Run "
+            "glidein.ops.deploy after glidein_entries or glidein_limits have changed."
+        )
     failed.update(unfit)
     result = {
         "plan": trim(params["plan"], {site: granted.get(site) for site in list(claims) + list(unfit)}),
         "granted": None if module.check_mode else granted,
+        "limited": limited,
         "errors": [{"site": site, "error": str(error)} for site, error in sorted(failed.items())],
     }
     if failed:

@@ -79,6 +79,11 @@ options:
       - O(token) is for sites that are not in it. Sites without either are not reported.
     type: dict
     default: {}
+  deployment:
+    description:
+      - Name of the deployment. The server refuses a site that another deployment uses.
+      - Without it, the server does not check that.
+    type: str
 seealso:
   - module: glidein.ops.glideins
 """
@@ -150,6 +155,8 @@ def send(params, site):
     # A server of an earlier version does not know it.
     if report["summaries"] is None:
         del report["summaries"]
+    if params["deployment"] is not None:
+        report["deployment"] = params["deployment"]
     if report["as_of"] is None:
         report["as_of"] = int(time.time())
     token = params["tokens"].get(site["site"]) or params["token"]
@@ -183,6 +190,7 @@ def main():
     spec.update(
         sites={"type": "list", "elements": "dict", "required": True, "options": SITE_SPEC},
         tokens={"type": "dict", "default": {}, "no_log": True},
+        deployment={"type": "str"},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     if REQUESTS_ERROR:

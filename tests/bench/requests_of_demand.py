@@ -7,7 +7,7 @@ The load generator runs on the server's host, so that nothing but the loopback i
 """
 
 PORT = 11001
-BODY = '{"jsonrpc":"2.0","method":"get_demand","params":{},"id":1}'
+BODY = '{"jsonrpc":"2.0","method":"%s","params":{},"id":1}'
 
 # One host stands for many here.
 NO_LIMITS = {"max_requests_per_minute": 1000000}
@@ -34,20 +34,21 @@ class Service:
     def __exit__(self, *_exception):
         self.lab.remote("service", {"action": "stop"})
 
-    def load(self, headers, status=200, **order):
-        """Load it with get_demand; see remote/load.py for `order` and what comes back."""
-        text = request({"Authorization": f"Bearer {self.token}", **headers})
+    def load(self, headers, status=200, method="get_demand", **order):
+        """Load it with calls of a method; see remote/load.py for `order` and what comes back."""
+        text = request({"Authorization": f"Bearer {self.token}", **headers}, method)
         order.update(address=["127.0.0.1", PORT], request=text, status=status)
         return self.lab.remote("load", order)
 
 
-def request(headers):
-    """A get_demand request as it goes over the wire."""
+def request(headers, method="get_demand"):
+    """Return a request of a method without parameters as it goes over the wire."""
+    body = BODY % method
     lines = [
         "POST /jsonrpc HTTP/1.1",
         f"Host: 127.0.0.1:{PORT}",
         "Content-Type: application/json",
-        f"Content-Length: {len(BODY)}",
+        f"Content-Length: {len(body)}",
         *(f"{name}: {value}" for name, value in headers.items()),
     ]
-    return "\r\n".join(lines) + "\r\n\r\n" + BODY
+    return "\r\n".join(lines) + "\r\n\r\n" + body

@@ -43,7 +43,10 @@ REFRESHING = {"server": requests_of_demand.NO_LIMITS}
 
 
 def measure(lab):
-    """See GOALS; `rps` is the highest rate with whole replies, `rps_gzip` with compressed ones, `rps_304` with none."""
+    """See GOALS; `rps` is the highest rate with whole replies, `rps_gzip` with compressed ones, `rps_304` with none.
+
+    `rps_get_state` is that of PyGlidein's get_state.
+    """
     lab.ensure()
     queued = queue_of_jobs.count(lab)
     if queued is None or not 0 <= queued - JOBS * workload.GROUPS < 1000:
@@ -70,8 +73,10 @@ def maxima(service):
     whole = service.load({}, seconds=MAXIMUM_S, connections=CLIENTS)
     small = service.load(GZIP, seconds=MAXIMUM_S, connections=CLIENTS)
     known = service.load({"If-None-Match": whole["etag"]}, status=304, seconds=MAXIMUM_S, connections=CLIENTS)
+    state = service.load({}, method="get_state", seconds=MAXIMUM_S, connections=CLIENTS)
     return {
         "rps": whole["rps"],
+        "rps_get_state": state["rps"],
         "rps_gzip": small["rps"],
         "rps_304": known["rps"],
         "reply_kb": round(1000 * whole["megabytes"] / whole["replies"], 1),

@@ -146,7 +146,7 @@ def bad(parts):
     parts.glideins.reported(report("DESY-Zeuthen", entry(running_glideins=lost)), now - 4000)
     parts.glideins.registered([], now - 60)
     parts.reports.add_monitoring(
-        "glide@login1", {"glideins_idle": {"Cluster": 3}, "glideins_running": {"Cluster": 7}}, now
+        "glide@login1", {"glideins_idle": {"Cluster": 3}, "glideins_running": {"Cluster": 7}}, now, "NERSC"
     )
     counts = {asked["id"]: asked["count"] for asked in groups}
     parts.leases.claim("NERSC", {"cpu": {groups[0]["id"]: 120}}, 1800, counts)
@@ -173,7 +173,8 @@ def hostile(parts):
         report(HOSTILE, entry(reason=HOSTILE, error=HOSTILE), entry(TURNED, TURNED, reason=TURNED * 40)), now
     )
     parts.reports.add(report("long", entry(error="x" * 900, reason="y" * 900)), now)
-    parts.reports.add_monitoring(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
+    parts.reports.add_monitoring(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now, "long")
+    parts.anonymous.add(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
     parts.switch.pause(HOSTILE + TURNED, HOSTILE)
     remember(parts, SITES[:1])
 

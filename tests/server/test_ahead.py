@@ -48,7 +48,9 @@ def pool():
 
 def test_another_process_makes_what_would_be_made_here(reader):
     known = pool()
-    variants = [ahead.Variant(*one) for one in product((True, False), ({}, {TWO["id"]: 2}), (True, False))]
+    held = ({}, {TWO["id"]: 2})
+    variants = [ahead.Variant(*one) for one in product((True, False), held, (True, False))]
+    variants += [ahead.Variant(True, *one, "get_state") for one in product(held, (True, False))]
     made = ahead.results_of(reader.read(ahead.order(known, variants), timeout=60))
     assert len(made) == len(variants)
     for variant, result in zip(variants, made):

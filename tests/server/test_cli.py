@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from glidein_demand import __version__, cli
 from glidein_demand.store.database import Database, metadata
+from glidein_demand.store.lease_limits import LeaseLimits
 from glidein_demand.store.switch import Switch
 from glidein_demand.store.tokens import Token, Tokens
 
@@ -140,6 +141,17 @@ def test_tokens_of_the_role_come_from_stdin(run, database):
     assert Tokens(database).identify(SECRETS["A"]) is None
 
 
+def test_lease_limits_of_the_role_come_from_stdin(run, database):
+    changed = '{"changed": ["A", "B"], "removed": []}\n'
+    assert run("lease-limits", "--check", stdin={"A": 5, "B": 7}) == (0, changed, "")
+    assert LeaseLimits(database).of("A") is None
+    assert run("lease-limits", stdin={"A": 5, "B": 7}) == (0, changed, "")
+    assert LeaseLimits(database).of("A") == 5
+    assert run("lease-limits", stdin={"A": 5}) == (0, '{"changed": [], "removed": ["B"]}\n', "")
+    assert "the limit of A is 'many'" in one_line(run("lease-limits", stdin={"A": "many"}))
+    assert "must be a JSON object: {site: jobs}" in one_line(run("lease-limits", stdin=[]))
+
+
 @pytest.mark.parametrize(
     ("stdin", "words"),
     [
@@ -248,7 +260,9 @@ def test_checking_finds_what_cannot_be_used(tmp_path, extra, words):
 
 @pytest.mark.parametrize("command", [["check"], ["pause"], ["token", "list"], ["serve"]])
 def test_a_database_whose_directory_is_not_there_is_one_line(tmp_path, command):
-    line = one_line(answer("--config", settings_in(tmp_path), *command))
+    status, out, err = answer("--config", settings_in(tmp_path), *command)
+    assert status == (1 if command == ["serve"] else 2)
+    line = one_line((2, out, err))
     assert f"state.database: the directory {tmp_path}/state: No such file or directory" in line
 
 

@@ -8,8 +8,9 @@ from conftest import settings
 
 def test_an_empty_file_gives_the_documented_defaults():
     defaults = settings()
-    assert (defaults.port, defaults.refresh_seconds, defaults.allow_anonymous_monitoring) == (11001, 300, False)
-    assert (defaults.memory_step_mb, defaults.disk_step_mb, defaults.disk_usage_step_mb) == (128, 1, 1024)
+    assert (defaults.port, defaults.refresh_seconds, defaults.allow_anonymous_monitoring) == (11001, 300, True)
+    assert (defaults.memory_step_mb, defaults.memory_usage_step_mb) == (1, 128)
+    assert (defaults.disk_step_mb, defaults.disk_usage_step_mb) == (1, 1024)
 
 
 def test_a_reading_is_stale_after_three_missed_refreshes_but_not_within_a_minute():

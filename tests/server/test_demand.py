@@ -1,5 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
 from glidein_demand.pool import demand
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,6 +96,13 @@ def test_pyglidein_sees_groups_that_differ_only_in_what_it_does_not_know_as_one(
         {"cpus": 1, "memory": 2048, "disk": 1000.0, "gpus": 0, "os": None, "count": 5},
         {"cpus": 8, "memory": 2048, "disk": 1000.0, "gpus": 1, "os": None, "count": 4},
     ]
+
+
+@pytest.mark.parametrize(("leased", "counted"), [(0, 2), (1, 1), (5, 0)])
+def test_pyglidein_counts_jobs_of_a_factory_that_are_in_the_queue_and_not_leased(leased, counted):
+    """20 jobs, of which the schedd has materialised 2; `count` is less what is leased."""
+    rows = demand.pyglidein_state([{**group(20 - leased), "leased": leased, "unmaterialized": 18}])
+    assert sum(row["count"] for row in rows) == counted
 
 
 def test_pyglidein_is_told_of_sl6_in_either_spelling_of_the_operator():

@@ -45,7 +45,7 @@ say("open")
 for number in range(first, first + 100000):
     reports.add({"site": f"S{number % 7}", "as_of": number, "entries": []}, number)
     say("report", f"S{number % 7}", number)
-    reports.add_monitoring(f"c{number % 5}", {"n": number}, number)
+    reports.add_monitoring(f"c{number % 5}", {"n": number}, number, "A")
     say("monitoring", f"c{number % 5}", number)
     granted = leases.claim(f"S{number}", {"q": {"g": 5}}, 10**9, {"g": 10**9})
     say("lease", f"S{number}", granted["granted"]["q"]["g"])

@@ -63,7 +63,7 @@ def test_no_job_is_counted_twice(total, made, present, limit):
 
 def test_a_factory_becomes_a_group_like_that_of_its_jobs():
     (group,), unreadable = factories.groups([factory(JobMaterializeLimit=20)], jobs.Rounding(), (), ())
-    assert (group["cpus"], group["memory_mb"], group["first_job"]) == (2, 2048, "12.5")
+    assert (group["cpus"], group["memory_mb"], group["first_job"]) == (2, 2000, "12.5")
     assert (group["count"], group["unmaterialized"], group["over_limit"]) == (15, 15, 80)
     assert (group["users"], unreadable) == ({"alice@pool": 15}, [])
 

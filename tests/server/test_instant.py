@@ -110,7 +110,7 @@ def test_reading_what_is_kept_is_instant(method):
     assert judged(call(method))
 
 
-@pytest.mark.parametrize("method", ["get_state", "lease", "report", "monitoring", "nothing", ""])
+@pytest.mark.parametrize("method", ["lease", "report", "monitoring", "nothing", ""])
 def test_what_writes_or_must_be_made_each_time_is_not(method):
     assert not judged(call(method))
 

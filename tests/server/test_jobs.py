@@ -30,10 +30,23 @@ def test_request_disk_is_kib_and_disk_mb_is_mib_rounded_up():
     assert only_group(job_row("RequestDisk = 1;"))["disk_mb"] == 1
 
 
-def test_memory_is_rounded_up_as_htcondor_does_in_steps_of_128():
-    assert only_group(job_row("RequestMemory = 1000;"))["memory_mb"] == 1024
-    assert only_group(job_row("RequestMemory = 1024;"))["memory_mb"] == 1024
-    assert only_group(job_row("RequestMemory = 1024.5;"))["memory_mb"] == 1152
+@pytest.mark.parametrize(
+    ("request_memory", "memory_mb"), [("4000", 4000), ("1024", 1024), ("1024.5", 1025), ("2000 * 2", 4000), ("0", 1)]
+)
+def test_a_memory_request_that_the_user_stated_is_not_rounded_to_htcondors_steps(request_memory, memory_mb):
+    assert only_group(job_row(f"RequestMemory = {request_memory};"))["memory_mb"] == memory_mb
+
+
+def test_requests_that_htcondor_would_round_alike_are_groups_of_their_own():
+    rows = [job_row(f"RequestMemory = {memory};") for memory in (3990, 4000, 4000)]
+    groups, _unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    assert sorted((found["memory_mb"], found["count"]) for found in groups) == [(3990, 1), (4000, 2)]
+
+
+@pytest.mark.parametrize(("measured", "memory_mb"), [("", 4000), ("MemoryUsage = 3000;", 4608)])
+def test_a_request_that_may_come_from_a_measurement_is_rounded_once_it_does(measured, memory_mb):
+    retried = "RequestMemory = ifThenElse(MemoryUsage =!= undefined, MemoryUsage * 3 / 2, 4000);"
+    assert only_group(job_row(retried + measured))["memory_mb"] == memory_mb
 
 
 def test_htcondors_default_expressions_are_evaluated():
@@ -57,7 +70,7 @@ def test_undefined_requests_get_the_least_that_htcondor_hands_out():
         "RequestCpus = undefined; RequestMemory = undefined; RequestDisk = undefined; RequestGPUs = undefined;"
     )
     found = only_group(row)
-    assert (found["cpus"], found["memory_mb"], found["disk_mb"], found["gpus"]) == (1, 128, 1, 0)
+    assert (found["cpus"], found["memory_mb"], found["disk_mb"], found["gpus"]) == (1, 1, 1, 0)
 
 
 def test_requests_that_are_missing_altogether_are_like_undefined_ones():

@@ -44,7 +44,6 @@ def test_before_the_first_reading_as_of_is_null_and_nothing_is_known(readings):
         "as_of": None, "schedds": {"answered": [], "failed": []},
         "groups": [], "unreadable": [], "waiting_for_limit": [],
     }  # fmt: skip
-    assert readings.snapshot().answers.pyglidein() == []
     assert readings.snapshot().supply["as_of"] is None
 
 

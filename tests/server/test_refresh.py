@@ -59,7 +59,9 @@ def test_orders_carry_what_the_settings_say():
     (order,) = demand_orders(chosen, schedd, False)
     assert (order["schedd"], order["address"], order["part"]) == ("cm", {"Name": "cm"}, [0, 1])
     assert (order["constraint"], order["users"], order["attributes"]) == ("X", ["alice"], ["A"])
-    assert order["rounding"] == {"memory_mb": 64, "disk_mb": 1, "disk_usage_mb": 1024}
+    assert order["rounding"] == {
+        "memory_mb": 64, "memory_usage_mb": 128, "disk_mb": 1, "disk_usage_mb": 1024,
+    }  # fmt: skip
     assert schedds_order(chosen) == {"what": "schedds", "collector": "cm:9618"}
     assert supply_order(chosen, NOW, {"memory": {}}) == {
         "what": "supply", "collector": "cm:9618", "now": NOW, "max_sites": 1000, "memory": {},

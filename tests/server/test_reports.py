@@ -35,13 +35,13 @@ def test_reports_and_monitoring_outlive_their_process(reports, database_url):
     odd = report(error='Zeichen "é\x00\u2028" <b>', entries=[entry(running=None), entry(shape="half", queued=2**53)])
     reports.add(odd, NOW)
     reports.add_monitoring("glide@login1", {"glideins_running": {"Cluster": 7.5}}, NOW, "PSC")
-    reports.add_monitoring("old@login2", {}, NOW)
+    reports.add_monitoring("old@login2", {}, NOW, "PSC")
     again = Reports(Database(database_url))
     assert again.reports() == reports.reports() == {"PSC": {**odd, "received": NOW}}
     assert again.monitoring() == reports.monitoring()
     assert again.monitoring() == {
         "glide@login1": {"received": NOW, "metrics": {"glideins_running": {"Cluster": 7.5}}, "site": "PSC"},
-        "old@login2": {"received": NOW, "metrics": {}, "site": None},
+        "old@login2": {"received": NOW, "metrics": {}, "site": "PSC"},
     }
     assert again.launched() == reports.launched() == {"PSC": 2}
 
@@ -57,15 +57,15 @@ def test_the_number_of_sites_is_bounded_and_known_ones_may_go_on(reports):
 
 def test_the_number_of_clients_is_bounded_too(reports):
     for uuid in ("a", "b", "a"):
-        reports.add_monitoring(uuid, {}, NOW)
+        reports.add_monitoring(uuid, {}, NOW, "A")
     with pytest.raises(FullError):
-        reports.add_monitoring("c", {}, NOW)
+        reports.add_monitoring("c", {}, NOW, "A")
     assert sorted(reports.monitoring()) == ["a", "b"]
 
 
 def test_a_client_whose_name_not_every_database_can_keep_is_refused(reports):
     with pytest.raises(ValueError, match="uuid must not have the character NUL"):
-        reports.add_monitoring("a\0b", {}, NOW)
+        reports.add_monitoring("a\0b", {}, NOW, "A")
     assert reports.monitoring() == {}
 
 
@@ -126,7 +126,7 @@ def test_reports_of_many_threads_are_all_kept(database, database_url):
     def send(number):
         for turn in range(5):
             reports.add(report(f"S{number}", as_of=NOW + turn), NOW + turn)
-            reports.add_monitoring(f"c{number}", {"turn": {"x": turn}}, NOW + turn)
+            reports.add_monitoring(f"c{number}", {"turn": {"x": turn}}, NOW + turn, "A")
 
     threads = [threading.Thread(target=send, args=(number,)) for number in range(12)]
     for thread in threads:

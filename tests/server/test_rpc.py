@@ -7,7 +7,7 @@ import json
 import pytest
 from glidein_demand.web import rpc
 
-from conftest import TOKEN, group, site_report
+from conftest import NOW, TOKEN, group, site_report
 
 CALL = {"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 7}
 
@@ -145,11 +145,10 @@ RECORDED_MONITORING = [
 
 
 @pytest.mark.parametrize(("request_text", "identity", "uuid", "running"), RECORDED_MONITORING)
-def test_recorded_monitoring_in_each_of_its_forms(new_service, request_text, identity, uuid, running):
-    service = new_service(server={"allow_anonymous_monitoring": True})
+def test_recorded_monitoring_in_each_of_its_forms(service, request_text, identity, uuid, running):
     response = service.post(request_text)
     assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": "", "id": identity})
-    assert service.parts.reports.monitoring()[uuid]["metrics"]["glideins_running"] == running
+    assert service.parts.anonymous.monitoring(NOW)[uuid]["metrics"]["glideins_running"] == running
     assert uuid in service.page()
 
 

@@ -161,7 +161,7 @@ def test_requests_that_are_expressions_are_evaluated(submit, demand):
     submit("request_memory = MY.Events * Each", "+Events = 300", "+Each = 7.5", "request_cpus = 3")
     submit('+RequestMemory = "plenty"', queue=2)
     found = demand("two jobs", lambda found: counted(found) == 2 and found["unreadable"])
-    assert sorted((group["cpus"], group["memory_mb"]) for group in found["groups"]) == [(2, 128), (3, 2304)]
+    assert sorted((group["cpus"], group["memory_mb"]) for group in found["groups"]) == [(2, 1), (3, 2250)]
     (unreadable,) = found["unreadable"]
     assert (unreadable["count"], unreadable["attribute"]) == (2, "RequestMemory")
 

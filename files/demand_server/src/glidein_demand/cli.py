@@ -15,8 +15,9 @@ from typing import Any, NoReturn, Sequence
 from sqlalchemy.exc import SQLAlchemyError
 
 from . import __version__, privileges
-from .config import ConfigError, Settings, load
-from .store.database import Database
+from .config import ConfigError, Settings, UnusableError, load
+from .store.database import Database, one_line
+from .store.lease_limits import LeaseLimits, LimitError
 from .store.switch import Switch
 from .store.tokens import TokenError, Tokens
 
@@ -29,7 +30,10 @@ class UsageError(Exception):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status: 0 when done, or asked to end; 2 when something cannot be used (one line on stderr)."""
+    """Return the exit status: 0 when done, or asked to end; 2 when something cannot be used (one line on stderr).
+
+    `serve` returns 1 when only the database cannot be used: systemd starts it again then, as the database may be late.
+    """
     arguments = _parser().parse_args(argv)
     path = Path(arguments.config)
     try:
@@ -39,11 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             _take_place(settings)
             return arguments.run(arguments, settings, who)
         except ConfigError as error:
-            raise ConfigError(f"{path}: {error}") from error
-    except (ConfigError, TokenError, UsageError) as error:
-        return _failed(f"{error}{_advice(error)}")
+            raise type(error)(f"{path}: {error}") from error
+    except (ConfigError, LimitError, TokenError, UsageError) as error:
+        retry = isinstance(error, UnusableError) and arguments.run is _serve
+        return _failed(f"{error}{_advice(error)}", status=1 if retry else 2)
     except SQLAlchemyError as error:
-        return _failed(f"{path}: state.database: {' '.join(str(getattr(error, 'orig', None) or error).split())[:300]}")
+        return _failed(f"{path}: state.database: {one_line(error)}", status=1 if arguments.run is _serve else 2)
     except KeyboardInterrupt:
         return _failed("interrupted")
 
@@ -109,7 +114,7 @@ def _token_list(arguments: argparse.Namespace, settings: Settings, _who: str) ->
 
 
 def _token_sync(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
-    wanted = parse_secrets(sys.stdin.buffer.read())
+    wanted = parse_sites(sys.stdin.buffer.read())
     if arguments.check and not _exists(settings.database):
         found = {"created": sorted(wanted), "changed": [], "revoked": []}
     else:
@@ -118,18 +123,28 @@ def _token_sync(arguments: argparse.Namespace, settings: Settings, _who: str) ->
     return 0
 
 
-def parse_secrets(text: bytes) -> dict[str, Any]:
-    """{site: secret} of JSON; UsageError, without anything of the text in it, when it is something else."""
+def _lease_limits(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+    wanted = parse_sites(sys.stdin.buffer.read(), "jobs")
+    if arguments.check and not _exists(settings.database):
+        found = {"changed": sorted(wanted), "removed": []}
+    else:
+        found = LeaseLimits(Database(settings.database)).install(wanted, check=arguments.check)
+    print(json.dumps(found))
+    return 0
+
+
+def parse_sites(text: bytes, what: str = "token") -> dict[str, Any]:
+    """Return the {site: what} of a JSON text; UsageError, without anything of the text in it, for any other text."""
     try:
         pairs = json.loads(text, object_pairs_hook=tuple)  # a dict would hide that a name comes twice
     except (ValueError, RecursionError) as error:
-        raise UsageError("standard input must be JSON: {site: token}") from error
+        raise UsageError(f"standard input must be JSON: {{site: {what}}}") from error
     if not isinstance(pairs, tuple):
-        raise UsageError("standard input must be a JSON object: {site: token}")
-    secrets = dict(pairs)
-    if len(secrets) < len(pairs):
+        raise UsageError(f"standard input must be a JSON object: {{site: {what}}}")
+    found = dict(pairs)
+    if len(found) < len(pairs):
         raise UsageError("standard input names a site twice")
-    return secrets
+    return found
 
 
 def token_table(rows: Sequence[dict[str, Any]], now: float) -> str:
@@ -163,9 +178,9 @@ def _advice(error: Exception) -> str:
     return "; run this with sudo" if denied and "sudo" not in str(error) else ""
 
 
-def _failed(message: str) -> int:
+def _failed(message: str, status: int = 2) -> int:
     print(f"glidein-demand: {message}", file=sys.stderr)
-    return 2
+    return status
 
 
 class _Parser(argparse.ArgumentParser):
@@ -194,6 +209,9 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="for programs")
     sync = _command(actions, "sync", _token_sync, 'read {"site": "token"} from standard input, and have just these')
     sync.add_argument("--check", action="store_true", help="only say what would change")
+    purpose = 'read {"site": jobs} from standard input: how many jobs each site may hold leases on; others any number'
+    limits = _command(commands, "lease-limits", _lease_limits, purpose)
+    limits.add_argument("--check", action="store_true", help="only show what would change")
     return parser
 
 

@@ -20,6 +20,10 @@ class ConfigError(Exception):
     """A setting that cannot be used; the message is one line that names it, its value and what is allowed."""
 
 
+class UnusableError(ConfigError):
+    """Something outside of the configuration that cannot be used now; a later start may succeed."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Checked settings. Times are seconds, steps are MiB; an empty string means "not set"."""
@@ -52,6 +56,7 @@ class Settings:
     forget_seconds: int
     job_history_seconds: int
     memory_step_mb: int
+    memory_usage_step_mb: int
     disk_step_mb: int
     disk_usage_step_mb: int
 
@@ -114,7 +119,7 @@ RULES: dict[str, dict[str, _Rule]] = {
         "max_body_bytes": _integer(1024 * 1024, 1024, 64 * 1024 * 1024),
         "max_sites": _integer(1000, 1, 100000),
         "reading": _choice("open", "token"),
-        "allow_anonymous_monitoring": _flag(False),
+        "allow_anonymous_monitoring": _flag(True),
         "paused": _flag(False),
         "tls_certificate": _line("", "the path of a certificate (PEM, with its chain), or empty"),
         "tls_key": _line("", "the path of the certificate's private key (PEM), or empty"),
@@ -137,7 +142,8 @@ RULES: dict[str, dict[str, _Rule]] = {
         "job_history_seconds": _integer(300, 0, 86400),
     },
     "rounding": {
-        "memory_step_mb": _integer(128, 1, 1024 * 1024),
+        "memory_step_mb": _integer(1, 1, 1024 * 1024),
+        "memory_usage_step_mb": _integer(128, 1, 1024 * 1024),
         "disk_step_mb": _integer(1, 1, 1024 * 1024),
         "disk_usage_step_mb": _integer(1024, 1, 1024 * 1024),
     },

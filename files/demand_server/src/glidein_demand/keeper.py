@@ -99,6 +99,7 @@ class Keeper:
         for site in gone:
             reports.forget(site)
             leases.forget(site)
+            self._parts.owners.forget(site)
             log.info("site %s has no token any more: its last report and its leases are forgotten", site)
         return gone
 

@@ -9,7 +9,7 @@ import pwd
 import stat
 from pathlib import Path
 
-from .config import ConfigError
+from .config import UnusableError
 from .store.database import parse_url
 
 
@@ -25,12 +25,12 @@ def file_of(url: str) -> Path | None:
 
 
 def become_owner(file: Path) -> None:
-    """When run as root, go on as the owner of `file`'s directory, for good. ConfigError when that is not there."""
+    """When run as root, go on as the owner of `file`'s directory, for good. UnusableError when that is not there."""
     directory = file.parent
     try:
         status = directory.stat()
     except OSError as error:
-        raise ConfigError(f"state.database: the directory {directory}: {error.strerror}{_advice(error)}") from error
+        raise UnusableError(f"state.database: the directory {directory}: {error.strerror}{_advice(error)}") from error
     if os.geteuid() != 0 or status.st_uid == 0:
         return
     os.initgroups(_name(status.st_uid), status.st_gid)
@@ -41,7 +41,7 @@ def become_owner(file: Path) -> None:
 
 
 def check_usable(file: Path) -> None:
-    """Raise ConfigError unless this user can make or write the database `file`; makes nothing."""
+    """Raise UnusableError unless this user can make or write the database `file`; makes nothing."""
     _check_access(file.parent, os.W_OK | os.X_OK, "run this with sudo")
     for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
         if path.exists():
@@ -54,11 +54,11 @@ def _check_access(path: Path, needed: int, advice: str) -> None:
         owner, me = _name(status.st_uid), _name(os.geteuid())
         if owner == me:
             mode, rights = stat.S_IMODE(status.st_mode), "rwx" if path.is_dir() else "rw"
-            raise ConfigError(
+            raise UnusableError(
                 f"state.database: {path} has the mode {mode:04o}, with which its owner {me} cannot use it; run: "
                 f"chmod u+{rights} {path}"
             )
-        raise ConfigError(f"state.database: {path} belongs to {owner}, {me} cannot write it; {advice}")
+        raise UnusableError(f"state.database: {path} belongs to {owner}, {me} cannot write it; {advice}")
 
 
 def _advice(error: OSError) -> str:

@@ -20,15 +20,19 @@ from .pool import reader
 from .pool.following import Following
 from .pool.readings import Readings
 from .pool.refresh import Refresher
+from .store.anonymous import AnonymousClients
 from .store.database import Database
 from .store.fresh import Renewer
 from .store.glideins import Glideins
 from .store.history import History
+from .store.lease_limits import LeaseLimits
 from .store.leases import Leases
+from .store.owners import Owners
 from .store.reports import Reports
 from .store.samples import Samples
 from .store.switch import Switch
 from .store.tokens import Tokens
+from .store.watch import Watch
 from .store.work import Work
 from .web import tls
 from .web.app import create_app
@@ -66,6 +70,10 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         glideins=Glideins(database, clock),
         samples=Samples(database, clock),
         work=Work(database, clock, settings.keep_history_days),
+        anonymous=AnonymousClients(),
+        watch=Watch(database),
+        owners=Owners(database, clock),
+        lease_limits=LeaseLimits(database),
         clock=clock,
     )
     views = Views(parts)
@@ -86,7 +94,10 @@ def check(settings: Settings) -> None:
 
 
 def run(settings: Settings) -> int:
-    """Read the pool in the background and answer requests until SIGTERM or SIGINT; 0. Raises ConfigError."""
+    """Read the pool in the background and answer requests until SIGTERM or SIGINT; return the exit status.
+
+    It is 0, or 1 if the database was lost: systemd starts the service again then. Raises ConfigError.
+    """
     log_to_stderr()
     # A thread that works on a new reading gives way to requests after this time, instead of Python's 5 ms. A request
     # waits so long each time that it has asked the kernel for something: three times at least.
@@ -102,7 +113,7 @@ def run(settings: Settings) -> int:
             _answer(service, server, _refresher(service.parts, service.views, reading.read))
     finally:
         service.database.close()
-    return 0
+    return server.status
 
 
 def _answer(service: Service, server: Server, refresher: Refresher) -> None:
@@ -115,9 +126,16 @@ def _answer(service: Service, server: Server, refresher: Refresher) -> None:
     refresher.start()
     service.keeper.start()
     service.renewer.start()
+    service.parts.watch.start(lambda: server.end(1))
+    if not service.parts.tokens.rows():
+        log.warning(
+            "no token exists: sites can neither report nor lease; run the role glidein.ops.demand_server, or "
+            "glidein-demand token create NAME"
+        )
     try:
         server.run()
     finally:
+        service.parts.watch.stop()
         refresher.stop()
         service.keeper.stop()
         service.renewer.stop()

@@ -16,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.filter import (
     cycle_summary,
     cycle_tokens,
     cycle_work,
+    lease_limits,
     seconds,
     status_table,
 )
@@ -23,7 +24,17 @@ from ansible_collections.glidein.ops.plugins.filter import (
 
 @pytest.mark.parametrize(
     "plugin",
-    [cycle_outcomes, cycle_reports, cycle_sites, cycle_summary, cycle_tokens, cycle_work, seconds, status_table],
+    [
+        cycle_outcomes,
+        cycle_reports,
+        cycle_sites,
+        cycle_summary,
+        cycle_tokens,
+        cycle_work,
+        lease_limits,
+        seconds,
+        status_table,
+    ],
 )
 def test_a_filter_takes_what_its_documentation_says(plugin):
     documentation = yaml.safe_load(plugin.DOCUMENTATION)

@@ -296,6 +296,34 @@ def test_demand_lease_claims_the_jobs_of_the_plan_for_each_site_with_its_own_tok
     assert (result["errors"], result["changed"]) == ([], False)
 
 
+@pytest.mark.parametrize("options, told", [({}, False), ({"deployment": "lab"}, True)])
+def test_the_name_of_the_deployment_goes_with_leases_and_reports(server, options, told):
+    server.say(granting({"lab": 2}))
+    lease(server, **options)
+    server.result({"accepted": True})
+    report(server, **options)
+    assert [asked["params"].get("deployment") for unused, unused, asked in server.requests] == (
+        ["lab", "lab"] if told else [None, None]
+    )
+
+
+def test_a_lease_that_the_sites_limit_made_less_is_named_with_the_limit(server):
+    answer = {"granted": {"main": {"a": 1}}, "expires": NOW + 1800, "site_limit": 1}
+    server.say({"jsonrpc": "2.0", "id": 1, "result": answer})
+    result = lease(server)
+    assert presents(result) == {"lab": 1}
+    assert result["limited"] == {"lab": 1}
+
+
+def test_a_site_that_another_deployment_uses_orders_nothing_new(server):
+    refused = {"code": -32006, "message": "Used by another deployment", "data": "site lab belongs to ..."}
+    server.say({"jsonrpc": "2.0", "id": 1, "error": refused}, 400)
+    result = lease(server, deployment="other")
+    assert result["failed"]
+    assert "Used by another deployment (site lab belongs to ...)" in result["msg"]
+    assert presents(result) == {"lab": 0}
+
+
 def test_the_tokens_are_never_shown(server):
     server.say({"error": {"code": 1, "message": "bad token-of-lab"}}, 400)
     assert "token-of-lab" not in str(lease(server))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all schedds last answered, taken together: the results of get_demand and get_state, before leases.
+"""What all schedds last answered, taken together: the result of get_demand, before leases.
 
 The answers stay the texts that they came as until somebody wants to see the groups: a lease, the page, the history.
 Replies are usually made in a process of their own (web/ahead.py), so that no request for one waits for this.
@@ -76,10 +76,6 @@ class Answers:
         made = self._made()
         return made.demand if known else made.demand_anonymous
 
-    def pyglidein(self) -> list[dict[str, Any]]:
-        """The result of get_state."""
-        return self._made().pyglidein
-
     def _made(self) -> _Results:
         if self._results is None:
             waiting.begins()
@@ -93,7 +89,6 @@ class Answers:
 class _Results:
     demand: dict[str, Any]
     demand_anonymous: dict[str, Any]
-    pyglidein: list[dict[str, Any]]
 
 
 def _about(readings: Sequence[Reading]) -> dict[str, Any]:
@@ -141,7 +136,7 @@ def _results(readings: Iterable[Reading], fresh_from: float, about: dict[str, An
         "groups": [demand.for_anonymous(group) for group in merged],
         "unreadable": [{key: row[key] for key in ("schedd", "count", "first_job", "attribute")} for row in unreadable],
     }
-    return _Results(whole, anonymous, demand.pyglidein_state(merged))
+    return _Results(whole, anonymous)
 
 
 def _jobs(groups: Iterable[dict[str, Any]]) -> int:

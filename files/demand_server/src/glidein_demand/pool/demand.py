@@ -101,14 +101,19 @@ def for_anonymous(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def pyglidein_state(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """PyGlidein's `get_state`: memory and disk in MB, os "sl6" where Requirements ask for it, else null."""
+    """Return the result of PyGlidein's `get_state`: memory and disk in MB; os is "sl6" if Requirements ask for it.
+
+    groups: with `count` less the jobs that sites hold leases on. PyGlidein counts only jobs that are in the queue, so
+    jobs that the schedd has not materialised yet are left out. A site's lease covers jobs in the queue first.
+    """
     counts: dict[tuple[Any, ...], int] = {}
     for group in groups:
-        if not group["count"]:
+        count = group["count"] - group.get("unmaterialized", 0)
+        if count <= 0:
             continue
         wants_sl6 = 'OpSysAndVer =?= "SL6"' in (group["requirements"] or "").replace(" is ", " =?= ")
         key = (group["cpus"], group["memory_mb"], float(group["disk_mb"]), group["gpus"], "sl6" if wants_sl6 else None)
-        counts[key] = counts.get(key, 0) + group["count"]
+        counts[key] = counts.get(key, 0) + count
     names = ("cpus", "memory", "disk", "gpus", "os")
     rows = [{**dict(zip(names, key)), "count": count} for key, count in counts.items()]
     return sorted(rows, key=lambda row: (-row["count"], row["cpus"], row["memory"], row["disk"], row["gpus"]))

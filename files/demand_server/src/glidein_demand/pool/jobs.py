@@ -23,12 +23,15 @@ REQUESTS = ("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs")
 
 # Job attributes that Requirements may lead to and that a group expresses otherwise, or that are measurements of
 # single jobs: with them, every job that has run once would be a group of its own.
+_MEASURED = (
+    "DiskUsage", "ExecutableSize", "ImageSize", "MemoryProvisioned", "MemoryUsage", "ResidentSetSize",
+    "ScratchDirFileCount", "TransferInputSizeMB",
+)  # fmt: skip
 _NOT_PART_OF_A_GROUP = frozenset(
     name.lower()
     for name in (
-        *REQUESTS, "Requirements", "JobStatus", "JobUniverse", "RequireGPUs", "AutoClusterId", "Id", "DiskUsage",
-        "ExecutableSize", "ImageSize", "MemoryProvisioned", "MemoryUsage", "ResidentSetSize", "ScratchDirFileCount",
-        "TransferInputSizeMB", "User", "Owner", "JobCount", "JobIds",
+        *REQUESTS, *_MEASURED, "Requirements", "JobStatus", "JobUniverse", "RequireGPUs", "AutoClusterId", "Id",
+        "User", "Owner", "JobCount", "JobIds",
     )
 )  # fmt: skip
 
@@ -46,12 +49,14 @@ class UnreadableError(Exception):
 class Rounding:
     """Steps in MiB to which requests are rounded up.
 
-    `memory_mb` defaults to what HTCondor itself rounds to (MODIFY_REQUEST_EXPR_REQUESTMEMORY), so nothing is lost.
-    `disk_mb` is for a disk request that the user stated; `disk_usage_mb` for one that is an expression, usually
-    the job's own DiskUsage, which differs from job to job.
+    `memory_mb` and `disk_mb` are for requests that the user stated. By default these stay as they are: the steps in
+    which a startd divides its machine apply to what is left of the machine, not to whether a job fits an empty one.
+    `memory_usage_mb` and `disk_usage_mb` are for requests that come from a measurement, such as HTCondor's defaults,
+    MemoryUsage and DiskUsage. Measurements differ from job to job.
     """
 
-    memory_mb: int = 128
+    memory_mb: int = 1
+    memory_usage_mb: int = 128
     disk_mb: int = 1
     disk_usage_mb: int = 1024
 
@@ -132,10 +137,11 @@ def demand_group(
 ) -> dict[str, Any]:
     """The group of one row; UnreadableError when a request of it has no usable value."""
     count = _count(row)
-    disk_step = rounding.disk_usage_mb if _is_expression(row, "RequestDisk") else rounding.disk_mb
+    memory_step = rounding.memory_usage_mb if _is_measured(row, "RequestMemory") else rounding.memory_mb
+    disk_step = rounding.disk_usage_mb if _is_measured(row, "RequestDisk") else rounding.disk_mb
     group = {
         "cpus": max(1, math.ceil(_number(row, "RequestCpus", 1))),
-        "memory_mb": round_up(_number(row, "RequestMemory", 0), rounding.memory_mb),
+        "memory_mb": round_up(_number(row, "RequestMemory", 0), memory_step),
         "disk_mb": round_up(_number(row, "RequestDisk", 0) / 1024, disk_step),
         "gpus": (gpus := max(0, math.ceil(_number(row, "RequestGPUs", 0)))),
         "gpu_requirements": _text(row, "RequireGPUs") if gpus else None,
@@ -213,8 +219,13 @@ def _stored(row: Mapping[str, Any], name: str) -> Any:
         raise UnreadableError(name, "text that is not UTF-8") from error
 
 
-def _is_expression(row: Mapping[str, Any], name: str) -> bool:
-    return isinstance(_stored(row, name), classad2.ExprTree)
+def _is_measured(row: Mapping[str, Any], name: str) -> bool:
+    """Return whether a request is an expression of measurements that the job has."""
+    tree = _stored(row, name)
+    if not isinstance(tree, classad2.ExprTree) or not isinstance(row, classad2.ClassAd):
+        return False
+    references = {reference.lower() for reference in row.internalRefs(tree)}
+    return any(each.lower() in references and evaluate(row, each) is not None for each in _MEASURED)
 
 
 def _text(row: Mapping[str, Any], name: str) -> str | None:

@@ -60,6 +60,7 @@ def demand_orders(settings: Settings, schedd: Mapping[str, Any], by_requirements
         "runtime_attributes": list(settings.runtime_attributes),
         "rounding": {
             "memory_mb": settings.memory_step_mb,
+            "memory_usage_mb": settings.memory_usage_step_mb,
             "disk_mb": settings.disk_step_mb,
             "disk_usage_mb": settings.disk_usage_step_mb,
         },

@@ -12,6 +12,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy
@@ -22,7 +23,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.sql.dml import Insert
 
 from .. import waiting
-from ..config import ConfigError
+from ..config import ConfigError, UnusableError
 
 SCHEMA = 1
 """Version of all tables together. A database of another version is refused."""
@@ -39,11 +40,20 @@ _WRITERS_LOCK = 0x676C6964  # of this program among the advisory locks of a Post
 _INSERTS = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
+_TOKENS = "run the role glidein.ops.demand_server again, which installs the sites' tokens"
+_DAMAGES = ("malformed", "not a database")  # what SQLite's errors of a damaged file have in common
+
+
+class LostError(Exception):
+    """The database is not the one that the server opened; the message has the remedy."""
+
+
 class Database:
     """Transactions on the database at `url` (SQLAlchemy's form; `sqlite:////path` is a file, made with mode 0600).
 
     What is committed survives `kill -9` of the process at any moment, and with SQLite a power failure too: its
-    write-ahead log is flushed before a commit returns. Raises ConfigError when the database cannot be used.
+    write-ahead log is flushed before a commit returns. Raises UnusableError if the database cannot be used now, and
+    ConfigError if the URL or the version of the tables is wrong.
     """
 
     def __init__(self, url: str) -> None:
@@ -51,17 +61,21 @@ class Database:
         from . import tables  # noqa: F401 - importing declares them
 
         parsed = parse_url(url)
+        self.damage = ""
+        self._file = parsed.database if parsed.get_backend_name() == "sqlite" else None
         try:
-            if parsed.get_backend_name() == "sqlite":
+            if self._file is not None:
                 _make_file(parsed)
             self._engine = _engine(parsed)
+            event.listen(self._engine, "handle_error", self._note_damage)
             self._reader = _reader(self._engine)
             self._turn = threading.RLock()
             with self.begin() as connection:
                 metadata.create_all(connection)
                 _check_version(connection)
+            self._identity = self._identify()
         except (SQLAlchemyError, OSError, ImportError) as error:
-            raise ConfigError(f"state.database: cannot be used: {_one_line(error)}") from error
+            raise UnusableError(self.damage or f"state.database: cannot be used: {one_line(error)}") from error
 
     @contextlib.contextmanager
     def begin(self) -> Iterator[Connection]:
@@ -81,8 +95,48 @@ class Database:
         with self._reader.connect() as connection:
             yield connection
 
+    def check(self) -> None:
+        """Raise LostError if the database is gone or another one is in its place, SQLAlchemyError if it cannot be read.
+
+        A SQLite file that is removed stays open: without this check the server goes on with a file that has no name,
+        and new connections make a new file without tables.
+        """
+        if self._identify() != self._identity:
+            raise LostError(self._lost("was removed or replaced"))
+        with self.read() as connection:
+            if not sqlalchemy.inspect(connection).has_table(_schema.name):
+                raise LostError(self._lost("has no tables any more"))
+            if connection.execute(select(_schema.c.version)).scalar() != SCHEMA:
+                raise LostError(self._lost("has tables of another version"))
+
     def close(self) -> None:
         self._engine.dispose()
+
+    def _identify(self) -> tuple[int, int] | None:
+        """Return what tells the SQLite file from another one of the same name; None if there is no file."""
+        try:
+            status = Path(self._file).stat() if self._file is not None else None
+        except FileNotFoundError:
+            return None
+        return (status.st_dev, status.st_ino) if status is not None else None
+
+    def _lost(self, what: str) -> str:
+        name = self._file or "the database"
+        return (
+            f"state.database: {name} {what} while the server ran. The server ends, and its next start makes empty "
+            f"tables where there are none. To keep tokens and history, stop the service and restore a copy; "
+            f"otherwise {_TOKENS}, and make other tokens again with glidein-demand token create"
+        )
+
+    def _note_damage(self, context: sqlalchemy.engine.ExceptionContext) -> None:
+        """Note an error that says that the SQLite file is damaged: trying again does not help."""
+        error = context.original_exception
+        if self._file is not None and any(words in str(error) for words in _DAMAGES):
+            self.damage = (
+                f"state.database: cannot be used: {one_line(error)}. The file is damaged: stop the service, restore "
+                f"a copy of {self._file} or move it away together with {self._file}-wal and {self._file}-shm, and "
+                f"{_TOKENS}"
+            )
 
 
 def parse_url(url: str) -> URL:
@@ -169,5 +223,6 @@ def _check_version(connection: Connection) -> None:
         raise ConfigError(f"state.database: has tables of version {found}; this program knows version {SCHEMA}")
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
+    """Return the driver's text of an error in one line."""
     return " ".join(str(getattr(error, "orig", None) or error).split())[:300]

@@ -81,12 +81,15 @@ class Leases:
         ttl_s: int,
         counts: Mapping[str, int],
         paused: bool = False,
+        most: int | None = None,
     ) -> dict[str, Any]:
         """Replace the claims of `site`'s named entries, {entry: {group id: jobs}}, and grant what is left.
 
         counts: idle jobs per group now, {group id: jobs}; a group that is not there has none. Entries that are not
         named keep what they hold; {} for an entry releases all it holds. While `paused` all grants are zero.
-        Returns {"granted": {entry: {group id: jobs}}, "expires": epoch}: every entry and group that was asked for.
+        most: how many jobs the whole site may hold; None for any number.
+        Returns {"granted": {entry: {group id: jobs}}, "expires": epoch}: every entry and group that was asked for; with
+        "site_limit" if `most` has made it less.
         """
         now = int(self._clock())
         expires = now + ttl_s
@@ -98,7 +101,13 @@ class Leases:
                 .where(_leases.c.expires > now, not_(mine))
                 .group_by(_leases.c.group)
             )
-            granted = grants(entries, left(counts, {group: int(jobs) for group, jobs in others}), paused)
+            free = left(counts, {group: int(jobs) for group, jobs in others})
+            granted = unlimited = grants(entries, free, paused)
+            if most is not None:
+                held = connection.execute(
+                    select(func.sum(_leases.c.jobs)).where(_leases.c.site == site, _leases.c.expires > now, not_(mine))
+                ).scalar()
+                granted = grants(entries, free, paused, max(most - int(held or 0), 0))
             connection.execute(delete(_leases).where(mine | (_leases.c.expires <= now)))
             rows = [
                 {"site": site, "entry": entry, "group": group, "jobs": jobs, "expires": expires}
@@ -112,7 +121,8 @@ class Leases:
             version = connection.execute(select(_version.c.version)).scalar_one()
         self._claimed(version, site, entries, rows)
         self.fresh.renew()
-        return {"granted": granted, "expires": expires}
+        answer = {"granted": granted, "expires": expires}
+        return answer if granted == unlimited else {**answer, "site_limit": most}
 
     def forget(self, site: str) -> None:
         """Release all that a site holds."""
@@ -180,9 +190,10 @@ def left(counts: Mapping[str, int], held_by_others: Mapping[str, int]) -> dict[s
 
 
 def grants(
-    asked: Mapping[str, Mapping[str, int]], free: Mapping[str, int], paused: bool = False
+    asked: Mapping[str, Mapping[str, int]], free: Mapping[str, int], paused: bool = False, most: float = math.inf
 ) -> dict[str, dict[str, int]]:
-    """What each entry gets of what it asked for, out of `free` jobs per group; sums are never above `free`.
+    """What each entry gets of what it asked for, out of `free` jobs per group; sums are never above `free`, and the
+    sum of all is never above `most`.
 
     Entries that compete are served by name: the order of keys in what somebody sent must not decide.
     """
@@ -191,8 +202,10 @@ def grants(
     for entry in sorted(asked):
         granted[entry] = {}
         for group, jobs in asked[entry].items():
-            granted[entry][group] = max(min(jobs, remaining.get(group, 0)), 0)
-            remaining[group] = remaining.get(group, 0) - granted[entry][group]
+            got = int(max(min(jobs, remaining.get(group, 0), most), 0))
+            granted[entry][group] = got
+            remaining[group] = remaining.get(group, 0) - got
+            most -= got
     return granted
 
 

@@ -48,7 +48,9 @@ class Reports:
         self._clock = clock
         # Held over a write and what it changes in memory, so that memory has the changes in their order.
         self._lock = threading.Lock()
-        with db.read() as connection:
+        with db.begin() as connection:
+            # Earlier versions stored clients without a token here, too.
+            connection.execute(delete(_monitoring).where(_monitoring.c.site.is_(None)))
             rows = connection.execute(select(_reports)).all()
             self._monitoring = {
                 row.uuid: {"received": row.received, "metrics": json.loads(row.metrics), "site": row.site}
@@ -82,8 +84,8 @@ class Reports:
             self._launched = {**self._launched, site: launched}
         return True
 
-    def add_monitoring(self, uuid: str, metrics: dict[str, Any], received: int, site: str | None = None) -> None:
-        """Keep what a PyGlidein client said; `site` is the token's, None for anonymous. FullError as add().
+    def add_monitoring(self, uuid: str, metrics: dict[str, Any], received: int, site: str) -> None:
+        """Keep what a PyGlidein client said; `site` is the token's. FullError as add().
 
         Raises ValueError for a uuid with the character NUL, which not every database can keep.
         """
@@ -104,7 +106,7 @@ class Reports:
         return self._reports
 
     def monitoring(self) -> dict[str, dict[str, Any]]:
-        """{uuid: {"received": epoch, "metrics": {...}, "site": name|None}}. Nobody changes what is inside."""
+        """{uuid: {"received": epoch, "metrics": {...}, "site": name}}. Nobody changes what is inside."""
         return self._monitoring
 
     def launched(self) -> dict[str, int]:

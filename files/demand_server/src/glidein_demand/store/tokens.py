@@ -115,6 +115,11 @@ class Tokens:
             found = _rows_by_name(connection)
         return [{key: row[key] for key in row if key != "digest"} for _name, row in sorted(found.items())]
 
+    def made(self, name: str) -> int:
+        """Return when the token of `name` was made (epoch seconds); 0 if there is none."""
+        with self._db.read() as connection:
+            return connection.execute(select(_tokens.c.created).where(_tokens.c.name == name)).scalar() or 0
+
     def identify(self, secret: str) -> Token | None:
         """The token that has this secret, or None. Cheap enough for each request."""
         given = digest(secret)

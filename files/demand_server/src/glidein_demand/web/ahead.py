@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Replies of get_demand that are made before they are asked for, outside of the process that answers requests.
+"""Replies of get_demand and get_state that are made before they are asked for, outside of the process that answers.
 
 The server sends what it knows as an order, a process of the reader's carries it out, and the server keeps what comes
 back without looking into it.
@@ -21,16 +21,21 @@ WHAT = "replies"
 
 @dataclass(frozen=True)
 class Variant:
-    """What makes one reply differ from another. known: for callers with a token. held: {group id: jobs} of others."""
+    """What makes one reply differ from another. known: for callers with a token. held: {group id: jobs} of others.
+
+    method: get_demand or get_state; get_state needs `known`.
+    """
 
     known: bool
     held: Mapping[str, int]
     paused: bool
+    method: str = "get_demand"
 
 
-def value_of(answers: Answers, variant: Variant) -> dict[str, Any]:
-    """The result of get_demand."""
-    return replies.demand_for(answers.demand(variant.known), variant.held, variant.paused)
+def value_of(answers: Answers, variant: Variant) -> Any:
+    """Return the result of the variant's method."""
+    make = replies.state_for if variant.method == "get_state" else replies.demand_for
+    return make(answers.demand(variant.known), variant.held, variant.paused)
 
 
 def order(answers: Answers, variants: Iterable[Variant]) -> dict[str, Any]:
@@ -44,7 +49,9 @@ def order(answers: Answers, variants: Iterable[Variant]) -> dict[str, Any]:
         "what": WHAT,
         "readings": readings,
         "fresh_from": answers.fresh_from,
-        "variants": [{"known": one.known, "held": one.held, "paused": one.paused} for one in variants],
+        "variants": [
+            {"known": one.known, "held": one.held, "paused": one.paused, "method": one.method} for one in variants
+        ],
         wire.TEXTS: [text for texts in read for text in texts],
     }
 

@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from . import auth, charts, limits, methods, page, replies, rpc
+from .direct import DirectState
 from .health import health
 from .metrics import Metrics
 from .parts import Parts
@@ -34,6 +35,7 @@ HEADERS = {
 }
 FRESH = "private, no-cache"
 """Caches may keep it and must ask each time whether it is still so (ETag)."""
+VARY = "Accept-Encoding, Authorization"
 STATIC_SECONDS = 300
 UNLIMITED = ("healthz", "static")
 WWW_AUTHENTICATE = 'Basic realm="glidein-demand: any user name, a token as the password", charset="UTF-8"'
@@ -51,6 +53,9 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
     rate = limits.RateLimit(settings.max_requests_per_minute)
     dispatcher = rpc.new_dispatcher()
     dispatcher.add_methods(methods.registry(parts, views))
+
+    result_headers = {**HEADERS, "Content-Type": "application/json", "Vary": VARY, "Cache-Control": FRESH}
+    app.wsgi_app = DirectState(app.wsgi_app, parts, views, rate, metrics, result_headers)  # type: ignore[method-assign]
 
     @app.before_request
     def enter() -> flask.Response | None:
@@ -105,6 +110,7 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
             supply=views.supply(flask.g.caller).value,
             reports=parts.reports.reports(),
             monitoring=parts.reports.monitoring(),
+            anonymous=parts.anonymous.monitoring(now),
             leases=parts.leases.rows(),
             pause=parts.paused(),
             history=views.history(wanted).value,
@@ -125,6 +131,8 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
     def healthz() -> flask.Response:
         names = settings.reading == "open" or flask.g.caller.is_known
         found = health(parts.readings.snapshot().answers.about, settings, parts.clock(), names)
+        if parts.watch.problem:
+            found["status"] = "no database"
         return _json(replies.dump(found), 200 if found["status"] == "ok" else 503)
 
     @app.get("/metrics")
@@ -145,7 +153,7 @@ def create_app(parts: Parts, views: Views) -> flask.Flask:
             return response
         if isinstance(error, SQLAlchemyError):
             app.logger.error("database: %s", " ".join(str(error).split())[:300])
-            reason = "the server's database cannot be used; try again"
+            reason = methods.NO_DATABASE
             if flask.request.path == "/jsonrpc":
                 return _outcome(rpc.refusal(rpc.UnavailableError(data=reason), 503))
             response = _refused(503, reason)
@@ -211,7 +219,7 @@ def _outcome(outcome: rpc.Outcome) -> flask.Response:
 
 def _result(result: replies.Result, identity: str | None) -> flask.Response:
     """A large result: not sent to who has it already, compressed for who can read that."""
-    headers = {"ETag": result.etag, "Vary": "Accept-Encoding, Authorization", "Cache-Control": FRESH}
+    headers = {"ETag": result.etag, "Vary": VARY, "Cache-Control": FRESH}
     if flask.request.if_none_match.contains_weak(result.etag[3:-1]):
         return flask.Response(status=304, headers=headers)
     compress = flask.request.accept_encodings["gzip"] > 0

@@ -12,6 +12,8 @@ GROUP = re.compile(r"[A-Za-z0-9]{1,64}\Z")
 MAX_TEXT = 2000
 MAX_ID = 100
 MAX_ENTRIES = 1000
+MAX_ANONYMOUS_PARTITIONS = 50
+"""Partitions of a PyGlidein client without a token."""
 MAX_RUNNING = 2000
 """Running glideins that one entry of a report may name."""
 MAX_RUNNING_OF_A_SITE = 10_000
@@ -121,8 +123,11 @@ def sites(value: Any, most: int) -> frozenset[str]:
     return frozenset(name(f"sites[{index}]", one) for index, one in enumerate(_list("sites", value, most)))
 
 
-def monitoring(metrics: Any) -> dict[str, dict[str, float]]:
-    """A PyGlidein client's metrics as {metric: {partition: number}}; flat numbers are of partition "Cluster"."""
+def monitoring(metrics: Any, most: int = MAX_ENTRIES) -> dict[str, dict[str, float]]:
+    """Return a PyGlidein client's metrics, {metric: {partition: number}}; flat numbers are of partition "Cluster".
+
+    most: how many partitions are accepted.
+    """
     if not isinstance(metrics, dict):
         raise ValueError(f"metrics must be an object, not {_shown(metrics)}")
     checked: dict[str, dict[str, float]] = {}
@@ -131,8 +136,8 @@ def monitoring(metrics: Any) -> dict[str, dict[str, float]]:
         if given is None:
             continue
         partitions = given if isinstance(given, dict) else {"Cluster": given}
-        if len(partitions) > MAX_ENTRIES:
-            raise ValueError(f"{metric} has {len(partitions)} partitions; at most {MAX_ENTRIES} are allowed")
+        if len(partitions) > most:
+            raise ValueError(f"{metric} has {len(partitions)} partitions; at most {most} are allowed")
         checked[metric] = {
             text(f"a partition of {metric}", partition, 200): number(f"{metric}[{_shown(partition)}]", value)
             for partition, value in partitions.items()

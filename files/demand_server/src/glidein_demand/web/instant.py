@@ -9,7 +9,7 @@ from typing import Any
 from . import rpc
 
 MAX_BODY_BYTES = 4096
-METHODS = frozenset(["get_demand", "get_supply"])
+METHODS = frozenset(["get_demand", "get_state", "get_supply"])
 """Reading methods whose replies are kept."""
 PATHS = frozenset(["/healthz", "/demand", "/supply"])
 

@@ -13,31 +13,42 @@ import pjrpc.server
 from pjrpc.server.exceptions import InternalError, InvalidParamsError, JsonRpcError
 from sqlalchemy.exc import SQLAlchemyError
 
+from ..store.owners import OwnedError
 from ..store.reports import FullError
 from . import checks
 from .auth import Caller
 from .parts import Parts
+from .refusals import Refusals
 from .replies import Result
-from .rpc import FullUpError, NotReadyError, UnauthorizedError, UnavailableError
+from .rpc import FullUpError, NotReadyError, OtherDeploymentError, UnauthorizedError, UnavailableError
 from .views import Views
 
 log = logging.getLogger(__name__)
 
 NAMES = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
 DEFAULT_TTL_S = 1800
+NO_DATABASE = "the server's database cannot be used; try again, and if it stays so see the server's log for the remedy"
+_MONITORING_SETTINGS = 'without one it needs server.allow_anonymous_monitoring = true and server.reading = "open"'
 
 
 def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
     """The methods over `parts`."""
     methods = pjrpc.server.MethodRegistry()
-    settings = parts.settings
+    settings, refusals = parts.settings, Refusals()
+
+    def use_site(caller: Caller, deployment: Any, seconds: int) -> None:
+        """Let a deployment use the caller's site. Callers that name none are not checked."""
+        if deployment is not None:
+            named = checks.name("deployment", deployment)
+            parts.owners.use(caller.name, named, seconds, parts.tokens.made(caller.name))
 
     @methods.add(pass_context="caller")
-    def get_state(caller: Caller) -> list[dict[str, Any]]:
+    def get_state(caller: Caller) -> Result:
+        if caller.kind == "anonymous" and settings.reading == "token":
+            refusals.refused("get_state", "PyGlidein", 'server.reading = "token"')
         _may_read(caller, settings.reading)
-        # PyGlidein's clients know no leases: without demand they submit nothing.
         with _told():
-            return [] if parts.paused()["paused"] else parts.readings.snapshot().answers.pyglidein()
+            return views.state(caller)
 
     @methods.add(pass_context="caller")
     def get_demand(caller: Caller, sites: Any = None) -> Result:
@@ -52,17 +63,21 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             return views.supply(caller)
 
     @methods.add(pass_context="caller")
-    def lease(caller: Caller, site: Any, entries: Any, ttl_s: Any = DEFAULT_TTL_S) -> dict[str, Any]:
+    def lease(
+        caller: Caller, site: Any, entries: Any, ttl_s: Any = DEFAULT_TTL_S, deployment: Any = None
+    ) -> dict[str, Any]:
         _must_be_site(caller, "lease")
         with _told():
             _must_be_its_own(caller, checks.name("site", site))
             claims = checks.claims(entries)
             seconds = checks.seconds("ttl_s", ttl_s, settings.max_lease_seconds)
+            use_site(caller, deployment, seconds)
             demand = parts.readings.snapshot().answers.demand()
             if demand["as_of"] is None:
                 raise NotReadyError(data="the queue has not been read yet; leases that exist stay as they are")
             counts = {group["id"]: group["count"] for group in demand["groups"]}
-            return parts.leases.claim(caller.name, claims, seconds, counts, parts.paused(now=True)["paused"])
+            paused, most = parts.paused(now=True)["paused"], parts.lease_limits.of(caller.name)
+            return parts.leases.claim(caller.name, claims, seconds, counts, paused, most)
 
     @methods.add(pass_context="caller")
     def report(
@@ -73,6 +88,7 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         entries: Any = (),
         orphans: Any = 0,
         summaries: Any = None,
+        deployment: Any = None,
     ) -> dict[str, Any]:
         _must_be_site(caller, "report")
         with _told():
@@ -80,6 +96,7 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             checked = checks.report(site, as_of, error, given, orphans)
             told = None if summaries is None else checks.summaries(summaries)
             _must_be_its_own(caller, checked["site"])
+            use_site(caller, deployment, 0)
             received = int(parts.clock())
             if parts.reports.add(_without_glideins(checked), received):
                 parts.glideins.reported(checked, received)
@@ -102,7 +119,11 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         min_idle_time: Any = None,
         max_idle_time: Any = None,
     ) -> str:
-        if not settings.allow_anonymous_monitoring or caller.kind != "anonymous":
+        anonymous = caller.kind == "anonymous" and settings.reading == "open" and settings.allow_anonymous_monitoring
+        if caller.kind == "anonymous" and not anonymous:
+            refusals.refused("monitoring", uuid, _MONITORING_SETTINGS)
+            raise UnauthorizedError(data=f"monitoring needs a site's token; {_MONITORING_SETTINGS}")
+        if not anonymous:
             _must_be_site(caller, "monitoring")
         flat = {
             "glideins_launched": glideins_launched, "glideins_running": glideins_running,
@@ -111,13 +132,17 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         }  # fmt: skip
         with _told():
             client = checks.text("uuid", uuid, 200)
-            known = parts.reports.monitoring().get(client)
-            if known is not None and known["site"] not in (None, caller.name):
-                raise UnauthorizedError(data="the client of this uuid is another site's")
             if timestamp is not None:
                 checks.number("timestamp", timestamp)
-            checked = checks.monitoring(flat if metrics is None else metrics)
-            parts.reports.add_monitoring(client, checked, int(parts.clock()), caller.name or None)
+            given, received = flat if metrics is None else metrics, int(parts.clock())
+            if anonymous:
+                checked = checks.monitoring(given, checks.MAX_ANONYMOUS_PARTITIONS)
+                parts.anonymous.add(client, checked, received)
+                return ""
+            known = parts.reports.monitoring().get(client)
+            if known is not None and known["site"] != caller.name:
+                raise UnauthorizedError(data="the client of this uuid is another site's")
+            parts.reports.add_monitoring(client, checks.monitoring(given), received, caller.name)
         return ""
 
     return methods
@@ -137,8 +162,10 @@ def _told() -> Iterator[None]:
         raise InvalidParamsError(data=str(error)) from error
     except FullError as error:
         raise FullUpError(data=str(error)) from error
+    except OwnedError as error:
+        raise OtherDeploymentError(data=str(error)) from error
     except SQLAlchemyError as error:
-        raise UnavailableError(data="the server's database cannot be used; try again") from error
+        raise UnavailableError(data=NO_DATABASE) from error
     except JsonRpcError:
         raise
     except Exception as error:

@@ -36,6 +36,7 @@ def view(shown: Shown) -> dict[str, Any]:
             "supply": _supply(shown),
             "sites": rows.sites(shown, {problem.site for problem in found if problem.site}),
             "clients": [rows.client(uuid, entry, shown) for uuid, entry in sorted(shown.monitoring.items())],
+            "anonymous_clients": [rows.client(uuid, one, shown) for uuid, one in sorted(shown.anonymous.items())],
             "charts": None if shown.history is None else charts.figures(shown.history),
             "ranges": charts.ranges(shown.history),
         }

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any, Callable
 if TYPE_CHECKING:
     from ..config import Settings
     from ..pool.readings import Readings
+    from ..store.anonymous import AnonymousClients
     from ..store.glideins import Glideins
     from ..store.history import History
+    from ..store.lease_limits import LeaseLimits
     from ..store.leases import Leases
+    from ..store.owners import Owners
     from ..store.reports import Reports
     from ..store.samples import Samples
     from ..store.switch import Switch
     from ..store.tokens import Tokens
+    from ..store.watch import Watch
     from ..store.work import Work
 
 
@@ -34,6 +38,10 @@ class Parts:
     glideins: Glideins
     samples: Samples
     work: Work
+    anonymous: AnonymousClients
+    watch: Watch
+    owners: Owners
+    lease_limits: LeaseLimits
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Callable
 
 from .. import waiting
+from ..pool.demand import pyglidein_state
 
 USUAL_IDS = ("0", "1")
 """Ids (as JSON) that most clients use: whole replies with these are kept, others are put together each time."""
@@ -113,6 +114,15 @@ def demand_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool)
         leased = min(held.get(group["id"], 0), group["count"])
         groups.append({**group, "count": group["count"] - leased, "leased": leased})
     return {**demand, "groups": groups, "paused": paused}
+
+
+def state_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) -> list[dict[str, Any]]:
+    """Return the result of get_state: PyGlidein's groups of the jobs that no lease holds; none while paused.
+
+    demand: the one for callers with a token. PyGlidein's clients do not know the stop switch: without demand they
+    submit nothing.
+    """
+    return [] if paused else pyglidein_state(demand_for(demand, held, paused)["groups"])
 
 
 def dump(value: Any) -> bytes:

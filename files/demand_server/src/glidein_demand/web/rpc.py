@@ -62,6 +62,13 @@ class UnavailableError(exceptions.TypedError):
     MESSAGE = "Temporarily unavailable"
 
 
+class OtherDeploymentError(exceptions.TypedError):
+    """The site belongs to another deployment."""
+
+    CODE = -32006
+    MESSAGE = "Used by another deployment"
+
+
 STATUS = {
     TooManyError.CODE: 429,
     UnavailableError.CODE: 503,
@@ -142,6 +149,20 @@ def parse(body: bytes) -> Any:
         raise ValueError(f"not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def identity_of_plain_call(body: bytes, method: str) -> str | None:
+    """Return the id, as JSON, of a body that is one valid call of `method` without parameters; None for any other."""
+    try:
+        request = parse(body)
+    except ValueError:
+        return None
+    if not isinstance(request, dict) or request.get("jsonrpc") != "2.0" or request.get("method") != method:
+        return None
+    identity = request.get("id")
+    if "id" not in request or isinstance(identity, (bool, list, dict)) or request.get("params", {}) not in ({}, []):
+        return None
+    return _id(identity)
 
 
 def _float(text: str) -> float:

@@ -158,6 +158,7 @@ class Server:
         patience: Patience = Patience(),
         instant: Callable[[dict[str, Any], bytes], bool] = lambda _environ, _body: False,
     ) -> None:
+        self.status = 0
         self._patience = patience
         self._certificate = tls.Certificate.of(settings)
         try:
@@ -203,7 +204,12 @@ class Server:
             loop.run_until_complete(server.serve(sockets=list(self._sockets)))
         finally:
             self.close()
-            _end_within(patience.shutdown)
+            _end_within(patience.shutdown, self.status)
+
+    def end(self, status: int) -> None:
+        """End as after SIGTERM, with this exit status of the process."""
+        self.status = status
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def close(self) -> None:
         """Close the sockets; for a server that never ran."""
@@ -216,8 +222,8 @@ def _already_ending(_signal: int, _frame: object) -> None:
     pass
 
 
-def _end_within(seconds: float) -> None:
+def _end_within(seconds: float, status: int) -> None:
     """See that the process ends even if a thread hangs: all that was acknowledged is in the database already."""
-    timer = threading.Timer(seconds, os._exit, [0])
+    timer = threading.Timer(seconds, os._exit, [status])
     timer.daemon = True
     timer.start()

@@ -29,6 +29,8 @@ class Shown:
     """{site: report with "received"}, as `Reports.reports()` gives it. An entry may carry "sick_reasons": [text]."""
     monitoring: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """{uuid: {"received", "metrics", "site" (optional)}} of PyGlidein clients, as `Reports.monitoring()` gives it."""
+    anonymous: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The same of clients that have no token: nothing else on the page depends on them."""
     leases: Sequence[Mapping[str, Any]] = ()
     """`Leases.rows()`: {"site", "entry", "group", "jobs", "expires"}; those that have expired are left out here."""
     pause: Mapping[str, Any] = field(default_factory=lambda: NOT_PAUSED)

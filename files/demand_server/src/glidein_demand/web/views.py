@@ -40,8 +40,9 @@ CarryOut = Callable[[dict[str, Any], float], dict[str, Any]]
 
 
 class _Key(NamedTuple):
-    """What a reply of get_demand is kept under. excluded: the sites whose leases are not taken off."""
+    """What a reply of get_demand or get_state is kept under. excluded: the sites whose leases are not taken off."""
 
+    method: str
     version: int
     leases: int
     known: bool
@@ -60,7 +61,7 @@ class Views:
         self._history = replies.Replies(len(charts.RANGES))
         self._published: Snapshot | None = None
         self._newer_since = math.inf
-        self._asked: collections.OrderedDict[tuple[bool, frozenset[str]], None] = collections.OrderedDict()
+        self._asked: collections.OrderedDict[tuple[str, bool, frozenset[str]], None] = collections.OrderedDict()
         self._asked_lock = threading.Lock()
         self._reports = itertools.count(1)
         self._last_report = 0
@@ -81,7 +82,7 @@ class Views:
             self._asked.clear()
         try:
             # What differed when it was asked for may be the same by now. What was asked for last comes first.
-            keys = list(dict.fromkeys(self._key(snapshot, known, sites) for known, sites in reversed(asked)))
+            keys = list(dict.fromkeys(self._key(snapshot, *one) for one in reversed(asked)))
             for first in range(0, len(keys), MADE_AT_ONCE):
                 self._make_ahead(snapshot, keys[first : first + MADE_AT_ONCE], carry_out)
         except ReadError as error:
@@ -108,14 +109,21 @@ class Views:
     def demand(self, caller: Caller, sites: frozenset[str] | None) -> replies.Result:
         """get_demand: less what sites other than `sites` hold; None stands for the caller's own site."""
         own = frozenset([caller.name]) if caller.kind == "site" else frozenset()
-        asked = own if sites is None else sites
+        return self._kept("get_demand", caller.is_known, own if sites is None else sites)
+
+    def state(self, caller: Caller) -> replies.Result:
+        """Return the result of PyGlidein's get_state: less what sites other than the caller's hold."""
+        # Requirements say which operating system is asked for; get_state shows no more of them to anybody.
+        return self._kept("get_state", True, frozenset([caller.name]) if caller.kind == "site" else frozenset())
+
+    def _kept(self, method: str, known: bool, excluded: frozenset[str]) -> replies.Result:
         # Who holds nothing makes no difference: names that somebody makes up must not drive out others' replies.
-        key = (caller.is_known, asked.intersection(self._parts.leases.holders()))
+        key = (method, known, excluded.intersection(self._parts.leases.holders()))
         with self._asked_lock:
             self._asked[key] = None
             while len(self._asked) > MADE_AHEAD:
                 self._asked.popitem(last=False)
-        return self._demand_of(self._snapshot(), caller.is_known, asked)
+        return self._demand_of(self._snapshot(), method, known, excluded)
 
     def _snapshot(self) -> Snapshot:
         """What was published, or what is known if that has been newer for longer than a refresh needs to publish it."""
@@ -130,8 +138,8 @@ class Views:
             return newest
         return self._published
 
-    def _demand_of(self, snapshot: Snapshot, known: bool, asked: frozenset[str]) -> replies.Result:
-        key = self._key(snapshot, known, asked)
+    def _demand_of(self, snapshot: Snapshot, method: str, known: bool, asked: frozenset[str]) -> replies.Result:
+        key = self._key(snapshot, method, known, asked)
 
         def make() -> tuple[Any, float]:
             variant, until = self._variant(key)
@@ -139,17 +147,17 @@ class Views:
 
         return self._demand.get(key, self._parts.clock(), make)
 
-    def _key(self, snapshot: Snapshot, known: bool, asked: frozenset[str]) -> _Key:
+    def _key(self, snapshot: Snapshot, method: str, known: bool, asked: frozenset[str]) -> _Key:
         parts = self._parts
         paused, leases = parts.paused()["paused"], parts.leases.version
         # The holders are of no older version than the reply is kept under.
-        return _Key(snapshot.version, leases, known, paused, asked.intersection(parts.leases.holders()))
+        return _Key(method, snapshot.version, leases, known, paused, asked.intersection(parts.leases.holders()))
 
     def _variant(self, key: _Key) -> tuple[ahead.Variant, float]:
         """(What a reply is to say, the epoch until which it is true)."""
         # While all is paused, every lease is zero.
         held, until = ({}, math.inf) if key.paused else self._parts.leases.held(key.excluded)
-        return ahead.Variant(key.known, held, key.paused), until
+        return ahead.Variant(key.known, held, key.paused, key.method), until
 
     def supply(self, caller: Caller) -> replies.Result:
         """get_supply: what the collector knows, with samples, recent plans and history per entry."""

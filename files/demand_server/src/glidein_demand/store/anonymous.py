@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The last monitoring data of PyGlidein clients that have no token. They are shown, and used for nothing else.
+
+They are in memory only: a caller without a token writes nothing to the database, and clients report every few minutes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+MOST_CLIENTS = 200
+"""Further clients replace those that have been silent longest."""
+FORGET_SECONDS = 86400
+"""A client that has been silent for so long is no longer shown."""
+
+
+class AnonymousClients:
+    """Monitoring data by uuid, at most MOST_CLIENTS. Safe from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._clients: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    def add(self, uuid: str, metrics: Mapping[str, Any], received: int) -> None:
+        """Store what a client reported, in place of its last report."""
+        with self._lock:
+            self._clients[uuid] = {"received": received, "metrics": metrics, "site": None}
+            self._clients.move_to_end(uuid)
+            while len(self._clients) > MOST_CLIENTS:
+                self._clients.popitem(last=False)
+
+    def monitoring(self, now: float) -> dict[str, dict[str, Any]]:
+        """Return {uuid: {"received": epoch, "metrics": {...}, "site": None}} of the clients that are not forgotten."""
+        with self._lock:
+            return {uuid: one for uuid, one in self._clients.items() if now - one["received"] <= FORGET_SECONDS}

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A background thread that checks whether the database can still be used, for /healthz and for systemd."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Callable
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from .database import Database, LostError, one_line
+
+INTERVAL_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Watch:
+    """Checks the database every INTERVAL_S seconds. `problem` is why it cannot be used now, or ""."""
+
+    def __init__(self, database: Database) -> None:
+        self.problem = ""
+        self._database = database
+        self._stop = threading.Event()
+
+    def start(self, on_lost: Callable[[], None]) -> None:
+        """Check from now on; on_lost is called once, if the database is lost and a new start is needed."""
+        threading.Thread(target=self._run, args=(on_lost,), name="database", daemon=True).start()
+
+    def stop(self) -> None:
+        """Ask the thread to end."""
+        self._stop.set()
+
+    def check(self) -> bool:
+        """Check once, log what has changed, and return whether the database is lost."""
+        problem, lost = "", False
+        try:
+            self._database.check()
+        except LostError as error:
+            problem, lost = str(error), True
+        except (SQLAlchemyError, OSError) as error:
+            problem = f"state.database: cannot be used: {one_line(error)}"
+        # Damage may be in a table that the check does not read, and its message has the remedy.
+        problem = problem if lost else self._database.damage or problem
+        if problem != self.problem:
+            if problem:
+                log.error("%s", problem)
+            else:
+                log.info("state.database: can be used again")
+            self.problem = problem
+        return lost
+
+    def _run(self, on_lost: Callable[[], None]) -> None:
+        while not self._stop.wait(INTERVAL_S):
+            if self.check():
+                on_lost()
+                return

@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""get_state, as PyGlidein's clients call it: what it counts, and the short way by which plain calls are answered."""
+
+import json
+
+import pytest
+from glidein_demand import waiting
+from glidein_demand.pool.reader import Reader
+
+from conftest import TOKEN, group
+
+BODY = b'{"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 0}'
+# What Python's urllib sends, with which PyGlidein's client calls.
+URLLIB = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": "Python-urllib/3.11"}
+
+
+def lease(service, jobs, token=TOKEN, site="PSC"):
+    return service.result("lease", {"site": site, "entries": {"RM": {group()["id"]: jobs}}}, token)
+
+
+def count(service, token=None):
+    return sum(row["count"] for row in service.result("get_state", token=token))
+
+
+@pytest.fixture
+def past_flask(service, monkeypatch):
+    """The service, whose application answers nothing: what is answered came the short way."""
+    monkeypatch.setattr(service.app, "full_dispatch_request", None)
+    return service
+
+
+def test_jobs_that_a_site_holds_leases_on_are_not_offered_to_pyglidein_clients(service):
+    service.read(group(47))
+    lease(service, 31)
+    assert count(service) == 16
+    service.now += 3600
+    assert count(service) == 47
+
+
+def test_a_site_that_calls_get_state_with_its_token_sees_the_jobs_that_it_holds_itself(service):
+    service.read(group(47))
+    lease(service, 31)
+    assert (count(service, TOKEN), count(service, service.token("Cedar"))) == (47, 16)
+
+
+def test_values_are_those_of_the_request(service):
+    service.read(group(5, memory_mb=4000, disk_mb=1001))
+    assert service.result("get_state") == [
+        {"cpus": 1, "memory": 4000, "disk": 1001.0, "gpus": 0, "os": None, "count": 5}
+    ]
+
+
+def test_requirements_are_read_and_not_shown(service):
+    service.read(group(5, requirements='TARGET.OpSysAndVer =?= "SL6" && Owner == "alice"'))
+    response = service.call("get_state")
+    assert response.json["result"][0]["os"] == "sl6"
+    assert "alice" not in response.text
+
+
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_a_plain_call_is_answered_without_the_framework(past_flask, token):
+    past_flask.read(group(5))
+    response = past_flask.post(BODY, token, headers=URLLIB)
+    assert (response.status_code, response.json["id"], response.json["result"][0]["count"]) == (200, 0, 5)
+
+
+def test_the_short_way_and_the_long_one_give_the_same_reply(service):
+    service.read(group(5))
+    short = service.post(BODY, headers=URLLIB)
+    long = service.post(BODY, headers={**URLLIB, "Accept-Encoding": "br"})
+    assert short.data == long.data
+    assert dict(short.headers) == dict(long.headers)
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"headers": {"Accept-Encoding": "gzip"}}, 200), ({"content_type": "text/plain"}, 400),
+        ({"token": "unknown"}, 400), ({"body": b"[" + BODY + b"]"}, 200), ({"body": BODY[:-1]}, 400),
+        ({"body": BODY.replace(b"{}", b'{"a": 1}')}, 400), ({"body": BODY.replace(b', "id": 0', b"")}, 204),
+        ({"body": BODY.replace(b"2.0", b"1.0")}, 400), ({"body": BODY.replace(b": 0", b": [0]")}, 400),
+        ({"body": BODY + b" " * 5000}, 200), ({"body": b""}, 400),
+    ],
+)  # fmt: skip
+def test_whatever_is_not_a_plain_call_is_answered_by_the_application(service, change, status):
+    service.read(group(5))
+    assert service.post(change.pop("body", BODY), **change).status_code == status
+
+
+def test_where_reading_needs_a_token_the_short_way_needs_one_too(new_service):
+    service = new_service(server={"reading": "token"})
+    service.read(group(5))
+    assert service.error("get_state")["code"] == -32001
+    assert count(service, TOKEN) == 5
+
+
+@pytest.mark.parametrize("headers", [URLLIB, {"Accept-Encoding": "gzip"}])
+def test_a_call_counts_once_for_its_caller_and_in_the_metrics(new_service, headers):
+    service = new_service(server={"max_requests_per_minute": 2})
+    statuses = [service.post(BODY, headers=headers).status_code for _call in range(3)]
+    assert statuses == [200, 200, 429]
+    metrics = service.get("/metrics", TOKEN).text
+    assert 'glidein_demand_rpc_calls_total{method="get_state",outcome="ok"} 2.0' in metrics
+
+
+def test_what_was_asked_for_is_made_ahead_with_the_next_reading(past_flask):
+    service = past_flask
+    service.read(group(5))
+    service.post(BODY, headers=URLLIB)
+    service.read(group(7))
+    with Reader() as reader:
+        service.views.publish(reader.read)
+    with waiting.forbidden():
+        response = service.post(BODY, headers=URLLIB)
+    assert json.loads(response.data)["result"][0]["count"] == 7

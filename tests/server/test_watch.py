@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A database that is lost or damaged while the server runs: noticed, reported, and put right by the next start."""
+
+import logging
+import sqlite3
+
+import pytest
+from glidein_demand.config import UnusableError
+from glidein_demand.store.database import Database, LostError, metadata
+
+from conftest import TOKEN, group, site_report
+from databases import SERVER
+from running import Running
+
+on_sqlite = pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
+
+
+def remove(folder):
+    for path in folder.glob("state.db*"):
+        path.unlink()
+
+
+def replace(folder):
+    Database(f"sqlite:///{folder}/new.db").close()
+    (folder / "new.db").replace(folder / "state.db")
+
+
+def spoil(folder):
+    """Overwrite the file in place, as a broken disk or a careless copy does."""
+    for path in folder.glob("state.db-*"):
+        path.write_bytes(b"")
+    with (folder / "state.db").open("r+b") as file:
+        file.write(b"x" * (folder / "state.db").stat().st_size)
+
+
+@on_sqlite
+@pytest.mark.parametrize(("lose", "words"), [(remove, "removed or replaced"), (replace, "removed or replaced")])
+def test_a_file_that_is_removed_or_replaced_is_noticed_with_the_remedy(database, tmp_path, lose, words):
+    database.check()
+    lose(tmp_path)
+    with pytest.raises(LostError, match=words) as caught:
+        database.check()
+    assert "restore a copy" in str(caught.value)
+    assert "run the role glidein.ops.demand_server again" in str(caught.value)
+
+
+def test_tables_that_are_gone_are_noticed(database):
+    with database.begin() as connection:
+        metadata.drop_all(connection)
+    with pytest.raises(LostError, match="has no tables any more"):
+        database.check()
+
+
+@on_sqlite
+def test_the_health_says_that_the_database_is_lost(new_service, tmp_path, caplog):
+    service = new_service()
+    service.read(group())
+    assert (service.parts.watch.check(), service.get("/healthz").status_code) == (False, 200)
+    remove(tmp_path)
+    assert [service.parts.watch.check(), service.parts.watch.check()] == [True, True]
+    health = service.get("/healthz")
+    assert (health.status_code, health.json["status"]) == (503, "no database")
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert "restore a copy" in line
+
+
+@on_sqlite
+def test_a_damaged_file_makes_the_health_bad_and_is_no_reason_to_start_again(new_service, tmp_path, caplog):
+    service = new_service()
+    service.read(group())
+    service.database.close()
+    spoil(tmp_path)
+    response = service.call("report", site_report(), TOKEN)
+    assert (response.status_code, "see the server's log" in response.json["error"]["data"]) == (503, True)
+    assert service.parts.watch.check() is False
+    assert service.get("/healthz").json["status"] == "no database"
+    assert f"move it away together with {tmp_path}/state.db-wal" in caplog.text
+
+
+@on_sqlite
+def test_the_health_is_good_again_when_the_file_is_back(new_service, tmp_path):
+    service = new_service()
+    service.read(group())
+    (tmp_path / "state.db").rename(tmp_path / "moved")
+    assert (service.parts.watch.check(), service.get("/healthz").status_code) == (True, 503)
+    (tmp_path / "moved").rename(tmp_path / "state.db")
+    assert (service.parts.watch.check(), service.get("/healthz").status_code) == (False, 200)
+
+
+@on_sqlite
+def test_a_damaged_file_is_refused_at_the_start_with_the_remedy(tmp_path):
+    Database(f"sqlite:///{tmp_path}/state.db").close()
+    spoil(tmp_path)
+    with pytest.raises(UnusableError, match="restore a copy of") as caught:
+        Database(f"sqlite:///{tmp_path}/state.db")
+    assert "run the role glidein.ops.demand_server again" in str(caught.value)
+
+
+@on_sqlite
+def test_the_server_ends_so_that_systemd_starts_it_again_and_works_then(tmp_path):
+    server = Running(tmp_path, ["PSC"])
+    with server:
+        remove(tmp_path)
+        assert server.process.wait(60) == 1
+        assert "restore a copy" in server.stderr
+    with server:
+        assert server.get("/")[0] == 200
+        assert "no token exists" in server.stderr
+        assert sqlite3.connect(tmp_path / "state.db").execute("SELECT count(*) FROM token").fetchone() == (0,)
