@@ -38,7 +38,8 @@ class UnreadableError(Exception):
 
     def __init__(self, attribute: str, value: Any) -> None:
         # An error is a number to Python, and would be shown as one.
-        super().__init__(f"{attribute} is {'error' if value is classad2.Value.Error else value}")
+        shown = "error" if value is classad2.Value.Error else "undefined" if value is None else value
+        super().__init__(f"{attribute} is {shown}")
         self.attribute = attribute
 
 
@@ -135,8 +136,8 @@ def demand_group(
     disk_step = rounding.disk_usage_mb if _is_expression(row, "RequestDisk") else rounding.disk_mb
     group = {
         "cpus": max(1, math.ceil(_number(row, "RequestCpus", 1))),
-        "memory_mb": round_up(_number(row, "RequestMemory", 0), rounding.memory_mb),
-        "disk_mb": round_up(_number(row, "RequestDisk", 0) / 1024, disk_step),
+        "memory_mb": round_up(_number(row, "RequestMemory", None), rounding.memory_mb),
+        "disk_mb": round_up(_number(row, "RequestDisk", None) / 1024, disk_step),
         "gpus": (gpus := max(0, math.ceil(_number(row, "RequestGPUs", 0)))),
         "gpu_requirements": _text(row, "RequireGPUs") if gpus else None,
         "requirements": _requirements(row),
@@ -183,11 +184,16 @@ MOST = 1e12
 """No request is larger than this, in any unit that HTCondor has; sums of all jobs stay numbers that databases hold."""
 
 
-def _number(row: Mapping[str, Any], name: str, default: float) -> float:
+def _number(row: Mapping[str, Any], name: str, default: float | None) -> float:
+    """The value of a request; `default` stands for an undefined one, None: it is unreadable.
+
+    A slot's WithinResourceLimits is false for a job without RequestMemory or RequestDisk, and takes 1 core and no GPU
+    for granted (seen with 23.9): such a job never starts.
+    """
     value = evaluate(row, name)
-    if value is None:
+    if value is None and default is not None:
         return default
-    if isinstance(value, (str, bool)) or not is_scalar(value) or abs(value) > MOST:
+    if value is None or isinstance(value, (str, bool)) or not is_scalar(value) or abs(value) > MOST:
         raise UnreadableError(name, value)
     return value
 
