@@ -52,13 +52,12 @@ def test_a_job_that_ran_before_stays_in_the_group_of_those_that_did_not():
     assert [found["count"] for found in groups] == [4]
 
 
-def test_undefined_cores_and_gpus_are_the_least_that_htcondor_hands_out():
-    found = only_group(job_row("RequestCpus = undefined; RequestGPUs = undefined;"))
-    assert (found["cpus"], found["gpus"]) == (1, 0)
+def test_undefined_gpus_are_none():
+    assert only_group(job_row("RequestGPUs = undefined;"))["gpus"] == 0
 
 
-@pytest.mark.parametrize("name", ["RequestMemory", "RequestDisk"])
-def test_jobs_with_undefined_memory_or_disk_never_start_and_are_no_demand(name):
+@pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk"])
+def test_jobs_with_an_undefined_request_never_start_and_are_no_demand(name):
     """No slot's WithinResourceLimits is true for them."""
     groups, unreadable = jobs.demand_groups(
         [job_row(f"{name} = undefined;", JobCount=3), job_row(f"{name} = NoSuchName;", JobCount=2)], jobs.Rounding()
@@ -67,7 +66,7 @@ def test_jobs_with_undefined_memory_or_disk_never_start_and_are_no_demand(name):
     assert [(row["count"], row["attribute"], row["error"]) for row in unreadable] == [(5, name, f"{name} is undefined")]
 
 
-@pytest.mark.parametrize("name", ["RequestMemory", "RequestDisk"])
+@pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk"])
 def test_a_missing_request_is_like_an_undefined_one(name):
     row = job_row()
     del row[name]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import waiting
-from . import demand, schedds
+from . import demand, limits, schedds
 
 
 class Answer:
@@ -60,12 +60,17 @@ class Reading:
 class Answers:
     """The `readings` of all schedds; those before `fresh_from` are stale. Safe from many threads.
 
+    pool_limits: limits.Limits of the negotiator, None for none.
+
     about: {"as_of", "schedds"} of get_demand, which costs nothing. Everything else is made when it is asked for the
     first time; for thousands of groups that takes some 10 ms.
     """
 
-    def __init__(self, readings: Iterable[Reading], fresh_from: float) -> None:
+    def __init__(
+        self, readings: Iterable[Reading], fresh_from: float, pool_limits: limits.Limits | None = None
+    ) -> None:
         self.readings = tuple(sorted(readings, key=lambda reading: reading.name))
+        self.pool_limits = pool_limits
         self.fresh_from = fresh_from
         self.about = _about(self.readings)
         self._lock = threading.Lock()
@@ -85,7 +90,7 @@ class Answers:
             waiting.begins()
             with self._lock:
                 if self._results is None:
-                    self._results = _results(self.readings, self.fresh_from, self.about)
+                    self._results = _results(self.readings, self.fresh_from, self.about, self.pool_limits)
         return self._results
 
 
@@ -120,19 +125,25 @@ def _as_of(readings: Iterable[Reading]) -> int | None:
     return min(answered) if answered else max((reading.as_of for reading in known), default=None)
 
 
-def _results(readings: Iterable[Reading], fresh_from: float, about: dict[str, Any]) -> _Results:
+def _results(
+    readings: Iterable[Reading], fresh_from: float, about: dict[str, Any], pool_limits: limits.Limits | None
+) -> _Results:
     groups, unreadable, waiting_for_limit = [], [], []
     for reading in readings:
         if reading.answer is None:
             continue
         answer, stale = reading.answer.within_limit(), reading.as_of < fresh_from
         groups += [
-            {**group, "as_of": reading.as_of, "stale": group["count"] if stale else 0} for group in answer["groups"]
+            {**group, "as_of": reading.as_of, "stale": stale} for group in answer["groups"]
         ]
         unreadable += [{"schedd": reading.name, **row} for row in answer["unreadable"]]
         if answer["over_limit"]:
             row = {"schedd": reading.name, "count": answer["over_limit"], "limit": answer["limit"]}
             waiting_for_limit.append(row)
+    groups = limits.apply(groups, pool_limits)
+    for group in groups:
+        group["stale"] = group["count"] if group["stale"] else 0
+        group.pop("accounting_group", None)
     merged = demand.merge(groups)
     whole = {**about, "groups": merged, "unreadable": unreadable, "waiting_for_limit": waiting_for_limit}
     # What an expression came to may be a text of the user's own: only its place is told to everybody.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-from . import autoclusters, factories, jobs, schedds, supply, waits, wire
+from . import autoclusters, factories, jobs, limits, schedds, supply, waits, wire
 
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h, which the bindings have no name for: no jobs, clusters only."""
@@ -34,6 +34,8 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     if order["what"] == "waits":
         return waits.read(order, _Schedd(order["address"]).history)
     collector = htcondor2.Collector(order["collector"] or None)
+    if order["what"] == "limits":
+        return {"limits": read_limits(collector)}
 
     def query(adtype: str, constraint: str, projection: list[str]) -> list[Any]:
         return collector.query(getattr(htcondor2.AdType, adtype), constraint, projection)
@@ -41,6 +43,24 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     if order["what"] == "schedds":
         return {"schedds": schedds.found(_plain(query("Schedd", "true", list(schedds.ATTRIBUTES)), schedds.ATTRIBUTES))}
     return supply.read(order, query)
+
+
+def read_limits(collector: Any) -> dict[str, Any] | None:
+    """Return the negotiator's Limits; None when there is no negotiator, or several, which share the users."""
+    import htcondor2
+
+    found = list(collector.query(htcondor2.AdType.Negotiator, projection=list(limits.NEGOTIATOR_ATTRIBUTES)))
+    if len(found) != 1:
+        return None
+    in_use = f"{limits.ATTRIBUTE} isnt undefined"
+    slots = collector.query(htcondor2.AdType.Startd, in_use, [limits.ATTRIBUTE])
+    configured = htcondor2.RemoteParam(found[0])
+    names = [name for name in configured if limits.is_setting(name)]
+    return limits.read(
+        htcondor2.Negotiator(found[0]).getPriorities(),
+        {name: configured[name] for name in names},
+        [text for slot in slots if isinstance(text := jobs.evaluate(slot, limits.ATTRIBUTE), str)],
+    )
 
 
 def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:

@@ -26,6 +26,8 @@ PROCESSORS = os.cpu_count() or 1
 
 COLLECTOR = "the collector"
 
+NEGOTIATOR = "the negotiator"
+
 Read = Callable[[dict[str, Any], float], dict[str, Any]]
 """Carries out one order within so many seconds, or raises ReadError (Reader.read; tests give their own)."""
 
@@ -66,6 +68,11 @@ def demand_orders(settings: Settings, schedd: Mapping[str, Any], by_requirements
     }
     parts = schedds.parts(schedd["idle"], by_requirements, PROCESSORS)
     return [{**order, "part": [number, parts]} for number in range(parts)]
+
+
+def limits_order(settings: Settings) -> dict[str, Any]:
+    """Asks the negotiator for its limits on running jobs."""
+    return {"what": "limits", "collector": settings.collector}
 
 
 def supply_order(settings: Settings, now: int, following: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,6 +146,7 @@ class Refresher:
         """Read everything once; failures end up in the readings, with the last good answer beside them."""
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="read") as pool:
             supply = pool.submit(self._read_supply)
+            limits = pool.submit(self._read_limits)
             self._find_schedds()
             asked = int(self._clock())
             # All orders are given before the first answer is waited for; one that hangs keeps no other from its place.
@@ -151,6 +159,7 @@ class Refresher:
             for name, parts in _complete(names):
                 self._take_demand(name, parts, asked)
             supply.result()
+            limits.result()
         if self._on_refresh is not None:
             self._on_refresh(self._readings.snapshot())
 
@@ -217,6 +226,15 @@ class Refresher:
             self._readings.supply_failed(self._say("the list of machines", error))
         else:
             self._say("the list of machines", "")
+
+    def _read_limits(self) -> None:
+        """Ask the negotiator, which answers no one during a cycle: until it does, its last limits hold."""
+        try:
+            self._readings.limits_read(self._carry_out(limits_order(self._settings))["limits"])
+        except Exception as error:  # noqa: BLE001 - as above
+            self._say(NEGOTIATOR, error)
+        else:
+            self._say(NEGOTIATOR, "")
 
     def _carry_out(self, order: dict[str, Any]) -> dict[str, Any]:
         return self._read(order, self._settings.query_timeout_seconds)

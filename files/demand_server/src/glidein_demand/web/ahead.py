@@ -44,6 +44,7 @@ def order(answers: Answers, variants: Iterable[Variant]) -> dict[str, Any]:
         "what": WHAT,
         "readings": readings,
         "fresh_from": answers.fresh_from,
+        "limits": answers.pool_limits,
         "variants": [{"known": one.known, "held": one.held, "paused": one.paused} for one in variants],
         wire.TEXTS: [text for texts in read for text in texts],
     }
@@ -56,7 +57,7 @@ def carry_out(order: Mapping[str, Any]) -> dict[str, Any]:
     for row in order["readings"]:
         answer = Answer([next(texts) for _part in range(row["parts"])]) if row["parts"] else None
         readings.append(Reading(row["name"], row["as_of"], answer, row["error"]))
-    answers = Answers(readings, order["fresh_from"])
+    answers = Answers(readings, order["fresh_from"], order["limits"])
     made = []
     for variant in order["variants"]:
         result = replies.Result.of(value_of(answers, Variant(**variant)))

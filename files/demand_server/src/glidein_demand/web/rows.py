@@ -58,6 +58,9 @@ def _group(group: Mapping[str, Any], leased: Mapping[str, int], shown: Shown) ->
         notes.append(f"{number(stale)} from an old reading" + (f", {ago(as_of, shown.now)}" if as_of else ""))
     if later:
         notes.append(f"{number(later)} not in the queue yet")
+    # A ceiling names its user.
+    for reason, jobs in (group.get("limited_by") or {}).items() if shown.caller_has_token else ():
+        notes.append(f"{number(jobs)} over a limit: {reason}")
     row = {
         "id": group["id"], "anchor": anchor("group", group["id"]),
         "jobs": number(group["count"]), "leased": number(leased.get(group["id"], 0)),
