@@ -18,6 +18,7 @@ NOTHING_SUPPLIED = {
     "registered": 0,
     "free": [],
     "passed_over": [],
+    "closed": {},
     "sample": None,
     "history": None,
     "odd_history": None,
@@ -97,6 +98,7 @@ def read_supply(supply):
             "retired": _whole(raw, "retired", where) if "retired" in raw else 0,
             "free": _slots(_list(raw, "free", f"{where}.free"), f"{where}.free"),
             "passed_over": _slots(raw.get("passed_over") or [], f"{where}.passed_over"),
+            "closed": _closed(raw.get("passed_over_groups")),
             "sample": _mapping(raw, "sample", where) or None,
             "history": history,
             "odd_history": odd,
@@ -104,6 +106,17 @@ def read_supply(supply):
             "cpus_claimed": raw["cpus_claimed"] if isinstance(raw.get("cpus_claimed"), int) else 0,
         }
     return result
+
+
+def _closed(raw):
+    """Return {group id: {"until": epoch, "times", "reason"}} of groups that are not to be ordered for; odd ones are
+    left out, as are those of a server that does not know them."""
+    rows = raw.items() if isinstance(raw, dict) else ()
+    return {
+        group: {"until": row["until"], "times": row.get("times"), "reason": str(row.get("reason") or "")}
+        for group, row in rows
+        if isinstance(row, dict) and _is_number(row.get("until"))
+    }
 
 
 def others_free(supply):

@@ -19,6 +19,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.planning.classad impor
     unknown,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.planning.expressions import conditions_of
+from ansible_collections.glidein.ops.plugins.module_utils.token import utc
 
 # HTCondor itself tests it when it makes the dynamic slot; condor_submit puts it into Requirements as well.
 _GPU_CONDITIONS = conditions_of("countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs")
@@ -43,10 +44,14 @@ class Fit:
         self._holding = {}
         self._accepting = self._classes_of_accept()
         self._passed_over = [index for index, place in enumerate(places) if place.size and place.passed_over]
+        self._closed = {}
+        for index, place in enumerate(places):
+            for group in place.closed:
+                self._closed[group] = self._closed.get(group, 0) | 1 << index
 
     def mask(self, lot):
         """Return the places whose machines the lot's jobs would be matched with."""
-        mask = self._by_size(lot) & self._by_expressions(lot)
+        mask = self._by_size(lot) & self._by_expressions(lot) & ~self._closed.get(lot.key, 0)
         for index in self._passed_over:
             if mask >> index & 1 and self.places[index].passed_over_for(lot.asked):
                 mask &= ~(1 << index)
@@ -71,6 +76,7 @@ class Fit:
             or self._not_accepted(lot, target)
             or self._not_required(lot, target)
             or self._is_passed_over(lot, target)
+            or _is_closed(lot, target)
         )
 
     def _by_size(self, lot):
@@ -198,6 +204,14 @@ class Fit:
         return (
             f"the negotiator has left {found[0]} of {found[1]} free glideins there empty that have room for these jobs"
         )
+
+
+def _is_closed(lot, target):
+    row = target.closed.get(lot.key)
+    if not row:
+        return None
+    reason = f" ({row['reason']})" if row["reason"] else ""
+    return f"the negotiator passed over these jobs at free glideins there{reason}; none is ordered before {utc(row['until'])}"
 
 
 def indices(mask):

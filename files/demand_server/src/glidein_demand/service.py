@@ -18,6 +18,7 @@ from .config import ConfigError, Settings
 from .keeper import Keeper
 from .pool import reader
 from .pool.following import Following
+from .pool.passing import Passing
 from .pool.readings import Readings
 from .pool.refresh import Refresher
 from .store.database import Database
@@ -25,6 +26,7 @@ from .store.fresh import Renewer
 from .store.glideins import Glideins
 from .store.history import History
 from .store.leases import Leases
+from .store.passed import PassedOver
 from .store.reports import Reports
 from .store.samples import Samples
 from .store.switch import Switch
@@ -65,6 +67,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         history=History(database, clock, settings.keep_history_days),
         glideins=Glideins(database, clock),
         samples=Samples(database, clock),
+        passed_over=PassedOver(database),
         work=Work(database, clock, settings.keep_history_days),
         clock=clock,
     )
@@ -127,11 +130,13 @@ def _refresher(parts: Parts, views: Views, read: Callable[[dict[str, Any], float
     def keep_waits(schedd: str, found: dict[str, Any]) -> None:
         parts.history.add_waits(schedd, found["until"], found["waits"])
 
+    passing = Passing(parts.passed_over, parts.leases)
     return Refresher(
         parts.settings,
         parts.readings,
         read,
-        following=Following(parts.glideins, parts.samples),
+        following=Following(parts.glideins, parts.samples, passing),
+        passing=passing,
         on_refresh=lambda _snapshot: views.publish(read),
         on_waits=keep_waits,
         wait_marker=parts.history.wait_marker,

@@ -267,6 +267,24 @@ def test_nothing_is_ordered_for_jobs_that_would_find_a_whole_glidein_there_passe
     )
 
 
+def closed(until):
+    """The supply of an entry where the server remembers that the negotiator passed group `a` over."""
+    row = {"until": until, "times": 2, "reason": "concurrency limit xlic reached"}
+    return supply(supplied(registered=0, passed_over_groups={"a": row}))
+
+
+def test_nothing_is_ordered_for_a_group_that_the_server_remembers_as_passed_over_there():
+    result = planned([group(count=3), group(id="b", count=2)], supply_=closed(NOW + 600), explain="a")
+    assert only(result)["serves"] == {"b": 2}
+    assert result["explanation"][0]["reason"].startswith(
+        "the negotiator passed over these jobs at free glideins there (concurrency limit xlic reached); none is ordered "
+    )
+
+
+def test_a_group_that_was_passed_over_long_ago_is_ordered_for_again():
+    assert only(planned([group(count=3)], supply_=closed(NOW)))["present"] == 3
+
+
 def test_free_slots_of_machines_that_are_no_glideins_take_jobs_too():
     assert only(planned([group(count=5)], supply_=supply(others_free=slots(2))))["present"] == 3
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-from . import autoclusters, factories, jobs, limits, schedds, supply, waits, wire
+from . import autoclusters, factories, jobs, limits, passing, schedds, supply, waits, wire
 
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h, which the bindings have no name for: no jobs, clusters only."""
@@ -30,12 +30,13 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     _authenticate_where_asked(htcondor2.param)
     if order["what"] == "demand":
         found = read_demand(order, _Schedd(order["address"]))
-        return {"by_requirements": found["by_requirements"], wire.TEXTS: [wire.text(found)]}
+        rejected = found.pop("rejected")
+        return {"by_requirements": found["by_requirements"], "rejected": rejected, wire.TEXTS: [wire.text(found)]}
     if order["what"] == "waits":
         return waits.read(order, _Schedd(order["address"]).history)
     collector = htcondor2.Collector(order["collector"] or None)
     if order["what"] == "limits":
-        return {"limits": read_limits(collector)}
+        return read_limits(collector)
 
     def query(adtype: str, constraint: str, projection: list[str]) -> list[Any]:
         return collector.query(getattr(htcondor2.AdType, adtype), constraint, projection)
@@ -45,22 +46,28 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     return supply.read(order, query)
 
 
-def read_limits(collector: Any) -> dict[str, Any] | None:
-    """Return the negotiator's Limits; None when there is no negotiator, or several, which share the users."""
+def read_limits(collector: Any) -> dict[str, Any]:
+    """Return {"limits": the negotiator's Limits, "cycles": when its last negotiation cycles began (epoch seconds)}.
+
+    None and [] when there is no negotiator, or several, which share the users. The collector's ad of the negotiator is
+    up to five minutes old.
+    """
     import htcondor2
 
     found = list(collector.query(htcondor2.AdType.Negotiator, projection=list(limits.NEGOTIATOR_ATTRIBUTES)))
     if len(found) != 1:
-        return None
+        return {"limits": None, "cycles": []}
     in_use = f"{limits.ATTRIBUTE} isnt undefined"
     slots = collector.query(htcondor2.AdType.Startd, in_use, [limits.ATTRIBUTE])
     configured = htcondor2.RemoteParam(found[0])
     names = [name for name in configured if limits.is_setting(name)]
-    return limits.read(
+    known = limits.read(
         htcondor2.Negotiator(found[0]).getPriorities(),
         {name: configured[name] for name in names},
         [text for slot in slots if isinstance(text := jobs.evaluate(slot, limits.ATTRIBUTE), str)],
     )
+    itself = htcondor2.Collector(found[0]).query(htcondor2.AdType.Negotiator, projection=list(limits.CYCLES))
+    return {"limits": known, "cycles": [ad[name] for ad in itself for name in limits.CYCLES if isinstance(ad.get(name), int)]}
 
 
 def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
@@ -86,7 +93,32 @@ def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
         "limit": limit,
         "left": None if limit is None else max(0, limit - running),
         "by_requirements": by_requirements,
+        "rejected": [] if part[0] else read_rejected(order, schedd),
     }
+
+
+def read_rejected(order: dict[str, Any], schedd: Any) -> list[list[Any]]:
+    """[[group id, time, reason, run time or null]] of jobs that the negotiator has rejected since order's epoch.
+
+    A schedd notes it in one job of each autocluster, so that few are found.
+    """
+    since = order.get("rejected_since")
+    if since is None:
+        return []
+    extra, attributes, runtime = order["constraint"], order["attributes"], order["runtime_attributes"]
+    columns = [*jobs.projection(extra, attributes, runtime), "Requirements", passing.TIME, passing.REASON]
+    test = f"{passing.TIME} >= {int(since)} && {jobs.constraint(extra, order['users'])}"
+    last: dict[str, list[Any]] = {}
+    for row in autoclusters.unique(schedd.grouped(test, columns)):
+        try:
+            group = jobs.demand_group(row, jobs.Rounding(**order["rounding"]), attributes, runtime)
+        except jobs.UnreadableError:
+            continue
+        time, reason = jobs.evaluate(row, passing.TIME), jobs.evaluate(row, passing.REASON)
+        if isinstance(time, int) and time > last.get(group["id"], ["", 0])[1]:
+            text = " ".join(reason.split())[: passing.MOST_REASON] if isinstance(reason, str) else ""
+            last[group["id"]] = [group["id"], time, text, group["max_runtime_s"]]
+    return sorted(last.values(), key=lambda row: (-row[1], row[0]))[: passing.MOST_REJECTED]
 
 
 class _Schedd:

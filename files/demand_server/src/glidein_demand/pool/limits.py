@@ -27,6 +27,8 @@ ATTRIBUTE = "ConcurrencyLimits"
 NEGOTIATOR_ATTRIBUTES = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
 """What is needed of a negotiator's ad to connect to it."""
 
+CYCLES = tuple(f"LastNegotiationCycleTime{cycle}" for cycle in range(3))
+
 MOST = 5000
 """Submitters, groups and limits that one answer may name, each."""
 

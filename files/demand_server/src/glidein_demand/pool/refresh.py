@@ -32,6 +32,16 @@ Read = Callable[[dict[str, Any], float], dict[str, Any]]
 """Carries out one order within so many seconds, or raises ReadError (Reader.read; tests give their own)."""
 
 
+class Passing(Protocol):
+    """What finds groups that the negotiator passes over (pool/passing.py)."""
+
+    def rejected_since(self) -> int | None:
+        """The epoch from which on rejected jobs matter; None: none do."""
+
+    def learn(self, rejected: list[list[Any]], cycles: list[int], now: int) -> None:
+        """Take in what a refresh found."""
+
+
 class Following(Protocol):
     """What has to be known from one reading of the collector to the next (pool/following.py)."""
 
@@ -47,10 +57,12 @@ def schedds_order(settings: Settings) -> dict[str, Any]:
     return {"what": "schedds", "collector": settings.collector}
 
 
-def demand_orders(settings: Settings, schedd: Mapping[str, Any], by_requirements: bool) -> list[dict[str, Any]]:
+def demand_orders(
+    settings: Settings, schedd: Mapping[str, Any], by_requirements: bool, rejected_since: int | None = None
+) -> list[dict[str, Any]]:
     """Ask a schedd (of schedds.found) for its demand, in parts that can be asked for at the same time.
 
-    by_requirements: what its last answer said; see schedds.parts.
+    by_requirements: what its last answer said; see schedds.parts. rejected_since: see asking.read_rejected.
     """
     order = {
         "what": "demand",
@@ -60,6 +72,7 @@ def demand_orders(settings: Settings, schedd: Mapping[str, Any], by_requirements
         "users": list(settings.users),
         "attributes": list(settings.attributes),
         "runtime_attributes": list(settings.runtime_attributes),
+        "rejected_since": rejected_since,
         "rounding": {
             "memory_mb": settings.memory_step_mb,
             "disk_mb": settings.disk_step_mb,
@@ -108,6 +121,7 @@ class Refresher:
         read: Read,
         *,
         following: Following | None = None,
+        passing: Passing | None = None,
         on_refresh: Callable[[Snapshot], object] | None = None,
         on_waits: Callable[[str, dict[str, Any]], object] | None = None,
         wait_marker: Callable[[str], Any] = lambda _schedd: None,
@@ -117,6 +131,9 @@ class Refresher:
         self._readings = readings
         self._read = read
         self._following = following
+        self._passing = passing
+        self._rejected: list[list[Any]] = []
+        self._cycles: list[int] = []
         self._on_refresh = on_refresh
         self._on_waits = on_waits
         self._wait_marker = wait_marker
@@ -149,17 +166,21 @@ class Refresher:
             limits = pool.submit(self._read_limits)
             self._find_schedds()
             asked = int(self._clock())
+            since = self._passing.rejected_since() if self._passing is not None else None
+            self._rejected = []
             # All orders are given before the first answer is waited for; one that hangs keeps no other from its place.
             orders = [
                 (schedd["name"], order)
                 for schedd in self._known
-                for order in demand_orders(self._settings, schedd, schedd["name"] in self._by_requirements)
+                for order in demand_orders(self._settings, schedd, schedd["name"] in self._by_requirements, since)
             ]
             names = {pool.submit(self._carry_out, order): name for name, order in orders}
             for name, parts in _complete(names):
                 self._take_demand(name, parts, asked)
             supply.result()
             limits.result()
+        if self._passing is not None:
+            self._passing.learn(self._rejected, self._cycles, asked)
         if self._on_refresh is not None:
             self._on_refresh(self._readings.snapshot())
 
@@ -188,6 +209,7 @@ class Refresher:
             self._by_requirements.discard(name)
             if any(answer["by_requirements"] for answer in answers):
                 self._by_requirements.add(name)
+            self._rejected += [row for answer in answers for row in answer.get("rejected", ())]
             self._readings.demand_read(name, [text for answer in answers for text in answer[wire.TEXTS]], asked)
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a daemon answers
             self._readings.demand_failed(name, self._say(name, error))
@@ -230,7 +252,9 @@ class Refresher:
     def _read_limits(self) -> None:
         """Ask the negotiator, which answers no one during a cycle: until it does, its last limits hold."""
         try:
-            self._readings.limits_read(self._carry_out(limits_order(self._settings))["limits"])
+            answer = self._carry_out(limits_order(self._settings))
+            self._readings.limits_read(answer["limits"])
+            self._cycles = answer.get("cycles", [])
         except Exception as error:  # noqa: BLE001 - as above
             self._say(NEGOTIATOR, error)
         else:

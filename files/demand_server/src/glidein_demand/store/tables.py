@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Names every file that declares tables, so that a new database gets them all."""
 
-from . import glideins, history, leases, reports, samples, switch, tokens, work
+from . import glideins, history, leases, passed, reports, samples, switch, tokens, work
 
-__all__ = ["glideins", "history", "leases", "reports", "samples", "switch", "tokens", "work"]
+__all__ = ["glideins", "history", "leases", "passed", "reports", "samples", "switch", "tokens", "work"]

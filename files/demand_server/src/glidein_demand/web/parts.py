@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..store.glideins import Glideins
     from ..store.history import History
     from ..store.leases import Leases
+    from ..store.passed import PassedOver
     from ..store.reports import Reports
     from ..store.samples import Samples
     from ..store.switch import Switch
@@ -33,6 +34,7 @@ class Parts:
     history: History
     glideins: Glideins
     samples: Samples
+    passed_over: PassedOver
     work: Work
     clock: Callable[[], float]
 

@@ -166,6 +166,7 @@ class Views:
                 parts.reports.reports(),
                 known,
                 parts.work.lately(now),
+                parts.passed_over.closed(now),
             )
             more = {"demand_history": self._demand_history(now), "summaries_until": parts.work.until()}
             return {**found, **more}, now + SUPPLY_SECONDS
