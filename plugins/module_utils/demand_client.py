@@ -9,6 +9,7 @@ from urllib.parse import urlparse
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     InputError,
+    InvalidParamsError,
     NoAnswerError,
     RefusedError,
     ServerError,
@@ -17,6 +18,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.server_token import TO
 
 # The protocol's code for a token that is needed, unknown, a reader's, or of another site.
 _UNAUTHORIZED = -32001
+_INVALID_PARAMS = -32602
 
 REQUESTS_ERROR = None
 try:
@@ -80,6 +82,15 @@ class DemandClient:
             raise NoAnswerError(f"Demand server {self.url}, {method}: no answer: {excerpt(str(error))}") from error
         return self._result(method, response)
 
+    def call_with(self, method, params, newer):
+        """Call a method with the parameters `newer` besides, without them where the server does not know them."""
+        try:
+            return self.call(method, dict(params, **newer))
+        except InvalidParamsError:
+            if not newer:
+                raise
+            return self.call(method, params)
+
     def lease(self, site, claims, ttl_s):
         """Claim jobs for a site, {entry: {group id: jobs}}; return {"granted": the same, "expires": epoch}.
 
@@ -112,7 +123,8 @@ class DemandClient:
             error = answer["error"]
             data = f" ({excerpt(str(error['data']))})" if error.get("data") else ""
             message = excerpt(str(error.get("message")))
-            kind = RefusedError if error.get("code") == _UNAUTHORIZED else ServerError
+            kinds = {_UNAUTHORIZED: RefusedError, _INVALID_PARAMS: InvalidParamsError}
+            kind = kinds.get(error.get("code"), ServerError)
             raise kind(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}")
         if response.status_code != 200 or not isinstance(answer, dict) or "result" not in answer:
             raise ServerError(f"{where}, no JSON-RPC result: {excerpt(response.text) or 'nothing'!r}")

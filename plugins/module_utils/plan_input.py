@@ -71,6 +71,12 @@ def hides_requirements(demand):
     return not all("requirements" in group for group in demand["groups"])
 
 
+def told_attributes(demand):
+    """Return the names of the job attributes that groups are divided by; None for a server that does not say it."""
+    names = demand.get("attributes")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
+
+
 def idle_jobs(demand):
     """Return all jobs that wait, also those that others hold a lease on; call it after read_groups."""
     return sum(group["count"] + (group.get("leased") or 0) for group in demand["groups"])
@@ -109,11 +115,11 @@ def read_supply(supply):
 
 
 def _closed(raw):
-    """Return {group id: {"until": epoch, "times", "reason"}} of groups that are not to be ordered for; odd ones are
+    """Return {group id: {"until": epoch}} of groups that are not to be ordered for; odd ones are
     left out, as are those of a server that does not know them."""
     rows = raw.items() if isinstance(raw, dict) else ()
     return {
-        group: {"until": row["until"], "times": row.get("times"), "reason": str(row.get("reason") or "")}
+        group: {"until": row["until"]}
         for group, row in rows
         if isinstance(row, dict) and _is_number(row.get("until"))
     }

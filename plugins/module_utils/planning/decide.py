@@ -16,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.plan_input import (
     read_groups,
     read_queue,
     read_supply,
+    told_attributes,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.plan_text import OVERDUE, QUEUED, item_reason, listed, table
 from ansible_collections.glidein.ops.plugins.module_utils.planning import overdue, ramp, readings
@@ -67,7 +68,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     targets = _targets(sites, supplied, now_s, 0 if stale else max(0, now_s - supply["as_of"]))
     planning = _Planning(demand, supply, sites, targets, matcher, settings, now_s)
     lots = lots_of(groups, matcher, sites, settings["order"], now_s)
-    fit = Fit(targets + _elsewhere(supply, supplied, targets), matcher)
+    fit = Fit(targets + _elsewhere(supply, supplied, targets), matcher, told_attributes(demand))
     stop = stale or (PAUSED if demand.get("paused") else None)
     if stop:
         unserved = [{"group": group["id"], "count": group["count"], "reason": stop} for group in groups]

@@ -19,6 +19,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.planning.classad impor
     unknown,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.planning.expressions import conditions_of
+from ansible_collections.glidein.ops.plugins.module_utils.planning.job_attributes import not_told
 from ansible_collections.glidein.ops.plugins.module_utils.token import utc
 
 # HTCondor itself tests it when it makes the dynamic slot; condor_submit puts it into Requirements as well.
@@ -28,8 +29,10 @@ _GPU_CONDITIONS = conditions_of("countMatches(MY.RequireGPUs, TARGET.AvailableGP
 class Fit:
     """Matches lots with places (Target and Elsewhere), which are meant by their index."""
 
-    def __init__(self, places, matcher):
+    def __init__(self, places, matcher, told=None):
+        """told: names of the job attributes that the demand server divides groups by; None when it does not say."""
         self.places = places
+        self.told = told
         self.matcher = matcher
         self.everywhere = (1 << len(places)) - 1
         self._sizes = [_Thresholds([place.size and place.size[i] for place in places]) for i in range(len(RESOURCES))]
@@ -165,7 +168,7 @@ class Fit:
         for condition in self.matcher.conditions(expression) if expression else ():
             if not self.matcher.holds(condition, target.ad, lot.ad):
                 names = unknown(condition, target.ad, lot.ad)
-                return f"accept_requirements wants {_shown(condition.text)}" + _unknown_names(names, "of these jobs")
+                return f"accept_requirements wants {_shown(condition.text)}" + _unknown_names(names, "of these jobs") + not_told(names, self.told)
         return None
 
     def _not_required(self, lot, target):
@@ -210,8 +213,7 @@ def _is_closed(lot, target):
     row = target.closed.get(lot.key)
     if not row:
         return None
-    reason = f" ({row['reason']})" if row["reason"] else ""
-    return f"the negotiator passed over these jobs at free glideins there{reason}; none is ordered before {utc(row['until'])}"
+    return f"the negotiator left these jobs idle beside free glideins there; none is ordered before {utc(row['until'])}"
 
 
 def indices(mask):

@@ -37,6 +37,23 @@ def test_demand_info_says_what_the_server_said(server):
     )
 
 
+def test_demand_info_asks_for_the_attributes_that_sites_refer_to(server):
+    server.result({})
+    run_module(demand_info.main, {"server_url": server.url, "sites": ["lab"], "attributes": ["ProjectName"]})
+    assert server.requests[0][2]["params"] == {"sites": ["lab"], "attributes": ["ProjectName"]}
+
+
+def test_a_server_that_does_not_know_attributes_is_asked_without_them(server):
+    def say(request):
+        if "attributes" in request["params"]:
+            return {"error": {"code": -32602, "message": "Invalid params"}}
+        return {"result": {"method": request["method"]}}
+
+    server.say(say)
+    result = run_module(demand_info.main, {"server_url": server.url, "attributes": ["ProjectName"]})
+    assert result["demand"] == {"method": "get_demand"}
+
+
 def report(server, *sites, check=False, **changes):
     options = {"server_url": server.url, "sites": list(sites) or [reporting()], "tokens": {"lab": TOKEN}}
     return run_module(demand_report.main, dict(options, **changes), check)

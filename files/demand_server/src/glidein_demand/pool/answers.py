@@ -47,7 +47,7 @@ class Reading:
     """Last answer of one schedd, and the error of the last attempt when that failed. Times are epoch seconds.
 
     answer, as_of: None when it never answered. gone_since: since when the collector, or the configuration, does not
-    know the schedd any more.
+    know the schedd any more. attributes: names of job attributes that its groups are divided by.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Reading:
     answer: Answer | None = None
     error: str | None = None
     gone_since: float | None = None
+    attributes: tuple[str, ...] = ()
 
 
 class Answers:
@@ -62,7 +63,7 @@ class Answers:
 
     pool_limits: limits.Limits of the negotiator, None for none.
 
-    about: {"as_of", "schedds"} of get_demand, which costs nothing. Everything else is made when it is asked for the
+    about: {"as_of", "attributes", "schedds"} of get_demand, which costs nothing. Everything else is made when it is asked for the
     first time; for thousands of groups that takes some 10 ms.
     """
 
@@ -104,6 +105,7 @@ class _Results:
 def _about(readings: Sequence[Reading]) -> dict[str, Any]:
     return {
         "as_of": _as_of(readings),
+        "attributes": _attributes(readings),
         "schedds": {
             "answered": [reading.name for reading in readings if reading.error is None],
             "failed": [
@@ -113,6 +115,12 @@ def _about(readings: Sequence[Reading]) -> dict[str, Any]:
             ],
         },
     }
+
+
+def _attributes(readings: Iterable[Reading]) -> list[str]:
+    """The names of job attributes that the groups of all schedds are divided by."""
+    read = [reading.attributes for reading in readings if reading.answer is not None]
+    return sorted(set(read[0]).intersection(*read[1:])) if read else []
 
 
 def _as_of(readings: Iterable[Reading]) -> int | None:

@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-from . import autoclusters, factories, jobs, limits, passing, schedds, supply, waits, wire
+from . import autoclusters, factories, jobs, limits, schedds, supply, waits, wire
 
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h, which the bindings have no name for: no jobs, clusters only."""
+
+
+MOST_DIVIDED = 5000
+"""Rows of one answer up to which groups are divided by what callers asked for."""
 
 
 def carry_out(order: dict[str, Any]) -> dict[str, Any]:
@@ -30,8 +34,8 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     _authenticate_where_asked(htcondor2.param)
     if order["what"] == "demand":
         found = read_demand(order, _Schedd(order["address"]))
-        rejected = found.pop("rejected")
-        return {"by_requirements": found["by_requirements"], "rejected": rejected, wire.TEXTS: [wire.text(found)]}
+        told = {"by_requirements": found["by_requirements"], "attributes": found.pop("attributes")}
+        return {**told, wire.TEXTS: [wire.text(found)]}
     if order["what"] == "waits":
         return waits.read(order, _Schedd(order["address"]).history)
     collector = htcondor2.Collector(order["collector"] or None)
@@ -78,13 +82,19 @@ def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
     extra, users, part = order["constraint"], order["users"], tuple(order["part"])
     attributes, runtime = order["attributes"], order["runtime_attributes"]
     rounding = jobs.Rounding(**order["rounding"])
+    asked = list(dict.fromkeys([*attributes, *order.get("wanted", ())]))
     about = schedd.itself() if part[0] == 0 else {}
-    columns, needed = jobs.projection(extra, attributes, runtime), jobs.references(extra) if extra else []
+    needed = jobs.references(extra) if extra else []
+    columns = jobs.projection(extra, asked, runtime)
     rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
-    groups, unreadable = jobs.demand_groups(rows, rounding, attributes, runtime)
+    if len(rows) > MOST_DIVIDED and asked != attributes:
+        # What a caller asked for must not make each job a group of its own.
+        asked, columns = attributes, jobs.projection(extra, attributes, runtime)
+        rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
+    groups, unreadable = jobs.demand_groups(rows, rounding, asked, runtime)
     if about.get("JobsUnmaterialized", 1) and part[0] == 0:
         ads = schedd.clusters(factories.constraint(extra, users))
-        more, not_readable = factories.groups(ads, rounding, attributes, runtime)
+        more, not_readable = factories.groups(ads, rounding, asked, runtime)
         groups, unreadable = groups + more, unreadable + not_readable
     limit, running = about.get("MaxJobsRunning"), about.get("ShadowsRunning", 0)
     return {
@@ -93,32 +103,8 @@ def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
         "limit": limit,
         "left": None if limit is None else max(0, limit - running),
         "by_requirements": by_requirements,
-        "rejected": [] if part[0] else read_rejected(order, schedd),
+        "attributes": list(asked),
     }
-
-
-def read_rejected(order: dict[str, Any], schedd: Any) -> list[list[Any]]:
-    """[[group id, time, reason, run time or null]] of jobs that the negotiator has rejected since order's epoch.
-
-    A schedd notes it in one job of each autocluster, so that few are found.
-    """
-    since = order.get("rejected_since")
-    if since is None:
-        return []
-    extra, attributes, runtime = order["constraint"], order["attributes"], order["runtime_attributes"]
-    columns = [*jobs.projection(extra, attributes, runtime), "Requirements", passing.TIME, passing.REASON]
-    test = f"{passing.TIME} >= {int(since)} && {jobs.constraint(extra, order['users'])}"
-    last: dict[str, list[Any]] = {}
-    for row in autoclusters.unique(schedd.grouped(test, columns)):
-        try:
-            group = jobs.demand_group(row, jobs.Rounding(**order["rounding"]), attributes, runtime)
-        except jobs.UnreadableError:
-            continue
-        time, reason = jobs.evaluate(row, passing.TIME), jobs.evaluate(row, passing.REASON)
-        if isinstance(time, int) and time > last.get(group["id"], ["", 0])[1]:
-            text = " ".join(reason.split())[: passing.MOST_REASON] if isinstance(reason, str) else ""
-            last[group["id"]] = [group["id"], time, text, group["max_runtime_s"]]
-    return sorted(last.values(), key=lambda row: (-row[1], row[0]))[: passing.MOST_REJECTED]
 
 
 class _Schedd:

@@ -6,27 +6,23 @@ A further glidein of the same entry and shape would be passed over, too. free.py
 glidein has ended, its slot says nothing any more, and the next plan would order another one. So what was found is
 remembered by group (store/passed.py), each time for longer.
 
-The schedd notes in a job of each autocluster when, and why, the negotiator rejected it (LastRejMatchTime and
-LastRejMatchReason, seen with 23.9): "no match found", "concurrency limit xlic reached". That tells of a glidein if a
-negotiation cycle began after the glidein had been seen free, and if it was still free and untouched at the end.
+A job tells of a glidein if both were there, idle, before each of the last three negotiation cycles began, and still are.
+The negotiator's own words are no help: it does not reject a job of a group without quota, it never looks at it (seen
+with 23.9).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Callable, NamedTuple, Protocol
 
 from . import free
 from .identity import Key
 from .slots import Slot, whole
 
-TIME, REASON = "LastRejMatchTime", "LastRejMatchReason"
-
-MOST_REJECTED = 2000
-"""Groups whose rejection one answer of a schedd may tell."""
-
-MOST_REASON = 200
+CYCLES = 3
+"""So many negotiation cycles have to pass a job over."""
 
 FEW_SLOTS = 3
 SHARE_OF_FREE = 2
@@ -37,20 +33,16 @@ ORDERED_S = 6 * 3600
 """How long a group that an entry leased counts as one that its glideins were ordered for."""
 
 
-class Rejection(NamedTuple):
-    """When and why the negotiator last rejected a group's job (epoch seconds); runtime_s: its stated run time."""
+class Waiting(NamedTuple):
+    """A group's oldest idle job, since when it is known to be that (epoch seconds), and its stated run time."""
 
-    time: int
-    reason: str
+    job: str
+    since: int
     runtime_s: int | None
 
 
-class Found(NamedTuple):
-    """A group that was passed over at an entry and shape, and the negotiator's reason."""
-
-    key: Key
-    group: str
-    reason: str
+Found = tuple[Key, str]
+"""(site, entry, shape), and a group that was passed over there."""
 
 
 class Store(Protocol):
@@ -81,45 +73,45 @@ def whole_free(glideins: Mapping[Key, Iterable[Slot]], memory: free.Memory, now:
                 counts[row] = counts.get(row, 0) + 1
         if counts:
             working = sum(not free.retired(slot, now) for slot in machines)
-            rows.append([*key, working, [[since, until or None, number] for (since, until), number in sorted(counts.items())]])
+            free_slots = [[since, until or None, number] for (since, until), number in sorted(counts.items())]
+            rows.append([*key, working, free_slots])
     return rows
 
 
 def passed_over(
     idle: Iterable[Iterable[Any]],
-    rejected: Mapping[str, Rejection],
+    groups: Mapping[str, Waiting],
     cycles: Iterable[int],
     ordered: Mapping[tuple[str, str], Iterable[str]],
+    now: int,
 ) -> list[Found]:
-    """The groups that free glideins were ordered for, and that were rejected in a cycle that had seen these glideins.
+    """The groups that free glideins were ordered for, and that the last cycles left idle beside these glideins.
 
-    idle: rows of whole_free; cycles: when negotiation cycles began; ordered: {(site, entry): group ids}.
+    idle: rows of whole_free; cycles: when the last negotiation cycles began; ordered: {(site, entry): group ids}.
     """
-    began = sorted(cycles)
+    began = sorted(cycles)[-CYCLES:]
+    if len(began) < CYCLES:
+        return []
     found = []
     for site, entry, shape, working, slots in idle:
         total = sum(number for _since, _until, number in slots)
         least = min(working, max(FEW_SLOTS, -(-working // SHARE_OF_ALL)))
         for group in sorted(ordered.get((site, entry), ())):
-            rejection = rejected.get(group)
-            last = max((time for time in began if rejection and time <= rejection.time), default=None)
-            if last is None:
+            waiting = groups.get(group)
+            if waiting is None or waiting.since >= began[0]:
                 continue
+            # START admits no job that would end after the glidein: a new one would last longer.
+            ends = now + (waiting.runtime_s or 0)
             number = sum(
-                number for since, until, number in slots if since < last and _lasts(until, rejection)
+                number for since, until, number in slots if since < began[0] and (until is None or ends < until)
             )
             if number and number >= least and number * SHARE_OF_FREE >= total:
-                found.append(Found((site, entry, shape), group, rejection.reason))
+                found.append(((site, entry, shape), group))
     return found
 
 
-def _lasts(until: int | None, rejection: Rejection) -> bool:
-    """Whether START admitted the job when it was rejected: a new glidein would last longer."""
-    return until is None or rejection.runtime_s is None or rejection.time + rejection.runtime_s < until
-
-
 class Passing:
-    """What has to be known between the readings of collector, negotiator and schedds. Safe from many threads."""
+    """What has to be known from one refresh to the next. Safe from many threads."""
 
     def __init__(self, store: Store, leases: Leases) -> None:
         self._store = store
@@ -127,31 +119,46 @@ class Passing:
         self._lock = threading.Lock()
         self._idle: list[Any] = []
         self._ordered: dict[tuple[str, str], dict[str, int]] = {}
+        self._waiting: dict[str, Waiting] = {}
 
     def machines_read(self, idle: list[Any]) -> None:
         """The collector answered: rows of whole_free."""
         with self._lock:
             self._idle = idle
 
-    def rejected_since(self) -> int | None:
-        """From when on rejections matter: since the first glidein is free. None: there is none, so do not ask."""
+    def refreshed(self, groups: Callable[[], Iterable[Mapping[str, Any]]], cycles: Iterable[int], now: int) -> None:
+        """A refresh has ended; keep what it shows. groups(): those of get_demand, only looked at when they matter."""
         with self._lock:
-            return min((since for row in self._idle for since, _until, _number in row[4]), default=None)
-
-    def learn(self, rejected: Iterable[Iterable[Any]], cycles: Iterable[int], now: int) -> None:
-        """Keep what a refresh found. rejected: [[group id, time, reason, run time or null]] of all schedds."""
-        last: dict[str, Rejection] = {}
-        for group, time, reason, runtime_s in rejected:
-            if group not in last or time > last[group].time:
-                last[group] = Rejection(time, reason, runtime_s)
-        with self._lock:
-            for row in self._leases.rows():
-                self._ordered.setdefault((row["site"], row["entry"]), {})[row["group"]] = now
-            self._ordered = {
-                entry: kept
-                for entry, groups in self._ordered.items()
-                if (kept := {group: seen for group, seen in groups.items() if now - seen < ORDERED_S})
-            }
-            found = passed_over(self._idle, last, cycles, self._ordered)
+            self._ordered = _remembered(self._ordered, self._leases.rows(), now)
+            wanted = {group for row in self._idle for group in self._ordered.get((row[0], row[1]), ())}
+            self._waiting = _waiting(self._waiting, groups() if wanted else (), wanted, now)
+            found = passed_over(self._idle, self._waiting, cycles, self._ordered, now)
         if found:
             self._store.add(found, now)
+
+
+def _remembered(
+    known: Mapping[tuple[str, str], Mapping[str, int]], leases: Iterable[Mapping[str, Any]], now: int
+) -> dict[tuple[str, str], dict[str, int]]:
+    """{(site, entry): {group: last seen}}: a lease ends when the glidein that it was for has registered."""
+    found = {
+        entry: {group: seen for group, seen in groups.items() if now - seen < ORDERED_S}
+        for entry, groups in known.items()
+    }
+    for row in leases:
+        found.setdefault((row["site"], row["entry"]), {})[row["group"]] = now
+    return {entry: groups for entry, groups in found.items() if groups}
+
+
+def _waiting(
+    known: Mapping[str, Waiting], groups: Iterable[Mapping[str, Any]], wanted: Collection[str], now: int
+) -> dict[str, Waiting]:
+    """The oldest idle job of each wanted group; `since` stays while it is the same job."""
+    found = {}
+    for group in groups:
+        job = group["first_job"]
+        if group["id"] in wanted and group["count"] and job:
+            old = known.get(group["id"])
+            since = old.since if old is not None and old.job == job else now
+            found[group["id"]] = Waiting(job, since, group["max_runtime_s"])
+    return found

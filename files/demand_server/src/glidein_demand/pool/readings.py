@@ -52,12 +52,12 @@ class Readings:
                     self._renew()
         return self._snapshot
 
-    def demand_read(self, name: str, texts: Sequence[bytes], as_of: int) -> None:
-        """A schedd answered with `texts` (see Answer), one at least; `as_of`: when it was asked."""
+    def demand_read(self, name: str, texts: Sequence[bytes], as_of: int, attributes: tuple[str, ...] = ()) -> None:
+        """A schedd answered with `texts` (see Answer), one at least; `as_of`: when it was asked; `attributes`: of Reading."""
         if not texts:
             raise ValueError("an answer has at least one part")
         with self._lock:
-            self._set(Reading(name, as_of, Answer(texts)))
+            self._set(Reading(name, as_of, Answer(texts), attributes=attributes))
 
     def demand_failed(self, name: str, error: str) -> None:
         """A schedd did not answer: its last groups stay, with their age and the error."""

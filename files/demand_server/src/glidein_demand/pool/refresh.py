@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, Callable, Protocol
 
@@ -35,11 +35,8 @@ Read = Callable[[dict[str, Any], float], dict[str, Any]]
 class Passing(Protocol):
     """What finds groups that the negotiator passes over (pool/passing.py)."""
 
-    def rejected_since(self) -> int | None:
-        """The epoch from which on rejected jobs matter; None: none do."""
-
-    def learn(self, rejected: list[list[Any]], cycles: list[int], now: int) -> None:
-        """Take in what a refresh found."""
+    def refreshed(self, groups: Callable[[], Iterable[Mapping[str, Any]]], cycles: Iterable[int], now: int) -> None:
+        """Keep what a refresh shows."""
 
 
 class Following(Protocol):
@@ -58,11 +55,15 @@ def schedds_order(settings: Settings) -> dict[str, Any]:
 
 
 def demand_orders(
-    settings: Settings, schedd: Mapping[str, Any], by_requirements: bool, rejected_since: int | None = None
+    settings: Settings,
+    schedd: Mapping[str, Any],
+    by_requirements: bool,
+    wanted: Iterable[str] = (),
 ) -> list[dict[str, Any]]:
     """Ask a schedd (of schedds.found) for its demand, in parts that can be asked for at the same time.
 
-    by_requirements: what its last answer said; see schedds.parts. rejected_since: see asking.read_rejected.
+    by_requirements: what its last answer said; see schedds.parts. wanted: names of job
+    attributes that callers asked for.
     """
     order = {
         "what": "demand",
@@ -72,7 +73,7 @@ def demand_orders(
         "users": list(settings.users),
         "attributes": list(settings.attributes),
         "runtime_attributes": list(settings.runtime_attributes),
-        "rejected_since": rejected_since,
+        "wanted": list(wanted),
         "rounding": {
             "memory_mb": settings.memory_step_mb,
             "disk_mb": settings.disk_step_mb,
@@ -122,6 +123,7 @@ class Refresher:
         *,
         following: Following | None = None,
         passing: Passing | None = None,
+        wanted: Callable[[], Iterable[str]] = tuple,
         on_refresh: Callable[[Snapshot], object] | None = None,
         on_waits: Callable[[str, dict[str, Any]], object] | None = None,
         wait_marker: Callable[[str], Any] = lambda _schedd: None,
@@ -132,7 +134,7 @@ class Refresher:
         self._read = read
         self._following = following
         self._passing = passing
-        self._rejected: list[list[Any]] = []
+        self._wanted = wanted
         self._cycles: list[int] = []
         self._on_refresh = on_refresh
         self._on_waits = on_waits
@@ -166,23 +168,23 @@ class Refresher:
             limits = pool.submit(self._read_limits)
             self._find_schedds()
             asked = int(self._clock())
-            since = self._passing.rejected_since() if self._passing is not None else None
-            self._rejected = []
+            wanted = list(self._wanted())
             # All orders are given before the first answer is waited for; one that hangs keeps no other from its place.
             orders = [
                 (schedd["name"], order)
                 for schedd in self._known
-                for order in demand_orders(self._settings, schedd, schedd["name"] in self._by_requirements, since)
+                for order in demand_orders(self._settings, schedd, schedd["name"] in self._by_requirements, wanted)
             ]
             names = {pool.submit(self._carry_out, order): name for name, order in orders}
             for name, parts in _complete(names):
                 self._take_demand(name, parts, asked)
             supply.result()
             limits.result()
-        if self._passing is not None:
-            self._passing.learn(self._rejected, self._cycles, asked)
         if self._on_refresh is not None:
             self._on_refresh(self._readings.snapshot())
+        if self._passing is not None:
+            answers = self._readings.snapshot().answers
+            self._passing.refreshed(lambda: answers.demand()["groups"], self._cycles, asked)
 
     def read_waits_once(self) -> None:
         """Hand over how long jobs waited that have ended since the last time, schedd by schedd."""
@@ -209,8 +211,9 @@ class Refresher:
             self._by_requirements.discard(name)
             if any(answer["by_requirements"] for answer in answers):
                 self._by_requirements.add(name)
-            self._rejected += [row for answer in answers for row in answer.get("rejected", ())]
-            self._readings.demand_read(name, [text for answer in answers for text in answer[wire.TEXTS]], asked)
+            texts = [text for answer in answers for text in answer[wire.TEXTS]]
+            told = set.intersection(*(set(answer.get("attributes", ())) for answer in answers))
+            self._readings.demand_read(name, texts, asked, tuple(sorted(told)))
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a daemon answers
             self._readings.demand_failed(name, self._say(name, error))
         else:

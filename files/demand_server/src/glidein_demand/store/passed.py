@@ -34,7 +34,6 @@ _passed = Table(
     Column("group", String(64), primary_key=True),
     Column("times", Integer, nullable=False),
     Column("until", BigInteger, nullable=False),
-    Column("reason", String(200), nullable=False),
 )
 _KEYS = ["site", "entry", "shape", "group"]
 
@@ -52,15 +51,13 @@ class PassedOver:
         """Keep what was found; while a group is closed at an entry and shape, finding it again changes nothing."""
         with self._lock:
             rows = []
-            for one in found:
-                known = self._rows.get((one.key, one.group))
+            for key, group in found:
+                known = self._rows.get((key, group))
                 if known is not None and now < known["until"]:
                     continue
                 times = 1 if known is None or now - known["until"] >= FORGET_S else known["times"] + 1
                 until = now + min(LONGEST_S, FIRST_S * 2 ** min(times - 1, 10))
-                rows.append({
-                    **dict(zip(_KEYS, (*one.key, one.group))), "times": times, "until": until, "reason": one.reason[:200],
-                })  # fmt: skip
+                rows.append({**dict(zip(_KEYS, (*key, group))), "times": times, "until": until})
             if not rows:
                 return
             with self._db.begin() as connection:
@@ -70,7 +67,7 @@ class PassedOver:
                 self._rows = _read(connection)
 
     def closed(self, now: float) -> dict[Key, dict[str, dict[str, Any]]]:
-        """{(site, entry, shape): {group id: {"until", "times", "reason"}}} of groups for which nothing is to be ordered."""
+        """{(site, entry, shape): {group id: {"until", "times"}}} of groups for which nothing is to be ordered."""
         found: dict[Key, dict[str, dict[str, Any]]] = {}
         for (key, group), row in self._rows.items():
             if now < row["until"]:
@@ -80,7 +77,7 @@ class PassedOver:
 
 def _read(connection: Connection) -> dict[tuple[Key, str], dict[str, Any]]:
     return {
-        ((row.site, row.entry, row.shape), row.group): {"until": row.until, "times": row.times, "reason": row.reason}
+        ((row.site, row.entry, row.shape), row.group): {"until": row.until, "times": row.times}
         for row in connection.execute(select(_passed))
     }
 

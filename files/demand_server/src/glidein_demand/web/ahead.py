@@ -37,7 +37,10 @@ def order(answers: Answers, variants: Iterable[Variant]) -> dict[str, Any]:
     """Asks for the replies to `variants`."""
     read = [reading.answer.texts if reading.answer else () for reading in answers.readings]
     readings = [
-        {"name": reading.name, "as_of": reading.as_of, "error": reading.error, "parts": len(texts)}
+        {
+            "name": reading.name, "as_of": reading.as_of, "error": reading.error, "parts": len(texts),
+            "attributes": reading.attributes,
+        }
         for reading, texts in zip(answers.readings, read)
     ]
     return {
@@ -56,7 +59,8 @@ def carry_out(order: Mapping[str, Any]) -> dict[str, Any]:
     readings = []
     for row in order["readings"]:
         answer = Answer([next(texts) for _part in range(row["parts"])]) if row["parts"] else None
-        readings.append(Reading(row["name"], row["as_of"], answer, row["error"]))
+        attributes = tuple(row["attributes"])
+        readings.append(Reading(row["name"], row["as_of"], answer, row["error"], attributes=attributes))
     answers = Answers(readings, order["fresh_from"], order["limits"])
     made = []
     for variant in order["variants"]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..pool import wanted
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 GROUP = re.compile(r"[A-Za-z0-9]{1,64}\Z")
 MAX_TEXT = 2000
@@ -119,6 +121,18 @@ def seconds(field: str, value: Any, longest: int) -> int:
 def sites(value: Any, most: int) -> frozenset[str]:
     """Names of sites."""
     return frozenset(name(f"sites[{index}]", one) for index, one in enumerate(_list("sites", value, most)))
+
+
+def attributes(value: Any) -> list[str]:
+    """Names of job attributes."""
+    names = _list("attributes", value, wanted.MOST_OF_A_CALLER)
+    for index, one in enumerate(names):
+        if not isinstance(one, str) or not wanted.NAME.match(one):
+            raise ValueError(
+                f"attributes[{index}] must be a name of 1 to 64 letters, digits and '_', not beginning with a digit, "
+                f"not {_shown(one)}"
+            )
+    return names
 
 
 def monitoring(metrics: Any) -> dict[str, dict[str, float]]:

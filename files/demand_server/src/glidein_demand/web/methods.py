@@ -40,9 +40,13 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             return [] if parts.paused()["paused"] else parts.readings.snapshot().answers.pyglidein()
 
     @methods.add(pass_context="caller")
-    def get_demand(caller: Caller, sites: Any = None) -> Result:
+    def get_demand(caller: Caller, sites: Any = None, attributes: Any = None) -> Result:
         _may_read(caller, settings.reading)
         with _told():
+            if attributes is not None:
+                names = checks.attributes(attributes)
+                if caller.is_known:
+                    parts.wanted.ask(caller.name, names)
             return views.demand(caller, None if sites is None else checks.sites(sites, settings.max_sites))
 
     @methods.add(pass_context="caller")

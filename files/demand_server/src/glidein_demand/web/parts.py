@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable
 if TYPE_CHECKING:
     from ..config import Settings
     from ..pool.readings import Readings
+    from ..pool.wanted import Wanted
     from ..store.glideins import Glideins
     from ..store.history import History
     from ..store.leases import Leases
@@ -36,6 +37,7 @@ class Parts:
     samples: Samples
     passed_over: PassedOver
     work: Work
+    wanted: Wanted
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:
