@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 
 from ansible_collections.glidein.ops.plugins.module_utils.server_token import TOKEN, UNFIT
-from ansible_collections.glidein.ops.plugins.module_utils.site_report import has_work, site_report
+from ansible_collections.glidein.ops.plugins.module_utils.site_report import has_work, site_report, unserved
 
 # Of the module glideins, which has the same.
 _LOG_DAYS = 14
@@ -49,7 +49,7 @@ def cycle_reports(hostvars, hosts, plans, plan):
     plans: {site: items of the plan}; plan: result of the module plan, which says why there are none.
     """
     return [
-        {"site": site, "report": _report(variables, plans.get(site), plan)}
+        {"site": site, "report": dict(_report(variables, plans.get(site), plan), **unserved(plan, site))}
         for _host, site, variables in _asked(hostvars, hosts)
     ]
 

@@ -21,7 +21,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.plan_input import (
 from ansible_collections.glidein.ops.plugins.module_utils.plan_text import OVERDUE, QUEUED, item_reason, listed, table
 from ansible_collections.glidein.ops.plugins.module_utils.planning import overdue, ramp, readings
 from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import Matcher, UnparsableError
-from ansible_collections.glidein.ops.plugins.module_utils.planning.explain import explanation, why_left
+from ansible_collections.glidein.ops.plugins.module_utils.planning.explain import explanation, why_at_sites, why_left
 from ansible_collections.glidein.ops.plugins.module_utils.planning.fit import Fit, indices
 from ansible_collections.glidein.ops.plugins.module_utils.planning.guard import guard_plan
 from ansible_collections.glidein.ops.plugins.module_utils.planning.limit import Rooms
@@ -40,6 +40,9 @@ HIDDEN = (
 # Two or three are usual, see _serve. The bound is for the pool in which two groups for ever take each other's place.
 MOST_ROUNDS = 10
 
+# Groups of unserved jobs, the largest ones, of which the reason is told for each site.
+MOST_EXPLAINED = 20
+
 
 def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=None):
     """Plan for all sites at once: a pure function.
@@ -48,7 +51,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s: seconds after
     which demand and supply are too old to act upon; explain: id of a demand group; options: see options.plan_options.
 
-    Returns {"plan", "unserved", "table", "explanation", "notes", "claims"}; see the `plan` module for what is in them.
+    Returns {"plan", "unserved", "unserved_at", "table", "explanation", "notes", "claims"}; see the `plan` module for what is in them.
     `present` is None for an entry that is to be left as it is because nobody knows what it has. While the demand server
     is paused, only what runs is to be present. Raises InputError; MissingLibraryError when there are Requirements and
     no library to evaluate them.
@@ -85,6 +88,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     return {
         "plan": plan,
         "unserved": unserved,
+        "unserved_at": planning.unserved_at,
         "table": table(plan),
         "explanation": explanation(explain, lots, targets, problems, fit) if explain else [],
         "notes": planning.notes + _odd_histories(targets),
@@ -116,6 +120,7 @@ class _Planning:
         self.settings = settings
         self.now_s = now_s
         self.partial = _failed_schedds(demand)
+        self.unserved_at = {}
         self.hold = None
         self.ceilings = {}
         if settings["guard"]:
@@ -140,12 +145,15 @@ class _Planning:
             for target in self.targets:
                 target.planned += target.new - target.surplus
         left = {}
+        told = set(sorted((lot.left for lot in lots), reverse=True)[:MOST_EXPLAINED])
         for lot, mask in zip(lots, masks):
             if lot.left:
                 mask &= self._of_targets
                 candidates = [self.targets[index] for index in indices(mask)]
                 reason = why_left(lot, self.targets, candidates, packing.limits(mask), fit)
                 left[(lot.key, reason)] = left.get((lot.key, reason), 0) + lot.left
+                if lot.left in told and lot.key not in self.unserved_at and len(self.unserved_at) < MOST_EXPLAINED:
+                    self.unserved_at[lot.key] = why_at_sites(lot, self.targets, fit)
         for target in self.targets:
             target.wanted = target.planned
         if self.settings["guard"]:

@@ -267,6 +267,20 @@ def test_nothing_is_ordered_for_jobs_that_would_find_a_whole_glidein_there_passe
     )
 
 
+def test_jobs_that_are_not_served_say_why_at_each_site():
+    small = planned_site(site({"main": entry()}))
+    full = planned_site(site({"m": entry(shapes={"big": {"cpus": 8, "memory_mb": 9000, "disk_mb": 10000}},
+                                         limits={"queued": 0})}, name="other"))  # fmt: skip
+    assert planned([group(count=3, cpus=2)], [small, full])["unserved_at"] == {
+        "a": {"lab": "main/core: asks for 2 cpus, the shape has 1", "other": "m/big: other/m limit queued 0 reached"}
+    }
+
+
+def test_of_many_groups_that_are_not_served_the_largest_say_why_at_each_site():
+    told = planned([group(f"g{number}", number, cpus=2) for number in range(1, 31)])["unserved_at"]
+    assert set(told) == {f"g{number}" for number in range(11, 31)}
+
+
 def closed(until):
     """The supply of an entry where the server remembers that the negotiator passed group `a` over."""
     return supply(supplied(registered=0, passed_over_groups={"a": {"until": until, "times": 2}}))

@@ -80,6 +80,19 @@ def test_demand_report_sends_the_report(server):
     }
 
 
+def test_a_server_that_does_not_know_why_jobs_are_not_served_gets_the_report_without(server):
+    def say(request):
+        if "unserved" in request["params"]:
+            return {"error": {"code": -32602, "message": "Invalid params"}}
+        return {"result": {"accepted": True}}
+
+    server.say(say)
+    rows = [{"group": "a", "count": 3, "reason": "too large"}]
+    told = dict(reporting()["report"], unserved=rows)
+    assert report(server, {"site": "lab", "report": told})["accepted"] == ["lab"]
+    assert [request[2]["params"].get("unserved") for request in server.requests] == [rows, None]
+
+
 def test_each_site_reports_with_its_own_token_and_one_that_is_refused_stops_no_other(server):
     server.say(lambda request: {"result": {"accepted": request["params"]["site"] != "away"}})
     tokens = {"lab": "another-token", "odd": "two words"}

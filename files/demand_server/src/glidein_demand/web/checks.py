@@ -25,6 +25,9 @@ MAX_WORK = 10**12
 """Core-seconds, or jobs, of one glidein."""
 MAX_REASONS = 20
 """Reasons that one entry of a report may give for its sick glideins."""
+MOST_UNSERVED = 50
+"""Groups of which a report may say why their jobs are not served."""
+MAX_UNSERVED_REASON = 500
 MAX_CLAIMS = 20000
 """(entry, group) pairs of one lease."""
 MAX_WHOLE = 2**53  # what every JSON reader holds exactly
@@ -90,6 +93,21 @@ def _summary(field: str, value: Any) -> dict[str, Any]:
     checked["registered"] = None if registered is None else whole(f"{field}.registered", registered)
     checked["exit_status"] = None if status is None else whole(f"{field}.exit_status", status, 255)
     return checked
+
+
+def unserved(value: Any) -> list[dict[str, Any]]:
+    """Jobs that a plan does not serve: [{"group", "count", "reason"}]."""
+    found = []
+    for index, row in enumerate(_list("unserved", value, MOST_UNSERVED)):
+        field = f"unserved[{index}]"
+        if not isinstance(row, dict):
+            raise ValueError(f"{field} must be an object, not {_shown(row)}")
+        found.append({
+            "group": _group_id(f"{field}.group", row.get("group")),
+            "count": whole(f"{field}.count", row.get("count")),
+            "reason": text(f"{field}.reason", row.get("reason"), MAX_UNSERVED_REASON),
+        })  # fmt: skip
+    return found
 
 
 def claims(entries: Any) -> dict[str, dict[str, int]]:

@@ -77,11 +77,14 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         entries: Any = (),
         orphans: Any = 0,
         summaries: Any = None,
+        unserved: Any = None,
     ) -> dict[str, Any]:
         _must_be_site(caller, "report")
         with _told():
             given = list(entries) if isinstance(entries, tuple) else entries
             checked = checks.report(site, as_of, error, given, orphans)
+            if unserved is not None:
+                checked["unserved"] = checks.unserved(unserved)
             told = None if summaries is None else checks.summaries(summaries)
             _must_be_its_own(caller, checked["site"])
             received = int(parts.clock())
