@@ -114,6 +114,12 @@ def read_supply(supply):
     return result
 
 
+def removals(supply):
+    """Return [[epoch, jobs]], idle jobs that were removed from the queues; odd ones are left out."""
+    rows = supply.get("removals") or []
+    return [row for row in rows if isinstance(row, (list, tuple)) and len(row) == 2 and all(map(_is_number, row))]
+
+
 def _closed(raw):
     """Return {group id: {"until": epoch}} of groups that are not to be ordered for; odd ones are
     left out, as are those of a server that does not know them."""

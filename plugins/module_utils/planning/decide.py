@@ -16,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.plan_input import (
     read_groups,
     read_queue,
     read_supply,
+    removals,
     told_attributes,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.plan_text import OVERDUE, QUEUED, item_reason, listed, table
@@ -121,13 +122,19 @@ class _Planning:
         self.now_s = now_s
         self.partial = _failed_schedds(demand)
         self.unserved_at = {}
+        self.removed = 0
         self.hold = None
         self.ceilings = {}
         if settings["guard"]:
-            self.hold = readings.demand_hold(idle_jobs(demand), demand_history(supply), settings["guard"], now_s)
+            idle, history = idle_jobs(demand), demand_history(supply)
+            self.removed = readings.were_removed(idle, history, removals(supply), settings["guard"], now_s)
+            if not self.removed:
+                self.hold = readings.demand_hold(idle, history, settings["guard"], now_s)
             self.ceilings = ramp.ceilings(targets, settings["guard"], now_s)
             overdue.find(targets, settings["guard"], now_s)
         self.notes = [self.hold.text] if self.hold else []
+        if self.removed:
+            self.notes.append(f"{self.removed} idle jobs were removed, and none is left: queued glideins are withdrawn")
 
     def serve(self, lots, fit):
         """Decide `planned` of all targets for lots in this order; return `unserved`.
@@ -163,7 +170,7 @@ class _Planning:
                 self.settings["limits"],
                 self.ceilings,
                 self.hold,
-                self.settings["guard"],
+                dict(self.settings["guard"], patience_s=0) if self.removed else self.settings["guard"],
                 self.now_s,
             )
             for key, jobs in cut.items():

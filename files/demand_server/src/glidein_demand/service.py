@@ -20,6 +20,7 @@ from .pool import reader
 from .pool.following import Following
 from .pool.passing import Passing
 from .pool.readings import Readings
+from .pool.removals import Removals
 from .pool.wanted import Wanted
 from .pool.refresh import Refresher
 from .store.database import Database
@@ -71,6 +72,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         passed_over=PassedOver(database),
         work=Work(database, clock, settings.keep_history_days),
         wanted=Wanted(clock),
+        removals=Removals(clock),
         clock=clock,
     )
     views = Views(parts)
@@ -140,6 +142,7 @@ def _refresher(parts: Parts, views: Views, read: Callable[[dict[str, Any], float
         following=Following(parts.glideins, parts.samples, passing),
         passing=passing,
         wanted=parts.wanted.names,
+        on_queue=parts.removals.schedd_read,
         on_refresh=lambda _snapshot: views.publish(read),
         on_waits=keep_waits,
         wait_marker=parts.history.wait_marker,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-from . import autoclusters, factories, jobs, limits, schedds, supply, waits, wire
+from . import autoclusters, factories, jobs, limits, removals, schedds, supply, waits, wire
 
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h, which the bindings have no name for: no jobs, clusters only."""
@@ -34,7 +34,8 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     _authenticate_where_asked(htcondor2.param)
     if order["what"] == "demand":
         found = read_demand(order, _Schedd(order["address"]))
-        told = {"by_requirements": found["by_requirements"], "attributes": found.pop("attributes")}
+        told = {name: found.pop(name) for name in ("attributes", "queue", "idle")}
+        told["by_requirements"] = found["by_requirements"]
         return {**told, wire.TEXTS: [wire.text(found)]}
     if order["what"] == "waits":
         return waits.read(order, _Schedd(order["address"]).history)
@@ -92,6 +93,7 @@ def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
         asked, columns = attributes, jobs.projection(extra, attributes, runtime)
         rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
     groups, unreadable = jobs.demand_groups(rows, rounding, asked, runtime)
+    idle = sum(row["count"] for row in [*groups, *unreadable])
     if about.get("JobsUnmaterialized", 1) and part[0] == 0:
         ads = schedd.clusters(factories.constraint(extra, users))
         more, not_readable = factories.groups(ads, rounding, asked, runtime)
@@ -104,6 +106,8 @@ def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
         "left": None if limit is None else max(0, limit - running),
         "by_requirements": by_requirements,
         "attributes": list(asked),
+        "queue": removals.queue_of(about),
+        "idle": idle,
     }
 
 
@@ -125,7 +129,7 @@ class _Schedd:
         Nothing else of this ad may leave here: beside its numbers the schedd may send a secret that lets its holder
         administer it (seen with 23.9).
         """
-        names = ("MaxJobsRunning", "ShadowsRunning", "JobsUnmaterialized")
+        names = ("MaxJobsRunning", "ShadowsRunning", "JobsUnmaterialized", *removals.ATTRIBUTES)
         ads = self._htcondor.Collector(self._ad).query(self._htcondor.AdType.Schedd, projection=list(names))
         own = next((ad for ad in ads if ad.get("Name") == self._ad["Name"]), {})
         return {name: own[name] for name in names if isinstance(own.get(name), int)}

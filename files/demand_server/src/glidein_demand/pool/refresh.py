@@ -112,7 +112,8 @@ class Refresher:
 
     following: goes between the collector's answers and the stores. on_refresh(snapshot): called after each refresh.
     on_waits(schedd, {"schedd", "waits", "until"}): takes what waits.read found; wait_marker(schedd) gives the last
-    "until", None at first. Without on_waits no history is read. clock gives epoch seconds.
+    "until", None at first. on_queue: takes a schedd's counters, see Removals.schedd_read. Without on_waits no history is
+    read. clock gives epoch seconds.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class Refresher:
         following: Following | None = None,
         passing: Passing | None = None,
         wanted: Callable[[], Iterable[str]] = tuple,
+        on_queue: Callable[[str, Mapping[str, int], int, int], object] = lambda *_reading: None,
         on_refresh: Callable[[Snapshot], object] | None = None,
         on_waits: Callable[[str, dict[str, Any]], object] | None = None,
         wait_marker: Callable[[str], Any] = lambda _schedd: None,
@@ -135,6 +137,7 @@ class Refresher:
         self._following = following
         self._passing = passing
         self._wanted = wanted
+        self._on_queue = on_queue
         self._cycles: list[int] = []
         self._on_refresh = on_refresh
         self._on_waits = on_waits
@@ -212,6 +215,7 @@ class Refresher:
             if any(answer["by_requirements"] for answer in answers):
                 self._by_requirements.add(name)
             texts = [text for answer in answers for text in answer[wire.TEXTS]]
+            self._on_queue(name, answers[0].get("queue", {}), sum(answer.get("idle", 0) for answer in answers), asked)
             told = set.intersection(*(set(answer.get("attributes", ())) for answer in answers))
             self._readings.demand_read(name, texts, asked, tuple(sorted(told)))
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a daemon answers

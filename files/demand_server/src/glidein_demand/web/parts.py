@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable
 if TYPE_CHECKING:
     from ..config import Settings
     from ..pool.readings import Readings
+    from ..pool.removals import Removals
     from ..pool.wanted import Wanted
     from ..store.glideins import Glideins
     from ..store.history import History
@@ -38,6 +39,7 @@ class Parts:
     passed_over: PassedOver
     work: Work
     wanted: Wanted
+    removals: Removals
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:
