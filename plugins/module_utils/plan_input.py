@@ -125,9 +125,7 @@ def _closed(raw):
     left out, as are those of a server that does not know them."""
     rows = raw.items() if isinstance(raw, dict) else ()
     return {
-        group: {"until": row["until"]}
-        for group, row in rows
-        if isinstance(row, dict) and _is_number(row.get("until"))
+        group: {"until": row["until"]} for group, row in rows if isinstance(row, dict) and _is_number(row.get("until"))
     }
 
 

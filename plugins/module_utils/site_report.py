@@ -53,7 +53,7 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
 
 
 def unserved(plan, site):
-    """Return {"unserved": [{"group", "count", "reason"}]}: the jobs that a plan does not serve, and why a site does not.
+    """Return {"unserved": [{"group", "count", "reason"}]}: jobs that a plan does not serve, and why a site does not.
 
     plan: result of the module plan; {} without a plan. At most MOST_UNSERVED, those with most jobs.
     """

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from conftest import demand_answer, group, job_row
 
 CONFIGURED = {
-    "XLIC_LIMIT": "0", "YLIC_LIMIT": "3", "CONCURRENCY_LIMIT_DEFAULT": "2308032", "CONCURRENCY_LIMIT_DEFAULT_LARGE": "4",
+    "XLIC_LIMIT": "0", "YLIC_LIMIT": "3", "CONCURRENCY_LIMIT_DEFAULT": "2308032",
+    "CONCURRENCY_LIMIT_DEFAULT_LARGE": "4",
     "GROUP_QUOTA_group_phys": "4", "GROUP_QUOTA_group_phys.sub": "2", "GROUP_QUOTA_DYNAMIC_group_dyn": "0.3",
     "GROUP_ACCEPT_SURPLUS": "false",
 }  # fmt: skip
@@ -31,7 +32,7 @@ def read(*priorities, in_use=(), **changed):
 
 def startable(groups, known):
     found = limits.apply(groups, known)
-    return [(row["count"], row["over_limit"] if "over_limit" in row else 0) for row in found]
+    return [(row["count"], row.get("over_limit", 0)) for row in found]
 
 
 def licensed(text, count=5, **changes):
@@ -108,7 +109,14 @@ def test_without_an_answer_of_the_negotiator_there_is_no_limit():
 
 
 def test_only_settings_that_tell_of_limits_are_fetched():
-    names = ["XLIC_LIMIT", "GROUP_QUOTA_group_a", "concurrency_limit_default_x", "GROUP_ACCEPT_SURPLUS_a", "LOG", "HOSTS"]
+    names = [
+        "XLIC_LIMIT",
+        "GROUP_QUOTA_group_a",
+        "concurrency_limit_default_x",
+        "GROUP_ACCEPT_SURPLUS_a",
+        "LOG",
+        "HOSTS",
+    ]
     assert [name for name in names if limits.is_setting(name)] == names[:4]
 
 

@@ -64,7 +64,12 @@ def test_a_report_says_why_jobs_are_not_served(service):
     rows = [{"group": "3f2a", "count": 3, "reason": "x" * 501, "more": 1}]
     service.result("report", site_report(unserved=rows), TOKEN)
     (kept,) = service.parts.reports.reports()["PSC"]["unserved"]
-    assert (kept["group"], kept["count"], len(kept["reason"]), set(kept)) == ("3f2a", 3, 500, {"group", "count", "reason"})
+    assert (kept["group"], kept["count"], len(kept["reason"]), set(kept)) == (
+        "3f2a",
+        3,
+        500,
+        {"group", "count", "reason"},
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 from glidein_demand.pool import asking
 from glidein_demand.pool.refresh import demand_orders
 from glidein_demand.pool.wanted import KEPT_S, MOST, Wanted
-from test_asking import SCHEDD, Answers
 
 from conftest import NOW, TOKEN, demand_answer, group, job_row, settings
+from test_asking import SCHEDD, Answers
 
 
 def order(*wanted, **pool):
@@ -22,7 +22,9 @@ def schedd(*rows):
 
 
 def test_the_next_reading_divides_groups_by_what_was_asked_for():
-    found = asking.read_demand(order("projectname", attributes=["Zone"]), schedd(job_row(ProjectName="icecube", Zone=1)))
+    found = asking.read_demand(
+        order("projectname", attributes=["Zone"]), schedd(job_row(ProjectName="icecube", Zone=1))
+    )
     assert found["attributes"] == ["Zone", "projectname"]
     assert found["groups"][0]["attributes"] == {"ProjectName": "icecube", "Zone": 1}
 

@@ -168,7 +168,11 @@ class Fit:
         for condition in self.matcher.conditions(expression) if expression else ():
             if not self.matcher.holds(condition, target.ad, lot.ad):
                 names = unknown(condition, target.ad, lot.ad)
-                return f"accept_requirements wants {_shown(condition.text)}" + _unknown_names(names, "of these jobs") + not_told(names, self.told)
+                return (
+                    f"accept_requirements wants {_shown(condition.text)}"
+                    + _unknown_names(names, "of these jobs")
+                    + not_told(names, self.told)
+                )
         return None
 
     def _not_required(self, lot, target):

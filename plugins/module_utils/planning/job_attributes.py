@@ -68,6 +68,6 @@ def not_told(names, told):
     if told is None:
         return f"; if jobs have it, add {listed} to demand_server_attributes"
     return (
-        f"; the demand server does not tell {listed} of jobs: it does from its next reading on if a cycle with a token has "
-        f"asked for it, or with {listed} in demand_server_attributes"
+        f"; the demand server does not tell {listed} of jobs: it does from its next reading on if a cycle with a token "
+        f"has asked for it, or with {listed} in demand_server_attributes"
     )

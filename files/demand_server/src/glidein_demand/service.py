@@ -20,9 +20,9 @@ from .pool import reader
 from .pool.following import Following
 from .pool.passing import Passing
 from .pool.readings import Readings
+from .pool.refresh import Refresher
 from .pool.removals import Removals
 from .pool.wanted import Wanted
-from .pool.refresh import Refresher
 from .store.database import Database
 from .store.fresh import Renewer
 from .store.glideins import Glideins

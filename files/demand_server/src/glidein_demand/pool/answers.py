@@ -63,8 +63,8 @@ class Answers:
 
     pool_limits: limits.Limits of the negotiator, None for none.
 
-    about: {"as_of", "attributes", "schedds"} of get_demand, which costs nothing. Everything else is made when it is asked for the
-    first time; for thousands of groups that takes some 10 ms.
+    about: {"as_of", "attributes", "schedds"} of get_demand, which costs nothing. Everything else is made when it is
+    asked for the first time; for thousands of groups that takes some 10 ms.
     """
 
     def __init__(
@@ -141,9 +141,7 @@ def _results(
         if reading.answer is None:
             continue
         answer, stale = reading.answer.within_limit(), reading.as_of < fresh_from
-        groups += [
-            {**group, "as_of": reading.as_of, "stale": stale} for group in answer["groups"]
-        ]
+        groups += [{**group, "as_of": reading.as_of, "stale": stale} for group in answer["groups"]]
         unreadable += [{"schedd": reading.name, **row} for row in answer["unreadable"]]
         if answer["over_limit"]:
             row = {"schedd": reading.name, "count": answer["over_limit"], "limit": answer["limit"]}

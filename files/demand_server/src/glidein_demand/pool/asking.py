@@ -72,7 +72,10 @@ def read_limits(collector: Any) -> dict[str, Any]:
         [text for slot in slots if isinstance(text := jobs.evaluate(slot, limits.ATTRIBUTE), str)],
     )
     itself = htcondor2.Collector(found[0]).query(htcondor2.AdType.Negotiator, projection=list(limits.CYCLES))
-    return {"limits": known, "cycles": [ad[name] for ad in itself for name in limits.CYCLES if isinstance(ad.get(name), int)]}
+    return {
+        "limits": known,
+        "cycles": [ad[name] for ad in itself for name in limits.CYCLES if isinstance(ad.get(name), int)],
+    }
 
 
 def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:

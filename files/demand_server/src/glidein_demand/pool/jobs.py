@@ -99,7 +99,15 @@ def projection(extra: str, attributes: Iterable[str], runtime_attributes: Iterab
     The attributes of the operator's constraint `extra` are among them: see `constraint`.
     """
     wanted: dict[str, str] = {}
-    for name in (*REQUESTS, "User", "AccountingGroup", limits.ATTRIBUTE, *attributes, *runtime_attributes, *(references(extra) if extra else ())):
+    for name in (
+        *REQUESTS,
+        "User",
+        "AccountingGroup",
+        limits.ATTRIBUTE,
+        *attributes,
+        *runtime_attributes,
+        *(references(extra) if extra else ()),
+    ):
         wanted.setdefault(name.lower(), name)
     return list(wanted.values())
 

@@ -6,7 +6,7 @@ A further glidein of the same entry and shape would be passed over, too. free.py
 glidein has ended, its slot says nothing any more, and the next plan would order another one. So what was found is
 remembered by group (store/passed.py), each time for longer.
 
-A job tells of a glidein if both were there, idle, before each of the last three negotiation cycles began, and still are.
+A job tells of a glidein if both were there, idle, before the last three negotiation cycles began, and still are.
 The negotiator's own words are no help: it does not reject a job of a group without quota, it never looks at it (seen
 with 23.9).
 """

@@ -53,7 +53,10 @@ class Readings:
         return self._snapshot
 
     def demand_read(self, name: str, texts: Sequence[bytes], as_of: int, attributes: tuple[str, ...] = ()) -> None:
-        """A schedd answered with `texts` (see Answer), one at least; `as_of`: when it was asked; `attributes`: of Reading."""
+        """A schedd answered with `texts` (see Answer), one at least.
+
+        as_of: when it was asked; attributes: see Reading.
+        """
         if not texts:
             raise ValueError("an answer has at least one part")
         with self._lock:

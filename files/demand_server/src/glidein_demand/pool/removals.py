@@ -3,12 +3,13 @@
 """How many idle jobs were removed from the schedds' queues lately: no glidein is needed for them, and none will be.
 
 A schedd (seen with 23.9) has no counter of removed jobs, but these, since its start: JobsSubmitted, JobsStarted and
-JobsCompleted; and TotalJobAds, the jobs in its queue. Two differences of them hold still while jobs wait, start and end:
+JobsCompleted; and TotalJobAds, the jobs in its queue. Two differences of them stay while jobs wait, start and end:
 
 - submitted - completed - in the queue: grows by each job that leaves the queue without having completed;
 - submitted - started - idle: grows by each job that stops waiting without having started (held ones, too).
 
-By as much as both grow, idle jobs were removed. A job that starts again makes the second smaller: then too few are told.
+By as much as both grow, idle jobs were removed. A job that starts again makes the second smaller: the result is then
+too small.
 """
 
 from __future__ import annotations

@@ -83,6 +83,8 @@ def _read(connection: Connection) -> dict[tuple[Key, str], dict[str, Any]]:
 
 
 def _keep_last(connection: Connection) -> None:
-    rows = connection.execute(select(*(_passed.c[name] for name in _KEYS)).order_by(_passed.c.until.desc()).offset(MOST))
+    rows = connection.execute(
+        select(*(_passed.c[name] for name in _KEYS)).order_by(_passed.c.until.desc()).offset(MOST)
+    )
     for row in rows.all():
         connection.execute(delete(_passed).where(*(_passed.c[name] == row[at] for at, name in enumerate(_KEYS))))

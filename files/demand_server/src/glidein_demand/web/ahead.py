@@ -38,7 +38,10 @@ def order(answers: Answers, variants: Iterable[Variant]) -> dict[str, Any]:
     read = [reading.answer.texts if reading.answer else () for reading in answers.readings]
     readings = [
         {
-            "name": reading.name, "as_of": reading.as_of, "error": reading.error, "parts": len(texts),
+            "name": reading.name,
+            "as_of": reading.as_of,
+            "error": reading.error,
+            "parts": len(texts),
             "attributes": reading.attributes,
         }
         for reading, texts in zip(answers.readings, read)

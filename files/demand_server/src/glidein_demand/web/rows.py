@@ -40,7 +40,8 @@ def groups(shown: Shown) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
             leased[lease["group"]] += lease["jobs"]
     not_served = unserved.by_group(shown)
     rows = [
-        {**_group(group, leased, shown), **not_served.get(group["id"], unserved.NOTHING)} for group in shown.demand["groups"]
+        {**_group(group, leased, shown), **not_served.get(group["id"], unserved.NOTHING)}
+        for group in shown.demand["groups"]
     ]
     rest = shown.demand["groups"][MOST_GROUPS:]
     if not rest:

@@ -33,7 +33,9 @@ def by_group(shown: Shown) -> dict[str, dict[str, Any]]:
     return {
         group: {
             "unserved": f"{number(count)} not served",
-            "why": _first([f"{', '.join(names)}: {reason}" for reason, names in sites[group].items()]) if _may(shown) else (),
+            "why": _first([f"{', '.join(names)}: {reason}" for reason, names in sites[group].items()])
+            if _may(shown)
+            else (),
         }
         for group, count in counts.items()
     }
