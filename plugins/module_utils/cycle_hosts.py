@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from ansible.module_utils.ansible_release import __version__ as ansible_version
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.server_token import TOKEN, UNFIT
-from ansible_collections.glidein.ops.plugins.module_utils.site_report import has_work, site_report
+from ansible_collections.glidein.ops.plugins.module_utils.site_report import has_work, site_report, unserved
 from ansible_collections.glidein.ops.plugins.module_utils.variables import unknown_of_host
 
 # Of the module glideins, which has the same.
@@ -64,7 +64,7 @@ def cycle_reports(hostvars, hosts, plans, plan):
     plans: {site: items of the plan}; plan: result of the module plan, which says why there are none.
     """
     return [
-        {"site": site, "report": _report(variables, plans.get(site), plan)}
+        {"site": site, "report": dict(_report(variables, plans.get(site), plan), **unserved(plan, site))}
         for _host, site, variables in _asked(hostvars, hosts)
     ]
 

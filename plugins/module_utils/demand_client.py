@@ -11,6 +11,7 @@ from urllib.parse import urlparse
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     InputError,
+    InvalidParamsError,
     NoAnswerError,
     RefusedError,
     ServerError,
@@ -19,6 +20,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.server_token import TO
 
 # The protocol's code for a token that is needed, unknown, a reader's, or of another site.
 _UNAUTHORIZED = -32001
+_INVALID_PARAMS = -32602
 _METHOD_NOT_FOUND = -32601
 # PyGlidein's server has get_state and monitoring only.
 _PYGLIDEIN = (
@@ -92,6 +94,15 @@ class DemandClient:
             raise NoAnswerError(f"{where}: no complete reply within {self.timeout_s} s")
         return _result(where, method, *reply)
 
+    def call_with(self, method, params, newer):
+        """Call a method with the parameters `newer` besides, without them where the server does not know them."""
+        try:
+            return self.call(method, dict(params, **newer))
+        except InvalidParamsError:
+            if not newer:
+                raise
+            return self.call(method, params)
+
     def lease(self, site, claims, ttl_s, deployment=None):
         """Claim jobs for a site, {entry: {group id: jobs}}; return {"granted": the same, "expires": epoch,
         "site_limit": how many jobs the site may hold where that has made it less, else None}.
@@ -99,10 +110,8 @@ class DemandClient:
         deployment: its name, by which the server refuses a second deployment that uses the site's name; None: not
         checked. Raises ServerError.
         """
-        params = {"site": site, "entries": claims, "ttl_s": ttl_s}
-        if deployment is not None:
-            params["deployment"] = deployment
-        answer = self.call("lease", params)
+        newer = {} if deployment is None else {"deployment": deployment}
+        answer = self.call_with("lease", {"site": site, "entries": claims, "ttl_s": ttl_s}, newer)
         granted = answer.get("granted") if isinstance(answer, dict) else None
         if not isinstance(granted, dict) or not all(_is_grant(granted.get(entry)) for entry in claims):
             raise ServerError(f"Demand server {self.url}, lease: no grants: {excerpt(str(answer))}")
@@ -181,7 +190,8 @@ def _result(where, method, status, location, body):
         error = answer["error"]
         data = f" ({excerpt(str(error['data']))})" if error.get("data") else ""
         message = excerpt(str(error.get("message")))
-        kind = RefusedError if error.get("code") == _UNAUTHORIZED else ServerError
+        kinds = {_UNAUTHORIZED: RefusedError, _INVALID_PARAMS: InvalidParamsError}
+        kind = kinds.get(error.get("code"), ServerError)
         remedy = _PYGLIDEIN if error.get("code") == _METHOD_NOT_FOUND and method == "get_demand" else ""
         raise kind(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}{remedy}")
     if status != 200 or not isinstance(answer, dict) or "result" not in answer:

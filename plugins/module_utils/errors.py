@@ -80,5 +80,9 @@ class RefusedError(ServerError):
     """The demand server does not know the token, or wants another one for this."""
 
 
+class InvalidParamsError(ServerError):
+    """The demand server does not take these parameters; one of an earlier version does not know all of them."""
+
+
 class NoAnswerError(ServerError):
     """The demand server could not be asked: to ask again at once would be in vain."""

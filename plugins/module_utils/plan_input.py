@@ -18,6 +18,7 @@ NOTHING_SUPPLIED = {
     "registered": 0,
     "free": [],
     "passed_over": [],
+    "closed": {},
     "sample": None,
     "history": None,
     "odd_history": None,
@@ -70,6 +71,12 @@ def hides_requirements(demand):
     return not all("requirements" in group for group in demand["groups"])
 
 
+def told_attributes(demand):
+    """Return the names of the job attributes that groups are divided by; None for a server that does not say it."""
+    names = demand.get("attributes")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
+
+
 def idle_jobs(demand):
     """Return all jobs that wait, also those that others hold a lease on; call it after read_groups."""
     return sum(group["count"] + (group.get("leased") or 0) for group in demand["groups"])
@@ -97,6 +104,7 @@ def read_supply(supply):
             "retired": _whole(raw, "retired", where) if "retired" in raw else 0,
             "free": _slots(_list(raw, "free", f"{where}.free"), f"{where}.free"),
             "passed_over": _slots(raw.get("passed_over") or [], f"{where}.passed_over"),
+            "closed": _closed(raw.get("passed_over_groups")),
             "sample": _mapping(raw, "sample", where) or None,
             "history": history,
             "odd_history": odd,
@@ -104,6 +112,21 @@ def read_supply(supply):
             "cpus_claimed": raw["cpus_claimed"] if isinstance(raw.get("cpus_claimed"), int) else 0,
         }
     return result
+
+
+def removals(supply):
+    """Return [[epoch, jobs]], idle jobs that were removed from the queues; odd ones are left out."""
+    rows = supply.get("removals") or []
+    return [row for row in rows if isinstance(row, (list, tuple)) and len(row) == 2 and all(map(_is_number, row))]
+
+
+def _closed(raw):
+    """Return {group id: {"until": epoch}} of groups that are not to be ordered for; odd ones are
+    left out, as are those of a server that does not know them."""
+    rows = raw.items() if isinstance(raw, dict) else ()
+    return {
+        group: {"until": row["until"]} for group, row in rows if isinstance(row, dict) and _is_number(row.get("until"))
+    }
 
 
 def others_free(supply):

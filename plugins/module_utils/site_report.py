@@ -9,6 +9,10 @@ makes it, and the login node is not asked a second time.
 
 _DAY_S = 86400
 
+# What the demand server takes of jobs that are not served: groups, and characters of a reason.
+MOST_UNSERVED = 50
+MOST_REASON = 500
+
 
 def site_report(queue, items, submitted=(), cancelled=(), errors=()):
     """Return what demand_report tells the server of a site, without `summaries`.
@@ -45,6 +49,24 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
         "error": " ".join(general) or None,
         "entries": entries,
         "orphans": sum(queue["orphans"].values()),
+    }
+
+
+def unserved(plan, site):
+    """Return {"unserved": [{"group", "count", "reason"}]}: jobs that a plan does not serve, and why a site does not.
+
+    plan: result of the module plan; {} without a plan. At most MOST_UNSERVED, those with most jobs.
+    """
+    rows = plan.get("unserved")
+    if rows is None:
+        return {}
+    rows = sorted(rows, key=lambda row: (-row["count"], row["group"]))[:MOST_UNSERVED]
+    here = plan.get("unserved_at") or {}
+    reasons = [here.get(row["group"], {}).get(site, row["reason"])[:MOST_REASON] for row in rows]
+    return {
+        "unserved": [
+            {"group": row["group"], "count": row["count"], "reason": reason} for row, reason in zip(rows, reasons)
+        ]
     }
 
 

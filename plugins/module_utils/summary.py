@@ -292,7 +292,7 @@ def _demand_lines(demand, plan, lost=(0, 0)):
         (stale, "of schedds that do not answer"),
         (
             sum(group.get("over_limit", 0) for group in groups),
-            "that MAX_JOBS_RUNNING of their schedd, or max_materialize of their submission, keeps waiting",
+            "that a limit keeps waiting (MAX_JOBS_RUNNING, max_materialize, concurrency limits, ceilings, quotas)",
         ),
         (sum(group.get("leased", 0) for group in groups), "that other sites have a lease on"),
     )
@@ -308,6 +308,13 @@ def _unserved_lines(demand, plan):
         first = groups.get(each["group"], {}).get("first_job")
         like = f" like {first}" if first else ""
         texts.append(f"{_many(each['count'], 'job')}{like} (group {each['group']}): {each['reason']}")
+    for group in groups.values():
+        for reason, jobs in sorted((group.get("limited_by") or {}).items()):
+            texts.append(f"{_many(jobs, 'job')} (group {group['id']}): {reason}")
+    for each in (demand.get("demand") or {}).get("unreadable") or []:
+        first = each.get("first_job") or "unknown"
+        why = each.get("error") or f"{each.get('attribute')} has no usable value"
+        texts.append(f"{_many(each['count'], 'job')} like {first}: {why}, so that HTCondor never starts them")
     return _listed(texts, "group")
 
 

@@ -43,6 +43,14 @@ options:
       - Without it, that is so for the site whose token is given.
     type: list
     elements: str
+  attributes:
+    description:
+      - Names of job attributes that the server is to divide its groups by, at most 20; those that sites'
+        C(accept_requirements) refer to. It does so from its next reading on, for callers with a token.
+      - A server of an earlier version is asked without them.
+    type: list
+    elements: str
+    default: []
   tokens:
     description:
       - Tokens of the server of which any one will do. They are tried after O(token), one after the other, as long as
@@ -92,6 +100,12 @@ demand:
       sample:
         - {id: 3f2a9c, count: 120, cpus: 1, memory_mb: 2048, disk_mb: 1000, gpus: 0, requirements: null, attributes: {},
            max_runtime_s: 7200, first_job: "1234.0", leased: 0, stale: 0, unmaterialized: 0, over_limit: 0}
+    attributes:
+      description: Names of the job attributes that groups are divided by, besides those that Requirements refer to.
+        Servers of an earlier version do not say it.
+      type: list
+      elements: str
+      sample: [ProjectName]
     paused:
       description: Whether the server's stop switch is on. Every lease is then zero, and nothing is to be submitted.
       type: bool
@@ -259,7 +273,8 @@ def read_with(token, params):
     """Return (demand, supply). Raises GlideinError."""
     client = DemandClient.from_params(dict(params, token=token))
     sites = params["sites"]
-    demand = client.call("get_demand", None if sites is None else {"sites": single(sites)})
+    asked = {} if sites is None else {"sites": single(sites)}
+    demand = client.call_with("get_demand", asked, {"attributes": params["attributes"]} if params["attributes"] else {})
     return demand, client.call("get_supply")
 
 
@@ -268,6 +283,7 @@ def main():
     spec["demand_file"] = {"type": "path"}
     spec["max_age"] = {"type": "int", "default": 900}
     spec["sites"] = {"type": "list", "elements": "str"}
+    spec["attributes"] = {"type": "list", "elements": "str", "default": []}
     spec["tokens"] = {"type": "list", "elements": "str", "default": [], "no_log": True}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     if REQUESTS_ERROR and not module.params["demand_file"]:

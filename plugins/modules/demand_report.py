@@ -73,6 +73,13 @@ options:
               - C(since), C(until) and C(glideins), what glideins that have ended say of themselves, as
                 M(glidein.ops.glideins) with O(glidein.ops.glideins#module:summaries_since) finds it.
             type: dict
+            unserved:
+              description:
+                - Jobs that the plan does not serve, at most 50 mappings with C(group), C(count) and C(reason), which
+                  the status page shows.
+                - A server of an earlier version is sent the report without it.
+              type: list
+              elements: dict
   tokens:
     description:
       - The demand server's token of each site, by the site's name. A site's token is good for that site alone.
@@ -141,6 +148,7 @@ REPORT_SPEC = {
     "entries": {"type": "list", "elements": "dict", "default": []},
     "orphans": {"type": "int", "default": 0},
     "summaries": {"type": "dict"},
+    "unserved": {"type": "list", "elements": "dict"},
 }
 SITE_SPEC = {
     "site": {"type": "str", "required": True},
@@ -152,16 +160,15 @@ def send(params, site):
     """Send the report of one site. Raises InputError, ServerError."""
     report = dict(site["report"], site=site["site"])
     report["error"] = report["error"] or None
-    # A server of an earlier version does not know it.
+    # A server of an earlier version does not know them.
     if report["summaries"] is None:
         del report["summaries"]
-    if params["deployment"] is not None:
-        report["deployment"] = params["deployment"]
+    newer = {"deployment": params["deployment"], "unserved": report.pop("unserved")}
     if report["as_of"] is None:
         report["as_of"] = int(time.time())
     token = params["tokens"].get(site["site"]) or params["token"]
     client = DemandClient.from_params(dict(params, token=str(token)))
-    answer = client.call("report", report)
+    answer = client.call_with("report", report, {key: value for key, value in newer.items() if value is not None})
     if not isinstance(answer, dict) or answer.get("accepted") is not True:
         raise ServerError(f"Demand server {client.url}, report: not accepted: {answer!r}")
 

@@ -287,6 +287,11 @@ unserved:
   type: list
   elements: dict
   sample: [{group: 77aa01, count: 3, reason: "no shape fits: lab/main/core: asks for 8 cpus, the shape has 1"}]
+unserved_at:
+  description: Of the largest groups of them, by group and site, why the site serves no more of these jobs.
+  returned: success
+  type: dict
+  sample: {77aa01: {lab: "main/core: asks for 8 cpus, the shape has 1"}}
 notes:
   description: What is to be said about the plan as a whole, such as that the demand is not believed.
   returned: success

@@ -57,7 +57,10 @@ def test_what_refreshes_need_to_know_stands_beside_the_text(monkeypatch, idle):
     monkeypatch.setattr(asking, "_Schedd", lambda _address: schedd)
     answer = asking.carry_out(order())
     (text,) = answer["texts"]
-    assert json.loads(text) == asking.read_demand(order(), schedd)
+    assert {
+        **json.loads(text),
+        **{name: answer[name] for name in ("attributes", "queue", "idle")},
+    } == asking.read_demand(order(), schedd)
     assert answer["by_requirements"] is idle
 
 

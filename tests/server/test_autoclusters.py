@@ -123,7 +123,9 @@ def test_requirements_are_not_asked_for_when_all_jobs_have_an_autocluster():
 def test_what_every_autocluster_tells_is_not_grouped_by_unless_the_constraint_needs_it():
     queue = Queue([job(1), job(2, 2)])
     autoclusters.rows(queue, IDLE, COLUMNS)
-    assert queue.columns == ["RequestDisk", "RequestGPUs", "User", "AutoClusterId"]
+    assert queue.columns == [
+        "RequestDisk", "RequestGPUs", "User", "AccountingGroup", "ConcurrencyLimits", "AutoClusterId",
+    ]  # fmt: skip
     constraint = jobs.constraint("RequestCpus > 1")
     (row,), _by_requirements = autoclusters.rows(queue, constraint, COLUMNS, ["requestcpus"])
     assert (row["RequestCpus"], row.eval("RequestMemory")) == (2, 2000)

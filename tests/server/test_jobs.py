@@ -65,17 +65,26 @@ def test_a_job_that_ran_before_stays_in_the_group_of_those_that_did_not():
     assert [found["count"] for found in groups] == [4]
 
 
-def test_undefined_requests_get_the_least_that_htcondor_hands_out():
-    row = job_row(
-        "RequestCpus = undefined; RequestMemory = undefined; RequestDisk = undefined; RequestGPUs = undefined;"
+def test_undefined_gpus_are_none():
+    assert only_group(job_row("RequestGPUs = undefined;"))["gpus"] == 0
+
+
+@pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk"])
+def test_jobs_with_an_undefined_request_never_start_and_are_no_demand(name):
+    """No slot's WithinResourceLimits is true for them."""
+    groups, unreadable = jobs.demand_groups(
+        [job_row(f"{name} = undefined;", JobCount=3), job_row(f"{name} = NoSuchName;", JobCount=2)], jobs.Rounding()
     )
-    found = only_group(row)
-    assert (found["cpus"], found["memory_mb"], found["disk_mb"], found["gpus"]) == (1, 1, 1, 0)
+    assert groups == []
+    assert [(row["count"], row["attribute"], row["error"]) for row in unreadable] == [(5, name, f"{name} is undefined")]
 
 
-def test_requests_that_are_missing_altogether_are_like_undefined_ones():
-    ad = classad2.ClassAd("[JobCount = 3;]")
-    assert only_group(ad)["count"] == 3
+@pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk"])
+def test_a_missing_request_is_like_an_undefined_one(name):
+    row = job_row()
+    del row[name]
+    groups, unreadable = jobs.demand_groups([row], jobs.Rounding())
+    assert (groups, [row["error"] for row in unreadable]) == ([], [f"{name} is undefined"])
 
 
 @pytest.mark.parametrize("value", ['"many"', "error", '"a" + 1', "true", "{1, 2}"])

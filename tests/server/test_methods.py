@@ -60,6 +60,27 @@ def test_a_sample_of_a_machine_is_for_callers_with_a_token(service):
     assert "Debian13" not in service.get("/supply").text
 
 
+def test_a_report_says_why_jobs_are_not_served(service):
+    rows = [{"group": "3f2a", "count": 3, "reason": "x" * 501, "more": 1}]
+    service.result("report", site_report(unserved=rows), TOKEN)
+    (kept,) = service.parts.reports.reports()["PSC"]["unserved"]
+    assert (kept["group"], kept["count"], len(kept["reason"]), set(kept)) == (
+        "3f2a",
+        3,
+        500,
+        {"group", "count", "reason"},
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["x", [1], [{}], [{"group": "a b", "count": 1, "reason": ""}], [{"group": "a", "count": -1, "reason": ""}],
+     [{"group": "a", "count": 1, "reason": None}], [{"group": "a", "count": 1, "reason": ""}] * 51],
+)  # fmt: skip
+def test_unserved_jobs_that_are_not_as_described_are_refused(service, rows):
+    assert "unserved" in service.error("report", site_report(unserved=rows), TOKEN)["data"]
+
+
 # --- leases ---
 
 

@@ -42,11 +42,41 @@ def everything_says(text):
     return {
         "demand": demand(asked, schedds={"answered": [], "failed": failed}, unreadable=unreadable),
         "supply": supply(supplied(text, text, text), error=text, problems=[text]),
-        "reports": {text: report(text, *rows, error=text)},
+        "reports": {text: report(text, *rows, error=text, unserved=[{"group": text, "count": 1, "reason": text}])},
         "monitoring": {text: {"received": 0, "metrics": {"glideins_idle": {text: 1}}, "site": text}},
         "pause": {"paused": True, "since": NOW, "reason": text, "by": text},
         "caller_has_token": True,
     }  # fmt: skip
+
+
+REASON = 'main/core: Requirements want TARGET.X == "<b>"'
+
+
+def not_served(**changes):
+    rows = [{"group": "aaaa", "count": 30, "reason": REASON}, {"group": "gone", "count": 7, "reason": "of old"}]
+    told = {"PSC": report("PSC", unserved=rows), "Cedar": report("Cedar", unserved=rows[:1])}
+    return render(**{"reports": told, "demand": demand(group("aaaa")), "caller_has_token": True, **changes})
+
+
+def test_the_page_says_why_jobs_are_not_served_by_group_and_by_site():
+    html = not_served()
+    words = " ".join(Page(html).text.split())
+    assert "30 not served" in words
+    assert f"Not served Cedar, PSC: {REASON}" in words
+    assert words.count(f"Not served: 30 jobs in 1 group: {REASON}") == 2
+    assert "of old" not in words  # a group that is not there any more
+    assert "<b>" not in html
+
+
+def test_callers_without_a_token_see_how_many_jobs_are_not_served_and_not_why():
+    words = Page(not_served(caller_has_token=False)).text
+    assert "30 not served" in words
+    assert "Requirements want" not in words
+
+
+def test_a_site_that_has_been_silent_says_nothing_of_jobs():
+    silent = report("PSC", unserved=[{"group": "aaaa", "count": 30, "reason": REASON}], received=NOW - 90000)
+    assert "not served" not in not_served(reports={"PSC": silent})
 
 
 def test_all_well_says_so_in_words():

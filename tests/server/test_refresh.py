@@ -28,6 +28,7 @@ class Pool:
         self.answers = answers
         self.supply = SUPPLY
         self.history = {"waits": {}, "until": "1.0"}
+        self.limits = {"limits": None}
         self.orders = []
 
     def __call__(self, order, timeout):
@@ -36,7 +37,8 @@ class Pool:
             name = order["schedd"]
             answer = self.answers.get(name, ANSWER)
         else:
-            answer = {"schedds": self.schedds, "supply": self.supply, "waits": self.history}[order["what"]]
+            answers = {"schedds": self.schedds, "supply": self.supply, "waits": self.history, "limits": self.limits}
+            answer = answers[order["what"]]
         if isinstance(answer, Exception):
             raise answer
         return {"schedd": order.get("schedd"), **answer} if order["what"] == "waits" else answer
@@ -67,6 +69,21 @@ def test_orders_carry_what_the_settings_say():
         "what": "supply", "collector": "cm:9618", "now": NOW, "max_sites": 1000, "memory": {},
     }  # fmt: skip
     assert waits_order(chosen, schedd, "7.0")["since"] == "7.0"
+
+
+def test_the_negotiators_limits_hold_until_it_answers_again():
+    pool, readings = Pool("cm"), Readings(settings())
+    service = refresher(pool, readings)
+    pool.limits = {"limits": {"concurrency": {}, "used": {}, "submitters": {"alice@pool": [2, 0]}, "groups": {}}}
+    service.refresh_once()
+    pool.limits = ReadError("it is in a cycle")
+    service.refresh_once()
+    (row,) = readings.snapshot().answers.demand()["groups"]
+    assert (row["count"], row["over_limit"]) == (2, 3)
+    pool.limits = {"limits": None}
+    service.refresh_once()
+    (row,) = readings.snapshot().answers.demand()["groups"]
+    assert (row["count"], row["over_limit"]) == (5, 0)
 
 
 def test_a_large_queue_is_asked_for_in_parts_that_leave_nothing_out():

@@ -16,11 +16,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.plan_input import (
     read_groups,
     read_queue,
     read_supply,
+    removals,
+    told_attributes,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.plan_text import OVERDUE, QUEUED, item_reason, listed, table
 from ansible_collections.glidein.ops.plugins.module_utils.planning import missing, overdue, ramp, readings
 from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import Matcher, UnparsableError
-from ansible_collections.glidein.ops.plugins.module_utils.planning.explain import explanation, why_left
+from ansible_collections.glidein.ops.plugins.module_utils.planning.explain import explanation, why_at_sites, why_left
 from ansible_collections.glidein.ops.plugins.module_utils.planning.fit import Fit, indices
 from ansible_collections.glidein.ops.plugins.module_utils.planning.guard import guard_plan
 from ansible_collections.glidein.ops.plugins.module_utils.planning.limit import Rooms
@@ -39,6 +41,9 @@ HIDDEN = (
 # Two or three are usual, see _serve. The bound is for the pool in which two groups for ever take each other's place.
 MOST_ROUNDS = 10
 
+# Groups of unserved jobs, the largest ones, of which the reason is told for each site.
+MOST_EXPLAINED = 20
+
 
 def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=None):
     """Plan for all sites at once: a pure function.
@@ -47,7 +52,8 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s: seconds after
     which demand and supply are too old to act upon; explain: id of a demand group; options: see options.plan_options.
 
-    Returns {"plan", "unserved", "table", "explanation", "notes", "claims"}; see the `plan` module for what is in them.
+    Returns {"plan", "unserved", "unserved_at", "table", "explanation", "notes", "claims"}; see the `plan` module for what
+    is in them.
     `present` is None for an entry that is to be left as it is because nobody knows what it has. While the demand server
     is paused, only what runs is to be present. Raises InputError; MissingLibraryError when there are Requirements and
     no library to evaluate them.
@@ -68,7 +74,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     targets = _targets(sites, supplied, now_s, supply_age_s)
     planning = _Planning(demand, supply, sites, targets, matcher, settings, now_s, supply_age_s)
     lots = lots_of(groups, matcher, sites, settings["order"], now_s)
-    fit = Fit(targets + _elsewhere(supply, supplied, targets), matcher)
+    fit = Fit(targets + _elsewhere(supply, supplied, targets), matcher, told_attributes(demand))
     stop = stale or (PAUSED if demand.get("paused") else None)
     if stop:
         unserved = [{"group": group["id"], "count": group["count"], "reason": stop} for group in groups]
@@ -85,6 +91,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     return {
         "plan": plan,
         "unserved": unserved,
+        "unserved_at": planning.unserved_at,
         "table": table(plan),
         "explanation": explanation(explain, lots, targets, problems, fit) if explain else [],
         "notes": planning.notes + _odd_histories(targets),
@@ -116,16 +123,23 @@ class _Planning:
         self.settings = settings
         self.now_s = now_s
         self.partial = _failed_schedds(demand)
+        self.unserved_at = {}
+        self.removed = 0
         self.hold = None
         self.doubts = {}
         self.ceilings = {}
         if settings["guard"]:
-            self.hold = readings.demand_hold(idle_jobs(demand), demand_history(supply), settings["guard"], now_s)
+            idle, history = idle_jobs(demand), demand_history(supply)
+            self.removed = readings.were_removed(idle, history, removals(supply), settings["guard"], now_s)
+            if not self.removed:
+                self.hold = readings.demand_hold(idle, history, settings["guard"], now_s)
             self.ceilings = ramp.ceilings(targets, settings["guard"], now_s)
             overdue.find(targets, settings["guard"], now_s)
             self.doubts = missing.doubts(targets, settings["guard"], supply_age_s, now_s)
         self.notes = [self.hold.text] if self.hold else []
         self.notes += [f"{site}: {text}" for site, text in sorted(self.doubts.items())]
+        if self.removed:
+            self.notes.append(f"{self.removed} idle jobs were removed, and none is left: queued glideins are withdrawn")
 
     def serve(self, lots, fit):
         """Decide `planned` of all targets for lots in this order; return `unserved`.
@@ -143,12 +157,15 @@ class _Planning:
             for target in self.targets:
                 target.planned += target.new - target.surplus
         left = {}
+        told = set(sorted((lot.left for lot in lots), reverse=True)[:MOST_EXPLAINED])
         for lot, mask in zip(lots, masks):
             if lot.left:
                 mask &= self._of_targets
                 candidates = [self.targets[index] for index in indices(mask)]
                 reason = why_left(lot, self.targets, candidates, packing.limits(mask), fit)
                 left[(lot.key, reason)] = left.get((lot.key, reason), 0) + lot.left
+                if lot.left in told and lot.key not in self.unserved_at and len(self.unserved_at) < MOST_EXPLAINED:
+                    self.unserved_at[lot.key] = why_at_sites(lot, self.targets, fit)
         for target in self.targets:
             target.wanted = target.planned
         if self.settings["guard"]:
@@ -158,7 +175,7 @@ class _Planning:
                 self.settings["limits"],
                 self.ceilings,
                 self.hold,
-                self.settings["guard"],
+                dict(self.settings["guard"], patience_s=0) if self.removed else self.settings["guard"],
                 self.now_s,
                 self.doubts,
             )

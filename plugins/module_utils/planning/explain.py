@@ -36,6 +36,29 @@ def why_left(lot, targets, candidates, limits, fit):
     return f"no shape fits: {'; '.join(texts)}{more}"
 
 
+def why_at_sites(lot, targets, fit):
+    """Return {site: why it serves no more jobs of the lot}, of an entry and shape where they fit, if there is one."""
+    mask = fit.mask(lot)
+    chosen = {}
+    for index, target in enumerate(targets):
+        fits = bool(mask >> index & 1)
+        if target.site not in chosen or fits > chosen[target.site][0]:
+            chosen[target.site] = (fits, target)
+    return {
+        site: f"{'/'.join(target.key[1:])}: {_why_no_more(target) if fits else fit.reason(lot, target)}"
+        for site, (fits, target) in chosen.items()
+    }
+
+
+def _why_no_more(target):
+    """Return why a target where jobs fit serves no more of them."""
+    if target.counts is None:
+        return "its queue is not known"
+    if target.limited_by:
+        return f"{target.limited_by} reached"
+    return overdue(target) if target.kept_overdue else "no room for more"
+
+
 def explanation(group_id, lots, targets, problems, fit):
     """Return a mapping per target: how many jobs of the group it serves, and why.
 

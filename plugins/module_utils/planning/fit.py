@@ -19,8 +19,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.planning.classad impor
     spelled,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.planning.expressions import conditions_of
+from ansible_collections.glidein.ops.plugins.module_utils.planning.job_attributes import not_told
 from ansible_collections.glidein.ops.plugins.module_utils.planning.lots import is_of_jobs
 from ansible_collections.glidein.ops.plugins.module_utils.planning.machine import is_unknown_name
+from ansible_collections.glidein.ops.plugins.module_utils.token import utc
 
 # No later time has a date.
 _LATEST_S = 10**11
@@ -32,8 +34,10 @@ _GPU_CONDITIONS = conditions_of("countMatches(MY.RequireGPUs, TARGET.AvailableGP
 class Fit:
     """Matches lots with places (Target and Elsewhere), which are meant by their index."""
 
-    def __init__(self, places, matcher):
+    def __init__(self, places, matcher, told=None):
+        """told: names of the job attributes that the demand server divides groups by; None when it does not say."""
         self.places = places
+        self.told = told
         self.matcher = matcher
         self.everywhere = (1 << len(places)) - 1
         self._sizes = [_Thresholds([place.size and place.size[i] for place in places]) for i in range(len(RESOURCES))]
@@ -48,10 +52,14 @@ class Fit:
         self._holding = {}
         self._accepting = self._classes_of_accept()
         self._passed_over = [index for index, place in enumerate(places) if place.size and place.passed_over]
+        self._closed = {}
+        for index, place in enumerate(places):
+            for group in place.closed:
+                self._closed[group] = self._closed.get(group, 0) | 1 << index
 
     def mask(self, lot):
         """Return the places whose machines the lot's jobs would be matched with."""
-        mask = self._by_size(lot) & self._by_expressions(lot)
+        mask = self._by_size(lot) & self._by_expressions(lot) & ~self._closed.get(lot.key, 0)
         for index in self._passed_over:
             if mask >> index & 1 and self.places[index].passed_over_for(lot.asked):
                 mask &= ~(1 << index)
@@ -76,6 +84,7 @@ class Fit:
             or self._not_accepted(lot, target)
             or self._not_required(lot, target)
             or self._is_passed_over(lot, target)
+            or _is_closed(lot, target)
         )
 
     def _by_size(self, lot):
@@ -164,8 +173,11 @@ class Fit:
         for condition in self.matcher.conditions(expression) if expression else ():
             if not self.matcher.holds(condition, target.ad, lot.ad):
                 names = (condition.target | (condition.bare - set(target.ad))) - set(lot.ad)
-                return f"accept_requirements wants {_shown(condition.original)}" + _unknown_names(
-                    spelled(condition, names), "of these jobs"
+                names = spelled(condition, names)
+                return (
+                    f"accept_requirements wants {_shown(condition.original)}"
+                    + _unknown_names(names, "of these jobs")
+                    + not_told(names, self.told)
                 )
         return None
 
@@ -210,6 +222,13 @@ class Fit:
         return (
             f"the negotiator has left {found[0]} of {found[1]} free glideins there empty that have room for these jobs"
         )
+
+
+def _is_closed(lot, target):
+    row = target.closed.get(lot.key)
+    if not row:
+        return None
+    return f"the negotiator left these jobs idle beside free glideins there; none is ordered before {utc(row['until'])}"
 
 
 def indices(mask):

@@ -37,6 +37,20 @@ def demand_hold(idle, history, guard, now_s):
     return None
 
 
+def were_removed(idle, history, removals, guard, now_s):
+    """Return how many idle jobs were removed lately, if there are none left because of that; else 0.
+
+    removals: [[epoch, jobs]], as the schedds count them. Most of the jobs that waited must be among them: others that
+    have started may come back.
+    """
+    if idle:
+        return 0
+    span_s = max(guard["hold_readings"] * guard["reading_s"], guard["patience_s"])
+    waited = _since(sorted(history), now_s, span_s, guard["reading_s"])
+    removed = sum(jobs for time_s, jobs in removals if now_s - span_s - guard["reading_s"] < time_s <= now_s)
+    return removed if removed and 2 * removed >= max(waited, default=0) else 0
+
+
 def held(target, hold):
     """Return how many glideins of a target should be queued while the demand is not believed."""
     queued = target.counts["queued"]

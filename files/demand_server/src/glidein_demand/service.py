@@ -18,8 +18,11 @@ from .config import ConfigError, Settings
 from .keeper import Keeper
 from .pool import reader
 from .pool.following import Following
+from .pool.passing import Passing
 from .pool.readings import Readings
 from .pool.refresh import Refresher
+from .pool.removals import Removals
+from .pool.wanted import Wanted
 from .store.anonymous import AnonymousClients
 from .store.database import Database
 from .store.fresh import Renewer
@@ -28,6 +31,7 @@ from .store.history import History
 from .store.lease_limits import LeaseLimits
 from .store.leases import Leases
 from .store.owners import Owners
+from .store.passed import PassedOver
 from .store.reports import Reports
 from .store.samples import Samples
 from .store.switch import Switch
@@ -69,11 +73,14 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         history=History(database, clock, settings.keep_history_days),
         glideins=Glideins(database, clock),
         samples=Samples(database, clock),
+        passed_over=PassedOver(database),
         work=Work(database, clock, settings.keep_history_days),
         anonymous=AnonymousClients(),
         watch=Watch(database),
         owners=Owners(database, clock),
         lease_limits=LeaseLimits(database),
+        wanted=Wanted(clock),
+        removals=Removals(clock),
         clock=clock,
     )
     views = Views(parts)
@@ -145,11 +152,15 @@ def _refresher(parts: Parts, views: Views, read: Callable[[dict[str, Any], float
     def keep_waits(schedd: str, found: dict[str, Any]) -> None:
         parts.history.add_waits(schedd, found["until"], found["waits"])
 
+    passing = Passing(parts.passed_over, parts.leases)
     return Refresher(
         parts.settings,
         parts.readings,
         read,
-        following=Following(parts.glideins, parts.samples),
+        following=Following(parts.glideins, parts.samples, passing),
+        passing=passing,
+        wanted=parts.wanted.names,
+        on_queue=parts.removals.schedd_read,
         on_refresh=lambda _snapshot: views.publish(read),
         on_waits=keep_waits,
         wait_marker=parts.history.wait_marker,

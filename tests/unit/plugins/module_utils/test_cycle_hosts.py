@@ -231,6 +231,25 @@ def test_a_report_is_what_was_done_or_why_nothing_was():
     assert reported() == {"error": "not planned"}
 
 
+def test_a_report_says_why_jobs_are_not_served_at_this_site():
+    rows = [
+        {"group": "few", "count": 1, "reason": "for all"},
+        {"group": "many", "count": 9, "reason": "for all"},
+    ]
+    here = {"few": {"lab": "of another site"}, "many": {"h": "x" * 600, "lab": "of another site"}}
+    told = reported({"unserved": rows, "unserved_at": here}, cycle_glideins={"report": {"as_of": 1}})["unserved"]
+    assert told == [
+        {"group": "many", "count": 9, "reason": "x" * 500},
+        {"group": "few", "count": 1, "reason": "for all"},
+    ]
+
+
+def test_a_report_names_the_largest_groups_that_are_not_served():
+    rows = [{"group": f"g{number}", "count": number, "reason": ""} for number in range(80)]
+    told = reported({"unserved": rows})["unserved"]
+    assert [row["count"] for row in told] == list(range(79, 29, -1))
+
+
 FULL = {
     "site": "lab",
     "as_of": NOW,

@@ -306,6 +306,37 @@ def test_nothing_is_ordered_for_jobs_that_would_find_a_whole_glidein_there_passe
     )
 
 
+def test_jobs_that_are_not_served_say_why_at_each_site():
+    small = planned_site(site({"main": entry()}))
+    full = planned_site(site({"m": entry(shapes={"big": {"cpus": 8, "memory_mb": 9000, "disk_mb": 10000}},
+                                         limits={"queued": 0})}, name="other"))  # fmt: skip
+    assert planned([group(count=3, cpus=2)], [small, full])["unserved_at"] == {
+        "a": {"lab": "main/core: asks for 2 cpus, the shape has 1", "other": "m/big: other/m limit queued 0 reached"}
+    }
+
+
+def test_of_many_groups_that_are_not_served_the_largest_say_why_at_each_site():
+    told = planned([group(f"g{number}", number, cpus=2) for number in range(1, 31)])["unserved_at"]
+    assert set(told) == {f"g{number}" for number in range(11, 31)}
+
+
+def closed(until):
+    """The supply of an entry where the server remembers that the negotiator passed group `a` over."""
+    return supply(supplied(registered=0, passed_over_groups={"a": {"until": until, "times": 2}}))
+
+
+def test_nothing_is_ordered_for_a_group_that_the_server_remembers_as_passed_over_there():
+    result = planned([group(count=3), group(id="b", count=2)], supply_=closed(NOW + 600), explain="a")
+    assert only(result)["serves"] == {"b": 2}
+    assert result["explanation"][0]["reason"].startswith(
+        "the negotiator left these jobs idle beside free glideins there; none is ordered before "
+    )
+
+
+def test_a_group_that_was_passed_over_long_ago_is_ordered_for_again():
+    assert only(planned([group(count=3)], supply_=closed(NOW)))["present"] == 3
+
+
 def test_free_slots_of_machines_that_are_no_glideins_take_jobs_too():
     assert only(planned([group(count=5)], supply_=supply(others_free=slots(2))))["present"] == 3
 

@@ -349,9 +349,27 @@ def test_a_site_can_be_limited_to_groups_of_users():
     ]
     result = planned(jobs, entries)
     assert result["plan"][0]["serves"] == {"ours": 2}
-    assert result["unserved"][0]["reason"].endswith(
+    assert (
         'accept_requirements wants TARGET.ProjectName == "icecube", and ProjectName is not known of these jobs'
+        in result["unserved"][0]["reason"]
     )
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "told, said",
+    [
+        (["projectname"], "ProjectName is not known of these jobs"),
+        ([], "it does from its next reading on if a cycle with a token has asked for it, or with ProjectName in "
+         "demand_server_attributes"),
+        (None, "if jobs have it, add ProjectName to demand_server_attributes"),
+    ],
+)  # fmt: skip
+def test_the_reason_names_the_setting_for_an_attribute_that_the_server_does_not_tell(told, said):
+    entries = {"main": raw_entry(accept_requirements='TARGET.ProjectName == "icecube"')}
+    read = demand(group("g", 3), **({} if told is None else {"attributes": told}))
+    result = make_plan(read, supply(), [planned_site(site(entries))], NOW, 900)
+    assert result["unserved"][0]["reason"].endswith(said)
 
 
 @needs_library

@@ -348,8 +348,8 @@ def test_jobs_that_the_demand_does_not_count_are_told_with_the_reason():
     line = " ".join(" ".join(summary(demanded=asked(*groups))["lines"]).split())
     assert line.startswith("Demand: 2 idle jobs in 2 groups")
     assert "Not counted: 2 of schedds that do not answer." in line
-    limits = "MAX_JOBS_RUNNING of their schedd, or max_materialize of their submission,"
-    assert f"Not counted: 7 that {limits} keeps waiting." in line
+    limits = "(MAX_JOBS_RUNNING, max_materialize, concurrency limits, ceilings, quotas)"
+    assert f"Not counted: 7 that a limit keeps waiting {limits}." in line
     assert "Not counted: 4 that other sites have a lease on." in line
 
 

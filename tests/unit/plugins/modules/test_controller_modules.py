@@ -37,6 +37,23 @@ def test_demand_info_says_what_the_server_said(server):
     )
 
 
+def test_demand_info_asks_for_the_attributes_that_sites_refer_to(server):
+    server.result({})
+    run_module(demand_info.main, {"server_url": server.url, "sites": ["lab"], "attributes": ["ProjectName"]})
+    assert server.requests[0][2]["params"] == {"sites": ["lab"], "attributes": ["ProjectName"]}
+
+
+def test_a_server_that_does_not_know_attributes_is_asked_without_them(server):
+    def say(request):
+        if "attributes" in request["params"]:
+            return {"error": {"code": -32602, "message": "Invalid params"}}
+        return {"result": {"method": request["method"]}}
+
+    server.say(say)
+    result = run_module(demand_info.main, {"server_url": server.url, "attributes": ["ProjectName"]})
+    assert result["demand"] == {"method": "get_demand"}
+
+
 def report(server, *sites, check=False, **changes):
     options = {"server_url": server.url, "sites": list(sites) or [reporting()], "tokens": {"lab": TOKEN}}
     return run_module(demand_report.main, dict(options, **changes), check)
@@ -61,6 +78,19 @@ def test_demand_report_sends_the_report(server):
         "orphans": 1,
         "entries": [{"entry": "main", "shape": "core"}],
     }
+
+
+def test_a_server_that_does_not_know_why_jobs_are_not_served_gets_the_report_without(server):
+    def say(request):
+        if "unserved" in request["params"]:
+            return {"error": {"code": -32602, "message": "Invalid params"}}
+        return {"result": {"accepted": True}}
+
+    server.say(say)
+    rows = [{"group": "a", "count": 3, "reason": "too large"}]
+    told = dict(reporting()["report"], unserved=rows)
+    assert report(server, {"site": "lab", "report": told})["accepted"] == ["lab"]
+    assert [request[2]["params"].get("unserved") for request in server.requests] == [rows, None]
 
 
 def test_each_site_reports_with_its_own_token_and_one_that_is_refused_stops_no_other(server):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import waiting
-from . import demand, schedds
+from . import demand, limits, schedds
 
 
 class Answer:
@@ -47,7 +47,7 @@ class Reading:
     """Last answer of one schedd, and the error of the last attempt when that failed. Times are epoch seconds.
 
     answer, as_of: None when it never answered. gone_since: since when the collector, or the configuration, does not
-    know the schedd any more.
+    know the schedd any more. attributes: names of job attributes that its groups are divided by.
     """
 
     name: str
@@ -55,17 +55,23 @@ class Reading:
     answer: Answer | None = None
     error: str | None = None
     gone_since: float | None = None
+    attributes: tuple[str, ...] = ()
 
 
 class Answers:
     """The `readings` of all schedds; those before `fresh_from` are stale. Safe from many threads.
 
-    about: {"as_of", "schedds"} of get_demand, which costs nothing. Everything else is made when it is asked for the
-    first time; for thousands of groups that takes some 10 ms.
+    pool_limits: limits.Limits of the negotiator, None for none.
+
+    about: {"as_of", "attributes", "schedds"} of get_demand, which costs nothing. Everything else is made when it is
+    asked for the first time; for thousands of groups that takes some 10 ms.
     """
 
-    def __init__(self, readings: Iterable[Reading], fresh_from: float) -> None:
+    def __init__(
+        self, readings: Iterable[Reading], fresh_from: float, pool_limits: limits.Limits | None = None
+    ) -> None:
         self.readings = tuple(sorted(readings, key=lambda reading: reading.name))
+        self.pool_limits = pool_limits
         self.fresh_from = fresh_from
         self.about = _about(self.readings)
         self._lock = threading.Lock()
@@ -81,7 +87,7 @@ class Answers:
             waiting.begins()
             with self._lock:
                 if self._results is None:
-                    self._results = _results(self.readings, self.fresh_from, self.about)
+                    self._results = _results(self.readings, self.fresh_from, self.about, self.pool_limits)
         return self._results
 
 
@@ -94,6 +100,7 @@ class _Results:
 def _about(readings: Sequence[Reading]) -> dict[str, Any]:
     return {
         "as_of": _as_of(readings),
+        "attributes": _attributes(readings),
         "schedds": {
             "answered": [reading.name for reading in readings if reading.error is None],
             "failed": [
@@ -103,6 +110,12 @@ def _about(readings: Sequence[Reading]) -> dict[str, Any]:
             ],
         },
     }
+
+
+def _attributes(readings: Iterable[Reading]) -> list[str]:
+    """The names of job attributes that the groups of all schedds are divided by."""
+    read = [reading.attributes for reading in readings if reading.answer is not None]
+    return sorted(set(read[0]).intersection(*read[1:])) if read else []
 
 
 def _as_of(readings: Iterable[Reading]) -> int | None:
@@ -115,19 +128,23 @@ def _as_of(readings: Iterable[Reading]) -> int | None:
     return min(answered) if answered else max((reading.as_of for reading in known), default=None)
 
 
-def _results(readings: Iterable[Reading], fresh_from: float, about: dict[str, Any]) -> _Results:
+def _results(
+    readings: Iterable[Reading], fresh_from: float, about: dict[str, Any], pool_limits: limits.Limits | None
+) -> _Results:
     groups, unreadable, waiting_for_limit = [], [], []
     for reading in readings:
         if reading.answer is None:
             continue
         answer, stale = reading.answer.within_limit(), reading.as_of < fresh_from
-        groups += [
-            {**group, "as_of": reading.as_of, "stale": group["count"] if stale else 0} for group in answer["groups"]
-        ]
+        groups += [{**group, "as_of": reading.as_of, "stale": stale} for group in answer["groups"]]
         unreadable += [{"schedd": reading.name, **row} for row in answer["unreadable"]]
         if answer["over_limit"]:
             row = {"schedd": reading.name, "count": answer["over_limit"], "limit": answer["limit"]}
             waiting_for_limit.append(row)
+    groups = limits.apply(groups, pool_limits)
+    for group in groups:
+        group["stale"] = group["count"] if group["stale"] else 0
+        group.pop("accounting_group", None)
     merged = demand.merge(groups)
     whole = {**about, "groups": merged, "unreadable": unreadable, "waiting_for_limit": waiting_for_limit}
     # What an expression came to may be a text of the user's own: only its place is told to everybody.

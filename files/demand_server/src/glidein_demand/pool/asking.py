@@ -10,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-from . import autoclusters, factories, jobs, schedds, supply, waits, wire
+from . import autoclusters, factories, jobs, limits, removals, schedds, supply, waits, wire
 
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h, which the bindings have no name for: no jobs, clusters only."""
+
+
+MOST_DIVIDED = 5000
+"""Rows of one answer up to which groups are divided by what callers asked for."""
 
 
 def carry_out(order: dict[str, Any]) -> dict[str, Any]:
@@ -30,10 +34,14 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     _authenticate_where_asked(htcondor2.param)
     if order["what"] == "demand":
         found = read_demand(order, _Schedd(order["address"]))
-        return {"by_requirements": found["by_requirements"], wire.TEXTS: [wire.text(found)]}
+        told = {name: found.pop(name) for name in ("attributes", "queue", "idle")}
+        told["by_requirements"] = found["by_requirements"]
+        return {**told, wire.TEXTS: [wire.text(found)]}
     if order["what"] == "waits":
         return waits.read(order, _Schedd(order["address"]).history)
     collector = htcondor2.Collector(order["collector"] or None)
+    if order["what"] == "limits":
+        return read_limits(collector)
 
     def query(adtype: str, constraint: str, projection: list[str]) -> list[Any]:
         return collector.query(getattr(htcondor2.AdType, adtype), constraint, projection)
@@ -41,6 +49,33 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     if order["what"] == "schedds":
         return {"schedds": schedds.found(_plain(query("Schedd", "true", list(schedds.ATTRIBUTES)), schedds.ATTRIBUTES))}
     return supply.read(order, query)
+
+
+def read_limits(collector: Any) -> dict[str, Any]:
+    """Return {"limits": the negotiator's Limits, "cycles": when its last negotiation cycles began (epoch seconds)}.
+
+    None and [] when there is no negotiator, or several, which share the users. The collector's ad of the negotiator is
+    up to five minutes old.
+    """
+    import htcondor2
+
+    found = list(collector.query(htcondor2.AdType.Negotiator, projection=list(limits.NEGOTIATOR_ATTRIBUTES)))
+    if len(found) != 1:
+        return {"limits": None, "cycles": []}
+    in_use = f"{limits.ATTRIBUTE} isnt undefined"
+    slots = collector.query(htcondor2.AdType.Startd, in_use, [limits.ATTRIBUTE])
+    configured = htcondor2.RemoteParam(found[0])
+    names = [name for name in configured if limits.is_setting(name)]
+    known = limits.read(
+        htcondor2.Negotiator(found[0]).getPriorities(),
+        {name: configured[name] for name in names},
+        [text for slot in slots if isinstance(text := jobs.evaluate(slot, limits.ATTRIBUTE), str)],
+    )
+    itself = htcondor2.Collector(found[0]).query(htcondor2.AdType.Negotiator, projection=list(limits.CYCLES))
+    return {
+        "limits": known,
+        "cycles": [ad[name] for ad in itself for name in limits.CYCLES if isinstance(ad.get(name), int)],
+    }
 
 
 def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
@@ -51,13 +86,20 @@ def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
     extra, users, part = order["constraint"], order["users"], tuple(order["part"])
     attributes, runtime = order["attributes"], order["runtime_attributes"]
     rounding = jobs.Rounding(**order["rounding"])
+    asked = list(dict.fromkeys([*attributes, *order.get("wanted", ())]))
     about = schedd.itself() if part[0] == 0 else {}
-    columns, needed = jobs.projection(extra, attributes, runtime), jobs.references(extra) if extra else []
+    needed = jobs.references(extra) if extra else []
+    columns = jobs.projection(extra, asked, runtime)
     rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
-    groups, unreadable = jobs.demand_groups(rows, rounding, attributes, runtime)
+    if len(rows) > MOST_DIVIDED and asked != attributes:
+        # What a caller asked for must not make each job a group of its own.
+        asked, columns = attributes, jobs.projection(extra, attributes, runtime)
+        rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
+    groups, unreadable = jobs.demand_groups(rows, rounding, asked, runtime)
+    idle = sum(row["count"] for row in [*groups, *unreadable])
     if about.get("JobsUnmaterialized", 1) and part[0] == 0:
         ads = schedd.clusters(factories.constraint(extra, users))
-        more, not_readable = factories.groups(ads, rounding, attributes, runtime)
+        more, not_readable = factories.groups(ads, rounding, asked, runtime)
         groups, unreadable = groups + more, unreadable + not_readable
     limit, running = about.get("MaxJobsRunning"), about.get("ShadowsRunning", 0)
     return {
@@ -66,6 +108,9 @@ def read_demand(order: dict[str, Any], schedd: Any) -> dict[str, Any]:
         "limit": limit,
         "left": None if limit is None else max(0, limit - running),
         "by_requirements": by_requirements,
+        "attributes": list(asked),
+        "queue": removals.queue_of(about),
+        "idle": idle,
     }
 
 
@@ -87,7 +132,7 @@ class _Schedd:
         Nothing else of this ad may leave here: beside its numbers the schedd may send a secret that lets its holder
         administer it (seen with 23.9).
         """
-        names = ("MaxJobsRunning", "ShadowsRunning", "JobsUnmaterialized")
+        names = ("MaxJobsRunning", "ShadowsRunning", "JobsUnmaterialized", *removals.ATTRIBUTES)
         ads = self._htcondor.Collector(self._ad).query(self._htcondor.AdType.Schedd, projection=list(names))
         own = next((ad for ad in ads if ad.get("Name") == self._ad["Name"]), {})
         return {name: own[name] for name in names if isinstance(own.get(name), int)}

@@ -16,7 +16,7 @@ IDENTITY = (
 
 _COUNTS = ("count", "unmaterialized", "over_limit", "stale")
 
-_FOR_CALLERS_WITH_TOKEN = ("gpu_requirements", "requirements", "attributes", "users")
+_FOR_CALLERS_WITH_TOKEN = ("gpu_requirements", "requirements", "attributes", "users", "limited_by")
 
 
 def group_id(group: dict[str, Any]) -> str:
@@ -34,8 +34,8 @@ def merge(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def compact(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Like merge, but the jobs of different users stay apart: so finely `within_limit` has to divide them."""
-    return _merged(groups, lambda group: (group["id"], *sorted(group["users"])))
+    """Like merge, but the jobs of different users, or accounting groups, stay apart: limits have to divide them."""
+    return _merged(groups, lambda group: (group["id"], group.get("accounting_group") or "", *sorted(group["users"])))
 
 
 def _merged(groups: Iterable[dict[str, Any]], key: Callable[[dict[str, Any]], Any]) -> list[dict[str, Any]]:
@@ -56,6 +56,10 @@ def _merged(groups: Iterable[dict[str, Any]], key: Callable[[dict[str, Any]], An
             known["as_of"] = min(known["as_of"], group["as_of"])
         for user, count in group["users"].items():
             known["users"][user] = known["users"].get(user, 0) + count
+        if "limited_by" in group:
+            limited = known.get("limited_by", {})
+            more = {reason: limited.get(reason, 0) + jobs for reason, jobs in group["limited_by"].items()}
+            known["limited_by"] = {**limited, **more}
     for group in merged.values():
         group["users"] = dict(sorted(group["users"].items()))
     return sorted(
@@ -75,11 +79,11 @@ def within_limit(groups: Iterable[dict[str, Any]], left: int | None) -> list[dic
     for group in sorted(groups, key=lambda group: job_order(group["first_job"])):
         fits = min(group["count"], max(0, left))
         left -= fits
-        found.append(_cut(group, fits) if fits < group["count"] else group)
+        found.append(cut(group, fits) if fits < group["count"] else group)
     return found
 
 
-def _cut(group: dict[str, Any], count: int) -> dict[str, Any]:
+def cut(group: dict[str, Any], count: int) -> dict[str, Any]:
     """A group with `count` of its jobs; those that are not materialised yet are the last ones."""
     materialized = group["count"] - group.get("unmaterialized", 0)
     users, left = {}, count

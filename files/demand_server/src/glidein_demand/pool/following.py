@@ -21,15 +21,20 @@ class _Glideins(Protocol):
     def registered(self, rows: Iterable[Iterable[Any]], now: int) -> None: ...
 
 
+class _Machines(Protocol):
+    def machines_read(self, idle: list[Any]) -> None: ...
+
+
 class Following:
-    """Stands between the refresh and the stores (store.samples.Samples, store.glideins.Glideins).
+    """Stands between the refresh and the stores (store.samples.Samples, store.glideins.Glideins), and passing.Passing.
 
     The memory of slots is in memory only: after a restart, slots count as free for a few cycles longer.
     """
 
-    def __init__(self, glideins: _Glideins, samples: _Samples) -> None:
+    def __init__(self, glideins: _Glideins, samples: _Samples, passing: _Machines | None = None) -> None:
         self._glideins = glideins
         self._samples = samples
+        self._passing = passing
         self._lock = threading.Lock()
         self._memory: dict[str, Any] = {}
 
@@ -49,4 +54,6 @@ class Following:
             self._memory = answer["memory"]
         self._samples.add(answer["samples"], now)
         self._glideins.registered(answer["glideins"], now)
+        if self._passing is not None:
+            self._passing.machines_read(answer["idle"])
         return {key: value for key, value in answer.items() if key not in supply.APART}

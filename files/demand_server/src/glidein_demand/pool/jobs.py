@@ -14,6 +14,7 @@ from typing import Any
 
 import classad2
 
+from . import limits
 from .demand import compact, group_id
 
 IDLE = "JobStatus == 1 && JobUniverse == 5"
@@ -41,7 +42,8 @@ class UnreadableError(Exception):
 
     def __init__(self, attribute: str, value: Any) -> None:
         # An error is a number to Python, and would be shown as one.
-        super().__init__(f"{attribute} is {'error' if value is classad2.Value.Error else value}")
+        shown = "error" if value is classad2.Value.Error else "undefined" if value is None else value
+        super().__init__(f"{attribute} is {shown}")
         self.attribute = attribute
 
 
@@ -102,7 +104,15 @@ def projection(extra: str, attributes: Iterable[str], runtime_attributes: Iterab
     The attributes of the operator's constraint `extra` are among them: see `constraint`.
     """
     wanted: dict[str, str] = {}
-    for name in (*REQUESTS, "User", *attributes, *runtime_attributes, *(references(extra) if extra else ())):
+    for name in (
+        *REQUESTS,
+        "User",
+        "AccountingGroup",
+        limits.ATTRIBUTE,
+        *attributes,
+        *runtime_attributes,
+        *(references(extra) if extra else ()),
+    ):
         wanted.setdefault(name.lower(), name)
     return list(wanted.values())
 
@@ -140,22 +150,23 @@ def demand_group(
     memory_step = rounding.memory_usage_mb if _is_measured(row, "RequestMemory") else rounding.memory_mb
     disk_step = rounding.disk_usage_mb if _is_measured(row, "RequestDisk") else rounding.disk_mb
     group = {
-        "cpus": max(1, math.ceil(_number(row, "RequestCpus", 1))),
-        "memory_mb": round_up(_number(row, "RequestMemory", 0), memory_step),
-        "disk_mb": round_up(_number(row, "RequestDisk", 0) / 1024, disk_step),
+        "cpus": max(1, math.ceil(_number(row, "RequestCpus", None))),
+        "memory_mb": round_up(_number(row, "RequestMemory", None), memory_step),
+        "disk_mb": round_up(_number(row, "RequestDisk", None) / 1024, disk_step),
         "gpus": (gpus := max(0, math.ceil(_number(row, "RequestGPUs", 0)))),
         "gpu_requirements": _text(row, "RequireGPUs") if gpus else None,
         "requirements": _requirements(row),
         "attributes": _attributes(row, attributes),
         "max_runtime_s": _max_runtime(row, runtime_attributes),
     }
-    user = evaluate(row, "User")
+    user, accounting = evaluate(row, "User"), evaluate(row, "AccountingGroup")
     return {
         "id": group_id(group),
         "count": count,
         **group,
         "first_job": _first_job(row),
         "users": {user if isinstance(user, str) else "unknown": count},
+        **({"accounting_group": accounting} if isinstance(accounting, str) and accounting else {}),
     }
 
 
@@ -189,11 +200,16 @@ MOST = 1e12
 """No request is larger than this, in any unit that HTCondor has; sums of all jobs stay numbers that databases hold."""
 
 
-def _number(row: Mapping[str, Any], name: str, default: float) -> float:
+def _number(row: Mapping[str, Any], name: str, default: float | None) -> float:
+    """The value of a request; `default` stands for an undefined one, None: it is unreadable.
+
+    No slot's WithinResourceLimits is true for undefined cores, memory or disk: with 23.9, such a job never started, and
+    one whose RequestGPUs is undefined did.
+    """
     value = evaluate(row, name)
-    if value is None:
+    if value is None and default is not None:
         return default
-    if isinstance(value, (str, bool)) or not is_scalar(value) or abs(value) > MOST:
+    if value is None or isinstance(value, (str, bool)) or not is_scalar(value) or abs(value) > MOST:
         raise UnreadableError(name, value)
     return value
 
@@ -245,8 +261,11 @@ def _requirements(row: Mapping[str, Any]) -> str | None:
 
 
 def _attributes(row: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
-    """Values of the job attributes that Requirements refers to, and of the `wanted` ones: scalars and lists of them."""
-    names = {name.lower() for name in wanted}
+    """Values of the job attributes that Requirements refers to, and of the `wanted` ones: scalars and lists of them.
+
+    Concurrency limits are among them: jobs that need a license are not alike to those that do not.
+    """
+    names = {name.lower() for name in (limits.ATTRIBUTE, *wanted)}
     tree = _stored(row, "Requirements")
     if isinstance(row, classad2.ClassAd) and isinstance(tree, classad2.ExprTree):
         names.update(name.lower() for name in row.internalRefs(tree))

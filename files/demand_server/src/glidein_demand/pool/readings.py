@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
@@ -40,6 +40,7 @@ class Readings:
         self._clock = clock
         self._readings: dict[str, Reading] = {}
         self._good_until = math.inf
+        self._limits: Mapping[str, Any] | None = None
         nothing = {"as_of": None, "error": None, **supply.EMPTY}
         self._snapshot = Snapshot(0, Answers([], math.inf), nothing)
 
@@ -51,12 +52,15 @@ class Readings:
                     self._renew()
         return self._snapshot
 
-    def demand_read(self, name: str, texts: Sequence[bytes], as_of: int) -> None:
-        """A schedd answered with `texts` (see Answer), one at least; `as_of`: when it was asked."""
+    def demand_read(self, name: str, texts: Sequence[bytes], as_of: int, attributes: tuple[str, ...] = ()) -> None:
+        """A schedd answered with `texts` (see Answer), one at least.
+
+        as_of: when it was asked; attributes: see Reading.
+        """
         if not texts:
             raise ValueError("an answer has at least one part")
         with self._lock:
-            self._set(Reading(name, as_of, Answer(texts)))
+            self._set(Reading(name, as_of, Answer(texts), attributes=attributes))
 
     def demand_failed(self, name: str, error: str) -> None:
         """A schedd did not answer: its last groups stay, with their age and the error."""
@@ -87,6 +91,13 @@ class Readings:
                 self._renew()
             return [name for name, reading in kept.items() if reading.gone_since is not None]
 
+    def limits_read(self, limits: Mapping[str, Any] | None) -> None:
+        """The negotiator answered: `limits` as limits.read gives them, None for none."""
+        with self._lock:
+            if limits != self._limits:
+                self._limits = limits
+                self._renew()
+
     def supply_read(self, answer: dict[str, Any], as_of: int) -> None:
         """The collector answered: `answer` as supply.read gives it, without what is not for callers."""
         self._set_supply({**answer, "as_of": as_of, "error": None})
@@ -108,5 +119,5 @@ class Readings:
         fresh_from = self._clock() - self._max_age_s
         times = [reading.as_of for reading in self._readings.values() if reading.as_of is not None]
         self._good_until = min((time + self._max_age_s for time in times if time >= fresh_from), default=math.inf)
-        answers = Answers(self._readings.values(), fresh_from)
+        answers = Answers(self._readings.values(), fresh_from, self._limits)
         self._snapshot = replace(self._snapshot, version=self._snapshot.version + 1, answers=answers)

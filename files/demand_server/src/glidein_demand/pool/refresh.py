@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, Callable, Protocol
 
@@ -26,8 +26,17 @@ PROCESSORS = os.cpu_count() or 1
 
 COLLECTOR = "the collector"
 
+NEGOTIATOR = "the negotiator"
+
 Read = Callable[[dict[str, Any], float], dict[str, Any]]
 """Carries out one order within so many seconds, or raises ReadError (Reader.read; tests give their own)."""
+
+
+class Passing(Protocol):
+    """What finds groups that the negotiator passes over (pool/passing.py)."""
+
+    def refreshed(self, groups: Callable[[], Iterable[Mapping[str, Any]]], cycles: Iterable[int], now: int) -> None:
+        """Keep what a refresh shows."""
 
 
 class Following(Protocol):
@@ -45,10 +54,16 @@ def schedds_order(settings: Settings) -> dict[str, Any]:
     return {"what": "schedds", "collector": settings.collector}
 
 
-def demand_orders(settings: Settings, schedd: Mapping[str, Any], by_requirements: bool) -> list[dict[str, Any]]:
+def demand_orders(
+    settings: Settings,
+    schedd: Mapping[str, Any],
+    by_requirements: bool,
+    wanted: Iterable[str] = (),
+) -> list[dict[str, Any]]:
     """Ask a schedd (of schedds.found) for its demand, in parts that can be asked for at the same time.
 
-    by_requirements: what its last answer said; see schedds.parts.
+    by_requirements: what its last answer said; see schedds.parts. wanted: names of job
+    attributes that callers asked for.
     """
     order = {
         "what": "demand",
@@ -58,6 +73,7 @@ def demand_orders(settings: Settings, schedd: Mapping[str, Any], by_requirements
         "users": list(settings.users),
         "attributes": list(settings.attributes),
         "runtime_attributes": list(settings.runtime_attributes),
+        "wanted": list(wanted),
         "rounding": {
             "memory_mb": settings.memory_step_mb,
             "memory_usage_mb": settings.memory_usage_step_mb,
@@ -67,6 +83,11 @@ def demand_orders(settings: Settings, schedd: Mapping[str, Any], by_requirements
     }
     parts = schedds.parts(schedd["idle"], by_requirements, PROCESSORS)
     return [{**order, "part": [number, parts]} for number in range(parts)]
+
+
+def limits_order(settings: Settings) -> dict[str, Any]:
+    """Asks the negotiator for its limits on running jobs."""
+    return {"what": "limits", "collector": settings.collector}
 
 
 def supply_order(settings: Settings, now: int, following: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +113,7 @@ class Refresher:
 
     following: goes between the collector's answers and the stores. on_refresh(snapshot): called after each refresh.
     on_waits(schedd, {"schedd", "waits", "until"}): takes what waits.read found; wait_marker(schedd) gives the last
-    "until", None at first. Without on_waits no history is read. clock gives epoch seconds.
+    "until", None at first. on_queue: see Removals.schedd_read. Without on_waits no history is read. clock gives epoch seconds.
     """
 
     def __init__(
@@ -102,6 +123,9 @@ class Refresher:
         read: Read,
         *,
         following: Following | None = None,
+        passing: Passing | None = None,
+        wanted: Callable[[], Iterable[str]] = tuple,
+        on_queue: Callable[[str, Mapping[str, int], int, int], object] = lambda *_reading: None,
         on_refresh: Callable[[Snapshot], object] | None = None,
         on_waits: Callable[[str, dict[str, Any]], object] | None = None,
         wait_marker: Callable[[str], Any] = lambda _schedd: None,
@@ -111,6 +135,10 @@ class Refresher:
         self._readings = readings
         self._read = read
         self._following = following
+        self._passing = passing
+        self._wanted = wanted
+        self._on_queue = on_queue
+        self._cycles: list[int] = []
         self._on_refresh = on_refresh
         self._on_waits = on_waits
         self._wait_marker = wait_marker
@@ -140,20 +168,26 @@ class Refresher:
         """Read everything once; failures end up in the readings, with the last good answer beside them."""
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="read") as pool:
             supply = pool.submit(self._read_supply)
+            limits = pool.submit(self._read_limits)
             self._find_schedds()
             asked = int(self._clock())
+            wanted = list(self._wanted())
             # All orders are given before the first answer is waited for; one that hangs keeps no other from its place.
             orders = [
                 (schedd["name"], order)
                 for schedd in self._known
-                for order in demand_orders(self._settings, schedd, schedd["name"] in self._by_requirements)
+                for order in demand_orders(self._settings, schedd, schedd["name"] in self._by_requirements, wanted)
             ]
             names = {pool.submit(self._carry_out, order): name for name, order in orders}
             for name, parts in _complete(names):
                 self._take_demand(name, parts, asked)
             supply.result()
+            limits.result()
         if self._on_refresh is not None:
             self._on_refresh(self._readings.snapshot())
+        if self._passing is not None:
+            answers = self._readings.snapshot().answers
+            self._passing.refreshed(lambda: answers.demand()["groups"], self._cycles, asked)
 
     def read_waits_once(self) -> None:
         """Hand over how long jobs waited that have ended since the last time, schedd by schedd."""
@@ -180,7 +214,10 @@ class Refresher:
             self._by_requirements.discard(name)
             if any(answer["by_requirements"] for answer in answers):
                 self._by_requirements.add(name)
-            self._readings.demand_read(name, [text for answer in answers for text in answer[wire.TEXTS]], asked)
+            texts = [text for answer in answers for text in answer[wire.TEXTS]]
+            self._on_queue(name, answers[0].get("queue", {}), sum(answer.get("idle", 0) for answer in answers), asked)
+            told = set.intersection(*(set(answer.get("attributes", ())) for answer in answers))
+            self._readings.demand_read(name, texts, asked, tuple(sorted(told)))
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a daemon answers
             self._readings.demand_failed(name, self._say(name, error))
         else:
@@ -218,6 +255,17 @@ class Refresher:
             self._readings.supply_failed(self._say("the list of machines", error))
         else:
             self._say("the list of machines", "")
+
+    def _read_limits(self) -> None:
+        """Ask the negotiator, which answers no one during a cycle: until it does, its last limits hold."""
+        try:
+            answer = self._carry_out(limits_order(self._settings))
+            self._readings.limits_read(answer["limits"])
+            self._cycles = answer.get("cycles", [])
+        except Exception as error:  # noqa: BLE001 - as above
+            self._say(NEGOTIATOR, error)
+        else:
+            self._say(NEGOTIATOR, "")
 
     def _carry_out(self, order: dict[str, Any]) -> dict[str, Any]:
         return self._read(order, self._settings.query_timeout_seconds)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Callable
 
-from . import free, samples
+from . import free, passing, samples
 from .identity import NAME, Key, owner, token_site
 from .slots import SIZE_KEYS, Size, Slot, cores, size, startd_name, started, whole
 
@@ -37,7 +38,7 @@ EMPTY: dict[str, Any] = {
 }  # fmt: skip
 """What is known before the first reading."""
 
-APART = ("memory", "samples", "glideins")
+APART = ("memory", "samples", "glideins", "idle")
 """Keys of an answer that are for the server's own use."""
 
 Test = Callable[[Slot], bool]
@@ -52,7 +53,8 @@ def read(order: Mapping[str, Any], query: Query) -> dict[str, Any]:
     order: "now" (epoch seconds); "token_sites": [name], Samples.token_sites; "sampled": [[site, entry]], Samples.fresh,
     not to be fetched again; "memory": that of the last answer, {} at first; "max_sites". All but "now" may be missing.
     answer: "memory" (free.Memory); "samples": [{"site", "entry", "by_token", "ad": {attribute: scalar}}], for
-    Samples.add; "glideins": [[site, entry, shape, batch id, start or null, last heard of]], for Glideins.registered.
+    Samples.add; "glideins": [[site, entry, shape, batch id, start or null, last heard of]], for Glideins.registered;
+    "idle": rows of passing.whole_free.
     """
     from .jobs import evaluate, is_scalar
 
@@ -70,6 +72,7 @@ def read(order: Mapping[str, Any], query: Query) -> dict[str, Any]:
         "memory": memory,
         "samples": _fetch(by_entry, pool, query),
         "glideins": registered(pool),
+        "idle": passing.whole_free(pool.glideins, memory, order["now"]),
     }
 
 
@@ -177,16 +180,17 @@ def present(
     reports: Mapping[str, Mapping[str, Any]],
     with_token: bool,
     work: Mapping[Key, Mapping[str, int]],
+    closed: Mapping[Key, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The result of get_supply: `supply` (that of `summarise`, with "as_of" and "error"), history and samples put in.
 
     known_samples: {(site, entry): ad}, Samples.all; summaries: {key: history}, Glideins.summary; reports: {site:
-    report}, the last one of each; work: {key: sums}, Work.lately. Entries that only
+    report}, the last one of each; work: {key: sums}, Work.lately; closed: PassedOver.closed. Entries that only
     these know are there too, with nothing registered. A sample tells about a site's machines, and problems name
     identities: these are for callers with a token.
     """
     entries = {(entry["site"], entry["entry"], entry["shape"]): entry for entry in supply["entries"]}
-    keys = set(entries).union(summaries, work)
+    keys = set(entries).union(summaries, work, closed)
     for site, report in reports.items():
         keys.update((site, entry["entry"], entry["shape"]) for entry in report["entries"])
     with_shape = {(site, entry) for site, entry, _shape in keys}
@@ -202,6 +206,7 @@ def present(
                 "sample": known_samples.get(key[:2]) if with_token else None,
                 "history": summaries.get(key),
                 "work": work.get(key),
+                "passed_over_groups": closed.get(key, {}) if with_token else {},
             }
             for key in sorted(keys)
         ],

@@ -42,13 +42,20 @@ def order(answers: Answers, variants: Iterable[Variant]) -> dict[str, Any]:
     """Asks for the replies to `variants`."""
     read = [reading.answer.texts if reading.answer else () for reading in answers.readings]
     readings = [
-        {"name": reading.name, "as_of": reading.as_of, "error": reading.error, "parts": len(texts)}
+        {
+            "name": reading.name,
+            "as_of": reading.as_of,
+            "error": reading.error,
+            "parts": len(texts),
+            "attributes": reading.attributes,
+        }
         for reading, texts in zip(answers.readings, read)
     ]
     return {
         "what": WHAT,
         "readings": readings,
         "fresh_from": answers.fresh_from,
+        "limits": answers.pool_limits,
         "variants": [
             {"known": one.known, "held": one.held, "paused": one.paused, "method": one.method} for one in variants
         ],
@@ -62,8 +69,9 @@ def carry_out(order: Mapping[str, Any]) -> dict[str, Any]:
     readings = []
     for row in order["readings"]:
         answer = Answer([next(texts) for _part in range(row["parts"])]) if row["parts"] else None
-        readings.append(Reading(row["name"], row["as_of"], answer, row["error"]))
-    answers = Answers(readings, order["fresh_from"])
+        attributes = tuple(row["attributes"])
+        readings.append(Reading(row["name"], row["as_of"], answer, row["error"], attributes=attributes))
+    answers = Answers(readings, order["fresh_from"], order["limits"])
     made = []
     for variant in order["variants"]:
         result = replies.Result.of(value_of(answers, Variant(**variant)))

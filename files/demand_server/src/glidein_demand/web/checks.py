@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..pool import wanted
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 GROUP = re.compile(r"[A-Za-z0-9]{1,64}\Z")
 MAX_TEXT = 2000
@@ -25,6 +27,9 @@ MAX_WORK = 10**12
 """Core-seconds, or jobs, of one glidein."""
 MAX_REASONS = 20
 """Reasons that one entry of a report may give for its sick glideins."""
+MOST_UNSERVED = 50
+"""Groups of which a report may say why their jobs are not served."""
+MAX_UNSERVED_REASON = 500
 MAX_CLAIMS = 20000
 """(entry, group) pairs of one lease."""
 MAX_WHOLE = 2**53  # what every JSON reader holds exactly
@@ -92,6 +97,21 @@ def _summary(field: str, value: Any) -> dict[str, Any]:
     return checked
 
 
+def unserved(value: Any) -> list[dict[str, Any]]:
+    """Jobs that a plan does not serve: [{"group", "count", "reason"}]."""
+    found = []
+    for index, row in enumerate(_list("unserved", value, MOST_UNSERVED)):
+        field = f"unserved[{index}]"
+        if not isinstance(row, dict):
+            raise ValueError(f"{field} must be an object, not {_shown(row)}")
+        found.append({
+            "group": _group_id(f"{field}.group", row.get("group")),
+            "count": whole(f"{field}.count", row.get("count")),
+            "reason": text(f"{field}.reason", row.get("reason"), MAX_UNSERVED_REASON),
+        })  # fmt: skip
+    return found
+
+
 def claims(entries: Any) -> dict[str, dict[str, int]]:
     """The claims of a lease, {entry: {group id: jobs}}."""
     if not isinstance(entries, dict) or len(entries) > MAX_ENTRIES:
@@ -121,6 +141,18 @@ def seconds(field: str, value: Any, longest: int) -> int:
 def sites(value: Any, most: int) -> frozenset[str]:
     """Names of sites."""
     return frozenset(name(f"sites[{index}]", one) for index, one in enumerate(_list("sites", value, most)))
+
+
+def attributes(value: Any) -> list[str]:
+    """Names of job attributes."""
+    names = _list("attributes", value, wanted.MOST_OF_A_CALLER)
+    for index, one in enumerate(names):
+        if not isinstance(one, str) or not wanted.NAME.match(one):
+            raise ValueError(
+                f"attributes[{index}] must be a name of 1 to 64 letters, digits and '_', not beginning with a digit, "
+                f"not {_shown(one)}"
+            )
+    return names
 
 
 def monitoring(metrics: Any, most: int = MAX_ENTRIES) -> dict[str, dict[str, float]]:

@@ -51,9 +51,13 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             return views.state(caller)
 
     @methods.add(pass_context="caller")
-    def get_demand(caller: Caller, sites: Any = None) -> Result:
+    def get_demand(caller: Caller, sites: Any = None, attributes: Any = None) -> Result:
         _may_read(caller, settings.reading)
         with _told():
+            if attributes is not None:
+                names = checks.attributes(attributes)
+                if caller.is_known:
+                    parts.wanted.ask(caller.name, names)
             return views.demand(caller, None if sites is None else checks.sites(sites, settings.max_sites))
 
     @methods.add(pass_context="caller")
@@ -89,11 +93,14 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         orphans: Any = 0,
         summaries: Any = None,
         deployment: Any = None,
+        unserved: Any = None,
     ) -> dict[str, Any]:
         _must_be_site(caller, "report")
         with _told():
             given = list(entries) if isinstance(entries, tuple) else entries
             checked = checks.report(site, as_of, error, given, orphans)
+            if unserved is not None:
+                checked["unserved"] = checks.unserved(unserved)
             told = None if summaries is None else checks.summaries(summaries)
             _must_be_its_own(caller, checked["site"])
             use_site(caller, deployment, 0)

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Callable
 if TYPE_CHECKING:
     from ..config import Settings
     from ..pool.readings import Readings
+    from ..pool.removals import Removals
+    from ..pool.wanted import Wanted
     from ..store.anonymous import AnonymousClients
     from ..store.glideins import Glideins
     from ..store.history import History
     from ..store.lease_limits import LeaseLimits
     from ..store.leases import Leases
     from ..store.owners import Owners
+    from ..store.passed import PassedOver
     from ..store.reports import Reports
     from ..store.samples import Samples
     from ..store.switch import Switch
@@ -37,11 +40,14 @@ class Parts:
     history: History
     glideins: Glideins
     samples: Samples
+    passed_over: PassedOver
     work: Work
     anonymous: AnonymousClients
     watch: Watch
     owners: Owners
     lease_limits: LeaseLimits
+    wanted: Wanted
+    removals: Removals
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:

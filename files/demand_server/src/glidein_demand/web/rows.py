@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Iterable, Mapping, Sequence
 
+from . import unserved
 from .shown import Shown
 from .words import UNKNOWN, ago, anchor, duration, many, moment, number, size
 
@@ -37,7 +38,11 @@ def groups(shown: Shown) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
     for lease in shown.leases:
         if lease["expires"] > shown.now:
             leased[lease["group"]] += lease["jobs"]
-    rows = [_group(group, leased, shown) for group in shown.demand["groups"]]
+    not_served = unserved.by_group(shown)
+    rows = [
+        {**_group(group, leased, shown), **not_served.get(group["id"], unserved.NOTHING)}
+        for group in shown.demand["groups"]
+    ]
     rest = shown.demand["groups"][MOST_GROUPS:]
     if not rest:
         return rows, None
@@ -58,6 +63,9 @@ def _group(group: Mapping[str, Any], leased: Mapping[str, int], shown: Shown) ->
         notes.append(f"{number(stale)} from an old reading" + (f", {ago(as_of, shown.now)}" if as_of else ""))
     if later:
         notes.append(f"{number(later)} not in the queue yet")
+    # A ceiling names its user.
+    for reason, jobs in (group.get("limited_by") or {}).items() if shown.caller_has_token else ():
+        notes.append(f"{number(jobs)} over a limit: {reason}")
     row = {
         "id": group["id"], "anchor": anchor("group", group["id"]),
         "jobs": number(group["count"]), "leased": number(leased.get(group["id"], 0)),
@@ -137,6 +145,7 @@ def _site(
     return {
         "site": site, "anchor": anchor("site", site), "wrong": wrong, "late": late, "entries": entries,
         "kinds": _kinds(entries),
+        "unserved": unserved.of_site(site, shown),
         "active": any(total[name] for name in ("queued", "running", "registered", "sick")),
         "sums": total, **_texts(total), "error": ((report or {}).get("error") or "").removeprefix(f"Site {site}: "),
         "report": moment(report["received"] if report else None, shown.now),

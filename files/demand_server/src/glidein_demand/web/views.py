@@ -174,8 +174,10 @@ class Views:
                 parts.reports.reports(),
                 known,
                 parts.work.lately(now),
+                parts.passed_over.closed(now),
             )
             more = {"demand_history": self._demand_history(now), "summaries_until": parts.work.until()}
+            more["removals"] = parts.removals.recent()
             return {**found, **more}, now + SUPPLY_SECONDS
 
         return self._supply.get((snapshot.version, self._last_report, known), parts.clock(), make)

@@ -1,0 +1,235 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The negotiator's limits on how many jobs may run: concurrency limits, submitters' ceilings and group quotas.
+
+A job beyond one of them cannot start, whatever machine is there: no glidein is to be ordered for it. What was found
+with HTCondor 23.9:
+
+- The negotiator itself (`getPriorities`) lists every submitter that has a ceiling, and every group with what its whole
+  tree uses (HierWeightedResourcesUsed). The collector's Accounting ads have neither before a submitter's first match.
+- Maxima of concurrency limits and quotas are in the negotiator's configuration only. EffectiveQuota is 0 while the
+  pool has no machine, and a dynamic quota is a share of what is there: only static quotas say what may run.
+- What is used of a concurrency limit is in the ads of claimed slots. Ceilings and quotas count slot weights, which are
+  cores unless SLOT_WEIGHT says otherwise.
+- condor_submit writes ConcurrencyLimits in small letters; a number after a colon is what a job uses of the limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import demand
+
+ATTRIBUTE = "ConcurrencyLimits"
+
+NEGOTIATOR_ATTRIBUTES = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
+"""What is needed of a negotiator's ad to connect to it."""
+
+CYCLES = tuple(f"LastNegotiationCycleTime{cycle}" for cycle in range(3))
+
+MOST = 5000
+"""Submitters, groups and limits that one answer may name, each."""
+
+Limits = Mapping[str, Any]
+"""{"concurrency": {name: maximum}, "used": {name: number}, "submitters": {name: [ceiling, used]}, "groups": {name:
+[quota, used]}}; names are in small letters. What is not in it has no limit."""
+
+
+def read(
+    priorities: Iterable[Mapping[str, Any]],
+    configured: Mapping[str, str],
+    in_use: Iterable[str],
+) -> dict[str, Any]:
+    """Return the Limits.
+
+    priorities: the negotiator's ads of submitters and groups; configured: its configuration; in_use: ConcurrencyLimits
+    of each claimed slot.
+    """
+    settings = {name.lower(): value for name, value in configured.items()}
+    submitters: dict[str, list[float]] = {}
+    groups: dict[str, list[float]] = {}
+    for ad in priorities:
+        name = str(ad.get("Name", "")).lower()
+        if ad.get("IsAccountingGroup") is True:
+            quota = _static_quota(settings, name)
+            if quota is not None:
+                used = ad.get("HierWeightedResourcesUsed", ad.get("WeightedResourcesUsed"))
+                groups[name] = [quota, _number(used) or 0]
+        else:
+            ceiling = _number(ad.get("Ceiling"))
+            if ceiling is not None and ceiling >= 0:
+                submitters[name] = [ceiling, _number(ad.get("WeightedResourcesUsed")) or 0]
+    used: dict[str, float] = {}
+    for text in in_use:
+        for name, number in parsed(text).items():
+            used[name] = used.get(name, 0) + number
+    return {
+        "concurrency": _first(_maxima(settings)),
+        "used": _first(used),
+        "submitters": _first(submitters),
+        "groups": _first(groups),
+    }
+
+
+def is_setting(name: str) -> bool:
+    """Whether a negotiator's setting may say something about limits."""
+    lower = name.lower()
+    return lower.startswith(_SETTINGS) or lower.endswith(_SUFFIX)
+
+
+def parsed(text: str) -> dict[str, float]:
+    """Return {limit: what one job uses of it} of a job's ConcurrencyLimits, such as "xlic,matlab:2"."""
+    found: dict[str, float] = {}
+    for part in text.replace(",", " ").lower().split():
+        name, _colon, number = part.partition(":")
+        try:
+            uses = float(number) if number else 1.0
+        except ValueError:
+            uses = 1.0
+        if name:
+            found[name] = uses if math.isfinite(uses) and uses > 0 else 1.0
+    return found
+
+
+def apply(groups: Iterable[dict[str, Any]], limits: Limits | None) -> list[dict[str, Any]]:
+    """Return groups with only those of their jobs that the limits let start, the oldest first.
+
+    groups: of one user each (demand.compact). The others are added to `over_limit`, and `limited_by` says {reason:
+    jobs}. limits: None is no limit.
+    """
+    if not limits or not any(limits[key] for key in ("concurrency", "submitters", "groups")):
+        return list(groups)
+    room = _Room(limits)
+    found = []
+    for group in sorted(groups, key=lambda group: demand.job_order(group["first_job"])):
+        number, reason = room.take(group)
+        if number < group["count"]:
+            over = group["count"] - number
+            group = {**demand.cut(group, number), "limited_by": {reason: over}}
+        found.append(group)
+    return found
+
+
+def submitter(group: Mapping[str, Any]) -> str:
+    """Return the name of a group's submitter as the negotiator has it: of its accounting group, if it has one."""
+    user = next(iter(group["users"]), "")
+    name = group.get("accounting_group")
+    return (f"{name}@{user.partition('@')[2]}" if name else user).lower()
+
+
+class _Room:
+    """What each limit leaves; jobs are taken off one group after the other."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._left: dict[tuple[str, str], float] = {
+            ("concurrency", name): most - limits["used"].get(name, 0) for name, most in limits["concurrency"].items()
+        }
+        for kind in ("submitters", "groups"):
+            for name, (most, used) in limits[kind].items():
+                self._left[kind, name] = most - used
+
+    def take(self, group: Mapping[str, Any]) -> tuple[int, str]:
+        """Return (how many jobs of the group can start, the limit that keeps the others from it)."""
+        needs = self._needs(group)
+        number, reason = group["count"], ""
+        for key, each in needs.items():
+            fit = max(0, math.floor(self._left[key] / each + 1e-9))
+            if fit < number:
+                number, reason = fit, self._reason(key)
+        for key, each in needs.items():
+            self._left[key] -= number * each
+        return number, reason
+
+    def _needs(self, group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+        """Return {(kind, name of a limit that holds for the group): what one of its jobs uses}."""
+        needs = {}
+        text = group["attributes"].get(ATTRIBUTE)
+        for name, each in parsed(text).items() if isinstance(text, str) else ():
+            key = ("concurrency", name)
+            if key not in self._left:
+                most = _default_of(self._limits["concurrency"], name)
+                if most is None:
+                    continue
+                self._left[key] = most - self._limits["used"].get(name, 0)
+            needs[key] = each
+        name = submitter(group)
+        if ("submitters", name) in self._left:
+            needs["submitters", name] = group["cpus"]
+        for parent in _tree(group.get("accounting_group") or ""):
+            if ("groups", parent) in self._left:
+                needs["groups", parent] = group["cpus"]
+        return needs
+
+    def _reason(self, key: tuple[str, str]) -> str:
+        kind, name = key
+        if kind == "concurrency":
+            most, used = self._limits["concurrency"].get(name), self._limits["used"].get(name, 0)
+            most = _default_of(self._limits["concurrency"], name) if most is None else most
+            return f"concurrency limit {name}: {most:g}, {used:g} in use"
+        most, used = self._limits[kind][name]
+        what = "ceiling of submitter" if kind == "submitters" else "quota of accounting group"
+        return f"{what} {name}: {most:g}, {used:g} in use"
+
+
+def _tree(name: str) -> list[str]:
+    """Return the possible groups of an accounting group's full name: "phys.sub.bob" is of "phys.sub" and of "phys"."""
+    parts = name.lower().split(".")
+    return [".".join(parts[:number]) for number in range(1, len(parts) + 1)]
+
+
+def _static_quota(settings: Mapping[str, str], group: str) -> float | None:
+    """Return a group's quota, None when it may use more than it says: a dynamic one, or one that takes surplus."""
+    for name in ("group_accept_surplus", "group_autoregroup"):
+        if _is_true(settings.get(f"{name}_{group}", settings.get(name))):
+            return None
+    return _number(settings.get(f"group_quota_{group}"))
+
+
+_DEFAULT = "concurrency_limit_default"
+_SUFFIX = "_limit"
+_SETTINGS = (_DEFAULT, "group_quota_", "group_accept_surplus", "group_autoregroup")
+
+
+def _maxima(settings: Mapping[str, str]) -> dict[str, float]:
+    """Return {limit: maximum}. "" is the default of all, "name." that of limits like name.part.
+
+    Every setting that ends like one is there: jobs name those that are concurrency limits.
+    """
+    found = {}
+    for name, value in settings.items():
+        number = _number(value)
+        if number is None:
+            continue
+        if name == _DEFAULT:
+            found[""] = number
+        elif name.startswith(f"{_DEFAULT}_"):
+            found[name[len(_DEFAULT) + 1 :] + "."] = number
+        elif name.endswith(_SUFFIX):
+            found[name[: -len(_SUFFIX)]] = number
+    return found
+
+
+def _default_of(maxima: Mapping[str, float], name: str) -> float | None:
+    prefix, dot, _part = name.partition(".")
+    return maxima.get(prefix + ".", maxima.get("")) if dot else maxima.get("")
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "").strip().lower() in ("true", "t", "yes", "1")
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _first(values: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(values.items())[:MOST])

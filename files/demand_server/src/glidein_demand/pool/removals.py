@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many idle jobs were removed from the schedds' queues lately: no glidein is needed for them, and none will be.
+
+A schedd (seen with 23.9) has no counter of removed jobs, but these, since its start: JobsSubmitted, JobsStarted and
+JobsCompleted; and TotalJobAds, the jobs in its queue. Two differences of them stay while jobs wait, start and end:
+
+- submitted - completed - in the queue: grows by each job that leaves the queue without having completed;
+- submitted - started - idle: grows by each job that stops waiting without having started (held ones, too).
+
+By as much as both grow, idle jobs were removed. A job that starts again makes the second smaller: the result is then
+too small.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Callable, NamedTuple
+
+ATTRIBUTES = ("JobsSubmitted", "JobsStarted", "JobsCompleted", "TotalJobAds", "DaemonStartTime")
+
+KEPT_S = 3600
+
+
+class _State(NamedTuple):
+    time: int
+    started_at: int
+    left: int
+    unstarted: int
+
+
+class Removals:
+    """What the schedds' readings of the last hour tell. Safe from many threads; a restart begins anew."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._states: dict[str, list[_State]] = {}
+
+    def schedd_read(self, name: str, about: Mapping[str, int], idle: int, as_of: int) -> None:
+        """Note a reading of a schedd: its counters (ATTRIBUTES) and its idle jobs; one without them says nothing."""
+        if not all(attribute in about for attribute in ATTRIBUTES):
+            return
+        submitted, started, completed, ads, since = (about[attribute] for attribute in ATTRIBUTES)
+        state = _State(as_of, since, submitted - completed - ads, submitted - started - idle)
+        with self._lock:
+            known = self._states.get(name, [])
+            if known and known[-1].started_at != since:
+                known = []  # its counters began anew
+            self._states[name] = [one for one in known if as_of - one.time < KEPT_S] + [state]
+
+    def recent(self) -> list[list[int]]:
+        """[[epoch, idle jobs that were removed since the reading before]] of the last hour, oldest first."""
+        now = self._clock()
+        with self._lock:
+            histories = list(self._states.values())
+        found: dict[int, int] = {}
+        for states in histories:
+            told = 0
+            for state in states[1:]:
+                first = states[0]
+                removed = min(state.left - first.left, state.unstarted - first.unstarted)
+                if removed > told:
+                    found[state.time] = found.get(state.time, 0) + removed - told
+                    told = removed
+        return [[epoch, jobs] for epoch, jobs in sorted(found.items()) if now - epoch < KEPT_S]
+
+
+def queue_of(about: Mapping[str, Any]) -> dict[str, int]:
+    """The counters among a schedd's own numbers."""
+    return {name: about[name] for name in ATTRIBUTES if name in about}

@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which groups of jobs the negotiator has passed over at which entries, and until when none is ordered for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Connection, Integer, String, Table, delete, select
+
+from ..pool.identity import Key
+from ..pool.passing import Found
+from .database import Database, metadata, upsert
+
+FIRST_S = 600
+"""How long nothing is ordered after the first time; twice as long after each further one."""
+
+LONGEST_S = 3600
+
+FORGET_S = 6 * 3600
+"""After so long without being passed over again, the next time is a first one."""
+
+MOST = 5000
+"""Rows that are kept; those that end first make room."""
+
+_passed = Table(
+    "passed_over",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
+    Column("group", String(64), primary_key=True),
+    Column("times", Integer, nullable=False),
+    Column("until", BigInteger, nullable=False),
+)
+_KEYS = ["site", "entry", "shape", "group"]
+
+
+class PassedOver:
+    """Read from memory, written through. Safe from many threads. Times are epoch seconds."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._lock = threading.Lock()
+        with db.read() as connection:
+            self._rows = _read(connection)
+
+    def add(self, found: Iterable[Found], now: int) -> None:
+        """Keep what was found; while a group is closed at an entry and shape, finding it again changes nothing."""
+        with self._lock:
+            rows = []
+            for key, group in found:
+                known = self._rows.get((key, group))
+                if known is not None and now < known["until"]:
+                    continue
+                times = 1 if known is None or now - known["until"] >= FORGET_S else known["times"] + 1
+                until = now + min(LONGEST_S, FIRST_S * 2 ** min(times - 1, 10))
+                rows.append({**dict(zip(_KEYS, (*key, group))), "times": times, "until": until})
+            if not rows:
+                return
+            with self._db.begin() as connection:
+                connection.execute(upsert(connection, _passed, _KEYS), rows)
+                connection.execute(delete(_passed).where(_passed.c.until <= now - FORGET_S))
+                _keep_last(connection)
+                self._rows = _read(connection)
+
+    def closed(self, now: float) -> dict[Key, dict[str, dict[str, Any]]]:
+        """{(site, entry, shape): {group id: {"until", "times"}}} of groups for which nothing is to be ordered."""
+        found: dict[Key, dict[str, dict[str, Any]]] = {}
+        for (key, group), row in self._rows.items():
+            if now < row["until"]:
+                found.setdefault(key, {})[group] = row
+        return found
+
+
+def _read(connection: Connection) -> dict[tuple[Key, str], dict[str, Any]]:
+    return {
+        ((row.site, row.entry, row.shape), row.group): {"until": row.until, "times": row.times}
+        for row in connection.execute(select(_passed))
+    }
+
+
+def _keep_last(connection: Connection) -> None:
+    rows = connection.execute(
+        select(*(_passed.c[name] for name in _KEYS)).order_by(_passed.c.until.desc()).offset(MOST)
+    )
+    for row in rows.all():
+        connection.execute(delete(_passed).where(*(_passed.c[name] == row[at] for at, name in enumerate(_KEYS))))

@@ -1,0 +1,162 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Jobs beyond the negotiator's limits are no demand. The ads are those of HTCondor 23.9."""
+
+import pytest
+from glidein_demand.pool import demand, jobs, limits
+from glidein_demand.pool.answers import Answer, Answers, Reading
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import demand_answer, group, job_row
+
+CONFIGURED = {
+    "XLIC_LIMIT": "0", "YLIC_LIMIT": "3", "CONCURRENCY_LIMIT_DEFAULT": "2308032",
+    "CONCURRENCY_LIMIT_DEFAULT_LARGE": "4",
+    "GROUP_QUOTA_group_phys": "4", "GROUP_QUOTA_group_phys.sub": "2", "GROUP_QUOTA_DYNAMIC_group_dyn": "0.3",
+    "GROUP_ACCEPT_SURPLUS": "false",
+}  # fmt: skip
+
+
+def accounting_group(name, used=0.0):
+    return {"Name": name, "IsAccountingGroup": True, "HierWeightedResourcesUsed": used, "EffectiveQuota": 0.0}
+
+
+def user(name, ceiling=-1, used=0.0):
+    return {"Name": name, "IsAccountingGroup": False, "Ceiling": ceiling, "WeightedResourcesUsed": used}
+
+
+def read(*priorities, in_use=(), **changed):
+    return limits.read(priorities, {**CONFIGURED, **changed}, in_use)
+
+
+def startable(groups, known):
+    found = limits.apply(groups, known)
+    return [(row["count"], row.get("over_limit", 0)) for row in found]
+
+
+def licensed(text, count=5, **changes):
+    return group(count, attributes={"ConcurrencyLimits": text}, **changes)
+
+
+def test_a_concurrency_limit_of_nothing_lets_no_job_start_and_says_so():
+    (row,) = limits.apply([licensed("xlic")], read())
+    assert (row["count"], row["over_limit"], row["users"]) == (0, 5, {})
+    assert row["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}
+
+
+def test_what_running_jobs_use_of_a_concurrency_limit_is_not_left():
+    assert startable([licensed("ylic")], read(in_use=["ylic:2", "other"])) == [(1, 4)]
+
+
+def test_a_job_may_use_more_than_one_of_a_limit():
+    assert startable([licensed("ylic:2")], read()) == [(1, 4)]
+
+
+def test_of_several_limits_of_a_job_the_closest_counts():
+    assert startable([licensed("ylic,xlic")], read()) == [(0, 5)]
+
+
+def test_the_oldest_jobs_get_what_a_limit_leaves():
+    old, young = licensed("ylic", 2, first_job="7.0"), licensed("ylic", 5, first_job="8.0", cpus=2)
+    assert startable([young, old], read()) == [(2, 0), (1, 4)]
+
+
+def test_a_limit_that_nobody_configured_has_the_default():
+    assert startable([licensed("large.one"), licensed("small.one")], read()) == [(4, 1), (5, 0)]
+    assert startable([licensed("nolic")], read(CONCURRENCY_LIMIT_DEFAULT="1")) == [(1, 4)]
+
+
+def test_a_ceiling_counts_cores_that_are_left():
+    known = read(user("alice@pool", ceiling=10, used=2.0), user("bob@pool"))
+    assert startable([group(5, cpus=3, first_job="1.0"), group(9, users={"bob@pool": 9}, first_job="2.0")], known) == [
+        (2, 3),
+        (9, 0),
+    ]
+
+
+def test_a_ceiling_of_nothing_is_a_limit_and_a_negative_one_is_none():
+    assert startable([group(5)], read(user("alice@pool", ceiling=0))) == [(0, 5)]
+    assert startable([group(5)], read(user("alice@pool", ceiling=-1))) == [(5, 0)]
+
+
+def test_a_static_quota_holds_for_the_whole_tree_of_the_group():
+    known = read(accounting_group("group_phys", used=1.0), accounting_group("group_phys.sub", used=1.0))
+    sub = {**group(5, first_job="1.0"), "accounting_group": "group_phys.sub.bob"}
+    other = {**group(5, first_job="2.0", cpus=2), "accounting_group": "group_phys.carol"}
+    assert startable([sub, other], known) == [(1, 4), (1, 4)]
+
+
+@pytest.mark.parametrize("name", ["GROUP_ACCEPT_SURPLUS", "GROUP_AUTOREGROUP", "GROUP_ACCEPT_SURPLUS_group_phys"])
+def test_a_group_that_may_use_what_others_leave_has_no_limit(name):
+    known = read(accounting_group("group_phys"), **{name: "true"})
+    assert startable([{**group(5), "accounting_group": "group_phys.bob"}], known) == [(5, 0)]
+
+
+def test_a_dynamic_quota_of_an_empty_pool_is_no_limit():
+    """It is a share of the pool's cores: where there is none, it would keep all glideins away."""
+    known = read(accounting_group("group_dyn"))
+    assert startable([{**group(5), "accounting_group": "group_dyn.bob"}], known) == [(5, 0)]
+
+
+def test_the_ceiling_is_that_of_the_submitter_in_its_accounting_group():
+    known = read(user("group_dyn.bob@pool", ceiling=1), user("alice@pool", ceiling=0))
+    assert startable([{**group(5), "accounting_group": "group_dyn.bob"}], known) == [(1, 4)]
+
+
+def test_without_an_answer_of_the_negotiator_there_is_no_limit():
+    assert startable([licensed("xlic")], None) == [(5, 0)]
+
+
+def test_only_settings_that_tell_of_limits_are_fetched():
+    names = [
+        "XLIC_LIMIT",
+        "GROUP_QUOTA_group_a",
+        "concurrency_limit_default_x",
+        "GROUP_ACCEPT_SURPLUS_a",
+        "LOG",
+        "HOSTS",
+    ]
+    assert [name for name in names if limits.is_setting(name)] == names[:4]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 8), st.integers(1, 4)), max_size=6),
+    st.integers(0, 40),
+    st.integers(0, 40),
+)
+def test_no_job_is_lost_and_no_limit_is_exceeded(rows, most, used):
+    groups = [licensed(f"lic:{each}", count, cpus=cpus) for count, cpus, each in rows]
+    found = limits.apply(groups, limits.read([], {"LIC_LIMIT": str(most)}, [f"lic:{used}"] if used else []))
+    assert sum(row["count"] + row.get("over_limit", 0) for row in found) == sum(count for count, _cpus, _each in rows)
+    taken = sum(row["count"] * int(row["attributes"]["ConcurrencyLimits"].partition(":")[2]) for row in found)
+    assert taken <= max(0, most - used)
+
+
+def test_jobs_with_concurrency_limits_are_a_group_of_their_own():
+    rows = [job_row(), job_row(ConcurrencyLimits="xlic"), job_row(AccountingGroup="phys.alice")]
+    groups, _unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    found = {(row["attributes"].get("ConcurrencyLimits"), row.get("accounting_group")) for row in groups}
+    assert found == {(None, None), (None, "phys.alice"), ("xlic", None)}
+    assert len({row["id"] for row in groups}) == 2
+
+
+def answers(groups, known):
+    return Answers([Reading("cm", 100, Answer(demand_answer(groups)["texts"]))], 0, known)
+
+
+def test_callers_see_what_can_start_and_only_those_with_a_token_why_not_more():
+    rows = [licensed("xlic", first_job="1.0"), {**group(4, first_job="2.0"), "accounting_group": "phys.alice"}]
+    made = answers(rows, read())
+    first, second = made.demand()["groups"]
+    assert (first["count"], second["count"], second["over_limit"]) == (4, 0, 5)
+    assert second["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}
+    assert "accounting_group" not in first
+    assert all("limited_by" not in row for row in made.demand(known=False)["groups"])
+    assert [row["count"] for row in made.pyglidein()] == [4]
+
+
+def test_reasons_of_groups_that_become_one_add_up():
+    rows = [licensed("xlic", 2, users={"alice@pool": 2}), licensed("xlic", 3, users={"bob@pool": 3})]
+    (row,) = demand.merge(limits.apply(rows, read()))
+    assert row["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}

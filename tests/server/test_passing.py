@@ -1,0 +1,151 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Groups that the negotiator passes over at free glideins that were ordered for them are remembered."""
+
+import pytest
+from glidein_demand.pool import free, passing, supply
+from glidein_demand.pool.passing import Passing
+from glidein_demand.store.database import Database
+from glidein_demand.store.passed import PassedOver
+
+from conftest import NOW, slot
+from supply_ads import pool_of
+
+KEY = ("A", "q", "s")
+ORDERED = {("A", "q"): {"g"}}
+CYCLES = [NOW - 20, NOW - 80, NOW - 140]
+SEEN = NOW - 200
+
+
+def idle(number=1, since=SEEN, until=None, working=None, more=()):
+    """A row of whole_free."""
+    slots = [[since, until, number], *more]
+    return [*KEY, sum(row[2] for row in slots) if working is None else working, slots]
+
+
+def found(*rows, since=SEEN, runtime_s=None, cycles=CYCLES, ordered=ORDERED):
+    groups = {"g": passing.Waiting("1.0", since, runtime_s)}
+    return passing.passed_over(rows or [idle()], groups, cycles, ordered, NOW)
+
+
+def test_a_group_that_stayed_idle_for_three_cycles_beside_a_free_glidein_is_passed_over():
+    assert found() == [(KEY, "g")]
+
+
+def test_a_job_or_a_glidein_that_came_after_the_first_of_these_cycles_says_nothing():
+    assert found(since=CYCLES[-1]) == []
+    assert found(idle(since=CYCLES[-1])) == []
+    assert found(cycles=CYCLES[:2]) == []
+
+
+def test_a_group_that_the_glideins_were_not_ordered_for_is_left_alone():
+    assert found(ordered={("A", "q"): {"other"}, ("B", "q"): {"g"}}) == []
+
+
+def test_a_glidein_that_ends_before_the_jobs_would_says_nothing_about_a_new_one():
+    assert found(idle(until=NOW + 3600), runtime_s=7200) == []
+    assert found(idle(until=NOW + 7200), runtime_s=3600) != []
+
+
+@pytest.mark.parametrize(
+    ("number", "working", "taken", "is_found"),
+    [(1, 1, 0, True), (1, 9, 0, False), (3, 9, 0, True), (3, 31, 0, False), (3, 9, 4, False), (3, 9, 3, True)],
+)
+def test_few_glideins_among_many_that_work_may_be_odd_ones(number, working, taken, is_found):
+    """The same rule as the plan's for slots that are passed over. taken: further free ones, too new to tell."""
+    row = idle(number, working=working, more=[[NOW, None, taken]] if taken else [])
+    assert bool(found(row)) is is_found
+
+
+def test_only_whole_glideins_that_take_jobs_tell_about_the_next_one():
+    slots = [
+        slot("slot1@g1@n", LastHeardFrom=SEEN),
+        slot("slot1@g2@n", LastHeardFrom=SEEN, Cpus=3),
+        slot("slot1@g3@n", LastHeardFrom=SEEN, Start=False),
+        slot("slot1@g4@n", LastHeardFrom=SEEN, GLIDEIN_ToRetire=NOW - 5),
+    ]
+    memory = free.remember({}, slots)
+    assert passing.whole_free(pool_of(slots).glideins, memory, NOW) == [[*KEY, 3, [[SEEN, None, 1]]]]
+
+
+class Leases:
+    def __init__(self, *groups):
+        self.groups = groups
+
+    def rows(self):
+        return [{"site": "A", "entry": "q", "group": name} for name in self.groups]
+
+
+@pytest.fixture
+def store(tmp_path):
+    return PassedOver(Database(f"sqlite:///{tmp_path}/state.sqlite"))
+
+
+def refreshed(learning, now, job="7.0", count=2):
+    cycles = [now - 20, now - 80, now - 140]
+    learning.refreshed(lambda: [{"id": "g", "first_job": job, "count": count, "max_runtime_s": None}], cycles, now)
+
+
+def test_what_a_glidein_was_ordered_for_is_known_after_the_lease_has_ended(store):
+    leases = Leases("g")
+    learning = Passing(store, leases)
+    refreshed(learning, NOW - 300)
+    leases.groups = ()
+    learning.machines_read([idle()])
+    refreshed(learning, NOW - 145)
+    assert store.closed(NOW - 145) == {}
+    refreshed(learning, NOW)
+    assert store.closed(NOW) == {KEY: {"g": {"until": NOW + 600, "times": 1}}}
+    assert store.closed(NOW + 600) == {}
+
+
+@pytest.mark.parametrize("later", [{"job": "8.0"}, {"count": 0}])
+def test_a_group_whose_oldest_job_has_started_is_not_passed_over(store, later):
+    learning = Passing(store, Leases("g"))
+    learning.machines_read([idle()])
+    refreshed(learning, NOW - 145)
+    refreshed(learning, NOW, **later)
+    assert store.closed(NOW) == {}
+
+
+def test_the_demand_is_not_looked_into_while_no_glidein_is_free(store):
+    Passing(store, Leases("g")).refreshed(lambda: pytest.fail("was looked at"), CYCLES, NOW)
+
+
+def test_each_further_time_closes_for_longer_up_to_an_hour(store):
+    now, lengths = NOW, []
+    for _time in range(5):
+        store.add([(KEY, "g")], now)
+        until = store.closed(now)[KEY]["g"]["until"]
+        store.add([(KEY, "g")], now + 1)
+        assert store.closed(now + 1)[KEY]["g"]["until"] == until
+        lengths.append(until - now)
+        now = until
+    assert lengths == [600, 1200, 2400, 3600, 3600]
+
+
+def test_a_group_that_was_not_passed_over_for_hours_begins_anew(store):
+    store.add([(KEY, "g")], NOW)
+    store.add([(KEY, "g")], NOW + 700)
+    store.add([(KEY, "g")], NOW + 9 * 3600)
+    assert store.closed(NOW + 9 * 3600)[KEY]["g"]["times"] == 1
+
+
+def test_what_was_passed_over_outlives_a_restart_and_does_not_grow_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr("glidein_demand.store.passed.MOST", 2)
+    database = Database(f"sqlite:///{tmp_path}/state.sqlite")
+    first = PassedOver(database)
+    for number, name in enumerate("abc"):
+        first.add([(KEY, name)], NOW + number)
+    assert PassedOver(database).closed(NOW + 3) == first.closed(NOW + 3)
+    assert set(first.closed(NOW + 3)[KEY]) == {"b", "c"}
+
+
+def test_callers_with_a_token_get_the_groups_that_are_closed():
+    closed = {KEY: {"g": {"until": NOW + 600, "times": 1}}}
+
+    def entries(with_token):
+        return supply.present({**supply.EMPTY}, {}, {}, {}, with_token, {}, closed)["entries"]
+
+    assert [row["passed_over_groups"] for row in entries(True)] == [closed[KEY]]
+    assert [row["passed_over_groups"] for row in entries(False)] == [{}]
