@@ -16,14 +16,29 @@ from ansible_collections.glidein.ops.plugins.filter import (
     cycle_summary,
     cycle_tokens,
     cycle_work,
+    module_error,
     seconds,
+    shape_names,
     status_table,
+    unknown_variables,
 )
 
 
 @pytest.mark.parametrize(
     "plugin",
-    [cycle_outcomes, cycle_reports, cycle_sites, cycle_summary, cycle_tokens, cycle_work, seconds, status_table],
+    [
+        cycle_outcomes,
+        cycle_reports,
+        cycle_sites,
+        cycle_summary,
+        cycle_tokens,
+        cycle_work,
+        module_error,
+        seconds,
+        shape_names,
+        status_table,
+        unknown_variables,
+    ],
 )
 def test_a_filter_takes_what_its_documentation_says(plugin):
     documentation = yaml.safe_load(plugin.DOCUMENTATION)
@@ -61,3 +76,9 @@ def test_seconds_are_read_as_walltimes_are():
     assert [read(value) for value in ("15d", "1d12h", 90, "2:30:00")] == [1296000, 129600, 90, 9000]
     with pytest.raises(AnsibleFilterError, match="'2 fortnights' is no duration; allowed: seconds as a number"):
         read("2 fortnights")
+
+
+def test_shapes_of_invalid_entries_are_an_error_of_the_filter():
+    names = shape_names.FilterModule().filters()["shape_names"]
+    with pytest.raises(AnsibleFilterError, match="glidein_entries.main.walltime: missing"):
+        names({"main": {"shapes": {"core": {"cpus": 1, "memory_mb": 1, "disk_mb": 1}}}})
