@@ -23,9 +23,9 @@ _LOG_DAYS = 14
 # The oldest Python of a login node that each ansible-core serves; a later ansible-core than these serves no older one.
 _OLDEST_PYTHON = {"2.16": "3.6", "2.17": "3.7", "2.18": "3.8", "2.19": "3.8"}
 _OLDEST_PYTHON_LATER = "3.9"
-# What Python says on the login node when the controller's ansible-core is too new for it.
+# What a login node's Python prints if the controller's ansible-core is too new for it.
 _TOO_OLD = re.compile(r"^SyntaxError: |requires a minimum of Python", re.MULTILINE)
-# What Ansible says when a login node did not return a module's result.
+# Ansible's message if a login node did not return a module's result.
 _NO_RESULT = re.compile(r"No start of json char found|MODULE FAILURE")
 _UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z")
 
@@ -117,8 +117,8 @@ def _site(name, variables, unknown):
             text = f"glidein_{key}: {_VAULT}" if _is_of_vault(error) else str(error)
             site.update(entries={}, queue=None, error=site["error"] or text)
             break
-    # Without a lease it would order for the same jobs as others. Without a variable that is misspelt, it might order
-    # beyond its limits.
+    # Without a token the site takes no lease, and would order for the same jobs as others. A misspelt variable may be a
+    # limit.
     wrong = "; ".join(filter(None, [_token(variables)[1]] + unknown))
     if wrong:
         site.update(queue=None, error=site["error"] or wrong)

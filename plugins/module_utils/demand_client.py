@@ -168,7 +168,7 @@ def _within(seconds, function, *arguments):
 
 
 def _result(where, method, status, location, body):
-    """Return the result of a JSON-RPC reply, of which `where` says whose it is. Raises ServerError."""
+    """Return the result of a JSON-RPC reply. where: server and method, for errors. Raises ServerError."""
     where = f"{where}: HTTP {status}"
     if 300 <= status < 400:
         target = excerpt(location or "an unnamed place")

@@ -419,9 +419,8 @@ def _shapes(check, variable, raw, per_core_mb):
 def _sizes(check, variable, name, raw, per_core_mb):
     """Return {name: shape}: the shape itself, or the sizes that its ranges stand for.
 
-    A range, {min, max}, stands for min, twice that, and so on, and max. Of several ranges, all combinations are sizes:
-    the smallest one that a job fits is close to what the job requests. The names are made of the sizes, so that a job
-    in the queue can be told by its name as long as its size is in the range.
+    A range, {min, max}, stands for min, twice that, and so on, and max; several ranges stand for all combinations. The
+    names are made of the sizes: a batch job's name leads to its shape as long as the ranges include the size.
     """
     ranges = [key for key in RESOURCES if isinstance(raw, dict) and isinstance(raw.get(key), dict)]
     if not ranges:

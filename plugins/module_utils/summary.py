@@ -168,8 +168,8 @@ def _reading_problems(demand, plan):
     error = (demand.get("supply") or {}).get("error")
     if error:
         problems.append(f"the demand server could not read the collector: {error}")
-    # One reason for all sites: without idle jobs no line of the table would show it. Of a server that was not read, the
-    # plan can say nothing.
+    # One reason for all sites: without idle jobs no line of the table would show it. If the server was not read, the
+    # reason is that, and not the plan's.
     reasons = [] if demand.get("failed") else [item["reason"] for item in plan.get("plan") or []]
     if (demand.get("demand") or {}).get("paused"):
         problems.append("the demand server is paused: nothing is submitted until it is resumed there")
@@ -258,10 +258,7 @@ def _orphan_lines(outcomes, check_mode):
 
 
 def _groups(demand):
-    """Return the demand's groups; None when there is no demand, or one that is no list of groups with numbers of jobs.
-
-    The module plan says what is wrong with that.
-    """
+    """Return the demand's groups; None if there is no demand or a number of jobs is invalid, which the plan reports."""
     groups = (demand.get("demand") or {}).get("groups")
     if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
         return None

@@ -66,26 +66,30 @@ KNOWN = (
 def unknown_variables(hostvars, hosts):
     """Return an error for each unknown `glidein_*` variable of these hosts, with the names of the hosts.
 
-    hostvars: Ansible's.
+    hostvars: Ansible's. A variable that another variable of one of the hosts refers to is the operator's own.
     """
     having = {}
     for host in hosts:
-        if host in hostvars:
-            for error in unknown_of_host(hostvars, host, hostvars[host]):
-                having.setdefault(error, []).append(host)
-    return [f"{listed(names, _HOSTS_MOST)}: {error}" for error, names in having.items()]
+        for name in _unknown(hostvars[host]) if host in hostvars else ():
+            having.setdefault(name, []).append(host)
+    own = _referred_to(having, (_raw(hostvars, host) for host in hosts if host in hostvars))
+    return [f"{listed(having[name], _HOSTS_MOST)}: {_error(name)}" for name in sorted(having) if name not in own]
 
 
 def unknown_of_host(hostvars, host, names):
-    """Return an error for each unknown `glidein_*` variable of a host, sorted.
+    """Return an error for each unknown `glidein_*` variable of one host. names: the names of its variables."""
+    unknown = _unknown(names)
+    own = _referred_to(unknown, [_raw(hostvars, host)] if unknown else ())
+    return [_error(name) for name in unknown if name not in own]
 
-    names: the names of its variables. A variable that another variable of the host refers to is the operator's own.
-    """
-    unknown = sorted(str(name) for name in names if str(name).startswith(PREFIX) and name not in KNOWN)
-    if not unknown:
-        return []
-    raw = hostvars.raw_get(host) if hasattr(hostvars, "raw_get") else hostvars[host]
-    return [_error(name) for name in unknown if not _is_referred_to(name, raw)]
+
+def _unknown(names):
+    return sorted(str(name) for name in names if str(name).startswith(PREFIX) and name not in KNOWN)
+
+
+def _raw(hostvars, host):
+    """Return the variables of a host as they are written, without templating."""
+    return hostvars.raw_get(host) if hasattr(hostvars, "raw_get") else hostvars[host]
 
 
 def _error(name):
@@ -95,9 +99,15 @@ def _error(name):
     )
 
 
-def _is_referred_to(name, raw):
-    pattern = re.compile(rf"\b{re.escape(name)}\b")
-    return any(pattern.search(text) for other in raw if other != name for text in _templates(raw[other]))
+def _referred_to(names, variables_of_hosts):
+    """Return those of the names that stand in a template of a variable other than themselves."""
+    patterns = {name: re.compile(rf"\b{re.escape(name)}\b") for name in names}
+    found = set()
+    for raw in variables_of_hosts if patterns else ():
+        for other in raw:
+            for text in _templates(raw[other]):
+                found.update(name for name, pattern in patterns.items() if name != other and pattern.search(text))
+    return found
 
 
 def _templates(value):

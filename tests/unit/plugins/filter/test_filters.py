@@ -17,8 +17,11 @@ from ansible_collections.glidein.ops.plugins.filter import (
     cycle_tokens,
     cycle_work,
     lease_limits,
+    module_error,
     seconds,
+    shape_names,
     status_table,
+    unknown_variables,
 )
 
 
@@ -32,8 +35,11 @@ from ansible_collections.glidein.ops.plugins.filter import (
         cycle_tokens,
         cycle_work,
         lease_limits,
+        module_error,
         seconds,
+        shape_names,
         status_table,
+        unknown_variables,
     ],
 )
 def test_a_filter_takes_what_its_documentation_says(plugin):
@@ -72,3 +78,9 @@ def test_seconds_are_read_as_walltimes_are():
     assert [read(value) for value in ("15d", "1d12h", 90, "2:30:00")] == [1296000, 129600, 90, 9000]
     with pytest.raises(AnsibleFilterError, match="'2 fortnights' is no duration; allowed: seconds as a number"):
         read("2 fortnights")
+
+
+def test_shapes_of_invalid_entries_are_an_error_of_the_filter():
+    names = shape_names.FilterModule().filters()["shape_names"]
+    with pytest.raises(AnsibleFilterError, match="glidein_entries.main.walltime: missing"):
+        names({"main": {"shapes": {"core": {"cpus": 1, "memory_mb": 1, "disk_mb": 1}}}})

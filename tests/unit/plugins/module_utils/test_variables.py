@@ -46,6 +46,12 @@ def test_a_variable_that_another_one_refers_to_is_the_operators_own(value):
     assert unknown_variables({"h": {"glidein_my_token": 1, "glidein_demand_token": value}}, ["h"]) == []
 
 
+def test_a_variable_of_all_hosts_may_be_for_one_group_of_them():
+    everywhere = {"glidein_demand_secret": "x"}
+    hosts = {"cm": everywhere, "lab": dict(everywhere, glidein_demand_token="{{ glidein_demand_secret ~ ':lab' }}")}  # noqa: S106
+    assert unknown_variables(hosts, ["cm", "lab"]) == []
+
+
 @pytest.mark.parametrize("value", ["{{ glidein_my_token_2 }}", "glidein_my_token"])
 def test_a_variable_that_is_only_mentioned_is_not(value):
     assert len(unknown_variables({"h": {"glidein_my_token": "{{ glidein_my_token }}", "other": value}}, ["h"])) == 1
