@@ -44,7 +44,10 @@ def tree(root, *parts):
         ([V1, {"sys/fs/cgroup/memory/slurm/job_7/memory.oom_control": "under_oom 0\noom_kill 3\n"}], "3\n"),
         ([V2, {"sys/fs/cgroup/slurm/job_7/task/memory.events": "oom 9\noom_kill 2\noom_group_kill 7\n"}], "2\n"),
         # The innermost group that counts: those above count kills of other jobs, too.
-        ([V2, {f"sys/fs/cgroup/slurm/{at}memory.events": f"oom_kill {n}\n" for at, n in (("", 8), ("job_7/", 4))}], "4\n"),
+        (
+            [V2, {f"sys/fs/cgroup/slurm/{at}memory.events": f"oom_kill {n}\n" for at, n in (("", 8), ("job_7/", 4))}],
+            "4\n",
+        ),
         # Before Linux 4.13 nothing was counted.
         ([V1, {"sys/fs/cgroup/memory/slurm/job_7/memory.oom_control": "under_oom 0\n"}], ""),
         ([], ""),
@@ -65,6 +68,17 @@ def job_exit(shell, scratch, ad, kills, before=0):
 @pytest.mark.parametrize("ad", [KILLED, SHELL_OF_KILLED])
 def test_a_killed_job_is_reported_when_the_kernel_has_counted_a_kill(shell, tmp_path, ad):
     assert job_exit(shell, tmp_path, ad, kills=1) == [JOB]
+
+
+def test_the_hook_waits_until_its_starter_has_held_the_job(shell, tmp_path):
+    (tmp_path / "log").mkdir()
+    log = tmp_path / "log" / "StarterLog.slot1_1"
+    script = (
+        'SCRATCH=$1; sleep() { echo "(pid:$PPID) Hold all jobs" >>"$SCRATCH/log/StarterLog.slot1_1"; }; wait_for_hold'
+    )
+    log.write_text("(pid:1) Hold all jobs\n")
+    run(shell, script, str(tmp_path))
+    assert len(log.read_text().splitlines()) == 2
 
 
 def test_each_kill_is_of_one_job(shell, tmp_path):
