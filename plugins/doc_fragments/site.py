@@ -49,7 +49,9 @@ options:
         C(disk_mb) (MiB), C(gpus) (default 0), C(gpu_type), and C(whole_node) (default V(false)), which keeps other
         jobs off the node. Each of the numbers may be a range with C(min) and C(max). It stands for C(min), twice that,
         and so on, up to C(max). Several ranges stand for all combinations, at most 64 sizes, with names such as
-        C(NAME-4c-16000m)."
+        C(NAME-4c-16000m).
+        C(min_disk_mb) is the least free disk with which a glidein goes on; it offers what is free
+        then (default C(disk_mb), with C(whole_node) or C(granted=auto) at most V(1000))."
       - C(node) is the most that a glidein may ask for, with the keys of a shape. Shapes are made of it then, called
         C(whole), C(half), C(quarter), C(eighth), C(sixteenth), C(thirtysecond) and C(sixtyfourth), down to one core
         and, if it has GPUs, one GPU. With C(whole_node) there is only the whole.
@@ -63,13 +65,19 @@ options:
       - C(constraint) restricts the nodes, in the batch system's own words.
       - C(memory_per_core_mb) is for sites that hand out memory by the core. Shapes get more cores rather than more
         memory, and all the memory that comes with them.
-      - C(accept) has C(min) and C(max) for any of C(cpus), C(memory_mb), C(disk_mb), C(gpus) of jobs that the entry is
-        for.
+      - C(memory_overhead_mb) (default 64 and 4 for each core) is the memory that the glidein itself needs. The batch
+        system is asked for that much more than jobs are offered. With C(whole_node), C(node) or C(memory_per_core_mb),
+        jobs are offered that much less than is asked for.
+      - C(accept) has C(min) and C(max) for any of C(cpus), C(memory_mb), C(disk_mb), C(gpus) of jobs that the entry
+        is for. Glideins are ordered for such jobs only, and start no others.
+      - C(rank) is a ClassAd expression; MY is the machine, TARGET the job. The negotiator prefers for each job the
+        slots that rank it highest. Without it glideins rank jobs lower that leave their GPUs or their memory unused.
       - C(cpu_only) and C(gpu_only) (default V(false)) stand for a C(max) of 0 and a C(min) of 1 GPU in C(accept).
       - "C(accept_requirements) is a ClassAd expression that is true for the jobs that glideins are ordered for. MY is
         the machine, TARGET the job, such as V(TARGET.ProjectName == \"icecube\")."
       - C(directives) is a list of further options for the batch script, such as V(-C EGRESS). They come after ours.
-      - C(environment), C(modules) and C(scratch) add to, or take the place of, those of M(glidein.ops.glideins).
+      - C(environment), C(modules) and C(scratch) add to, or take the place of, those of M(glidein.ops.glideins). In
+        values of C(environment), V($NAME) and V(${NAME}) stand for variables of the batch job; nothing else is replaced.
       - "C(attributes) maps ClassAd attributes to the values that the glidein's machine ad carries."
       - C(retirement) is how long before its end a glidein takes no more jobs (default V(10m), or a quarter of the
         walltime if that is shorter); C(idle_timeout) is how long it waits for a job (default V(20m), V(10m) for

@@ -36,9 +36,9 @@ DEFAULT_FAST_FAILURE_S = 60
 DEFAULT_CHECK_PERIOD_S = 600
 DEFAULT_LOST_S = 1200
 DEFAULT_LOG_MB = 20
-# The memory that a glidein needs beside its jobs, as measured with HTCondor 23.9.6: 29 MiB before the first job (7 of the
-# daemons, 21 of the unpacked tarball where the scratch directory is a tmpfs), up to 24 of logs and job records in a tmpfs,
-# and 2 MiB for each running job. There is a margin in both.
+# The memory that a glidein needs beside its jobs, as measured with HTCondor 23.9.6: 29 MiB before the first job (7 of
+# the daemons, 21 of the unpacked tarball where the scratch directory is a tmpfs), up to 24 of logs and job records in a
+# tmpfs, and 2 MiB for each running job. There is a margin in both.
 MEMORY_OVERHEAD_MB = 64
 MEMORY_OVERHEAD_PER_CPU_MB = 4
 # The least free disk with which a glidein that takes what the node has goes on.
@@ -216,8 +216,8 @@ def normalise_site(deployment, site, entries, limits=None):
 
     Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "entries": {name: entry}}
     with entry = {"name", "queue", "account", "constraint", "walltime_s", "shapes", "limits", "array", "accept",
-    "accept_requirements", "rank", "resources", "directives", "attributes", "environment", "modules", "scratch", "granted",
-    "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s",
+    "accept_requirements", "rank", "resources", "directives", "attributes", "environment", "modules", "scratch",
+    "granted", "site_resource", "gpu_discovery", "cvmfs", "job_setup", "job_environment", "image", "retirement_s",
     "idle_timeout_s", "idle_after_job_s", "lost_s", "log_mb", "fast_failures", "fast_failure_s", "checks": {name:
     arguments as text}, "require_checks": [name], "check_period_s", "priority", "weight"}; array: most tasks of an array
     job, None for any number; modules, scratch: None where the site's apply; granted, ..., image: None or empty where
@@ -326,9 +326,9 @@ def _shapes_with_overhead(check, variable, raw):
     """Return the shapes of an entry, each with `memory_mb` that jobs are offered, and `asked_memory_mb` that the batch
     system is asked for.
 
-    The difference is what the glidein itself needs. A shape's memory is what jobs are offered. Where it is the most that
-    can be asked for (of a whole node, of parts of a node, and where memory comes with cores), that much is asked for, and
-    jobs are offered less.
+    The difference is what the glidein itself needs. A shape's memory is what jobs are offered. Where it is the most
+    that can be asked for (of a whole node, of parts of a node, and where memory comes with cores), that much is asked
+    for, and jobs are offered less.
     """
     per_core_mb = check.integer(f"{variable}.memory_per_core_mb", raw.get("memory_per_core_mb"), 1)
     stated_mb = check.integer(f"{variable}.memory_overhead_mb", raw.get("memory_overhead_mb"), 0)
@@ -716,8 +716,8 @@ _REQUESTS = {
 def start_expression(entry):
     """Return the ClassAd expression that a job must fulfil for a glidein of the entry to start it, or "" for any job.
 
-    It is true for the jobs that the plan orders glideins for, by `accept` and `accept_requirements`. Fractions of a unit
-    count as one, as in the plan.
+    It is true for the jobs that the plan orders glideins for, by `accept` and `accept_requirements`. Fractions of a
+    unit count as one, as in the plan.
     """
     conditions = []
     for resource in RESOURCES:

@@ -73,6 +73,8 @@ options:
     description:
       - Environment variables of every batch job, such as those of a proxy. A batch job gets no others of the login
         node. Entries can add to them and change them with their own C(environment).
+      - V($NAME) and V(${NAME}) in a value stand for variables that the batch job has on the compute node, such as
+        V($SLURM_JOB_ID); nothing else is replaced.
       - They stand in the batch scripts, which are private files, and in the batch system's records. No place for a
         secret.
     type: dict

@@ -70,6 +70,17 @@ def test_a_killed_job_is_reported_when_the_kernel_has_counted_a_kill(shell, tmp_
     assert job_exit(shell, tmp_path, ad, kills=1) == [JOB]
 
 
+def test_the_hook_waits_until_its_starter_has_held_the_job(shell, tmp_path):
+    (tmp_path / "log").mkdir()
+    log = tmp_path / "log" / "StarterLog.slot1_1"
+    script = (
+        'SCRATCH=$1; sleep() { echo "(pid:$PPID) Hold all jobs" >>"$SCRATCH/log/StarterLog.slot1_1"; }; wait_for_hold'
+    )
+    log.write_text("(pid:1) Hold all jobs\n")
+    run(shell, script, str(tmp_path))
+    assert len(log.read_text().splitlines()) == 2
+
+
 def test_each_kill_is_of_one_job(shell, tmp_path):
     assert job_exit(shell, tmp_path, KILLED, kills=1) == [JOB]
     other = KILLED.replace("#12.0#", "#13.0#")

@@ -29,6 +29,9 @@ check_memory() {
   limit=$(memory_granted_mb '')
   [ -z "$limit" ] || [ "$limit" -ge "$needed" ] ||
     leave 31 "GLIDEIN_MEMORY_MB=$GLIDEIN_MEMORY_MB was promised, and the control group of this job has $limit MB of memory"
+  [ -z "$limit" ] || [ "$limit" -ge $((GLIDEIN_MEMORY_MB + GLIDEIN_MEMORY_OVERHEAD_MB)) ] ||
+    say "the control group of this job has $limit MB of memory, less than the $GLIDEIN_MEMORY_MB MB that jobs are offered and" \
+      "the $GLIDEIN_MEMORY_OVERHEAD_MB MB for the glidein itself: the kernel may kill jobs that use what they asked for"
   free=$(memory_mb MemAvailable)
   [ -z "$free" ] || [ "$free" -ge "$needed" ] ||
     say "others use this node's memory: $free MB are available, GLIDEIN_MEMORY_MB=$GLIDEIN_MEMORY_MB was promised"

@@ -77,8 +77,19 @@ report_killed_job() {
     counted=$((counted + 1))
     mkdir "$SCRATCH/killed/$counted" 2>/dev/null || continue
     printf '%s\n' "$job" >"$SCRATCH/killed/$counted/new" && mv "$SCRATCH/killed/$counted/new" "$SCRATCH/killed/$counted/job"
-    sleep "$HOLD_S"
+    wait_for_hold
     return 0
+  done
+}
+
+# wait_for_hold: until the starter, which is the parent of job_exit, has held the job. The slot is not free before job_exit
+# ends.
+wait_for_hold() {
+  waited=0
+  while [ "$waited" -lt "$HOLD_S" ]; do
+    grep -q "(pid:$PPID) Hold all jobs" "$SCRATCH"/log/StarterLog.* 2>/dev/null && return 0
+    sleep 1
+    waited=$((waited + 1))
   done
 }
 

@@ -12,10 +12,17 @@ UNPACKED_MB=60 # what the tarball takes when unpacked, plus logs: on top of the 
 
 SCRATCH_S=60 # a disk that takes longer to make a directory does not answer
 
-# make_parents: of the scratch directory, for this user alone. One that is made for this glidein alone is removed at the end.
+# make_parents: makes GLIDEIN_SCRATCH and what is above it, for this user alone. GLIDEIN_SCRATCH is removed at the end if it
+# was made here and is empty. If it cannot be made, make_scratch ends the glidein.
 make_parents() {
-  [ ! -d "$GLIDEIN_SCRATCH" ] || return 0
-  within "$SCRATCH_S" mkdir -p "$GLIDEIN_SCRATCH" 2>&1 && export GLIDEIN_SCRATCH_MADE=yes
+  within "$SCRATCH_S" make_missing "$GLIDEIN_SCRATCH" 2>&1
+  [ $? -ne 3 ] || export GLIDEIN_SCRATCH_MADE=yes
+}
+
+# make_missing DIRECTORY: status 3 if it was not there, and is now.
+make_missing() {
+  [ ! -d "$1" ] || return 0
+  mkdir -p "$1" && return 3
 }
 
 # avoid_brackets: PBS and Torque name the TMPDIR of an array task after its id, /var/tmp/33[1].server. In a job's shell,

@@ -20,6 +20,7 @@ ENTRY = {
     "checks": {"mine": "/home/glidein/broken", "endpoint": "cm:9618"},
     "require_checks": ["mine"],
     "check_period": "10s",
+    "accept": {"memory_mb": {"max": 200}},
 }
 JOB = """\
 executable = /bin/sh
@@ -62,6 +63,11 @@ def submit(alice, script, count=1):
     return alice.host.check_output(f"cat >fast.sub <<'END'\n{text}END\ncondor_submit -terse fast.sub").split(".")[0]
 
 
+def status(alice, cluster):
+    """JobStatus of its jobs: 1 is idle, 2 is running."""
+    return alice.host.check_output(f"condor_q {cluster} -af JobStatus").split()
+
+
 def summaries(slurm):
     """{reason: summary} of all glideins of the site that have ended."""
     found = {}
@@ -97,6 +103,19 @@ def test_checks_keep_jobs_away_and_jobs_that_fail_fast_end_a_glidein(site, alice
     assert summary["exit_status"] == 30
     assert 3 <= summary["jobs_failed"] == summary["jobs"] <= 6
     assert summary["busy_core_s"] < summary["granted_core_s"]
+
+
+def test_a_glidein_starts_only_the_jobs_that_its_entry_accepts(site, alice, server, slurm, cm):
+    refused = submit(alice, "sleep 5")
+    alice.host.check_output(f"condor_qedit {refused} RequestMemory 201")
+    accepted = submit(alice, "sleep 20")
+    server.wait_for_jobs(2)
+    cycle(site)
+    wait_for("the accepted job to end", lambda: not status(alice, accepted), 120)
+    assert status(alice, refused) == ["1"]
+    assert registered(cm)
+    cm.check_output("condor_rm -all")
+    slurm.check_output("scancel -u glidein")
 
 
 def counted(server):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-import importlib.util
+import importlib
 import json
 import os
 import pathlib
@@ -124,11 +124,11 @@ def test_logs_of_one_time_are_told_in_one_run(tmp_path, monkeypatch, most):
 def server_checks():
     if sys.version_info < (3, 9):
         pytest.skip("the demand server needs Python 3.9")
-    path = pathlib.Path(__file__).parents[4] / "files/demand_server/src/glidein_demand/web/checks.py"
-    spec = importlib.util.spec_from_file_location("checks_of_the_demand_server", path)
-    checks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(checks)
-    return checks
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[4] / "files/demand_server/src"))
+    try:
+        return importlib.import_module("glidein_demand.web.checks")
+    finally:
+        sys.path.pop(0)
 
 
 NUMBERS = ("started", "registered", "ended", "granted_cpus", "granted_core_s", "busy_core_s", "jobs", "jobs_failed")
