@@ -31,9 +31,9 @@ options:
       - C(timeout) is the number of seconds after which a command is stopped, by default 60.
       - C(grace) is the number of seconds between the notice that the batch system gives a job and its kill; without it
         what the batch system has as installed.
-      - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number and a line
-        break, for sites whose jobs cannot be listed in the usual way. They run for each entry and shape; C({job_name}),
-        C({queue}) and C({user}) in an argument are replaced. What is counted so cannot be cancelled."
+      - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number and a
+        line break, for sites whose jobs cannot be listed in the usual way. They run for each entry and shape;
+        C({job_name}), C({queue}) and C({user}) in an argument are replaced. What is counted so cannot be cancelled."
     type: dict
     default: {}
   entries:
