@@ -33,9 +33,9 @@ options:
         what the batch system has as installed.
       - C(rerunnable_arrays), of V(pbspro) only, allows array jobs, by default V(false). PBS Professional takes only
         arrays whose tasks it may start again, as C(qrerun) does. Without it each glidein is a job of its own.
-      - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number and a line
-        break, for sites whose jobs cannot be listed in the usual way. They run for each entry and shape; C({job_name}),
-        C({queue}) and C({user}) in an argument are replaced. What is counted so cannot be cancelled."
+      - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number and a
+        line break, for sites whose jobs cannot be listed in the usual way. They run for each entry and shape;
+        C({job_name}), C({queue}) and C({user}) in an argument are replaced. What is counted so cannot be cancelled."
     type: dict
     default: {}
   entries:

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Makes a site's queue match the plan: the act that belongs to reconcile's decision."""
 
+import collections
 import os
 import re
 import time
@@ -220,13 +221,15 @@ class Matching:
         ceiling = scheduler.largest_array() if decision.submit > 1 else None
         largest = min((most for most in (largest, ceiling) if most), default=None)
         left, refused = decision.submit, None
-        while left:
-            tasks = array_sizes(left, largest, scheduler.smallest_array)[0]
+        sizes = collections.deque(array_sizes(left, largest, scheduler.smallest_array))
+        while sizes:
+            tasks = sizes.popleft()
             error = self._hand_over(decision, path, tasks, record)
             if error is None:
                 left -= tasks or 1
             elif tasks and tasks > 1 and scheduler.refused_for_number(error):
                 largest, refused = tasks // 2, tasks
+                sizes = collections.deque(array_sizes(left, largest, scheduler.smallest_array))
             else:
                 more = _REMEDY.format(decision.submit - left, decision.submit)
                 for_number = scheduler.refused_for_number(error)

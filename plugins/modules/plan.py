@@ -167,8 +167,9 @@ options:
         default: 100
       hold_readings:
         description:
-          - For how many readings the last plan is held then. For as many cycles nothing is ordered at a site whose queue
-            shows far fewer glideins than its last reports, or fewer running ones than are registered. V(0) for none.
+          - For how many readings the last plan is held then.
+          - For as many cycles nothing is ordered at a site whose queue shows far fewer glideins than its last reports,
+            or far fewer running ones than are registered. V(0) for none.
         type: int
         default: 2
       reading:
