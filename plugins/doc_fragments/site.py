@@ -77,7 +77,8 @@ options:
         the machine, TARGET the job, such as V(TARGET.ProjectName == \"icecube\")."
       - C(directives) is a list of further options for the batch script, such as V(-C EGRESS). They come after ours.
       - C(environment), C(modules) and C(scratch) add to, or take the place of, those of M(glidein.ops.glideins). In
-        values of C(environment), V($NAME) and V(${NAME}) stand for variables of the batch job; nothing else is replaced.
+        values of C(environment), V($NAME) and V(${NAME}) stand for variables of the batch job; nothing else is
+        replaced.
       - "C(attributes) maps ClassAd attributes to the values that the glidein's machine ad carries."
       - C(retirement) is how long before its end a glidein takes no more jobs (default V(10m), or a quarter of the
         walltime if that is shorter); C(idle_timeout) is how long it waits for a job (default V(20m), V(10m) for

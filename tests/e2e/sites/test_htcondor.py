@@ -81,9 +81,9 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, ht
     job_id = re.search(r"3 \(job (\d+)\)", cycle.summary).group(1)
     assert set(jobs(htc)) == {f"{job_id}.{process}" for process in range(3)}, cycle
 
-    # Both pools agree on who is who; what the other one gave is what is offered: 1000 MB were asked for.
+    # Both pools agree on who is who. 1068 MB were asked for, the other pool gave 1152, and 68 are for the glidein itself.
     ids = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_BatchId TotalCpus TotalMemory"
-    expected = [f"{job_id}.{process} 1.0 1024" for process in range(3)]
+    expected = [f"{job_id}.{process} 1.0 1084" for process in range(3)]
     wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected)
     assert alice.outputs(cluster, 3) == ['htc\n"htc"'] * 3
     assert max(registered_after(htc, LOGS, job_id)) < 60
@@ -146,7 +146,7 @@ def test_a_whole_node_is_all_the_cores_that_a_machine_has(alice, server, htc, cm
     assert len(set(hosts)) == 2
     assert len({each.split("@", 1)[1] for each in hosts}) == 1
     ad = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_Shape TotalCpus TotalMemory"
-    assert cm.check_output(ad) == "node 32.0 8192"
+    assert cm.check_output(ad) == "node 32.0 8224"
 
 
 def test_deploying_and_counting_again_changes_nothing(htc):

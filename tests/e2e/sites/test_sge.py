@@ -134,7 +134,7 @@ def test_cores_are_slots_and_memory_is_asked_for_by_the_slot(alice, server, sge)
     (job_id,) = tasks(sge)
     known = sge.check_output(f"qstat -j {job_id.split('.')[0]}")
     assert re.search(r"parallel environment: +smp range: 4", known), cycle
-    assert "m_slot=2048M" in known and "h_rt=3600" in known
+    assert "m_slot=2068M" in known and "h_rt=3600" in known
     assert re.search(r"project: +physics", known)
     assert len(alice.outputs(cluster, 4)) == 4
     # Side by side in one glidein: a slot is not made twice while it is there.
