@@ -134,7 +134,7 @@ def test_a_database_of_another_version_is_refused(database, database_url):
         ("mysql://user:s3cret@host/name", "mysql is not supported"),
         ("sqlite://", "names no file"),
         ("sqlite:////nonexistent/state.db", "No such file or directory"),
-        ("postgresql+psycopg2://user:s3cret@127.0.0.1:1/name", "cannot be used"),
+        ("postgresql+psycopg2://user:s3cret@127.0.0.1:1/name", "driver is missing"),
     ],
 )
 def test_a_url_that_cannot_be_used_is_one_line_without_its_password(url, words):

@@ -62,14 +62,15 @@ def test_nothing_that_a_caller_sends_raises_its_limit(limited):
     assert limited.parts.lease_limits.of("PSC") == 30
 
 
-@given(
-    st.dictionaries(st.sampled_from("abc"), st.dictionaries(st.sampled_from("xyz"), st.integers(0, 50)), max_size=3),
-    st.dictionaries(st.sampled_from("xyz"), st.integers(0, 60)),
-    st.integers(0, 100),
-)
+JOBS = st.integers(0, 50)
+
+
+@given(st.tuples(JOBS, JOBS, JOBS, JOBS), st.tuples(JOBS, JOBS), st.integers(0, 100))
 def test_a_limit_takes_away_and_never_adds(asked, free, most):
-    without, within = grants(asked, free), grants(asked, free, most=most)
-    pairs = [(entry, name) for entry in asked for name in asked[entry]]
+    claims = {"a": {"x": asked[0], "y": asked[1]}, "b": {"x": asked[2], "y": asked[3]}}
+    groups = {"x": free[0], "y": free[1]}
+    without, within = grants(claims, groups), grants(claims, groups, most=most)
+    pairs = [(entry, name) for entry in claims for name in claims[entry]]
     assert all(within[entry][name] <= without[entry][name] for entry, name in pairs)
     total = sum(within[entry][name] for entry, name in pairs)
     assert total == min(most, sum(without[entry][name] for entry, name in pairs))

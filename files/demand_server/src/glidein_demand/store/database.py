@@ -74,7 +74,9 @@ class Database:
                 metadata.create_all(connection)
                 _check_version(connection)
             self._identity = self._identify()
-        except (SQLAlchemyError, OSError, ImportError) as error:
+        except (ImportError, NoSuchModuleError) as error:
+            raise ConfigError(f"state.database: its driver is missing: {error}") from error
+        except (SQLAlchemyError, OSError) as error:
             raise UnusableError(self.damage or f"state.database: cannot be used: {one_line(error)}") from error
 
     @contextlib.contextmanager
