@@ -52,8 +52,8 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s: seconds after
     which demand and supply are too old to act upon; explain: id of a demand group; options: see options.plan_options.
 
-    Returns {"plan", "unserved", "unserved_at", "table", "explanation", "notes", "claims"}; see the `plan` module for what
-    is in them.
+    Returns {"plan", "unserved", "unserved_at", "table", "explanation", "notes", "claims"}; see the `plan` module for
+    what is in them.
     `present` is None for an entry that is to be left as it is because nobody knows what it has. While the demand server
     is paused, only what runs is to be present. Raises InputError; MissingLibraryError when there are Requirements and
     no library to evaluate them.

@@ -113,7 +113,8 @@ class Refresher:
 
     following: goes between the collector's answers and the stores. on_refresh(snapshot): called after each refresh.
     on_waits(schedd, {"schedd", "waits", "until"}): takes what waits.read found; wait_marker(schedd) gives the last
-    "until", None at first. on_queue: see Removals.schedd_read. Without on_waits no history is read. clock gives epoch seconds.
+    "until", None at first. on_queue: see Removals.schedd_read. Without on_waits no history is read.
+    clock gives epoch seconds.
     """
 
     def __init__(
