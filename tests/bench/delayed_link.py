@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A ProxyCommand of ssh that delays all bytes, in each direction by the same time: a long link where tc has no netem.
 
-    ssh -o ProxyCommand="python3 delayed_link.py %h %p 0.05" HOST      # 100 ms for a round trip
+ssh -o ProxyCommand="python3 delayed_link.py %h %p 0.05" HOST      # 100 ms for a round trip
 """
 
 import collections

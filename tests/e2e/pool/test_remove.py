@@ -7,10 +7,21 @@ import pytest
 from conftest import playbook, wait_for
 
 # What HTCondor, apt and Ansible themselves write, and what is not on disk.
-ELSEWHERE = (
-    "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/var/log", "/var/cache", "/var/lib/apt", "/var/lib/condor",
-    "/var/lib/systemd", "/var/spool", "/root/.ansible", "/home/*/.ansible",
-)  # fmt: skip
+ELSEWHERE = [
+    "/proc",
+    "/sys",
+    "/run",
+    "/tmp",
+    "/var/tmp",
+    "/var/log",
+    "/var/cache",
+    "/var/lib/apt",
+    "/var/lib/condor",
+    "/var/lib/systemd",
+    "/var/spool",
+    "/root/.ansible",
+    "/home/*/.ansible",
+]
 
 
 def files(host):
