@@ -7,15 +7,15 @@ import pytest
 from conftest import playbook, wait_for
 
 # What HTCondor, apt and Ansible themselves write, and what is not on disk.
-ELSEWHERE = (
-    "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/var/log", "/var/cache", "/var/lib/apt", "/var/lib/condor",
-    "/var/lib/systemd", "/var/spool", "/root/.ansible", "/home/*/.ansible",
-)  # fmt: skip
+ELSEWHERE = [
+    *("proc", "sys", "run", "tmp", "var/tmp", "var/log", "var/cache", "var/lib/apt", "var/lib/condor"),
+    *("var/lib/systemd", "var/spool", "root/.ansible", "home/*/.ansible"),
+]
 
 
 def files(host):
     """Mode, owner and path of every file of a host."""
-    pruned = " -o ".join(f"-path '{path}'" for path in ELSEWHERE)
+    pruned = " -o ".join(f"-path '/{path}'" for path in ELSEWHERE)
     return set(host.check_output(f"find / -xdev \\( {pruned} \\) -prune -o -printf '%M %u %p\\n'").splitlines())
 
 
