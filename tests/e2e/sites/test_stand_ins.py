@@ -15,7 +15,7 @@ from conftest import ROOT, add_sites, playbook, wait_for
 COMMANDS = {
     "pbspro": ("qsub", "qstat", "qdel"),
     "torque": ("qsub", "qstat", "qdel"),
-    "lsf": ("bsub", "bjobs", "bkill", "lsid"),
+    "lsf": ("bsub", "bjobs", "bkill", "lsid", "bparams"),
 }
 # Jobs of another group for each site: the lease of one site keeps the others from ordering for its group.
 MEMORY_MB = {"pbspro": 300, "torque": 500, "lsf": 700}

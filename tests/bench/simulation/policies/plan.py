@@ -54,14 +54,14 @@ def leased(result, server):
 def order(item):
     """What `glideins` does for one item of a plan, when nothing has changed since the queue was read."""
     if item["present"] is None:
-        return Order(wanted=item.get("wanted"), registered=item["registered"])
+        return Order(wanted=item.get("wanted"), registered=item.get("registered"))
     missing = item["present"] - item["queued"] - item["running"]
     return Order(
         max(0, missing),
         min(item["queued"], max(0, -missing)),
         item["present"],
         item.get("wanted"),
-        item["registered"],
+        item.get("registered"),
     )
 
 
