@@ -81,7 +81,7 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, ht
     job_id = re.search(r"3 \(job (\d+)\)", cycle.summary).group(1)
     assert set(jobs(htc)) == {f"{job_id}.{process}" for process in range(3)}, cycle
 
-    # Both pools agree on who is who. 1068 MB were asked for, the other pool gave 1152, and 68 are for the glidein itself.
+    # Both pools agree on who is who. 1068 MB were asked for, the other pool gave 1152; 68 are for the glidein itself.
     ids = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_BatchId TotalCpus TotalMemory"
     expected = [f"{job_id}.{process} 1.0 1084" for process in range(3)]
     wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected)
