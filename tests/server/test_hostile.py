@@ -227,7 +227,7 @@ def test_pipelined_requests_are_answered_in_their_order(server):
     calls = [CALL.replace(b'"id": 1', b'"id": %d' % number) for number in range(20)]
     connection.sendall(b"".join(HEADER + b"Content-Length: %d\r\n\r\n" % len(call) + call for call in calls))
     answer = until_closed(connection)
-    found = [answer.index(b'"id":%d,' % number) for number in range(20)]
+    found = [answer.index(b'"id":%d}' % number) for number in range(20)]
     assert found == sorted(found)
 
 
