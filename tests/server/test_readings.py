@@ -41,7 +41,7 @@ def failed(readings):
 
 def test_before_the_first_reading_as_of_is_null_and_nothing_is_known(readings):
     assert demand(readings) == {
-        "as_of": None, "schedds": {"answered": [], "failed": []},
+        "as_of": None, "attributes": [], "schedds": {"answered": [], "failed": []},
         "groups": [], "unreadable": [], "waiting_for_limit": [],
     }  # fmt: skip
     assert readings.snapshot().supply["as_of"] is None
