@@ -37,13 +37,14 @@ class ActionModule(ActionBase):
         try:
             files = collect([self._found(source) for source in options["sources"]], options["file_mode"])
             manifest = manifest_of(files)
-            arguments = dict(options, sources=[], _manifest=manifest)
+            sent = {"manifest": manifest}
             if options["versioned"]:
-                arguments["_version"] = version_of(manifest, options["key"])
-            found = self._module(arguments, task_vars)
+                sent["version"] = version_of(manifest, options["key"])
+            arguments = dict(options, sources=[])
+            found = self._module(arguments, sent, task_vars)
             missing = found.pop("missing", [])
             if missing and not self._task.check_mode:
-                found = self._send(arguments, {name: files[name] for name in missing}, task_vars)
+                found = self._send(arguments, sent, {name: files[name] for name in missing}, task_vars)
             result.update(found)
         except GlideinError as error:
             result.update(error.details(), failed=True, msg=str(error))
@@ -57,7 +58,7 @@ class ActionModule(ActionBase):
             return source
         return dict(source, src=self._find_needle("files", source["src"]))
 
-    def _send(self, arguments, files, task_vars):
+    def _send(self, arguments, sent, files, task_vars):
         """Run the module with an archive of the files."""
         with tempfile.NamedTemporaryFile(dir=constants.DEFAULT_LOCAL_TMP, prefix="files-", suffix=".tar") as archive:
             write_archive(files, files, archive)
@@ -65,13 +66,14 @@ class ActionModule(ActionBase):
             if archive.tell() <= LARGEST_ARGUMENT_BYTES:
                 archive.seek(0)
                 data = base64.b64encode(archive.read()).decode("ascii")
-                return self._module(dict(arguments, _archive_data=data), task_vars)
+                return self._module(arguments, dict(sent, data=data), task_vars)
             if self._connection._shell.tmpdir is None:
                 self._make_tmp_path()
             remote = self._connection._shell.join_path(self._connection._shell.tmpdir, "files.tar")
             self._transfer_file(archive.name, remote)
             self._fixup_perms2((self._connection._shell.tmpdir, remote))
-            return self._module(dict(arguments, _archive=remote), task_vars)
+            return self._module(arguments, dict(sent, archive=remote), task_vars)
 
-    def _module(self, arguments, task_vars):
+    def _module(self, arguments, sent, task_vars):
+        arguments = dict(arguments, sent=sent)
         return self._execute_module("glidein.ops.file_tree", module_args=arguments, task_vars=task_vars)

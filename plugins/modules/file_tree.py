@@ -100,6 +100,28 @@ options:
       - With O(versioned), name of a symbolic link in O(path) that points to the version afterwards. It is replaced in
         one step.
     type: str
+  sent:
+    description:
+      - What the action plugin of the same name sends from the controller. Do not set it.
+    type: dict
+    suboptions:
+      version:
+        description:
+          - Name of the version.
+        type: str
+      manifest:
+        description:
+          - SHA-256 and mode of each file.
+        type: dict
+        default: {}
+      archive:
+        description:
+          - File on the target with the missing files.
+        type: path
+      data:
+        description:
+          - The content of such a file in Base64, if it is small.
+        type: str
 """
 
 EXAMPLES = r"""
@@ -159,20 +181,20 @@ ARGUMENT_SPEC = {
     "key": {"type": "str", "default": "", "no_log": False},
     "link": {"type": "str"},
 }
-# What the action plugin adds.
-INTERNAL_SPEC = {
-    "_version": {"type": "str"},
-    "_manifest": {"type": "dict", "default": {}},
-    "_archive": {"type": "path"},
-    "_archive_data": {"type": "str", "no_log": True},
+SENT_SPEC = {
+    "version": {"type": "str"},
+    "manifest": {"type": "dict", "default": {}},
+    "archive": {"type": "path"},
+    "data": {"type": "str", "no_log": True},
 }
 
 
 def install(params, check_mode):
     """Compare, and install unless files have to be sent first; return the result. Raises GlideinError."""
-    parent, version = os.path.abspath(params["path"]), params["_version"]
+    sent = params["sent"]
+    parent, version = os.path.abspath(params["path"]), sent["version"]
     path = os.path.join(parent, version) if version else parent
-    tree = Tree(path, params["_manifest"], params["directory_mode"], params["directories"])
+    tree = Tree(path, sent["manifest"], params["directory_mode"], params["directories"])
     files, diff = tree.changed_files(), tree.diff()
     link = os.path.join(parent, params["link"]) if version and params["link"] else None
     links = bool(link) and link_target(link) != version
@@ -182,29 +204,29 @@ def install(params, check_mode):
     differs = bool(files or tree.changed_directories())
     result = {"changed": differs or links, "path": path, "version": version, "files": files}
     result["diff"] = dict(diff, before_header=path, after_header=path)
-    archived = params["_archive"] or params["_archive_data"]
-    if tree.missing() and not archived:
+    if tree.missing() and not (sent["archive"] or sent["data"]):
         return dict(result, missing=tree.missing())
     if check_mode:
         return result
     if differs:
-        _install(tree, params)
+        _install(tree, sent)
     if links:
         replace_link(link, version)
     return result
 
 
-def _install(tree, params):
+def _install(tree, sent):
     """Install with the archive that came as a file or as an argument; without one, nothing is missing."""
-    if params["_archive"]:
-        with open(params["_archive"], "rb") as handle:
+    if sent["archive"]:
+        with open(sent["archive"], "rb") as handle:
             tree.install(handle)
     else:
-        tree.install(io.BytesIO(base64.b64decode(params["_archive_data"] or "")))
+        tree.install(io.BytesIO(base64.b64decode(sent["data"] or "")))
 
 
 def main():
-    module = AnsibleModule(argument_spec=dict(ARGUMENT_SPEC, **INTERNAL_SPEC), supports_check_mode=True)
+    spec = dict(ARGUMENT_SPEC, sent={"type": "dict", "options": SENT_SPEC})
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     try:
         result = install(module.params, module.check_mode)
     except GlideinError as error:

@@ -29,13 +29,12 @@ def run(tmp_path):
             "sources": [],
             "versioned": True,
             "link": "current",
-            "_version": VERSION,
-            "_manifest": manifest_of(FILES),
+            "sent": {"version": VERSION, "manifest": manifest_of(FILES)},
         }
         if archive is not None:
             handle = io.BytesIO()
             write_archive(FILES, archive, handle)
-            options["_archive_data"] = base64.b64encode(handle.getvalue()).decode("ascii")
+            options["sent"]["data"] = base64.b64encode(handle.getvalue()).decode("ascii")
         return run_module(file_tree.main, dict(options, **changes), check, diff=True)
 
     return runner
