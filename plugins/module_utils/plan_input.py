@@ -18,7 +18,7 @@ NOTHING_SUPPLIED = {
     "registered": 0,
     "free": [],
     "passed_over": [],
-    "closed": {},
+    "passed_over_groups": {},
     "sample": None,
     "history": None,
     "odd_history": None,
@@ -104,7 +104,7 @@ def read_supply(supply):
             "retired": _whole(raw, "retired", where) if "retired" in raw else 0,
             "free": _slots(_list(raw, "free", f"{where}.free"), f"{where}.free"),
             "passed_over": _slots(raw.get("passed_over") or [], f"{where}.passed_over"),
-            "closed": _closed(raw.get("passed_over_groups")),
+            "passed_over_groups": _passed_over_groups(raw.get("passed_over_groups")),
             "sample": _mapping(raw, "sample", where) or None,
             "history": history,
             "odd_history": odd,
@@ -120,7 +120,7 @@ def removals(supply):
     return [row for row in rows if isinstance(row, (list, tuple)) and len(row) == 2 and all(map(_is_number, row))]
 
 
-def _closed(raw):
+def _passed_over_groups(raw):
     """Return {group id: {"until": epoch}} of groups that are not to be ordered for; odd ones are
     left out, as are those of a server that does not know them."""
     rows = raw.items() if isinstance(raw, dict) else ()

@@ -52,14 +52,14 @@ class Fit:
         self._holding = {}
         self._accepting = self._classes_of_accept()
         self._passed_over = [index for index, place in enumerate(places) if place.size and place.passed_over]
-        self._closed = {}
+        self._remembered = {}
         for index, place in enumerate(places):
-            for group in place.closed:
-                self._closed[group] = self._closed.get(group, 0) | 1 << index
+            for group in place.passed_over_groups:
+                self._remembered[group] = self._remembered.get(group, 0) | 1 << index
 
     def mask(self, lot):
         """Return the places whose machines the lot's jobs would be matched with."""
-        mask = self._by_size(lot) & self._by_expressions(lot) & ~self._closed.get(lot.key, 0)
+        mask = self._by_size(lot) & self._by_expressions(lot) & ~self._remembered.get(lot.key, 0)
         for index in self._passed_over:
             if mask >> index & 1 and self.places[index].passed_over_for(lot.asked):
                 mask &= ~(1 << index)
@@ -84,7 +84,7 @@ class Fit:
             or self._not_accepted(lot, target)
             or self._not_required(lot, target)
             or self._is_passed_over(lot, target)
-            or _is_closed(lot, target)
+            or _is_remembered_as_passed_over(lot, target)
         )
 
     def _by_size(self, lot):
@@ -224,8 +224,8 @@ class Fit:
         )
 
 
-def _is_closed(lot, target):
-    row = target.closed.get(lot.key)
+def _is_remembered_as_passed_over(lot, target):
+    row = target.passed_over_groups.get(lot.key)
     if not row:
         return None
     return f"the negotiator left these jobs idle beside free glideins there; none is ordered before {utc(row['until'])}"

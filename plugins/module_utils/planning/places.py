@@ -38,7 +38,7 @@ class Place:
     entry = None
     size = None
     counts = None
-    closed = {}
+    passed_over_groups = {}
 
     def __init__(self, key, ad, free, passed_over=()):
         self.key = key
@@ -120,7 +120,8 @@ class Target(Place):
         self.kept = self.planned
         self.ordered = 0
         # What the server remembers of groups that the negotiator passed over here, as far as it still holds.
-        self.closed = {group: row for group, row in supply["closed"].items() if now_s < row["until"]}
+        remembered = supply["passed_over_groups"]
+        self.passed_over_groups = {group: row for group, row in remembered.items() if now_s < row["until"]}
         # What the guard keeps although no job needs it, and what it said.
         self.held = 0
         self.said = []

@@ -5,5 +5,6 @@
 from . import glideins, history, lease_limits, leases, owners, passed, reports, samples, switch, tokens, work
 
 __all__ = [
-    "glideins", "history", "lease_limits", "leases", "owners", "passed", "reports", "samples", "switch", "tokens", "work",
+    "glideins", "history", "lease_limits", "leases", "owners", "passed", "reports", "samples", "switch", "tokens",
+    "work",
 ]  # fmt: skip
