@@ -73,13 +73,13 @@ options:
               - C(since), C(until) and C(glideins), what glideins that have ended say of themselves, as
                 M(glidein.ops.glideins) with O(glidein.ops.glideins#module:summaries_since) finds it.
             type: dict
-            unserved:
-              description:
-                - Jobs that the plan does not serve, at most 50 mappings with C(group), C(count) and C(reason), which
-                  the status page shows.
-                - A server of an earlier version is sent the report without it.
-              type: list
-              elements: dict
+          unserved:
+            description:
+              - Jobs that the plan does not serve, at most 50 mappings with C(group), C(count) and C(reason), which
+                the status page shows.
+              - A server of an earlier version is sent the report without it.
+            type: list
+            elements: dict
   tokens:
     description:
       - The demand server's token of each site, by the site's name. A site's token is good for that site alone.

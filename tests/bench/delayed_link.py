@@ -51,7 +51,7 @@ def main():
         while True:
             due = [way.waiting[0][0] for way in ways if way.waiting]
             timeout = max(0.0, min(due) - time.monotonic()) if due else None
-            readable, _, _ = select.select([way.source for way in ways if not way.ended], [], [], timeout)
+            readable = select.select([way.source for way in ways if not way.ended], [], [], timeout)[0]
             for way in ways:
                 if way.source in readable:
                     way.read()

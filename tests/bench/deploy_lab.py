@@ -66,7 +66,7 @@ def deploy(lab, name, arguments, changes):
             lines.append((time.monotonic() - began, line))
     seconds = time.monotonic() - began
     output = "".join(line for _at, line in lines)
-    changed = bool(re.search(r"changed=[1-9]", output.split("PLAY RECAP")[-1]))
+    changed = bool(re.search(r"changed=[1-9]", output.rsplit("PLAY RECAP", maxsplit=1)[-1]))
     if process.returncode or changed != changes:
         raise bench_lab.BenchError(f"deploy ended with {process.returncode}, changed: {changed}:\n{output[-4000:]}")
     modules, commands = output.count("Using module file "), output.count("> SSH: EXEC ")

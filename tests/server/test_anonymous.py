@@ -14,8 +14,9 @@ from conftest import NOW, TOKEN, group
 METRICS = {"glideins_running": {"Cluster": 7}, "glideins_idle": {"Cluster": 3}, "glideins_launched": {"Cluster": 3}}
 
 
-def monitoring(service, uuid="glide@login1", metrics=METRICS, token=None):
-    return service.call("monitoring", {"uuid": uuid, "timestamp": NOW, "metrics": metrics}, token)
+def monitoring(service, uuid="glide@login1", metrics=None, token=None):
+    params = {"uuid": uuid, "timestamp": NOW, "metrics": METRICS if metrics is None else metrics}
+    return service.call("monitoring", params, token)
 
 
 def refusals(caplog):

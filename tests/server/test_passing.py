@@ -23,8 +23,9 @@ def idle(number=1, since=SEEN, until=None, working=None, more=()):
     return [*KEY, sum(row[2] for row in slots) if working is None else working, slots]
 
 
-def found(*rows, since=SEEN, runtime_s=None, cycles=CYCLES, ordered=ORDERED):
+def found(*rows, since=SEEN, runtime_s=None, cycles=None, ordered=None):
     groups = {"g": passing.Waiting("1.0", since, runtime_s)}
+    cycles, ordered = CYCLES if cycles is None else cycles, ORDERED if ordered is None else ordered
     return passing.passed_over(rows or [idle()], groups, cycles, ordered, NOW)
 
 

@@ -8,9 +8,10 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.variables import KNOWN, unknown_variables
 
 ROOT = pathlib.Path(__file__).parents[4]
-# Groups of hosts, and what is left of names such as glidein_ssh_*.
+# Groups of hosts, a Python package, and what is left of names such as glidein_ssh_*.
 NO_VARIABLES = {
     "glidein_",
+    "glidein_demand",
     "glidein_central_manager",
     "glidein_demand_server",
     "glidein_sites",
