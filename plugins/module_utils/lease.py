@@ -62,11 +62,11 @@ def _is_short(claims, granted):
     return any(jobs > granted.get(entry, {}).get(group, 0) for entry in claims for group, jobs in claims[entry].items())
 
 
-def trim(plan, granted):
+def trim(plan, granted, limited=()):
     """Return the plan's items with fewer new glideins where a site was granted less than the plan claims.
 
     plan: items as make_plan returns them; granted: {site: {entry: {group id: jobs}}}, of the sites that asked; None for
-    one whose lease failed. Glideins that are queued or run stay: the next plan sees a smaller demand, and the guard's
+    one whose lease failed; limited: sites that the server granted less because of their own lease limit. Glideins that are queued or run stay: the next plan sees a smaller demand, and the guard's
     patience. The claim of a group is filled from what is there first, so that it is new glideins that lose their jobs.
     """
     missing = {}
@@ -79,9 +79,15 @@ def trim(plan, granted):
                     missing[(site, entry)] = lost
     trimmed = []
     for item in reversed(plan):
-        why = "have no lease" if granted.get(item["site"], {}) is None else "are leased to others"
+        why = _why_missing(item["site"], granted, limited)
         trimmed.append(_trimmed(item, missing.get((item["site"], item["entry"]), {}), why))
     return trimmed[::-1]
+
+
+def _why_missing(site, granted, limited):
+    if granted.get(site, {}) is None:
+        return "have no lease"
+    return "are beyond the site's lease limit" if site in limited else "are leased to others"
 
 
 def _trimmed(item, missing, why):

@@ -101,14 +101,20 @@ def _leased(lease, items):
 
 
 def _lost_jobs(before, after, lease):
-    """Return how many jobs lost their new glideins: (another controller leased them first, the site's lease failed)."""
-    failed = {error["site"] for error in (lease or {}).get("errors") or []}
-    lost = [0, 0]
+    """Return how many jobs lost their new glideins, by the reason: {text: jobs}."""
+    lease = lease or {}
+    failed = {error["site"] for error in lease.get("errors") or []}
+    lost = {}
     for planned, leased in zip(before, after):
-        jobs = sum(planned["serves"].values()) - sum(leased["serves"].values())
-        without_lease = planned["site"] in failed or "plan" not in (lease or {})
-        lost[without_lease] += jobs
-    return tuple(lost)
+        site = planned["site"]
+        if site in failed or "plan" not in lease:
+            why = "without a lease"
+        elif site in (lease.get("limited") or {}):
+            why = "beyond the lease limit of their site"
+        else:
+            why = "that another controller leased first"
+        lost[why] = lost.get(why, 0) + sum(planned["serves"].values()) - sum(leased["serves"].values())
+    return lost
 
 
 def _lease_problems(lease):
@@ -266,7 +272,7 @@ def _groups(demand):
     return groups if all(isinstance(number, int) for number in numbers) else None
 
 
-def _demand_lines(demand, plan, lost=(0, 0)):
+def _demand_lines(demand, plan, lost=None):
     """Return what waits, and for what; nothing when the demand is not known. lost: of _lost_jobs."""
     groups = _groups(demand)
     if groups is None:
@@ -279,9 +285,8 @@ def _demand_lines(demand, plan, lost=(0, 0)):
         left = sum(each["count"] for each in plan.get("unserved") or [])
         parts = (
             (coming, "for glideins on their way"),
-            (idle - coming - left - sum(lost), "for free slots"),
-            (lost[0], "that another controller leased first"),
-            (lost[1], "without a lease"),
+            (idle - coming - left - sum((lost or {}).values()), "for free slots"),
+            *((jobs, why) for why, jobs in (lost or {}).items()),
             (left, "not served"),
         )
         text += ": " + ", ".join(f"{number} {what}" for number, what in parts if number > 0)

@@ -175,7 +175,7 @@ def main():
         )
     failed.update(unfit)
     result = {
-        "plan": trim(params["plan"], {site: granted.get(site) for site in list(claims) + list(unfit)}),
+        "plan": trim(params["plan"], {site: granted.get(site) for site in list(claims) + list(unfit)}, limited),
         "granted": None if module.check_mode else granted,
         "limited": limited,
         "errors": [{"site": site, "error": str(error)} for site, error in sorted(failed.items())],

@@ -108,12 +108,17 @@ def test_a_cycle_says_what_waits_what_was_done_and_why():
 
 
 @pytest.mark.parametrize(
-    "errors, words",
-    [([], "that another controller leased first"), ([{"site": "lab", "error": "HTTP 500"}], "without a lease")],
+    "errors, limited, words",
+    [
+        ([], {}, "that another controller leased first"),
+        ([], {"lab": 1}, "beyond the lease limit of their site"),
+        ([{"site": "lab", "error": "HTTP 500"}], {}, "without a lease"),
+    ],
 )
-def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots(errors, words):
+def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots(errors, limited, words):
     before = [item(present=3, serves={"a": 6}), item("other", present=1, serves={"b": 1})]
-    lease = {"plan": [dict(before[0], present=1, serves={"a": 1}), before[1]], "errors": errors, "failed": bool(errors)}
+    lease = {"plan": [dict(before[0], present=1, serves={"a": 1}), before[1]], "errors": errors}
+    lease.update(failed=bool(errors), limited=limited)
     result = summary(demanded=asked(group("a", 6), group("b", 2)), plan=planned(*before), lease=lease)
     assert " ".join(" ".join(result["lines"][: result["lines"].index("")]).split()) == (
         f"Demand: 8 idle jobs in 2 groups: 2 for glideins on their way, 1 for free slots, 5 {words}."
