@@ -66,8 +66,9 @@ def trim(plan, granted, limited=()):
     """Return the plan's items with fewer new glideins where a site was granted less than the plan claims.
 
     plan: items as make_plan returns them; granted: {site: {entry: {group id: jobs}}}, of the sites that asked; None for
-    one whose lease failed; limited: sites that the server granted less because of their own lease limit. Glideins that are queued or run stay: the next plan sees a smaller demand, and the guard's
-    patience. The claim of a group is filled from what is there first, so that it is new glideins that lose their jobs.
+    one whose lease failed; limited: sites that were granted less because of their own lease limit. Glideins that are
+    queued or run stay: the next plan sees a smaller demand, and the guard's patience. The claim of a group is filled
+    from what is there first, so that it is new glideins that lose their jobs.
     """
     missing = {}
     for site, entries in claims_of(plan).items():
