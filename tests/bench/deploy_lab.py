@@ -12,6 +12,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -58,12 +59,14 @@ def deploy(lab, name, arguments, changes):
     """
     argv = ["ansible-playbook", "-vvv", *arguments, "glidein.ops.deploy"]
     environment = {**lab.environment, "PIP_NO_CACHE_DIR": "1", "ANSIBLE_NOCOLOR": "1"}
-    environment["ANSIBLE_SSH_CONTROL_PATH_DIR"] = str(lab.state / name)  # no connection is open yet
     began, lines = time.monotonic(), []
-    with subprocess.Popen(argv, cwd=bench_lab.ROOT, env=environment, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:  # fmt: skip
-        for line in process.stdout:
-            lines.append((time.monotonic() - began, line))
+    # No connection is open yet. A socket's path is short, a checkout's may be long.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as sockets:
+        environment["ANSIBLE_SSH_CONTROL_PATH_DIR"] = sockets
+        with subprocess.Popen(argv, cwd=bench_lab.ROOT, env=environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:  # fmt: skip
+            for line in process.stdout:
+                lines.append((time.monotonic() - began, line))
     seconds = time.monotonic() - began
     output = "".join(line for _at, line in lines)
     changed = bool(re.search(r"changed=[1-9]", output.rsplit("PLAY RECAP", maxsplit=1)[-1]))
