@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The negotiator's limits on how many jobs may run: concurrency limits, submitters' ceilings and group quotas.
 
-A job beyond one of them cannot start, whatever machine is there: no glidein is to be ordered for it. What was found
-with HTCondor 23.9:
+No machine can start a job beyond one of these limits, so no glidein is ordered for it. Facts about HTCondor 23.9:
 
-- The negotiator itself (`getPriorities`) lists every submitter that has a ceiling, and every group with what its whole
-  tree uses (HierWeightedResourcesUsed). The collector's Accounting ads have neither before a submitter's first match.
+- The negotiator (`getPriorities`) lists every submitter that has a ceiling, and every group with the usage of its
+  whole tree (HierWeightedResourcesUsed). The collector's Accounting ads lack both until the submitter's first match.
 - Maxima of concurrency limits and quotas are in the negotiator's configuration only. EffectiveQuota is 0 while the
-  pool has no machine, and a dynamic quota is a share of what is there: only static quotas say what may run.
-- What is used of a concurrency limit is in the ads of claimed slots. Ceilings and quotas count slot weights, which are
+  pool has no machine, and a dynamic quota is a share of what is there: only static quotas limit the jobs.
+- The usage of a concurrency limit is in the ads of claimed slots. Ceilings and quotas count slot weights, which are
   cores unless SLOT_WEIGHT says otherwise.
-- condor_submit writes ConcurrencyLimits in small letters; a number after a colon is what a job uses of the limit.
+- condor_submit writes ConcurrencyLimits in small letters; a number after a colon is the job's usage of the limit.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from . import demand
 ATTRIBUTE = "ConcurrencyLimits"
 
 NEGOTIATOR_ATTRIBUTES = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
-"""What is needed of a negotiator's ad to connect to it."""
+"""The attributes of a negotiator's ad that a connection to it needs."""
 
 CYCLES = tuple(f"LastNegotiationCycleTime{cycle}" for cycle in range(3))
 
@@ -34,7 +33,7 @@ MOST = 5000
 
 Limits = Mapping[str, Any]
 """{"concurrency": {name: maximum}, "used": {name: number}, "submitters": {name: [ceiling, used]}, "groups": {name:
-[quota, used]}}; names are in small letters. What is not in it has no limit."""
+[quota, used]}}; names are in small letters. A name that is missing has no limit."""
 
 
 def read(
@@ -74,13 +73,13 @@ def read(
 
 
 def is_setting(name: str) -> bool:
-    """Whether a negotiator's setting may say something about limits."""
+    """Return whether a setting of the negotiator may define a limit."""
     lower = name.lower()
     return lower.startswith(_SETTINGS) or lower.endswith(_SUFFIX)
 
 
 def parsed(text: str) -> dict[str, float]:
-    """Return {limit: what one job uses of it} of a job's ConcurrencyLimits, such as "xlic,matlab:2"."""
+    """Return {limit: usage of one job} of a job's ConcurrencyLimits, such as "xlic,matlab:2"."""
     found: dict[str, float] = {}
     for part in text.replace(",", " ").lower().split():
         name, _colon, number = part.partition(":")
@@ -94,10 +93,10 @@ def parsed(text: str) -> dict[str, float]:
 
 
 def apply(groups: Iterable[dict[str, Any]], limits: Limits | None) -> list[dict[str, Any]]:
-    """Return groups with only those of their jobs that the limits let start, the oldest first.
+    """Return the groups without the jobs that a limit keeps from starting; the oldest jobs are kept first.
 
-    groups: of one user each (demand.compact). The others are added to `over_limit`, and `limited_by` says {reason:
-    jobs}. limits: None is no limit.
+    groups: of one user each (demand.compact). The other jobs are added to `over_limit`, and `limited_by` has {reason:
+    jobs}. limits: None for no limit.
     """
     if not limits or not any(limits[key] for key in ("concurrency", "submitters", "groups")):
         return list(groups)
@@ -120,7 +119,7 @@ def submitter(group: Mapping[str, Any]) -> str:
 
 
 class _Room:
-    """What each limit leaves; jobs are taken off one group after the other."""
+    """The room below each limit, while the jobs of one group after the other are subtracted."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -144,7 +143,7 @@ class _Room:
         return number, reason
 
     def _needs(self, group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-        """Return {(kind, name of a limit that holds for the group): what one of its jobs uses}."""
+        """Return {(kind, name of a limit of the group): usage of one job}."""
         needs = {}
         text = group["attributes"].get(ATTRIBUTE)
         for name, each in parsed(text).items() if isinstance(text, str) else ():
@@ -181,7 +180,7 @@ def _tree(name: str) -> list[str]:
 
 
 def _static_quota(settings: Mapping[str, str], group: str) -> float | None:
-    """Return a group's quota, None when it may use more than it says: a dynamic one, or one that takes surplus."""
+    """Return a group's static quota; None if the quota is dynamic or the group may use surplus."""
     for name in ("group_accept_surplus", "group_autoregroup"):
         if _is_true(settings.get(f"{name}_{group}", settings.get(name))):
             return None
@@ -194,9 +193,9 @@ _SETTINGS = (_DEFAULT, "group_quota_", "group_accept_surplus", "group_autoregrou
 
 
 def _maxima(settings: Mapping[str, str]) -> dict[str, float]:
-    """Return {limit: maximum}. "" is the default of all, "name." that of limits like name.part.
+    """Return {limit: maximum}. "" is the default of all limits, "name." that of limits such as name.part.
 
-    Every setting that ends like one is there: jobs name those that are concurrency limits.
+    The result has every setting that ends in _LIMIT: the jobs name those that are concurrency limits.
     """
     found = {}
     for name, value in settings.items():

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Groups of jobs that the negotiator has passed over at whole free glideins that were ordered for them.
 
-A further glidein of the same entry and shape would be passed over, too. free.py sees that of slots; when an unused
-glidein has ended, its slot says nothing any more, and the next plan would order another one. So what was found is
-remembered by group (store/passed.py), each time for longer.
+A further glidein of the same entry and shape would be passed over, too. free.py finds such slots while they are there.
+When an unused glidein has ended, the next plan would order another one. Therefore store/passed.py keeps the group, each
+time for longer.
 
-A job tells of a glidein if both were there, idle, before the last three negotiation cycles began, and still are.
-The negotiator's own words are no help: it does not reject a job of a group without quota, it never looks at it (seen
-with 23.9).
+A group was passed over at a glidein if its oldest job and the glidein were both idle before the last three negotiation
+cycles began, and still are. LastRejMatchTime cannot be used: the negotiator never considers the jobs of a group without
+quota, so it does not reject them (HTCondor 23.9).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .identity import Key
 from .slots import Slot, whole
 
 CYCLES = 3
-"""So many negotiation cycles have to pass a job over."""
+"""The number of negotiation cycles that must pass a job over."""
 
 FEW_SLOTS = 3
 SHARE_OF_FREE = 2
 SHARE_OF_ALL = 10
-"""As many tell about the next glidein: see PASSED_OVER_LEAST in the plan (places.py), which has the same."""
+"""How many glideins must be passed over: the same numbers as PASSED_OVER_LEAST and its neighbours in the plan."""
 
 ORDERED_S = 6 * 3600
-"""How long a group that an entry leased counts as one that its glideins were ordered for."""
+"""How long the glideins of an entry count as ordered for a group that the entry leased."""
 
 
 class Waiting(NamedTuple):
-    """A group's oldest idle job, since when it is known to be that (epoch seconds), and its stated run time."""
+    """A group's oldest idle job, since when it is known to be the oldest (epoch seconds), and its stated run time."""
 
     job: str
     since: int
@@ -46,19 +46,19 @@ Found = tuple[Key, str]
 
 
 class Store(Protocol):
-    """Where it is kept (store.passed.PassedOver)."""
+    """The interface of store.passed.PassedOver."""
 
     def add(self, found: Iterable[Found], now: int) -> None: ...
 
 
 class Leases(Protocol):
-    """What sites hold (store.leases.Leases)."""
+    """The interface of store.leases.Leases."""
 
     def rows(self) -> list[dict[str, Any]]: ...
 
 
 def whole_free(glideins: Mapping[Key, Iterable[Slot]], memory: free.Memory, now: float) -> list[list[Any]]:
-    """[site, entry, shape, startds that take jobs, [[free since, jobs have to end by or null, number]]] of whole slots.
+    """Return [site, entry, shape, startds that accept jobs, [[free since, end or null, number]]] of whole slots.
 
     A slot is whole if its glidein runs no job: then another glidein of this shape would offer the same.
     """
@@ -85,7 +85,7 @@ def passed_over(
     ordered: Mapping[tuple[str, str], Iterable[str]],
     now: int,
 ) -> list[Found]:
-    """The groups that free glideins were ordered for, and that the last cycles left idle beside these glideins.
+    """Return the groups that the last negotiation cycles left idle beside free glideins that were ordered for them.
 
     idle: rows of whole_free; cycles: when the last negotiation cycles began; ordered: {(site, entry): group ids}.
     """
@@ -111,7 +111,7 @@ def passed_over(
 
 
 class Passing:
-    """What has to be known from one refresh to the next. Safe from many threads."""
+    """The state between two refreshes. Safe from many threads."""
 
     def __init__(self, store: Store, leases: Leases) -> None:
         self._store = store
@@ -122,12 +122,12 @@ class Passing:
         self._waiting: dict[str, Waiting] = {}
 
     def machines_read(self, idle: list[Any]) -> None:
-        """The collector answered: rows of whole_free."""
+        """Store the rows of whole_free of the collector's last answer."""
         with self._lock:
             self._idle = idle
 
     def refreshed(self, groups: Callable[[], Iterable[Mapping[str, Any]]], cycles: Iterable[int], now: int) -> None:
-        """A refresh has ended; keep what it shows. groups(): those of get_demand, only looked at when they matter."""
+        """Store the groups that were passed over, at the end of a refresh. groups(): called only if they are needed."""
         with self._lock:
             self._ordered = _remembered(self._ordered, self._leases.rows(), now)
             wanted = {group for row in self._idle for group in self._ordered.get((row[0], row[1]), ())}
@@ -140,7 +140,7 @@ class Passing:
 def _remembered(
     known: Mapping[tuple[str, str], Mapping[str, int]], leases: Iterable[Mapping[str, Any]], now: int
 ) -> dict[tuple[str, str], dict[str, int]]:
-    """{(site, entry): {group: last seen}}: a lease ends when the glidein that it was for has registered."""
+    """Return {(site, entry): {group: last seen}}. A lease ends at its glidein's registration: keep it longer."""
     found = {
         entry: {group: seen for group, seen in groups.items() if now - seen < ORDERED_S}
         for entry, groups in known.items()
@@ -153,7 +153,7 @@ def _remembered(
 def _waiting(
     known: Mapping[str, Waiting], groups: Iterable[Mapping[str, Any]], wanted: Collection[str], now: int
 ) -> dict[str, Waiting]:
-    """The oldest idle job of each wanted group; `since` stays while it is the same job."""
+    """Return the oldest idle job of each wanted group; `since` stays while it is the same job."""
     found = {}
     for group in groups:
         job = group["first_job"]

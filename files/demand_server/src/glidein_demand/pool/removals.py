@@ -1,15 +1,15 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many idle jobs were removed from the schedds' queues lately: no glidein is needed for them, and none will be.
+"""The number of idle jobs that were recently removed from the schedds' queues: they need no glidein any more.
 
-A schedd (seen with 23.9) has no counter of removed jobs, but these, since its start: JobsSubmitted, JobsStarted and
-JobsCompleted; and TotalJobAds, the jobs in its queue. Two differences of them stay while jobs wait, start and end:
+A schedd of HTCondor 23.9 has no counter of removed jobs. It counts JobsSubmitted, JobsStarted and JobsCompleted since
+its start, and TotalJobAds, the jobs in its queue. Two differences do not change while jobs wait, start and complete:
 
 - submitted - completed - in the queue: grows by each job that leaves the queue without having completed;
 - submitted - started - idle: grows by each job that stops waiting without having started (held ones, too).
 
-By as much as both grow, idle jobs were removed. A job that starts again makes the second smaller: the result is then
-too small.
+The lesser growth of the two is the number of idle jobs that were removed. A job that starts again makes the second
+difference smaller, so that the result is too small.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _State(NamedTuple):
 
 
 class Removals:
-    """What the schedds' readings of the last hour tell. Safe from many threads; a restart begins anew."""
+    """The schedds' counters of the last hour. Safe from many threads; a restart of the server forgets them."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -40,7 +40,7 @@ class Removals:
         self._states: dict[str, list[_State]] = {}
 
     def schedd_read(self, name: str, about: Mapping[str, int], idle: int, as_of: int) -> None:
-        """Note a reading of a schedd: its counters (ATTRIBUTES) and its idle jobs; one without them says nothing."""
+        """Store a reading of a schedd: its counters (ATTRIBUTES) and its idle jobs. Ignore one without all counters."""
         if not all(attribute in about for attribute in ATTRIBUTES):
             return
         submitted, started, completed, ads, since = (about[attribute] for attribute in ATTRIBUTES)
@@ -52,7 +52,7 @@ class Removals:
             self._states[name] = [one for one in known if as_of - one.time < KEPT_S] + [state]
 
     def recent(self) -> list[list[int]]:
-        """[[epoch, idle jobs that were removed since the reading before]] of the last hour, oldest first."""
+        """Return [[epoch, idle jobs removed since the reading before]] of the last hour, oldest first."""
         now = self._clock()
         with self._lock:
             histories = list(self._states.values())
@@ -69,5 +69,5 @@ class Removals:
 
 
 def queue_of(about: Mapping[str, Any]) -> dict[str, int]:
-    """The counters among a schedd's own numbers."""
+    """Return the counters among the statistics of a schedd."""
     return {name: about[name] for name in ATTRIBUTES if name in about}

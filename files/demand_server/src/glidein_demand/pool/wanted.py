@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Job attributes that callers want groups to be divided by, besides those of the configuration.
+"""Job attributes that callers request: groups are divided by them, besides those of the configuration.
 
-A controller knows what its sites' accept_requirements refer to, and asks for it with get_demand. Groups are divided by
-it from the next reading on, for all callers.
+A controller requests, with get_demand, the attributes that its sites' accept_requirements refer to. From the next
+reading on, the groups of all callers are divided by them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
 MOST_OF_A_CALLER = 20
 MOST = 50
-"""Names in all; the first ones in the order of the alphabet."""
+"""The most names in all; the first ones in alphabetical order are used."""
 
 KEPT_S = 24 * 3600
-"""How long a name counts that its caller does not ask for again."""
+"""How long a name is used that its caller does not request again."""
 
-# Every job has another value, or values that are not the caller's business.
+# Attributes that differ in every job, or that may hold secrets.
 _REFUSED = re.compile(
     r"""^(?: Args | Arguments | AutoClusterId | ClusterId | Cmd | CoreSize | CumulativeSlotTime | DAGNodeName
        | Entered.* | Env | Environment | Err | GlobalJobId | Id | In | Iwd | Job(?:Count|Ids|StartDate|SubmitFile.*)
@@ -33,7 +33,7 @@ _REFUSED = re.compile(
 
 
 class Wanted:
-    """The names that callers asked for. Safe from many threads; forgotten at a restart, until the next call."""
+    """The requested names. Safe from many threads; a restart of the server forgets them until the next call."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -41,12 +41,12 @@ class Wanted:
         self._asked: dict[str, dict[str, Any]] = {}
 
     def ask(self, caller: str, names: list[str]) -> None:
-        """Note what a caller wants, in place of what it wanted before. The names are checked (web/checks.py)."""
+        """Replace the names that a caller requests. web/checks.py has checked them."""
         with self._lock:
             self._asked[caller] = {"names": names, "time": self._clock()}
 
     def names(self) -> list[str]:
-        """Return the names that the next reading is to divide groups by, each in one spelling."""
+        """Return the names by which the next reading divides groups, each in one spelling."""
         now = self._clock()
         with self._lock:
             self._asked = {caller: row for caller, row in self._asked.items() if now - row["time"] < KEPT_S}

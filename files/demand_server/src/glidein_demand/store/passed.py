@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which groups of jobs the negotiator has passed over at which entries, and until when none is ordered for them."""
+"""The groups of jobs that the negotiator passed over at an entry and shape, and until when none is ordered for them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..pool.passing import Found
 from .database import Database, metadata, upsert
 
 FIRST_S = 600
-"""How long nothing is ordered after the first time; twice as long after each further one."""
+"""How long nothing is ordered after the first time; the time doubles with each further one."""
 
 LONGEST_S = 3600
 
 FORGET_S = 6 * 3600
-"""After so long without being passed over again, the next time is a first one."""
+"""If a group is not passed over again for this long, its next time counts as the first."""
 
 MOST = 5000
-"""Rows that are kept; those that end first make room."""
+"""The most rows; those that end first are removed."""
 
 _passed = Table(
     "passed_over",
@@ -39,7 +39,7 @@ _KEYS = ["site", "entry", "shape", "group"]
 
 
 class PassedOver:
-    """Read from memory, written through. Safe from many threads. Times are epoch seconds."""
+    """A cache in memory over the table passed_over. Safe from many threads. Times are epoch seconds."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -48,7 +48,7 @@ class PassedOver:
             self._rows = _read(connection)
 
     def add(self, found: Iterable[Found], now: int) -> None:
-        """Keep what was found; while a group is closed at an entry and shape, finding it again changes nothing."""
+        """Store groups. A group that is still stored for an entry and shape is not changed."""
         with self._lock:
             rows = []
             for key, group in found:
@@ -67,7 +67,7 @@ class PassedOver:
                 self._rows = _read(connection)
 
     def closed(self, now: float) -> dict[Key, dict[str, dict[str, Any]]]:
-        """{(site, entry, shape): {group id: {"until", "times"}}} of groups for which nothing is to be ordered."""
+        """Return {(site, entry, shape): {group id: {"until", "times"}}} of groups for which nothing is ordered now."""
         found: dict[Key, dict[str, dict[str, Any]]] = {}
         for (key, group), row in self._rows.items():
             if now < row["until"]:

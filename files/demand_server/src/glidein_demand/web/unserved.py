@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why jobs are not served, as the sites' last reports say: for the page, by group and by site.
+"""The reasons in the sites' last reports why jobs are not served, for the page: by group and by site.
 
-A reason may quote Requirements, or name a user: only callers with a token see it.
+A reason may quote Requirements or name a user, so it is shown only to callers with a token.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from .shown import Shown
 from .words import many, number
 
 MOST_REASONS = 5
-"""Reasons of one group, or of one site."""
+"""The most reasons of one group, or of one site."""
 
 NOTHING: Mapping[str, Any] = {"unserved": "", "why": ()}
 
 
 def by_group(shown: Shown) -> dict[str, dict[str, Any]]:
-    """{group id: {"unserved": how many jobs, "why": [one reason and the sites that gave it]}}, as texts.
+    """Return {group id: {"unserved": number of jobs, "why": [sites and their reason]}}, as texts.
 
-    Controllers plan apart from each other: the largest number is told.
+    Controllers plan independently of each other, so the largest number is shown.
     """
     counts: dict[str, int] = {}
     sites: dict[str, dict[str, list[str]]] = {}
@@ -34,7 +34,7 @@ def by_group(shown: Shown) -> dict[str, dict[str, Any]]:
         group: {
             "unserved": f"{number(count)} not served",
             "why": _first([f"{', '.join(names)}: {reason}" for reason, names in sites[group].items()])
-            if _may(shown)
+            if shown.caller_has_token
             else (),
         }
         for group, count in counts.items()
@@ -42,9 +42,9 @@ def by_group(shown: Shown) -> dict[str, dict[str, Any]]:
 
 
 def of_site(site: str, shown: Shown) -> list[str]:
-    """The reasons of a site, those of most jobs first: "3 jobs in 2 groups: main/core: asks for 8 cpus ..."."""
+    """Return the reasons of a site, those of most jobs first: "3 jobs in 2 groups: main/core: asks for 8 cpus ..."."""
     jobs: dict[str, list[int]] = {}
-    for row in _rows(site, shown) if _may(shown) else ():
+    for row in _rows(site, shown) if shown.caller_has_token else ():
         jobs.setdefault(row["reason"], []).append(row["count"])
     ordered = sorted(jobs.items(), key=lambda item: (-sum(item[1]), item[0]))
     return _first([
@@ -53,16 +53,12 @@ def of_site(site: str, shown: Shown) -> list[str]:
 
 
 def _rows(site: str, shown: Shown) -> list[Mapping[str, Any]]:
-    """What a site's report says of groups that are still there; nothing of a site that has been silent for long."""
+    """Return the rows of a site's report for groups that still exist; none if the site has been silent."""
     report = shown.reports.get(site)
     if report is None or shown.now - report["received"] > shown.settings.silent_seconds:
         return []
     there = {group["id"] for group in shown.demand["groups"]}
     return [row for row in report.get("unserved") or () if row["group"] in there]
-
-
-def _may(shown: Shown) -> bool:
-    return shown.caller_has_token
 
 
 def _first(texts: list[str]) -> list[str]:
