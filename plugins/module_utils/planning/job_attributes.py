@@ -55,7 +55,7 @@ def _names(text, stated):
 
 
 def not_told(names, told):
-    """Return what is said of job attributes that the demand server does not tell; "" when it tells them all.
+    """Return the hint for job attributes that the demand server does not report; "" if it reports them all.
 
     names: as an expression spells them; told: names that its groups are divided by, None for a server of an earlier
     version, which does not say.
@@ -68,6 +68,6 @@ def not_told(names, told):
     if told is None:
         return f"; if jobs have it, add {listed} to demand_server_attributes"
     return (
-        f"; the demand server does not tell {listed} of jobs: it does from its next reading on if a cycle with a token "
-        f"has asked for it, or with {listed} in demand_server_attributes"
+        f"; the demand server does not report {listed} of jobs yet: it does so from its next reading on if a cycle with "
+        f"a token has requested it, or with {listed} in demand_server_attributes"
     )

@@ -360,7 +360,7 @@ def test_a_site_can_be_limited_to_groups_of_users():
     "told, said",
     [
         (["projectname"], "ProjectName is not known of these jobs"),
-        ([], "it does from its next reading on if a cycle with a token has asked for it, or with ProjectName in "
+        ([], "it does so from its next reading on if a cycle with a token has requested it, or with ProjectName in "
          "demand_server_attributes"),
         (None, "if jobs have it, add ProjectName to demand_server_attributes"),
     ],
