@@ -68,6 +68,6 @@ def not_told(names, told):
     if told is None:
         return f"; if jobs have it, add {listed} to demand_server_attributes"
     return (
-        f"; the demand server does not report {listed} of jobs yet: it does so from its next reading on if a cycle with "
-        f"a token has requested it, or with {listed} in demand_server_attributes"
+        f"; the demand server does not report {listed} of jobs yet: it does so from its next reading on if a cycle "
+        f"with a token has requested it, or with {listed} in demand_server_attributes"
     )
