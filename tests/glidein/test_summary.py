@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Jobs are counted from the startd's history, each once, whatever the moment; the summary is JSON whatever it tells."""
 
+import os
 import subprocess
 
 import pytest
@@ -128,6 +129,17 @@ OWNER_BOOT={boot}; SEEN_AT=$((SEEN_AT - {age_s}))
 if owner_is_dead; then echo dead; else echo alive; fi
 """
     assert run(shell, tmp_path, script) == ("dead\n" if dead else "alive\n")
+
+
+def test_the_sweep_removes_empty_directories_of_a_day_ago(shell, tmp_path):
+    old, used, new = (tmp_path / f"glidein.{letter * 8}" for letter in "abc")
+    for directory in (old, used, new):
+        directory.mkdir()
+    (used / "file").write_text("")
+    for directory in (old, used):
+        os.utime(directory, (1, 1))
+    run(shell, tmp_path, f"GLIDEIN_SCRATCH={tmp_path}\nremove_empty_directories\n")
+    assert sorted(tmp_path.glob("glidein.*")) == [used, new]
 
 
 # What is changed in the state of a dead glidein; whether it is swept, and whether the sweep tells of it.

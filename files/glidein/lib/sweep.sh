@@ -69,6 +69,13 @@ sweep() {
     # In a process of its own, because what is known of this glidein makes room for what is known of that one.
     (sweep_one "$found")
   done
+  remove_empty_directories
+}
+
+# remove_empty_directories: a kill in the middle of remove_scratch can leave a directory without its state. Directories of a
+# day ago are not in use; rmdir leaves those that are not empty.
+remove_empty_directories() {
+  find "$GLIDEIN_SCRATCH"/glidein.???????? -prune -type d -user "$(id -u)" -mtime +0 -exec rmdir {} + 2>/dev/null || :
 }
 
 sweep_one() {
