@@ -104,6 +104,18 @@ def test_other_jobs_are_left_alone(shell, tmp_path, ad, kills):
     assert job_exit(shell, tmp_path, ad, kills, before=4) == []
 
 
+@pytest.mark.parametrize(("version", "has_hook"), [("23.9.6", True), ("25.14.1", False), ("", False)])
+def test_only_the_htcondor_that_was_tried_gets_the_hook(shell, tmp_path, version, has_hook):
+    (tmp_path / "tmp").mkdir()
+    if version:
+        (tmp_path / "tmp" / "try.out").write_text(f"$CondorVersion: {version} 2026-10-16 PackageID: {version} $\n")
+    else:
+        (tmp_path / "tmp" / "try.out").write_text("")
+    config = run(shell, "SCRATCH=$1; oom_kills() { echo 0; }; config_killed_jobs", str(tmp_path))
+    assert ("GLIDEIN_HOOK_JOB_EXIT = " in config) == has_hook
+    assert ("PREEMPT = False" in config) != has_hook
+
+
 def test_a_running_glidein_tells_its_startd_to_hold_the_job(site, shell):
     site.bring("failing")  # its condor_master writes down when it is told to read the configuration again
     glidein = site.start(shell).wait_for("registered with")

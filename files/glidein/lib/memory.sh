@@ -21,14 +21,20 @@ oom_kills() {
   } | awk '$1 == "oom_kill" && $2 ~ /^[0-9]+$/ && !known { print $2; known = 1 }'
 }
 
+# condor_series: the first number of HTCondor's version. With HTCondor 25.14.1 and any exit hook, the starter removes the job's
+# directory before its output is transferred, and the job starts again and again. Only 23 was tried besides.
+condor_series() {
+  sed -n 's/^\$CondorVersion: \([0-9]*\)\..*/\1/p' "$SCRATCH/tmp/try.out"
+}
+
 # config_killed_jobs: the part of condor_config that holds them.
 config_killed_jobs() {
   mkdir -p "$SCRATCH/killed" || leave 13 "the directory $SCRATCH/killed cannot be made"
   counted=$(oom_kills "")
-  [ -n "$counted" ] || {
+  if [ -z "$counted" ] || [ "$(condor_series)" != 23 ]; then
     echo "PREEMPT = False"
     return 0
-  }
+  fi
   job_exit "$counted" >"$SCRATCH/job_exit"
   chmod 700 "$SCRATCH/job_exit"
   cat <<CONFIG

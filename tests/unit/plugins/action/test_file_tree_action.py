@@ -40,7 +40,7 @@ def run(tmp_path):
     )
 
     def runner(*more):
-        argv = [sys.executable, "-m", "ansible", "adhoc", "localhost", "-i", "localhost,", "-c", "local"]
+        argv = [sys.executable, "-m", "ansible.cli.adhoc", "localhost", "-i", "localhost,", "-c", "local"]
         argv += ["-e", f"ansible_python_interpreter={sys.executable}", "-m", "glidein.ops.file_tree"]
         done = subprocess.run(
             [*argv, "-a", json.dumps(arguments), *more],

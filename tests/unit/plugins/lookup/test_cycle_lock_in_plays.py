@@ -52,7 +52,7 @@ def play(inventory, playbook, *arguments):
         ANSIBLE_LOCALHOST_WARNING="false",
         LC_ALL="C.UTF-8",
     )
-    command = [sys.executable, "-m", "ansible", "playbook", "-i", str(inventory), str(playbook), *arguments]
+    command = [sys.executable, "-m", "ansible.cli.playbook", "-i", str(inventory), str(playbook), *arguments]
     done = subprocess.run(
         command,
         env=env,
