@@ -25,7 +25,9 @@ def trickling():
             while not ended.wait(0.2):
                 connection.sendall(b" ")
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
         thread = threading.Thread(target=serve, args=(listener,))
         thread.start()
         yield "http://127.0.0.1:{0}".format(listener.getsockname()[1])

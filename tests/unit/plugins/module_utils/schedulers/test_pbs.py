@@ -442,7 +442,7 @@ def texts(log_dir):
 @both
 def test_glideins_run_as_many_as_there_are_slots_and_log_under_their_own_id(kind, running):
     made, user, submit = running
-    log_dir = submit(3, 2)
+    log_dir = submit(3, 40)
     assert sorted(job.state for job in made.jobs(user)) == [QUEUED, RUNNING, RUNNING]
     wait_for(lambda: made.jobs(user) == [])
     assert texts(log_dir) == {
