@@ -206,7 +206,9 @@ class Matching:
             self._submit_all(decision, scripts[-1]["path"], record)
         except OSError as error:
             # The line before a submission stands: its outcome counts as unknown, which keeps the version.
-            self._failed(decision.entry, decision.shape, error)
+            path = error.filename or self.payload["home"]
+            text = f"{path} on the login node cannot be written: {error.strerror}. Check free space, quota and owner."
+            self._failed(decision.entry, decision.shape, text)
         except GlideinError as error:
             self._failed(decision.entry, decision.shape, error)
 

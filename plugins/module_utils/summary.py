@@ -21,6 +21,8 @@ _JOB_IDS_MOST = 12
 _PROBLEM_MOST = 800
 _LISTED_MOST = 20
 _SITES_MOST = 5
+# So many of the collector's problems are listed.
+_SUPPLY_PROBLEMS_MOST = 5
 _UNKNOWN = "kept as it is, its queue is not known"
 # Time enough for someone to deploy again, also over a weekend.
 _TOKEN_LEAST_S = 3 * 86400
@@ -174,6 +176,7 @@ def _reading_problems(demand, plan):
     error = (demand.get("supply") or {}).get("error")
     if error:
         problems.append(f"the demand server could not read the collector: {error}")
+    problems += [str(line) for line in (demand.get("supply") or {}).get("problems") or []][:_SUPPLY_PROBLEMS_MOST]
     # One reason for all sites: without idle jobs no line of the table would show it. If the server was not read, the
     # reason is that, and not the plan's.
     reasons = [] if demand.get("failed") else [item["reason"] for item in plan.get("plan") or []]
@@ -198,8 +201,10 @@ def _site_problems(outcome):
             (f"{error['entry']}/{error['shape']}: " if error["entry"] else "") + str(error["error"])
             for error in matched["errors"]
         ]
+    if matched.get("unreachable"):
+        return [f"{plain(matched.get('msg'))}; submissions may have been made before: the next cycle counts again"]
     # Without a list of errors the module could not even begin.
-    return [plain(matched.get("msg"))] if matched.get("failed") or matched.get("unreachable") else []
+    return [plain(matched.get("msg"))] if matched.get("failed") else []
 
 
 def _token_problems(outcome):
@@ -275,7 +280,7 @@ def _groups(demand):
 def _demand_lines(demand, plan, lost=None):
     """Return what waits, and for what; nothing when the demand is not known. lost: of _lost_jobs."""
     groups = _groups(demand)
-    if groups is None:
+    if groups is None or (demand["demand"].get("as_of", 0) is None and not groups):
         return []
     stale = sum(group.get("stale", 0) for group in groups)
     idle = sum(group["count"] for group in groups) - stale

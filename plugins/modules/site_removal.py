@@ -95,7 +95,8 @@ def remove(params, check_mode):
         os.rename(path, os.path.join(folder, "site"))
     # After the lock is closed: a network file system keeps an open file's name.
     shutil.rmtree(folder)
-    if not os.listdir(home):
+    # A link is the operator's own.
+    if not os.path.islink(home) and not os.listdir(home):
         os.rmdir(home)
     return {"changed": True, "cancelled": cancelled, "path": path}
 

@@ -79,6 +79,22 @@ def test_a_damaged_file_makes_the_health_bad_and_is_no_reason_to_start_again(new
 
 
 @on_sqlite
+def test_a_full_disk_makes_the_health_bad_until_a_write_succeeds(new_service, caplog):
+    service = new_service()
+    service.read(group())
+    for pages, code, healthy in ((1, 503, "no database"), (10**6, 200, "ok")):
+        with service.database.begin() as connection:
+            connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+        report = site_report(
+            entries=[{**entry, "entry": f"e{n}"} for entry in site_report()["entries"] for n in range(90)]
+        )
+        assert service.call("report", report, TOKEN).status_code == code
+        assert service.parts.watch.check() is False
+        assert service.get("/healthz").json["status"] == healthy
+    assert "state.db cannot be written: database or disk is full. Check the free space" in caplog.text
+
+
+@on_sqlite
 def test_the_health_is_good_again_when_the_file_is_back(new_service, tmp_path):
     service = new_service()
     service.read(group())

@@ -100,6 +100,8 @@ RUN = \$(LOCAL_DIR)/lock
 SPOOL = \$(LOCAL_DIR)/spool
 EXECUTE = \$(LOCAL_DIR)/execute
 TMP_DIR = \$(LOCAL_DIR)/tmp
+# (by default in the home directory, where a glidein writes nothing)
+SEC_KNOWN_HOSTS = \$(LOCAL_DIR)/known_hosts
 LOCAL_CONFIG_FILE =
 LOCAL_CONFIG_DIR =
 USER_CONFIG_FILE =

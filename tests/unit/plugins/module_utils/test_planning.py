@@ -578,7 +578,7 @@ def test_the_table_is_for_people():
     [
         ({"as_of": NOW - 901}, "901 s old, at most 900 s"),
         ({"as_of": None}, "no demand yet"),
-        ({"as_of": NOW + 901}, "clocks disagree"),
+        ({"as_of": NOW + 901}, "the clocks of demand server and controller disagree"),
     ],
 )
 def test_old_demand_changes_nothing(changes, words):

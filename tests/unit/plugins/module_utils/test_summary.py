@@ -236,7 +236,14 @@ def test_why_a_queue_cannot_be_used_is_told_once_for_all_shapes():
 
 def test_a_site_that_goes_away_while_its_queue_is_changed_is_told():
     lost = {"unreachable": True, "changed": False, "msg": "Connection reset"}
-    assert summary([outcome(result=lost)])["problems"] == ["lab (login1): Connection reset"]
+    assert summary([outcome(result=lost)])["problems"] == [
+        "lab (login1): Connection reset; submissions may have been made before: the next cycle counts again"
+    ]
+
+
+def test_machines_that_the_server_does_not_count_are_named():
+    demanded = dict(asked(group("a", 1)), supply={"problems": ["slot1@x: says that it is of site A"] * 9})
+    assert summary(demanded=demanded)["problems"] == ["slot1@x: says that it is of site A"] * 5
 
 
 def test_the_site_is_named_once():

@@ -66,6 +66,16 @@ def test_a_second_run_changes_nothing(run, slurm):
     assert len(slurm.calls("sbatch")) == 1
 
 
+def test_a_directory_that_cannot_be_written_is_named(run, slurm, site_home):
+    scripts = site_home / "lab" / "aaaaaaaaaaaa" / "scripts"
+    scripts.write_text("not a directory\n")
+    (error,) = run({"main": 3})["errors"]
+    assert error["error"] == (
+        "{0} on the login node cannot be written: File exists. Check free space, quota and owner.".format(scripts)
+    )
+    assert slurm.calls("sbatch") == []
+
+
 def test_numbers_come_from_the_queue_and_not_from_the_plan(run, slurm):
     run({"main": 3})
     slurm.set("1_1", "RUNNING")

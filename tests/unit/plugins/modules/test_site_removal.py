@@ -38,6 +38,14 @@ def test_queued_glideins_are_cancelled_and_the_directory_is_removed(run, slurm, 
     assert not run()["changed"]
 
 
+def test_a_link_to_the_home_stays(run, site_home, tmp_path):
+    real = tmp_path / "real"
+    site_home.rename(real)
+    site_home.symlink_to(real)
+    assert run()["changed"]
+    assert site_home.is_symlink() and list(real.iterdir()) == []
+
+
 def test_the_directory_of_another_site_stays(run, site_home):
     (site_home / "other").mkdir()
     run()

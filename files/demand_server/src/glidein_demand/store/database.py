@@ -42,6 +42,7 @@ _INSERTS = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 _TOKENS = "run the role glidein.ops.demand_server again, which installs the sites' tokens"
 _DAMAGES = ("malformed", "not a database")  # what SQLite's errors of a damaged file have in common
+_FAILED_WRITES = ("disk is full", "disk I/O error", "readonly database")  # of a file that cannot be written now
 
 
 class LostError(Exception):
@@ -62,6 +63,7 @@ class Database:
 
         parsed = parse_url(url)
         self.damage = ""
+        self.failed_write = ""
         self._file = parsed.database if parsed.get_backend_name() == "sqlite" else None
         try:
             if self._file is not None:
@@ -89,6 +91,7 @@ class Database:
         # Between threads of one process a lock is fair and quick; SQLite would make them sleep and try again.
         with self._turn, self._engine.begin() as connection:
             yield connection
+        self.failed_write = ""
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -131,8 +134,16 @@ class Database:
         )
 
     def _note_damage(self, context: sqlalchemy.engine.ExceptionContext) -> None:
-        """Note an error that says that the SQLite file is damaged: trying again does not help."""
+        """Store the message of an error that says that the SQLite file is damaged or cannot be written.
+
+        If the file is damaged, trying again does not help. A failed write counts until the next one that succeeds.
+        """
         error = context.original_exception
+        if self._file is not None and any(words in str(error) for words in _FAILED_WRITES):
+            self.failed_write = (
+                f"state.database: {self._file} cannot be written: {one_line(error)}. Check the free space, the quota and "
+                "the mount of its directory; the server goes on when a write succeeds"
+            )
         if self._file is not None and any(words in str(error) for words in _DAMAGES):
             self.damage = (
                 f"state.database: cannot be used: {one_line(error)}. The file is damaged: stop the service, restore "

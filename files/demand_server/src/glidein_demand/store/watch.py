@@ -43,7 +43,7 @@ class Watch:
         except (SQLAlchemyError, OSError) as error:
             problem = f"state.database: cannot be used: {one_line(error)}"
         # Damage may be in a table that the check does not read, and its message has the remedy.
-        problem = problem if lost else self._database.damage or problem
+        problem = problem if lost else self._database.damage or problem or self._database.failed_write
         if problem != self.problem:
             if problem:
                 log.error("%s", problem)
