@@ -273,7 +273,8 @@ def _stale(answer, what, now_s, max_age_s):
     if age_s > max_age_s:
         return f"the {what} is {age_s} s old, at most {max_age_s} s are allowed: nothing is changed"
     if age_s < -max_age_s:
-        return f"the {what} is from {-age_s} s in the future, the clocks of demand server and controller disagree: nothing is changed"
+        clocks = "the clocks of demand server and controller disagree"
+        return f"the {what} is from {-age_s} s in the future, {clocks}: nothing is changed"
     return None
 
 

@@ -141,8 +141,8 @@ class Database:
         error = context.original_exception
         if self._file is not None and any(words in str(error) for words in _FAILED_WRITES):
             self.failed_write = (
-                f"state.database: {self._file} cannot be written: {one_line(error)}. Check the free space, the quota and "
-                "the mount of its directory; the server goes on when a write succeeds"
+                f"state.database: {self._file} cannot be written: {one_line(error)}. Check the free space, the quota "
+                "and the mount of its directory; the server goes on when a write succeeds"
             )
         if self._file is not None and any(words in str(error) for words in _DAMAGES):
             self.damage = (
