@@ -60,8 +60,8 @@ def check_plan(plan, plan_as_of, site, now_s, max_age_s):
     if age_s > max_age_s:
         raise StaleInputError(
             f"plan_as_of: the plan is {int(age_s)} s old; allowed: at most {max_age_s} s "
-            "(max_plan_age). Nothing was changed: make a new plan. If that is refused, too, the clock of this login node "
-            "is ahead of the controller's."
+            "(max_plan_age). Nothing was changed: make a new plan. If that is refused, too, the clock of this login "
+            "node is ahead of the controller's."
         )
     if age_s < -CLOCK_TOLERANCE_S:
         raise StaleInputError(
