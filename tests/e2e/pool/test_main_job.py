@@ -20,7 +20,7 @@ def test_an_idle_job_becomes_a_glidein_and_runs_there(alice, server, slurm, cm):
     queue = slurm.check_output("squeue -h -r -u glidein -o '%i %j %C %m %P'").split()
     assert queue[0] == f"{job_id}_1"
     assert re.fullmatch(r"g[0-9a-f]{5}-[0-9a-f]{8}", queue[1])
-    assert queue[2:] == ["1", "1G", "cpu"]
+    assert queue[2:] == ["1", "1092M", "cpu"]  # 1024 MB for jobs, 68 for the glidein itself
     ad = wait_for(
         "the glidein in the collector",
         lambda: cm.check_output(
@@ -52,7 +52,7 @@ def test_jobs_that_fit_together_share_one_glidein(alice, server, slurm):
     server.wait_for_jobs(4)
     cycle = playbook("cycle")
     # 2000 MB are handed out as 2048: four fit into `large` (4 cpus, 8192 MB), none into `small`.
-    assert slurm.check_output("squeue -h -r -u glidein -o '%C %m'") == "4 8G", cycle
+    assert slurm.check_output("squeue -h -r -u glidein -o '%C %m'") == "4 8272M", cycle
     assert len(alice.outputs(cluster, 4)) == 4
 
 
