@@ -24,7 +24,7 @@ oom_kills() {
 # condor_series: the first number of HTCondor's version. With HTCondor 25.14.1 and any exit hook, the starter removes the job's
 # directory before its output is transferred, and the job starts again and again. Only 23 was tried besides.
 condor_series() {
-  sed -n 's/^\$CondorVersion: \([0-9]*\)\..*/\1/p' "$SCRATCH/tmp/try.out"
+  awk -F '[ .]' '$1 ~ /CondorVersion:$/ { print $2; exit }' "$SCRATCH/tmp/try.out"
 }
 
 # config_killed_jobs: the part of condor_config that holds them.
