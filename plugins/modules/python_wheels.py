@@ -131,6 +131,7 @@ def main():
         },
         supports_check_mode=True,
     )
+    os.umask(0o077)  # the cache has other files of deployments, too: all of it is private
     try:
         directory, changed = get(module.params, module.check_mode)
     except (wheels.WheelsError, OSError) as error:
