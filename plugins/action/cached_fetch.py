@@ -34,7 +34,7 @@ class ActionModule(ActionBase):
         try:
             os.makedirs(os.path.dirname(dest), mode=0o700, exist_ok=True)
             os.chmod(os.path.dirname(dest), 0o700)
-            with open(f"{dest}.lock", "w", encoding="utf-8") as lock:
+            with os.fdopen(os.open(f"{dest}.lock", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not _has(dest, options["sha256"]):
                     self._fetch(options, dest, task_vars)
