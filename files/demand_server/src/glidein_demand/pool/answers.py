@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all schedds last answered, taken together: the result of get_demand, before leases.
+"""The last answers of all schedds, merged: the result of get_demand, before leases.
 
 The answers stay the texts that they came as until somebody wants to see the groups: a lease, the page, the history.
 Replies are usually made in a process of their own (web/ahead.py), so that no request for one waits for this.
