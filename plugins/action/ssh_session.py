@@ -13,9 +13,14 @@ from ansible.errors import AnsiblePromptInterrupt, AnsiblePromptNoninteractive
 from ansible.module_utils.basic import missing_required_lib
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.ssh_session import codes, driver, master, notice, record
-from ansible_collections.glidein.ops.plugins.module_utils.ssh_session.prompts import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import (
+    codes,
+    driver,
+    master,
+    notice,
+    record,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
     ASK,
     TOTP,
     Conversation,
@@ -24,7 +29,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.ssh_session.prompts im
     Rule,
     without_secrets,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.token import utc
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 
 display = Display()
 

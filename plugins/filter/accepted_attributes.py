@@ -37,7 +37,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.planning.job_attributes import accepted_attributes
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_attributes import accepted_attributes
 
 
 class FilterModule:

@@ -38,7 +38,7 @@ _value:
   elements: dict
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.cycle_hosts import cycle_outcomes
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_hosts import cycle_outcomes
 
 
 class FilterModule:

@@ -45,7 +45,7 @@ _value:
   elements: dict
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.cycle_hosts import cycle_reports
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_hosts import cycle_reports
 
 
 class FilterModule:

@@ -35,7 +35,7 @@ _value:
   elements: dict
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.cycle_hosts import cycle_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_hosts import cycle_sites
 
 
 class FilterModule:

@@ -54,7 +54,7 @@ _value:
   type: dict
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.summary import cycle_summary
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import cycle_summary
 
 
 class FilterModule:

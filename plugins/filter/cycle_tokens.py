@@ -34,7 +34,7 @@ _value:
   type: dict
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.cycle_hosts import cycle_tokens
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_hosts import cycle_tokens
 
 
 class FilterModule:

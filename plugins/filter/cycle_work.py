@@ -46,7 +46,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.cycle_hosts import cycle_work
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_hosts import cycle_work
 
 
 class FilterModule:

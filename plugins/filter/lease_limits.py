@@ -41,7 +41,7 @@ _value:
   sample: {PSC: 1280}
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.lease_limit import lease_limits
+from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_limits import lease_limits
 
 
 class FilterModule:

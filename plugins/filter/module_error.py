@@ -33,7 +33,7 @@ _value:
   type: str
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.cycle_hosts import module_error
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_hosts import module_error
 
 
 class FilterModule:

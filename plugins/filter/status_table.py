@@ -38,7 +38,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.summary import status_table
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import status_table
 
 
 class FilterModule:

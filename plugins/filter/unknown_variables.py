@@ -30,7 +30,7 @@ _value:
   elements: str
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.variables import unknown_variables
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import unknown_variables
 
 
 class FilterModule:

@@ -39,7 +39,7 @@ import os
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
-from ansible_collections.glidein.ops.plugins.module_utils.cycle_lock import lock_paths, take
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_lock import lock_paths, take
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError
 
 display = Display()

@@ -46,7 +46,7 @@ import os
 import shlex
 
 from ansible.plugins.lookup import LookupBase
-from ansible_collections.glidein.ops.plugins.module_utils.ssh_session.master import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.master import (
     DIRECTORY,
     socket_name,
     using_arguments,

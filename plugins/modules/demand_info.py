@@ -240,12 +240,12 @@ supply:
 import time
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     REQUESTS_ERROR,
     DemandClient,
     server_argument_spec,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.demand_file import read_demand_file
+from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_file import read_demand_file
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, RefusedError
 
 

@@ -104,13 +104,13 @@ errors:
 """
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     REQUESTS_ERROR,
     DemandClient,
     server_argument_spec,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import claim_all, trim
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.lease import claim_all, trim
 
 
 def clients_of(params):

@@ -130,7 +130,7 @@ errors:
 import time
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.glidein.ops.plugins.module_utils.demand_client import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     REQUESTS_ERROR,
     DemandClient,
     server_argument_spec,

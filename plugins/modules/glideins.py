@@ -232,11 +232,11 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.glidein_log import remove_old_logs
-from ansible_collections.glidein.ops.plugins.module_utils.glidein_summary import new_summaries
-from ansible_collections.glidein.ops.plugins.module_utils.matching import Matching, failure_message, payload_of
-from ansible_collections.glidein.ops.plugins.module_utils.reconcile import check_plan
-from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.apply import Matching, failure_message, payload_of
+from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import remove_old_logs
+from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_summaries import new_summaries
+from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import check_plan
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_options import SiteQueue, site_argument_spec
 
 
 def match(params, check_mode):

@@ -331,11 +331,14 @@ import collections
 import time
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import check_expressions, make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
+    CLASSAD_ERROR,
+    MissingLibraryError,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.planning import check_expressions, make_plan
-from ansible_collections.glidein.ops.plugins.module_utils.planning.classad import CLASSAD_ERROR, MissingLibraryError
-from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 
 SITE_SPEC = {
     "site": {"type": "str", "required": True},

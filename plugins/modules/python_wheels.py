@@ -95,7 +95,7 @@ reason:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils import wheels
+from ansible_collections.glidein.ops.plugins.module_utils.controller import wheels
 
 
 def get(params, check_mode):

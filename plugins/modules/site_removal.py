@@ -71,9 +71,9 @@ import tempfile
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_options import SiteQueue, site_argument_spec
 
 INTERVAL_S = 2
 

@@ -84,9 +84,14 @@ logs:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.glidein_log import check_job_id, find_logs, read_log, tail
-from ansible_collections.glidein.ops.plugins.module_utils.site_spec import SiteQueue, site_argument_spec
-from ansible_collections.glidein.ops.plugins.module_utils.sitedir import read_text
+from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import (
+    check_job_id,
+    find_logs,
+    read_log,
+    tail,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import read_text
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_options import SiteQueue, site_argument_spec
 
 
 def look(params):

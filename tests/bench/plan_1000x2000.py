@@ -145,8 +145,8 @@ def sites_and_supply(entries, chance, normalise_site):
 
 def plan(entries, groups):
     """Make one plan and say how long it took; run in a process of its own."""
+    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-    from ansible_collections.glidein.ops.plugins.module_utils.planning import make_plan
 
     chance = random.Random(1)  # noqa: S311
     wanted = demand(groups, chance)

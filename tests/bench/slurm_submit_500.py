@@ -28,8 +28,8 @@ def order():
     checkout.importable()
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-    from ansible_collections.glidein.ops.plugins.module_utils.schedulers import make_scheduler
-    from ansible_collections.glidein.ops.plugins.module_utils.script import batch_script
+    from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_script
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 
     site = normalise_site("bench", "slurm", {"main": ENTRY})
     scheduler = make_scheduler("slurm", entries=site["entries"], environ={})

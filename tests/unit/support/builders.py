@@ -10,7 +10,7 @@ import json
 
 from ansible.module_utils import basic
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.schedulers.base import Job
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import Job
 
 NOW = 1795211280
 

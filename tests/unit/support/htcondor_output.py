@@ -8,7 +8,9 @@ import re
 from collections import namedtuple
 from pathlib import Path
 
-RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "recorded" / "htcondor_23.9.6.txt"
+RECORDED = (
+    Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "site" / "recorded" / "htcondor_23.9.6.txt"
+)
 
 Answer = namedtuple("Answer", "command stdout stderr rc")
 

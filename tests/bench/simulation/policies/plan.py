@@ -10,12 +10,12 @@ from simulation.policies.base import Order
 
 checkout.importable()
 from ansible_collections.glidein.ops.plugins.module_utils import planning  # noqa: E402
-from ansible_collections.glidein.ops.plugins.module_utils.counts import since  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (  # noqa: E402
     idle_after_job_s,
     idle_timeout_s,
     normalise_site,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import since  # noqa: E402
 
 
 class Plan:

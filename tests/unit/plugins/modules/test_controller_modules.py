@@ -4,8 +4,8 @@
 """demand_info, plan, demand_lease and demand_report: what runs on the controller."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils import demand_client
-from ansible_collections.glidein.ops.plugins.module_utils.planning import classad
+from ansible_collections.glidein.ops.plugins.module_utils.controller import demand_client
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad
 from ansible_collections.glidein.ops.plugins.modules import demand_info, demand_lease, demand_report, plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.sitedir import SiteDir
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDir
 from ansible_collections.glidein.ops.plugins.modules import payload_versions
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
 

@@ -1,0 +1,237 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""JSON-RPC 2.0 to the demand server. Runs on the controller, with the requests library."""
+
+import json
+import threading
+import traceback
+from urllib.parse import urlparse
+
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import TOKEN, UNFIT
+from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+    InputError,
+    InvalidParamsError,
+    NoAnswerError,
+    RefusedError,
+    ServerError,
+)
+
+# The protocol's code for a token that is needed, unknown, a reader's, or of another site.
+_UNAUTHORIZED = -32001
+_INVALID_PARAMS = -32602
+_METHOD_NOT_FOUND = -32601
+# PyGlidein's server has get_state and monitoring only.
+_PYGLIDEIN = (
+    ". This looks like a PyGlidein server, which cannot serve glidein.ops. Install the demand server with "
+    "glidein.ops.deploy, which also answers PyGlidein's clients, and set server_url (glidein_demand_url) to its address"
+)
+# 500 groups of jobs take about 1 MB.
+REPLY_MOST_MIB = 64
+_CHUNK = 65536
+# Replies have fewer levels. Ansible cannot pass on a value that is nested much deeper.
+_LEVELS_MOST = 50
+
+REQUESTS_ERROR = None
+try:
+    import requests
+except ImportError:
+    requests = None
+    REQUESTS_ERROR = traceback.format_exc()
+
+
+def server_argument_spec():
+    """Return the argument spec of the doc fragment `server`."""
+    return {
+        "server_url": {"type": "str", "required": True},
+        "token": {"type": "str", "no_log": True},
+        "timeout": {"type": "int", "default": 60},
+        "ca_path": {"type": "path"},
+        "validate_certs": {"type": "bool", "default": True},
+    }
+
+
+class DemandClient:
+    """One demand server.
+
+    server_url: its base address; token: for methods that write, or None; timeout_s: seconds for a whole call, from the
+    connection to the last byte of the reply; verify: True, False or the path of a CA bundle. Raises InputError.
+    """
+
+    def __init__(self, server_url, token=None, timeout_s=60, verify=True):
+        self.url = _endpoint(server_url)
+        if timeout_s < 1:
+            raise InputError(f"timeout: {timeout_s!r} is not accepted; allowed: whole seconds, 1 or more")
+        if token and not TOKEN.match(token):
+            raise InputError(f"token: {UNFIT}")
+        self.token = token or None
+        self.timeout_s = timeout_s
+        self.verify = verify
+
+    @classmethod
+    def from_params(cls, params):
+        """Make a client of the values of server_argument_spec."""
+        verify = params["ca_path"] or True if params["validate_certs"] else False
+        return cls(params["server_url"], params["token"], params["timeout"], verify)
+
+    def call(self, method, params=None):
+        """Call a JSON-RPC method and return its result.
+
+        Raises ServerError that names URL, method and what came back, NoAnswerError when nothing did in time,
+        RefusedError when the token is not good for it. Redirects are not followed: they would hand the token to another
+        address.
+        """
+        request = {"jsonrpc": "2.0", "method": method, "params": params or {}, "id": 1}
+        where = f"Demand server {self.url}, {method}"
+        try:
+            reply = _within(self.timeout_s, self._post, request)
+        except requests.exceptions.RequestException as error:
+            raise NoAnswerError(f"{where}: no answer: {excerpt(str(error))}") from error
+        except MemoryError as error:
+            raise ServerError(f"{where}: not enough memory on this host to read the reply") from error
+        if reply is None:
+            raise NoAnswerError(f"{where}: no complete reply within {self.timeout_s} s")
+        return _result(where, method, *reply)
+
+    def call_with(self, method, params, newer):
+        """Call a method with the parameters `newer` besides, without them where the server does not know them."""
+        try:
+            return self.call(method, dict(params, **newer))
+        except InvalidParamsError:
+            if not newer:
+                raise
+            return self.call(method, params)
+
+    def lease(self, site, claims, ttl_s, deployment=None):
+        """Claim jobs for a site, {entry: {group id: jobs}}; return {"granted": the same, "expires": epoch,
+        "site_limit": how many jobs the site may hold where that has made it less, else None}.
+
+        deployment: its name, by which the server refuses a second deployment that uses the site's name; None: not
+        checked. Raises ServerError.
+        """
+        newer = {} if deployment is None else {"deployment": deployment}
+        answer = self.call_with("lease", {"site": site, "entries": claims, "ttl_s": ttl_s}, newer)
+        granted = answer.get("granted") if isinstance(answer, dict) else None
+        if not isinstance(granted, dict) or not all(_is_grant(granted.get(entry)) for entry in claims):
+            raise ServerError(f"Demand server {self.url}, lease: no grants: {excerpt(str(answer))}")
+        return {"granted": granted, "expires": answer.get("expires"), "site_limit": answer.get("site_limit")}
+
+    def _authorise(self, request):
+        # As an auth callable, so that requests does not put a login from ~/.netrc in its place.
+        if self.token:
+            request.headers["Authorization"] = f"Bearer {self.token}"
+        return request
+
+    def _post(self, request):
+        """Return (HTTP status, value of the Location header, body); body: bytes, or None if it is too large."""
+        with requests.post(
+            self.url,
+            json=request,
+            auth=self._authorise,
+            timeout=self.timeout_s,
+            verify=self.verify,
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            location = response.headers.get("Location")
+            chunks, size = [], 0
+            for chunk in response.iter_content(_CHUNK):
+                size += len(chunk)
+                if size > REPLY_MOST_MIB * 2**20:
+                    return response.status_code, location, None
+                chunks.append(chunk)
+            return response.status_code, location, b"".join(chunks)
+
+
+def _within(seconds, function, *arguments):
+    """Return what a function returns, or None if it has not returned after so many seconds.
+
+    The timeout of requests is for a single read: a server that sends a byte from time to time would hold it for ever.
+    The thread that is left behind then ends with the process.
+    """
+    outcome = {}
+
+    def run():
+        try:
+            outcome["value"] = function(*arguments)
+        # Raised again below.
+        except BaseException as error:  # pylint: disable=broad-exception-caught
+            outcome["error"] = error
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome.get("value")
+
+
+def _result(where, method, status, location, body):
+    """Return the result of a JSON-RPC reply. where: server and method, for errors. Raises ServerError."""
+    where = f"{where}: HTTP {status}"
+    if 300 <= status < 400:
+        target = excerpt(location or "an unnamed place")
+        raise ServerError(
+            f"{where}, a redirect to {target}, which is not followed; set server_url to where the server is."
+        )
+    if body is None:
+        raise ServerError(f"{where}, the reply is larger than {REPLY_MOST_MIB} MiB; is this the demand server?")
+    text = excerpt(body[:_CHUNK].decode("utf-8", "replace")) or "nothing"
+    try:
+        answer = json.loads(body.decode("utf-8"), parse_constant=_not_finite)
+    except ValueError as error:
+        raise ServerError(f"{where}, not JSON: {text!r}") from error
+    except (RecursionError, MemoryError) as error:
+        raise ServerError(f"{where}, JSON that cannot be read ({type(error).__name__}): {text!r}") from error
+    if _levels_exceed(answer, _LEVELS_MOST):
+        raise ServerError(f"{where}, JSON of more than {_LEVELS_MOST} levels: {text!r}")
+    if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
+        error = answer["error"]
+        data = f" ({excerpt(str(error['data']))})" if error.get("data") else ""
+        message = excerpt(str(error.get("message")))
+        kinds = {_UNAUTHORIZED: RefusedError, _INVALID_PARAMS: InvalidParamsError}
+        kind = kinds.get(error.get("code"), ServerError)
+        remedy = _PYGLIDEIN if error.get("code") == _METHOD_NOT_FOUND and method == "get_demand" else ""
+        raise kind(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}{remedy}")
+    if status != 200 or not isinstance(answer, dict) or "result" not in answer:
+        raise ServerError(f"{where}, no JSON-RPC result: {text!r}")
+    return answer["result"]
+
+
+def _not_finite(name):
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _levels_exceed(value, most):
+    """Tell whether lists and mappings are nested in more than `most` levels."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _level in range(most):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _is_grant(groups):
+    return isinstance(groups, dict) and all(isinstance(jobs, int) and jobs >= 0 for jobs in groups.values())
+
+
+def _endpoint(server_url):
+    rule = "http:// or https://, a host, and perhaps a port and path; no user or password"
+    try:
+        parts = urlparse(server_url)
+        good = parts.scheme in ("http", "https") and parts.hostname and not parts.username and not parts.password
+        good = good and not parts.query and not parts.fragment and (parts.port is None or parts.port > 0)
+    except ValueError:
+        good = False
+    if not good:
+        # A password in the address must not come out in an error.
+        shown = server_url if "@" not in server_url else "(not shown, it holds an @)"
+        raise InputError(f"server_url: {shown!r} is not accepted; allowed: {rule}")
+    return server_url.rstrip("/") + "/jsonrpc"

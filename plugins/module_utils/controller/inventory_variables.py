@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The names of the inventory's `glidein_*` variables, and those that are misspelt. Controller only."""
+
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
+
+PREFIX = "glidein_"
+_HOSTS_MOST = 5
+
+# docs/variables.md describes them.
+KNOWN = (
+    "glidein_allocation",
+    "glidein_checks_dir",
+    "glidein_collector",
+    "glidein_credential",
+    "glidein_cycle_lock",
+    "glidein_demand_ca_path",
+    "glidein_demand_file",
+    "glidein_demand_token",
+    "glidein_demand_url",
+    "glidein_deployment",
+    "glidein_deployment_limits",
+    "glidein_entries",
+    "glidein_environment",
+    "glidein_explain",
+    "glidein_fail_on_error",
+    "glidein_guard",
+    "glidein_home",
+    "glidein_lease_ttl",
+    "glidein_limits",
+    "glidein_log_days",
+    "glidein_log_dir",
+    "glidein_login_hook",
+    "glidein_max_demand_age",
+    "glidein_modules",
+    "glidein_order",
+    "glidein_platforms",
+    "glidein_pull",
+    "glidein_pull_demand",
+    "glidein_pull_demand_url",
+    "glidein_pull_dir",
+    "glidein_pull_python",
+    "glidein_pull_schedule",
+    "glidein_queue_wait",
+    "glidein_renew",
+    "glidein_revoked",
+    "glidein_scheduler",
+    "glidein_scheduler_options",
+    "glidein_scratch",
+    "glidein_site",
+    "glidein_ssh_login_timeout",
+    "glidein_ssh_persist",
+    "glidein_ssh_prompts",
+    "glidein_ssh_session",
+    "glidein_ssh_session_args",
+    "glidein_ssh_session_dir",
+    "glidein_tarball_url",
+    "glidein_tarballs",
+)
+
+
+def unknown_variables(hostvars, hosts):
+    """Return an error for each unknown `glidein_*` variable of these hosts, with the names of the hosts.
+
+    hostvars: Ansible's. A variable that another variable of one of the hosts refers to is the operator's own.
+    """
+    having = {}
+    for host in hosts:
+        for name in _unknown(hostvars[host]) if host in hostvars else ():
+            having.setdefault(name, []).append(host)
+    own = _referred_to(having, (_raw(hostvars, host) for host in hosts if host in hostvars))
+    return [f"{listed(having[name], _HOSTS_MOST)}: {_error(name)}" for name in sorted(having) if name not in own]
+
+
+def unknown_of_host(hostvars, host, names):
+    """Return an error for each unknown `glidein_*` variable of one host. names: the names of its variables."""
+    unknown = _unknown(names)
+    own = _referred_to(unknown, [_raw(hostvars, host)] if unknown else ())
+    return [_error(name) for name in unknown if name not in own]
+
+
+def _unknown(names):
+    return sorted(str(name) for name in names if str(name).startswith(PREFIX) and name not in KNOWN)
+
+
+def _raw(hostvars, host):
+    """Return the variables of a host as they are written, without templating."""
+    return hostvars.raw_get(host) if hasattr(hostvars, "raw_get") else hostvars[host]
+
+
+def _error(name):
+    return (
+        f"{name}: unknown variable{did_you_mean(name, KNOWN, PREFIX)}. The names that begin with {PREFIX} are those of "
+        "docs/variables.md; a variable of your own needs another name, or another variable that refers to it"
+    )
+
+
+def _referred_to(names, variables_of_hosts):
+    """Return those of the names that stand in a template of a variable other than themselves."""
+    patterns = {name: re.compile(rf"\b{re.escape(name)}\b") for name in names}
+    found = set()
+    for raw in variables_of_hosts if patterns else ():
+        for other in raw:
+            for text in _templates(raw[other]):
+                found.update(name for name, pattern in patterns.items() if name != other and pattern.search(text))
+    return found
+
+
+def _templates(value):
+    """Yield the texts with templates in a value that has not been templated yet."""
+    if isinstance(value, str):
+        if "{{" in value or "{%" in value:
+            yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _templates(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _templates(inner)

@@ -1,0 +1,202 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evaluates expressions of one ad against another one as HTCondor's matchmaking does. Runs on the controller.
+
+The negotiator looks an attribute without MY. or TARGET. up in the expression's own ad, and if it is not there in the
+other one (MatchClassAd and ClassAd::alternateScope: src/classad/matchClassad.cpp, src/classad/attrrefs.cpp of HTCondor
+23.9.6). The Python library does not do the second. So each such name gets an alias, X = TARGET.X, in the own ad.
+"""
+
+import traceback
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import (
+    conditions_of,
+    is_text,
+    name_of,
+    quoted,
+    spelling_of,
+    without_own,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+
+CLASSAD_ERROR = None
+try:
+    import classad2
+    import htcondor2
+
+    # Loading it has registered HTCondor's own functions, such as stringListMember, with the library.
+    FUNCTIONS_OF = htcondor2
+except ImportError:
+    classad2 = FUNCTIONS_OF = None
+    CLASSAD_ERROR = traceback.format_exc()
+
+# What the library raises for a value or an expression that it cannot hold; RecursionError is our own parser's.
+_ERRORS = (TypeError, ValueError, AssertionError, OverflowError, RecursionError, SystemError)
+if classad2 is not None:
+    _ERRORS += (classad2.ClassAdException,)
+_TEXT_MOST = 100000
+_SHOWN_MOST = 120
+
+
+class MissingLibraryError(GlideinError):
+    """There are expressions to evaluate, and the library that can do it is not installed."""
+
+
+class UnparsableError(Exception):
+    """An expression that is none; the message quotes it."""
+
+
+class Expression(str):
+    """Text in an ad that is an expression, not a string."""
+
+
+class Matcher:
+    """Evaluates conditions, each once for the same values of what it refers to.
+
+    Ads are {name in lower case: value}; values are texts, numbers, truth values, Expression, and lists of these or of
+    ads.
+    """
+
+    def __init__(self, now_s=None):
+        """now_s: the time that expressions are told, in epoch seconds; None for the time of day."""
+        self._now_s = now_s
+        self._conditions = {}
+        self._trees = {}
+        self._results = {}
+        self._aliases = {}
+
+    def conditions(self, text):
+        """Return the conditions of an expression. Raises UnparsableError; MissingLibraryError without the library."""
+        known = self._conditions.get(text)
+        if known is None:
+            if classad2 is None:
+                raise MissingLibraryError("Jobs have Requirements, or a site has accept_requirements.")
+            known = self._conditions[text] = _parse(text, self._now_s)
+        if isinstance(known, UnparsableError):
+            raise known
+        return known
+
+    def holds(self, condition, own, other):
+        """Tell whether a condition of the ad `own` is true against the ad `other`; remembered."""
+        own, other = parts(condition, own, other)
+        key = (condition.text, frozen(own), frozen(other))
+        if key not in self._results:
+            test = self.test(condition, own)
+            self._results[key] = test(self.ad(other))
+        return self._results[key]
+
+    def test(self, condition, own):
+        """Return a function that tells of an ad of `ad` whether a condition of the ad `own` is true against it.
+
+        The ads have to have what `parts` returns, and nothing else that matters. Where the condition is opaque, aliases
+        are made for each other ad anew.
+        """
+        own = parts(condition, own, {})[0]
+        bare = condition.bare - set(own)
+        tree, ad = self._prepare(condition, own, bare)
+
+        def is_true(other):
+            if other is None or tree is None:
+                return False
+            mine, expression = ad, tree
+            if condition.opaque:
+                names = {name.lower() for name in other} - set(own)
+                expression, mine = self._prepare(condition, own, names)
+                if expression is None:
+                    return False
+            try:
+                value = expression.eval(mine, other)
+            except _ERRORS:
+                return False
+            # Undefined and error are numbers to Python.
+            return isinstance(value, (bool, int, float)) and not isinstance(value, classad2.Value) and bool(value)
+
+        return is_true
+
+    def ad(self, values):
+        """Return {name: value} as the library's ad; None when it cannot hold one of the values."""
+        try:
+            return _ad(values)
+        except _ERRORS:
+            return None
+
+    def _prepare(self, condition, own, aliases):
+        """Return (expression, own ad with aliases for these names of the other ad); (None, None) when there is none."""
+        text = without_own(condition, aliases) if aliases & condition.my else condition.text
+        try:
+            if text not in self._trees:
+                self._trees[text] = classad2.ExprTree(text)
+            ad = _ad(own)
+            for name in aliases:
+                ad[name] = self._alias(name)
+        except _ERRORS:
+            return None, None
+        return self._trees[text], ad
+
+    def _alias(self, name):
+        if name not in self._aliases:
+            self._aliases[name] = classad2.ExprTree(f"TARGET.{quoted(name)}")
+        return self._aliases[name]
+
+
+def parts(condition, own, other):
+    """Return the parts of two ads that a condition refers to."""
+    if condition.opaque:
+        return own, other
+    mine = {name: own[name] for name in condition.my | condition.bare if name in own}
+    theirs = {
+        name: other[name]
+        for name in condition.target | condition.bare
+        if name in other and (name in condition.target or name not in own)
+    }
+    return mine, theirs
+
+
+def spelled(condition, names):
+    """Return names (in lower case) as a condition spells them, sorted, each once."""
+    found = {}
+    for token in condition.tokens:
+        if token.kind in ("name", "quoted") and name_of(token) in names:
+            found.setdefault(name_of(token), spelling_of(token))
+    return sorted(found.values())
+
+
+def frozen(value):
+    """Return an ad, or a value of one, as something that can be a key; 1, 1.0 and true stay different."""
+    if isinstance(value, dict):
+        return tuple(sorted((name, frozen(one)) for name, one in value.items()))
+    if isinstance(value, list):
+        return ("list",) + tuple(frozen(one) for one in value)
+    return (type(value).__name__, value)
+
+
+def _parse(text, now_s):
+    try:
+        if len(text) > _TEXT_MOST:
+            raise ValueError("too long")
+        classad2.ExprTree(text)
+        return tuple(conditions_of(text, now_s))
+    except _ERRORS:
+        shown = text if len(text) <= _SHOWN_MOST else text[: _SHOWN_MOST - 3] + "..."
+        return UnparsableError(f"{shown!r} is no ClassAd expression")
+
+
+def _ad(values):
+    ad = classad2.ClassAd()
+    for name, value in values.items():
+        ad[name] = _value(value)
+    return ad
+
+
+def _value(value):
+    if isinstance(value, Expression):
+        return classad2.ExprTree(str(value))
+    if isinstance(value, dict):
+        return _ad(value)
+    if isinstance(value, list):
+        return [_value(one) for one in value]
+    if isinstance(value, str) and not is_text(value):
+        # The library would end the whole process, or cut the text.
+        raise ValueError("no text of an ad")
+    return value

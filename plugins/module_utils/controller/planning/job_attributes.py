@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The job attributes that sites' accept_requirements refer to: the demand server divides its groups by them."""
+
+import re
+from collections.abc import Mapping
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import (
+    conditions_of,
+    name_of,
+    spelling_of,
+)
+
+# What get_demand takes.
+MOST_NAMES = 20
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+
+# What each group tells anyway: see lots.job_ad.
+_ALWAYS = frozenset(
+    (
+        "currenttime", "diskusage", "executablesize", "imagesize", "jobstatus", "jobuniverse", "memoryusage", "owner",
+        "requestcpus", "requestdisk", "requestgpus", "requestmemory", "requiregpus", "requirements", "residentsetsize",
+        "transferinputsizemb", "user",
+    )
+)  # fmt: skip
+
+
+def accepted_attributes(sites):
+    """Return the names of job attributes in the accept_requirements of sites, [{"entries": {name: entry}}].
+
+    At most MOST_NAMES, sorted. Names that an entry's `attributes` state are the machine's. Entries are as they were
+    written: what cannot be read is left out, and the plan says what is wrong with it.
+    """
+    found = {}
+    for site in sites:
+        entries = site.get("entries")
+        for entry in entries.values() if isinstance(entries, Mapping) else ():
+            text = entry.get("accept_requirements") if isinstance(entry, Mapping) else None
+            if isinstance(text, str):
+                found.update(_names(text, entry.get("attributes")))
+    return [found[name] for name in sorted(found)][:MOST_NAMES]
+
+
+def _names(text, stated):
+    """Return {name in lower case: as it is spelled} of the job attributes that an expression refers to."""
+    own = {str(name).lower() for name in stated} if isinstance(stated, Mapping) else set()
+    found = {}
+    for condition in conditions_of(text):
+        wanted = (condition.target | (condition.bare - own)) - _ALWAYS
+        for token in condition.tokens:
+            if token.kind in ("name", "quoted") and name_of(token) in wanted and _NAME.match(spelling_of(token)):
+                found.setdefault(name_of(token), spelling_of(token))
+    return found
+
+
+def not_told(names, told):
+    """Return the hint for job attributes that the demand server does not report; "" if it reports them all.
+
+    names: as an expression spells them; told: names that its groups are divided by, None for a server of an earlier
+    version, which does not say.
+    """
+    known = {name.lower() for name in told or ()}
+    missing = [name for name in names if name.lower() not in known]
+    if not missing:
+        return ""
+    listed = ", ".join(missing)
+    if told is None:
+        return f"; if jobs have it, add {listed} to demand_server_attributes"
+    return (
+        f"; the demand server does not report {listed} of jobs yet: it does so from its next reading on if a cycle "
+        f"with a token has requested it, or with {listed} in demand_server_attributes"
+    )

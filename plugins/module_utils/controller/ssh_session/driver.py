@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives one login: runs ssh, takes the questions that it asks, and stops it when there is no answer."""
+
+import contextlib
+import json
+import os
+import re
+import select
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.command import quote_argv
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
+    LoginError,
+    Prompt,
+    last_words,
+    printable,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
+
+_POLL_S = 0.1
+_HELPER_PATIENCE_S = 5
+_QUESTION_MOST = 65536
+# A site that takes keys alone has refused a key, and no answer.
+_REFUSED = re.compile(r"Permission denied(?: \([^()]*(?:keyboard-interactive|password)[^()]*\)|, please try again)")
+
+
+def log_in(argv, conversation, answer, notice, directory, timeout_s):
+    """Run ssh until it has logged in.
+
+    conversation: decides about prompts; answer: function of (prompt, decision, what the site said before) that returns
+    the text to send; notice: function that shows a text which wants no answer; directory: private, for the socket on
+    which questions come. Raises LoginError, and whatever `answer` raises, after ssh has been stopped.
+    """
+    place = tempfile.mkdtemp(prefix="ask-", dir=directory)
+    try:
+        with contextlib.closing(_listener(os.path.join(place, "s"))) as listener:
+            process = _start(argv, place)
+            try:
+                _converse(process, listener, place, conversation, answer, notice, timeout_s)
+            except BaseException:
+                _stop(process)
+                raise
+            said = _said(place)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    if process.returncode != 0:
+        refused = conversation.has_answered and _REFUSED.search(said) is not None
+        what = "an answer was not accepted" if refused else f"ssh ended with exit status {process.returncode}"
+        raise LoginError(f"{what}: {last_words(said) or 'no output'}", refused)
+
+
+def _listener(path):
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(path)
+    listener.listen(4)
+    return listener
+
+
+def _start(argv, place):
+    """Start ssh with no terminal, so that it asks through the helper alone."""
+    script = os.path.join(place, "askpass")
+    with open(script, "w", encoding="utf-8", errors="surrogateescape") as handle:
+        helper = os.path.join(os.path.dirname(os.path.abspath(__file__)), "askpass.py")
+        command = " ".join(shlex.quote(part) for part in (sys.executable, "-I", "-S", helper))
+        handle.write(f'#!/bin/sh\nexec {command} "$@"\n')
+    os.chmod(script, 0o700)
+    environment = dict(
+        os.environ,
+        LC_ALL="C",
+        SSH_ASKPASS=script,
+        SSH_ASKPASS_REQUIRE="force",
+        # Before OpenSSH 8.4 only this, and no terminal, had ssh call the helper.
+        DISPLAY=os.environ.get("DISPLAY") or ":",
+        GLIDEIN_OPS_ASKPASS=os.path.join(place, "s"),
+    )
+    try:
+        # A file: a jump host's ssh keeps it open for as long as the session lives, and a pipe would break under it.
+        with open(os.path.join(place, "said"), "ab") as said:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                env=environment,
+                # A group of its own: jump hosts' ssh and the helper are stopped with it.
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise CommandError(f"{quote_argv(argv)} could not be started: {error.strerror}.", argv) from error
+
+
+def _converse(process, listener, place, conversation, answer, notice, timeout_s):
+    """Answer questions until ssh has ended. Raises LoginError."""
+    deadline = time.monotonic() + timeout_s
+    shown = 0
+    notices = []
+    try:
+        while process.poll() is None:
+            if time.monotonic() > deadline:
+                raise LoginError(f"not logged in after {timeout_s} s: {last_words(_said(place)) or 'no output'}")
+            if not select.select([listener], [], [], _POLL_S)[0]:
+                continue
+            channel = listener.accept()[0]
+            prompt = _question(channel)
+            if prompt is None:
+                channel.close()
+                continue
+            if prompt.is_notice:
+                # ssh stops the helper itself when the key has been touched.
+                notices.append(channel)
+                notice(str(prompt))
+                continue
+            with channel:
+                text = _said(place)
+                before, shown = printable(text[shown:]).strip(), len(text)
+                asked = time.monotonic()
+                try:
+                    reply = answer(prompt, conversation.decide(prompt), before)
+                except BaseException:
+                    # Before the helper sees that there is no answer.
+                    _stop(process)
+                    raise
+                # A person has a time of his own for each answer.
+                deadline += time.monotonic() - asked
+                # It may have gone meanwhile, which the loop notices.
+                with contextlib.suppress(OSError):
+                    channel.sendall(json.dumps({"answer": reply}).encode() + b"\n")
+    finally:
+        for channel in notices:
+            channel.close()
+
+
+def _question(channel):
+    """Return the Prompt that a helper sent; None when it is no question."""
+    channel.settimeout(_HELPER_PATIENCE_S)
+    try:
+        with channel.makefile("r", encoding="utf-8", errors="replace") as stream:
+            question = json.loads(stream.readline(_QUESTION_MOST))
+        return Prompt(str(question["prompt"]), str(question["hint"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _said(place):
+    """Return what ssh and the site have said so far."""
+    with open(os.path.join(place, "said"), "rb") as handle:
+        return handle.read().decode("utf-8", "replace")
+
+
+def _stop(process):
+    """Kill ssh and what it started, before the helper can hand on an empty answer. Safe to repeat."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

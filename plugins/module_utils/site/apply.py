@@ -1,0 +1,304 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes a site's queue match the plan: the act that belongs to reconcile's decision."""
+
+import collections
+import os
+import re
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.entries import check_environment, check_modules
+from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+    CommandTimeoutError,
+    GlideinError,
+    InputError,
+    NotDeployedError,
+    OutcomeUnknownError,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
+from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
+from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
+from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import decide, orphans_to_cancel
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import array_sizes
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import write_private
+from ansible_collections.glidein.ops.plugins.module_utils.site.submissions import Submissions
+from ansible_collections.glidein.ops.plugins.module_utils.site_report import site_report
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, credential_expires, utc
+
+_COLLECTOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z")
+_REMEDY = (
+    " {} of {} glideins were submitted. If the batch system limits the tasks of an array job, set limits.array of the "
+    "entry; if it limits the jobs of a user, set limits.queued or limits.total."
+)
+_COLLECTOR_RULE = "HOST or HOST:PORT of letters, digits, dots, dashes and underscores"
+
+
+def payload_of(directory, params):
+    """Return what batch_files needs to know of the deployed payload.
+
+    directory: SiteDir; params: {"collector", "credential": "token" or "pool_password", "scratch", "environment",
+    "modules"} of the module glideins. Raises InputError, NotDeployedError.
+    """
+    collector, scratch = params["collector"], params["scratch"]
+    token = params["credential"] == "token"
+    problems = []
+
+    def wrong(variable, value, rule):
+        problems.append(f"{variable}: {value!r} is not accepted; allowed: {rule}")
+
+    environment = check_environment(wrong, "environment", params["environment"])
+    modules = check_modules(wrong, "modules", params["modules"])
+    if not _COLLECTOR.match(collector):
+        wrong("collector", collector, _COLLECTOR_RULE)
+    try:
+        scratch_word(scratch)
+    except ValueError:
+        wrong("scratch", scratch, SCRATCH_RULE)
+    if problems:
+        raise InputError(problems)
+    home = directory.deployed(token)
+    if token:
+        _check_not_expired(directory.credential)
+    return {
+        "home": home,
+        "log_dir": directory.log_dir,
+        "credential": directory.credential if token else "",
+        "collector": collector,
+        "scratch": scratch,
+        "environment": environment,
+        "modules": modules or [],
+    }
+
+
+def _check_not_expired(path):
+    """Raise NotDeployedError for a token that no collector would take: its glideins would start in vain."""
+    end = credential_expires(path)
+    if end is not None and end <= time.time():
+        raise NotDeployedError(f"The token {path} expired at {utc(end)}: {REMEDY}.")
+
+
+class Matching:
+    """One run for one site. Decides when made; `act` does what was decided; `result` tells.
+
+    queue: SiteQueue; wanted: of reconcile.check_plan; payload: of payload_of; cancel_running: whether glideins that run
+    are cancelled, too, when there are too many. Raises CommandError, OutputError.
+    """
+
+    def __init__(self, queue, wanted, payload, cancel_running=False):
+        self.queue = queue
+        self.wanted = wanted
+        self.payload = payload
+        self.counted, self.before = queue.read()
+        self.after = self.before
+        self.cancel_running = cancel_running
+        self.decisions = decide(wanted, self.counted, queue.site, cancel_running)
+        self.orphans = orphans_to_cancel(self.counted, cancel_running)
+        self.scripts = [script for decision in self.decisions if decision.submit for script in self._scripts(decision)]
+        self.intended = self.diff()
+        self.submitted = []
+        self.cancelled = []
+        self.errors = []
+        # What the operator can do better, of a run that did all it was to do.
+        self.hints = []
+        # The command that gave no answer in time.
+        self.silent = None
+
+    @property
+    def changes(self):
+        """Whether anything is to be submitted or cancelled."""
+        return bool(self.scripts or self.orphans or any(decision.cancel for decision in self.decisions))
+
+    def act(self):
+        """Cancel and submit what was decided; the failure of one entry leaves the others working."""
+        if not self.changes:
+            return
+        try:
+            os.makedirs(self.payload["log_dir"], mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"log_dir: {self.payload['log_dir']} cannot be made: {error.strerror}") from error
+        self._cancel(None, None, self.orphans)
+        for decision in self.decisions:
+            self._cancel(decision.entry, decision.shape, decision.cancel)
+        for decision in self.decisions:
+            key = (decision.entry, decision.shape)
+            if decision.submit:
+                self._submit(decision, [script for script in self.scripts if (script["entry"], script["shape"]) == key])
+        if self.silent:
+            self.after = None
+            return
+        try:
+            self.after = self.queue.read()[1]
+        except GlideinError as error:
+            self.after = None
+            self._failed(None, None, error)
+
+    def result(self, acted):
+        """Return the module's result without `changed`, `diff` and `failed`."""
+        return {
+            "submitted": self.submitted,
+            "cancelled": self.cancelled,
+            "before": self.before,
+            "after": self.after,
+            "errors": self.errors,
+            "hints": self.hints,
+            "decisions": [_decision_result(decision) for decision in self.decisions],
+            "scripts": self.scripts,
+            "report": self.report() if acted else None,
+        }
+
+    def report(self):
+        """Return what demand_report tells the server of this run."""
+        items = [self.wanted[(decision.entry, decision.shape)] for decision in self.decisions]
+        return site_report(self.after or self.before, items, self.submitted, self.cancelled, self.errors)
+
+    def diff(self):
+        """Return Ansible's diff: the counts as they are and as they are to be, and each script that is written."""
+        before, after = [], []
+        for decision in self.decisions:
+            counts = state_counts(self.counted.targets[(decision.entry, decision.shape)])
+            line = "{entry}/{shape}: {queued} queued, {running} running, {sick} sick\n"
+            names = {"entry": decision.entry, "shape": decision.shape}
+            before.append(line.format(**dict(counts, **names)))
+            counts["queued"] += decision.submit
+            for job in decision.cancel:
+                counts[job.state] -= 1
+            after.append(line.format(**dict(counts, **names)))
+        if self.orphans:
+            before.append(f"orphans: {len(self.orphans)} queued\n")
+            after.append("orphans: 0 queued\n")
+        header = f"glideins of {self.queue.site['site']}"
+        diffs = [{"before_header": header, "after_header": header, "before": "".join(before), "after": "".join(after)}]
+        # The whole script, also where one like it was handed over before: this is what the batch system gets.
+        for script in self.scripts:
+            diffs.append(
+                {"before_header": "", "after_header": script["path"], "before": "", "after": script["content"]}
+            )
+        return diffs
+
+    def _scripts(self, decision):
+        path = os.path.join(self.payload["home"], "scripts", f"{decision.entry}.{decision.shape}.sh")
+        files = batch_files(self.queue.scheduler, self.queue.site, decision.entry, decision.shape, self.payload, path)
+        return [
+            {"entry": decision.entry, "shape": decision.shape, "path": path, "content": text} for path, text in files
+        ]
+
+    def _cancel(self, entry, shape, jobs):
+        if not jobs or self._skipped(entry, shape):
+            return
+        ids = [job.id for job in jobs]
+        try:
+            ids = self.queue.scheduler.cancel(self.queue.user, ids, self.cancel_running)
+        except GlideinError as error:
+            self._failed(entry, shape, error)
+            return
+        if ids:
+            self.cancelled.append({"entry": entry, "shape": shape, "count": len(ids), "job_ids": ids})
+
+    def _submit(self, decision, scripts):
+        if self._skipped(decision.entry, decision.shape):
+            return
+        record = Submissions(self.payload["home"])
+        try:
+            for script in scripts:
+                write_private(script["path"], script["content"])
+            self._submit_all(decision, scripts[-1]["path"], record)
+        except OSError as error:
+            # The line before a submission stands: its outcome counts as unknown, which keeps the version.
+            path = error.filename or self.payload["home"]
+            text = f"{path} on the login node cannot be written: {error.strerror}. Check free space, quota and owner."
+            self._failed(decision.entry, decision.shape, text)
+        except GlideinError as error:
+            self._failed(decision.entry, decision.shape, error)
+
+    def _submit_all(self, decision, path, record):
+        """Submit all glideins of a decision, in smaller arrays when the batch system refuses one for its size.
+
+        After any other failure nothing more is tried in this run: what was refused once would be refused again. Raises
+        OSError, CommandTimeoutError.
+        """
+        scheduler = self.queue.scheduler
+        largest = self.queue.site["entries"][decision.entry]["array"]
+        ceiling = scheduler.largest_array() if decision.submit > 1 else None
+        largest = min((most for most in (largest, ceiling) if most), default=None)
+        left, refused = decision.submit, None
+        sizes = collections.deque(array_sizes(left, largest, scheduler.smallest_array))
+        while sizes:
+            tasks = sizes.popleft()
+            error = self._hand_over(decision, path, tasks, record)
+            if error is None:
+                left -= tasks or 1
+            elif tasks and tasks > 1 and scheduler.refused_for_number(error):
+                largest, refused = tasks // 2, tasks
+                sizes = collections.deque(array_sizes(left, largest, scheduler.smallest_array))
+            else:
+                more = _REMEDY.format(decision.submit - left, decision.submit)
+                for_number = scheduler.refused_for_number(error)
+                self._failed(decision.entry, decision.shape, error, more if for_number else "")
+                return
+        if refused:
+            self.hints.append(
+                f"{decision.entry}/{decision.shape}: the batch system refused an array of {refused} glideins and took "
+                f"{largest} at a time. Set limits.array of the entry to {largest}."
+            )
+
+    def _hand_over(self, decision, path, tasks, record):
+        """Submit an array of `tasks` glideins, or one (None); return the error (GlideinError), or None."""
+        site = self.queue.site
+        name = job_name(site["deployment"], site["site"], decision.entry, decision.shape)
+        request = self.queue.request_hash(decision.entry, decision.shape)
+        submission = record.begin(decision.entry, decision.shape, name, tasks or 1, request)
+        try:
+            job_id = self.queue.scheduler.submit(path, name, tasks)
+        except OutcomeUnknownError as error:
+            self.submitted.append(_submission(decision, tasks, None))
+            record.unknown(submission, error)
+            return error
+        except GlideinError as error:
+            record.refused(submission, error)
+            return error
+        self.submitted.append(_submission(decision, tasks, job_id))
+        record.submitted(submission, job_id)
+        return None
+
+    def _skipped(self, entry, shape):
+        """Tell whether the batch system has stopped to answer in this run; it is not asked again then."""
+        if self.silent:
+            text = f"nothing was tried here after the time-out of {self.silent} in this run."
+            self.errors.append({"entry": entry, "shape": shape, "error": text})
+        return self.silent is not None
+
+    def _failed(self, entry, shape, error, more=""):
+        failure = {"entry": entry, "shape": shape, "error": f"{error}{more}"}
+        cause = error.cause if isinstance(error, OutcomeUnknownError) else error
+        if isinstance(cause, CommandTimeoutError):
+            self.silent = cause.cmd[0]
+        if isinstance(error, GlideinError):
+            failure.update(error.details())
+        self.errors.append(failure)
+
+
+def failure_message(site, errors):
+    """Return one message for all errors of a run."""
+    texts = []
+    for error in errors:
+        where = f"{error['entry']}/{error['shape']}: " if error["entry"] else ""
+        texts.append(where + error["error"])
+    return f"Site {site}: " + " ".join(texts)
+
+
+def _submission(decision, tasks, job_id):
+    """One element of `submitted`; job_id None: the outcome is unknown."""
+    return {"entry": decision.entry, "shape": decision.shape, "count": tasks or 1, "job_id": job_id}
+
+
+def _decision_result(decision):
+    return {
+        "entry": decision.entry,
+        "shape": decision.shape,
+        "present": decision.present,
+        "submit": decision.submit,
+        "cancel": len(decision.cancel),
+        "limited_by": decision.limited_by,
+    }

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The batch systems that this collection can submit to. A new one is a file here, a function and a line in SCHEDULERS.
+
+A module on a login node is compiled anew in each run, so that only the site's own batch system is imported. Ansible
+finds what a module needs by its import statements, also by those within functions.
+"""
+
+import os
+
+from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.options import check_options
+
+
+def _slurm():
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.slurm import Slurm
+
+    return Slurm
+
+
+def _pbspro():
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbspro import PbsPro
+
+    return PbsPro
+
+
+def _torque():
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.torque import Torque
+
+    return Torque
+
+
+def _htcondor():
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor import HTCondor
+
+    return HTCondor
+
+
+def _sge():
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge import GridEngine
+
+    return GridEngine
+
+
+def _uge():
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.uge import UnivaGridEngine
+
+    return UnivaGridEngine
+
+
+def _lsf():
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.lsf import Lsf
+
+    return Lsf
+
+
+# Name -> function that imports the class, a subclass of base.Scheduler, and returns it.
+SCHEDULERS = {
+    "slurm": _slurm,
+    "pbspro": _pbspro,
+    "torque": _torque,
+    "htcondor": _htcondor,
+    "sge": _sge,
+    "uge": _uge,
+    "lsf": _lsf,
+}
+
+
+def make_scheduler(name, options=None, entries=None, environ=None):
+    """Return a Scheduler, its options and the site's normalised entries checked. Raises InputError.
+
+    options: glidein_scheduler_options; entries: {name: entry} of normalise_site; environ: default os.environ.
+    """
+    if name not in SCHEDULERS:
+        raise InputError(f"glidein_scheduler: {name!r} is not accepted; allowed: {', '.join(sorted(SCHEDULERS))}")
+    kind = SCHEDULERS[name]()
+    options = check_options(kind, options)
+    problems = [problem for entry in (entries or {}).values() for problem in kind.check_entry(entry)]
+    if problems:
+        raise InputError(problems)
+    environment = clean_environment(
+        os.environ if environ is None else environ, kind.scrub_prefixes, kind.keep, kind.only_prefixes
+    )
+    return kind(Runner(environment, options["timeout"]), options)

@@ -1,0 +1,425 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""HTCondor: the site's own batch system is a pool, too. Sources: the manual's condor_submit, condor_q and condor_rm
+pages and its list of job ClassAd attributes, 9.0 to 23.9; what 23.9.6 was seen to do."""
+
+import itertools
+import json
+import os
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
+    COMPLETING,
+    QUEUED,
+    RUNNING,
+    SICK,
+    Form,
+    Job,
+    Scheduler,
+)
+
+# MiB of the sandbox beside what jobs may use: the payload, and the tarball unpacked (UNPACKED_MB of scratch.sh).
+SANDBOX_MB = 100
+
+# The schedd starts a shadow for each start of a job, and counts them itself, at once. (NumJobStarts comes minutes late,
+# and not at all when the shadow dies.)
+_NEVER_STARTED = "(MY.NumShadowStarts ?: 0) == 0"
+_STARTED_ONCE = "(MY.NumShadowStarts ?: 0) > 0"
+
+# JobStatus; None: has ended, merely still shown.
+_IDLE, _HELD, _SUSPENDED = 1, 5, 7
+STATES = {
+    _IDLE: QUEUED,
+    2: RUNNING,
+    3: COMPLETING,  # removed
+    4: None,  # completed
+    _HELD: SICK,
+    6: COMPLETING,  # transferring output
+    _SUSPENDED: SICK,
+}
+
+# HoldReasonCode of jobs that ran longer than allowed_job_duration, allowed_execute_duration: nothing is to be repaired.
+_RAN_TOO_LONG = (46, 47)
+
+_ATTRIBUTES = (
+    "ClusterId",
+    "ProcId",
+    "GlideinJobName",
+    "JobStatus",
+    "QDate",
+    "JobStartDate",
+    "NumShadowStarts",
+    "HoldReason",
+    "LastRejMatchReason",
+)
+_SUBMITTED = re.compile(r"^(\d+)\.\d+ - \1\.\d+\Z")
+# The schedd has got all of the transaction; whether it has written it nobody says.
+_REFUSED_OR_NOT = re.compile(r"failed to commit|timed out|connection (?:reset|closed)|broken pipe", re.IGNORECASE)
+_NONE_MATCHED = re.compile(r"^Couldn't find/remove all jobs matching constraint \(")
+
+# A line of a submit description: a command or, after + or MY., an attribute. Whatever else such a file may have (queue,
+# include, if, use, @=, comments) is not let through.
+_DIRECTIVE = re.compile(
+    r"^(?P<attribute>\+|MY\.|)(?P<key>[A-Za-z_][A-Za-z0-9_.]*)\s*=(?P<value>.*\S.*)\Z", re.IGNORECASE
+)
+# Keys that are set here, or upon which counting, cancelling, n-means-n and never-twice depend, as commands and as the
+# attributes that they make. Compared in lower case and without underscores.
+_RESERVED = {
+    "requestcpus cpus requestmemory memory requestdisk disk requestgpus gpus requiregpus": "shapes",
+    "allowedexecuteduration allowedjobduration": "walltime",
+    "accountinggroup acctgroup": "account",
+    "batchqueue": "queue",
+    "environment env getenv": "environment",
+    "jobmaxvacatetime": "glidein_scheduler_options.grace",
+    "universe jobuniverse executable cmd arguments args transferexecutable copytospool initialdir iwd rootdir"
+    " transferinputfiles transferinput encryptinputfiles dontencryptinputfiles shouldtransferfiles"
+    " whentotransferoutput transferoutputfiles transferoutput transferoutputremaps preservescratch"
+    " output stdout out error stderr err input stdin in streamoutput streamout streamerror streamerr"
+    " killsig removekillsig holdkillsig killsigtimeout wantgracefulremoval"
+    " leaveinqueue leavejobinqueue notification jobnotification batchname jobbatchname glideinjobname"
+    " periodicremove periodichold periodicrelease periodicvacate onexitremove onexithold"
+    " maxretries jobmaxretries retryuntil successexitcode hold jobstatus"
+    " maxmaterialize jobmaterializelimit maxidle jobmaterializemaxidle"
+    " clusterid cluster procid process owner user numshadowstarts qdate queue interactive"
+    " wantioproxy jobleaseduration deferraltime cronminute cronhour crondayofmonth cronmonth crondayofweek"
+    " remoteinitialdir transferin transferout transfererr": "",
+}
+_INSTEAD = {key: instead for keys, instead in _RESERVED.items() for key in keys.split()}
+
+
+class HTCondor(Scheduler):
+    """HTCondor through condor_submit, condor_q and condor_rm; one cluster of jobs for any number of glideins."""
+
+    name = "htcondor"
+    commands = {"condor_submit": ["condor_submit"], "condor_q": ["condor_q"], "condor_rm": ["condor_rm"]}
+    removing_command = "condor_rm"
+    # Each of these would be a line of the commands' configuration. CONDOR_CONFIG does not begin so.
+    scrub_prefixes = ("_CONDOR_", "_condor_", "_Condor_")
+    # What sites set to say which schedd is theirs.
+    keep = tuple(
+        prefix + name
+        for prefix in ("_CONDOR_", "_condor_")
+        for name in ("SCHEDD_HOST", "SCHEDD_NAME", "COLLECTOR_HOST", "CREDD_HOST")
+    )
+    # As an argument, a path with = in it would be taken for an assignment.
+    script_on_stdin = True
+    cancels_only_queued = True
+    resources = {
+        "memory": Form("request_memory", ("request_memory", "none")),
+        "disk": Form("request_disk", ("request_disk", "none")),
+        "gpu_type": Form("DeviceName", None),
+        "whole_node": Form("all_cores", ("all_cores", "none")),
+    }
+    # MAX_JOBS_PER_SUBMISSION, MAX_JOBS_PER_OWNER, MAX_JOBS_SUBMITTED
+    too_many = re.compile(r"MAX_JOBS_(?:PER_SUBMISSION|PER_OWNER|SUBMITTED)|exceed.* number of jobs", re.IGNORECASE)
+    grace_s = 120  # JobMaxVacateTime, which we set; a machine's MachineMaxVacateTime (600) may be less
+    batch_id = "$GLIDEIN_OUTER_JOB"
+    # What is transferred lies in the job's sandbox; nothing else of this host is there. (TMPDIR, where the scratch
+    # directory is made unless the operator wants another place, is the sandbox, too.)
+    shell_settings = {
+        "GLIDEIN_HOME": '"$_CONDOR_SCRATCH_DIR"',
+        "GLIDEIN_CREDENTIAL": '"$_CONDOR_SCRATCH_DIR/credential"',
+        "GLIDEIN_LOG_DIR": "'-'",
+        "GLIDEIN_GRANTED": "'machine_ad'",
+    }
+
+    @classmethod
+    def check_directives(cls, entry):
+        problems = []
+        for number, directive in enumerate(entry["directives"]):
+            where = f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; allowed: "
+            match = _DIRECTIVE.match(directive)
+            if not match or directive.rstrip().endswith("\\"):
+                problems.append(where + "a line of a submit description: command = value, or +Attribute = value")
+                continue
+            key = match.group("key").lower().replace("_", "")
+            if key == "requirements" and match.group("attribute"):
+                problems.append(
+                    where + "requirements = expression, without + or MY., which is added to what is set here"
+                )
+            elif key == "requirements" and not _is_closed(match.group("value")):
+                problems.append(where + "an expression whose quotes and parentheses match")
+            elif key in _INSTEAD:
+                instead = f"; use {_INSTEAD[key]} of the entry" if _INSTEAD[key] else ""
+                problems.append(f"{where}commands other than {match.group('key')}, which is set here{instead}")
+        return problems
+
+    @classmethod
+    def check_more(cls, entry):
+        attribute = entry["resources"].get("gpu_type")
+        if not attribute or re.match(r"^[A-Za-z_][A-Za-z0-9_]*\Z", attribute):
+            return []
+        return [
+            f"glidein_entries.{entry['name']}.resources.gpu_type: {attribute!r} is not accepted; allowed: DeviceName, "
+            "none, or the name of an attribute of the machines' ads"
+        ]
+
+    def directives(self, entry, shape, job_name, log_dir):
+        return []  # HTCondor reads none in a script: all is in the description
+
+    def description(self, entry, shape, job_name, payload, script):
+        credential = payload["credential"]
+        inputs = ["glidein.sh", "lib", "checks", "tarballs.list", "tarballs"]
+        if credential:
+            inputs.append(_transferable(credential, payload["home"]))
+        log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"
+        lines = [
+            f"# Glideins of the entry {entry['name']}, written by glidein.ops. How many is said to condor_submit.",
+            "universe = vanilla",
+            f"batch_name = {job_name}",
+            f'+GlideinJobName = "{job_name}"',
+        ]
+        if entry["queue"]:
+            lines.append(f'+BatchQueue = "{entry["queue"]}"')
+        if entry["account"]:
+            lines.append(f"accounting_group = {entry['account']}")
+        lines += [
+            "",
+            "# The script is kept by the schedd as it is now; the rest is fetched when the job starts.",
+            f"executable = {script}",
+            "transfer_executable = true",
+            "copy_to_spool = true",
+            f"initialdir = {payload['home']}",
+            "should_transfer_files = YES",
+            "when_to_transfer_output = ON_EXIT",
+            f"transfer_input_files = {', '.join(inputs)}",
+            'transfer_output_files = ""',
+        ]
+        if credential:
+            lines.append(f"encrypt_input_files = {inputs[-1]}")
+        lines += [
+            f"output = {log}.out",
+            f"error = {log}.err",
+            "stream_output = true",
+            "stream_error = true",
+            "getenv = false",
+            'environment = "GLIDEIN_OUTER_JOB=$(ClusterId).$(ProcId)"',
+            "",
+            "# What it needs",
+        ]
+        lines += self._requests(entry, shape)
+        lines += [
+            f"requirements = {' && '.join(self._requirements(entry, shape))}",
+            f"allowed_execute_duration = {entry['walltime_s']}",
+            "",
+            "# A notice and time to act on it; never started twice, and none that had its time is kept.",
+            "kill_sig = SIGTERM",
+            f"job_max_vacate_time = {self.options['grace']}",
+            "want_graceful_removal = true",
+            f"periodic_remove = {_STARTED_ONCE} && "
+            f"(JobStatus == {_IDLE} || (JobStatus == {_HELD} && {_any('HoldReasonCode', _RAN_TOO_LONG)}))",
+            "leave_in_queue = false",
+            "notification = never",
+        ]
+        others = [directive for directive in entry["directives"] if _requirements_of(directive) is None]
+        if others:
+            lines += ["", "# Of the entry"] + others
+        return "\n".join(lines) + "\n"
+
+    def _requests(self, entry, shape):
+        """Return the request_... lines: cores, MiB, KiB, GPUs."""
+        cpus = shape["cpus"]
+        if shape["whole_node"] and self.form(entry, "whole_node") == "all_cores":
+            # Evaluated against each machine: all cores that it has, which can only be had where none is taken.
+            cpus = f"ifThenElse((TARGET.TotalCpus ?: 0) > {cpus}, int(TARGET.TotalCpus), {cpus})"
+        lines = [f"request_cpus = {cpus}"]
+        if self.form(entry, "memory") != "none":
+            lines.append(f"request_memory = {shape['memory_mb']}")
+        if self.form(entry, "disk") != "none":
+            lines.append(f"request_disk = {(shape['disk_mb'] + SANDBOX_MB) * 1024}")
+        if shape["gpus"]:
+            lines.append(f"request_gpus = {shape['gpus']}")
+            if shape["gpu_type"] and self.form(entry, "gpu_type") == "DeviceName":
+                lines.append(f'require_gpus = regexp({_literal(_pattern(shape["gpu_type"]))}, DeviceName, "i")')
+        return lines
+
+    def _requirements(self, entry, shape):
+        """Return the expressions that must all be true for a machine."""
+        wanted = [_NEVER_STARTED]
+        if entry["constraint"]:
+            wanted.append(f"({entry['constraint']})")
+        wanted += [f"({more})" for more in map(_requirements_of, entry["directives"]) if more is not None]
+        attribute = self.form(entry, "gpu_type")
+        if shape["gpu_type"] and attribute not in ("DeviceName", "none"):
+            wanted.append(f"TARGET.{attribute} == {_literal(shape['gpu_type'])}")
+        return wanted
+
+    def submit_argv(self, path, job_name, tasks):
+        # -queue takes all arguments after it.
+        return self.argv["condor_submit"] + ["-terse", "-queue", str(tasks or 1)]
+
+    def parse_submission(self, stdout):
+        match = _SUBMITTED.match(stdout.strip())
+        if not match:
+            raise self.unreadable("the job ids that condor_submit printed", stdout)
+        return match.group(1)
+
+    def may_have_submitted(self, error):
+        return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
+
+    def log_pattern(self, submission):
+        # .err has what the shell said, and the ends of the daemons' logs.
+        return f"*.{submission}.*.[oe][ur][tr]"
+
+    def list_argv(self, user):
+        # -allusers: else a pool's administrator may have hidden jobs from, or added others' to, what is printed.
+        return self.argv["condor_q"] + [
+            "-allusers",
+            "-constraint",
+            f"Owner == {_literal(user)}",
+            "-json",
+            "-attributes",
+            ",".join(_ATTRIBUTES),
+        ]
+
+    def parse_list(self, stdout, user):
+        # With no job there is no output at all, not even [].
+        if not stdout.strip():
+            return []
+        try:
+            ads = json.loads(stdout)
+        except ValueError:
+            raise self.unreadable("condor_q's output", stdout) from None
+        if not isinstance(ads, list):
+            raise self.unreadable("condor_q's output", stdout)
+        jobs = (self._parse_ad(ad) for ad in ads)
+        return [job for job in jobs if job]
+
+    def _parse_ad(self, ad):
+        try:
+            cluster, process, status, queued = (
+                _number(ad[key]) for key in ("ClusterId", "ProcId", "JobStatus", "QDate")
+            )
+            started = ad.get("JobStartDate")
+            shadows = _number(ad.get("NumShadowStarts", 0))
+            name, held, rejected = (
+                _text(ad.get(key, "")) for key in ("GlideinJobName", "HoldReason", "LastRejMatchReason")
+            )
+            started = None if started is None else _number(started)
+            state = STATES[status]
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise self.unreadable("a job in condor_q's output", json.dumps(ad), _id_of(ad)) from None
+        if state is None:
+            return None
+        why = ""
+        if status == _HELD:
+            why = held or "held"
+        elif status == _SUSPENDED:
+            why = "suspended"
+        elif status == _IDLE:
+            why = rejected.strip()
+            if shadows:
+                state = COMPLETING  # evicted: periodic_remove takes it away
+        return Job(
+            id=f"{cluster}.{process}",
+            submission=str(cluster),
+            name=name,
+            state=state,
+            # One that is held has no process on any node.
+            cancellable=state == QUEUED or status == _HELD,
+            reason=why,
+            submitted=queued,
+            # JobCurrentStartDate begins anew when a schedd comes back.
+            started=started if state in (RUNNING, COMPLETING) or status == _SUSPENDED else None,
+        )
+
+    def cancel_argv(self, user, ids, running):
+        # Evaluated by the schedd when it removes: what has started since it was counted is left alone.
+        clusters = itertools.groupby(sorted(_split(job_id) for job_id in ids), key=lambda pair: pair[0])
+        meant = " || ".join(
+            f"(ClusterId == {cluster} && {_within('ProcId', [process for unused, process in pairs])})"
+            for cluster, pairs in clusters
+        )
+        states = "" if running else f" && (JobStatus == {_IDLE} || JobStatus == {_HELD})"
+        return self.argv["condor_rm"] + ["-constraint", f"Owner == {_literal(user)}{states} && ({meant})"]
+
+    def had_ended(self, error):
+        # One sentence, whether nothing matched or the constraint was not understood; then another stands before it.
+        lines = [line for line in error.stderr.splitlines() if line.strip()]
+        return len(lines) == 1 and bool(_NONE_MATCHED.match(lines[0]))
+
+
+def _requirements_of(directive):
+    """Return the expression of a directive that sets requirements, which are added to ours; None of any other."""
+    match = _DIRECTIVE.match(directive)
+    ours = match and not match.group("attribute") and match.group("key").lower() == "requirements"
+    return match.group("value").strip() if ours else None
+
+
+def _is_closed(expression):
+    """Tell whether the quotes and parentheses of an expression match, so that it can stand within parentheses."""
+    depth = 0
+    for part in re.findall(r'"(?:[^"\\]|\\.)*"|.', expression):
+        depth += {"(": 1, ")": -1}.get(part, 0)
+        if depth < 0 or part == '"':
+            return False
+    return depth == 0
+
+
+def _transferable(path, home):
+    """Return a file to transfer as it can stand in a list: relative to home. Raises InputError."""
+    relative = os.path.relpath(path, home)
+    if "," in relative:
+        raise InputError(
+            f"glidein_home: {path!r} has a comma, with which HTCondor separates the files that it transfers"
+        )
+    return relative
+
+
+def _split(job_id):
+    """Return (cluster, process) of a Job.id."""
+    cluster, process = job_id.split(".")
+    return int(cluster), int(process)
+
+
+def _any(attribute, values):
+    """Return an expression that is true for each of these numbers."""
+    return "(" + " || ".join(f"{attribute} == {value}" for value in values) + ")"
+
+
+def _within(attribute, numbers):
+    """Return an expression that is true for each of these numbers (sorted, at least one), ranges written as such."""
+    ranges = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    parts = [
+        f"{attribute} == {first}" if first == last else f"({attribute} >= {first} && {attribute} <= {last})"
+        for first, last in ranges
+    ]
+    return "(" + " || ".join(parts) + ")"
+
+
+def _literal(text):
+    """Return text as a ClassAd string."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _pattern(word):
+    """Return a regular expression that matches exactly this word of letters, digits and some punctuation."""
+    return re.sub(r"([.+])", r"[\1]", word)
+
+
+def _id_of(ad):
+    """Return the Job.id of an ad that cannot be read, or None when it does not tell."""
+    cluster, process = (ad.get(key) for key in ("ClusterId", "ProcId")) if isinstance(ad, dict) else (None, None)
+    return f"{cluster}.{process}" if isinstance(cluster, int) and isinstance(process, int) else None
+
+
+def _number(value):
+    """Return a whole number of condor_q's output. Raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(value)
+    return value
+
+
+def _text(value):
+    """Return a text of condor_q's output. Raises ValueError."""
+    if not isinstance(value, str):
+        raise ValueError(value)
+    return value

@@ -1,0 +1,267 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PBS Professional and OpenPBS. Sources: manual pages and source of OpenPBS 18.1 to 23.06, recorded output of 23.06."""
+
+import calendar
+import functools
+import io
+import json
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
+    COMPLETING,
+    QUEUED,
+    RUNNING,
+    SICK,
+    Form,
+    Job,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs import (
+    JOB_ID,
+    RESERVED,
+    Pbs,
+    is_array,
+    is_task,
+    owned_by,
+    reason_of,
+    submission_of,
+)
+
+# job_state (pbs_job_attributes(7B)); None: has ended, merely still shown.
+STATES = {
+    "B": RUNNING,  # of an array job as a whole, which is no glidein
+    "E": COMPLETING,
+    "F": None,
+    "H": SICK,
+    "M": None,  # moved to another server
+    "Q": QUEUED,
+    "R": RUNNING,
+    "S": SICK,
+    "T": QUEUED,  # on its way to another queue
+    "U": SICK,  # suspended because the workstation's user is back
+    "W": QUEUED,  # waits for its time
+    "X": None,  # task of an array
+}
+# States of jobs that have started.
+_STARTED = ("E", "R", "S", "U")
+_NEVER_STARTS = re.compile(r"^Can Never Run\b", re.IGNORECASE)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_TIME = re.compile(r"^[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})\Z")
+
+# What is read of a job.
+_READ = ("Job_Name", "Job_Owner", "job_state", "Hold_Types", "comment", "ctime", "stime")
+# Users' values may hold control characters as they are.
+_DECODER = json.JSONDecoder(strict=False)
+
+
+class PbsPro(Pbs):
+    """PBS Professional through qsub, qstat -F json and qdel."""
+
+    name = "pbspro"
+    arrays_are_rerunnable = True  # qsub: cannot submit non-rerunable Array Job
+    resources = {
+        "memory": Form("mem", ("mem", "vmem", "none")),
+        "disk": Form("none", None),
+        "gpus": Form("ngpus", None),
+        "gpu_type": Form("gpu_type", None),
+        "whole_node": Form("excl", ("excl", "exclhost", "none")),
+    }
+    grace_s = 10  # kill_delay of the queue
+    options_of_qsub = "a:A:c:C:e:fhIXj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:W:v:Vz"
+    array_options = ("-r", "y", "-J")  # on the command line, -r y overrides the script's -r n
+    reserved = dict(
+        RESERVED,
+        **{
+            "-J": "",
+            "-l select": "shapes and constraint",
+            "-l place": "resources.whole_node",
+            "-l nodes": "shapes",
+            "-l ncpus": "shapes",
+            "-l mem": "shapes",
+            "-l vmem": "shapes",
+            "-l pmem": "shapes",
+            "-l pvmem": "shapes",
+            "-l ngpus": "shapes",
+            "-l min_walltime": "walltime",
+            "-l max_walltime": "walltime",
+        },
+    )
+    constraint = re.compile(
+        r"^[A-Za-z][A-Za-z0-9_-]*(?:=[A-Za-z0-9_.@/-]+)?(?::[A-Za-z][A-Za-z0-9_-]*(?:=[A-Za-z0-9_.@/-]+)?)*\Z"
+    )
+    constraint_rule = "resources of a node as in a select statement: NAME=VALUE, or NAME for NAME=True, joined by :"
+    ended = re.compile(r"^qdel: (?:Unknown Job Id|Job has finished|Request invalid for state of job) \S+\s*\Z")
+
+    @property
+    def smallest_array(self):
+        """Return the fewest tasks of an array job: PBS refuses 1-1. Without rerunnable_arrays no number is enough."""
+        return 2 if self.options["rerunnable_arrays"] else float("inf")
+
+    def requests(self, entry, shape):
+        chunk = [f"ncpus={shape['cpus']}"]
+        memory = self.form(entry, "memory")
+        wanted = [
+            (memory, f"{shape['memory_mb']}mb"),
+            (self.form(entry, "disk"), f"{shape['disk_mb']}mb"),
+            (self.form(entry, "gpus") if shape["gpus"] else "none", shape["gpus"]),
+            (self.form(entry, "gpu_type") if shape["gpu_type"] else "none", shape["gpu_type"]),
+        ]
+        chunk += [f"{name}={value}" for name, value in wanted if name != "none"]
+        if entry["constraint"]:
+            chunk += [item if "=" in item else f"{item}=True" for item in entry["constraint"].split(":")]
+        sharing = self.form(entry, "whole_node") if shape["whole_node"] else "none"
+        place = "pack" if sharing == "none" else f"pack:{sharing}"
+        return [f"select=1:{':'.join(chunk)}", f"place={place}"]
+
+    def output_of_pbs(self, job_name):
+        # One file for all: OpenPBS would take ${PBS_JOBID} in it literally. It holds what the last one left.
+        return f"{job_name}.pbs.out"
+
+    def list_argv(self, user):
+        # -t: each task of an array. -u would print a table, whatever -f says.
+        return self.argv["qstat"] + ["-t", "-f", "-F", "json"]
+
+    def parse_list(self, stdout, user):
+        # Without "Jobs" there are none. qstat prints that also when it reached no server, but then exits with 255.
+        found = self._document(stdout).get("Jobs", {})
+        if not isinstance(found, dict) or not all(isinstance(job, dict) for job in found.values()):
+            raise self.unreadable("the jobs in qstat's output", stdout)
+        if not all("Job_Owner" in job for job in found.values()):
+            raise self.unreadable("qstat's output: a job without its owner", stdout)
+        mine = {job_id: job for job_id, job in found.items() if owned_by(job["Job_Owner"], user)}
+        for job_id in mine:
+            if not JOB_ID.match(job_id):
+                raise self.unreadable("a job id in qstat's output", job_id)
+        arrays = {job_id: str(mine[job_id].get("job_state")) for job_id in mine if is_array(job_id)}
+        with_tasks = {submission_of(job_id) for job_id in mine if is_task(job_id)}
+        for job_id, letter in arrays.items():
+            if job_id not in with_tasks and self._state(job_id, letter) is not None:
+                raise self.unreadable("qstat's output: an array job without its tasks (is -t missing?)", job_id, job_id)
+        tasks = [job_id for job_id in mine if job_id not in arrays]
+        jobs = [self._job(job_id, mine[job_id], arrays.get(submission_of(job_id))) for job_id in tasks]
+        return [job for job in jobs if job]
+
+    def _document(self, stdout):
+        try:
+            document = _DECODER.decode(stdout)
+        except (ValueError, RecursionError):
+            try:
+                document = _by_lines(stdout)
+            except ValueError:
+                raise self.unreadable("qstat's output", stdout) from None
+        if not isinstance(document, dict) or "pbs_version" not in document:
+            raise self.unreadable("qstat's output", stdout)
+        return document
+
+    def _state(self, job_id, letter):
+        if letter not in STATES:
+            raise self.unreadable("a job's state in qstat's output", f"{job_id}: {letter}", job_id)
+        return STATES[letter]
+
+    def _job(self, job_id, job, array_letter):
+        letter = str(job.get("job_state"))
+        if letter == "Q" and array_letter == "H":
+            letter = array_letter  # tasks of an array job that is held: they wait for its release
+        state = self._state(job_id, letter)
+        if state is None:
+            return None
+        comment = str(job.get("comment", ""))
+        why = ""
+        if state == SICK:
+            why = reason_of(comment, letter, job.get("Hold_Types"))
+        elif state == QUEUED and not comment.startswith("Job Array Began"):
+            why = comment
+            state = SICK if _NEVER_STARTS.match(why) else state
+        started = letter in _STARTED
+        # The tasks that wait bear the time at which the first of their array started.
+        begun = self._epoch(job_id, job.get("stime")) if started and "stime" in job else None
+        return Job(
+            job_id,
+            submission_of(job_id),
+            str(job.get("Job_Name", "")),
+            state,
+            not started,
+            why,
+            self._epoch(job_id, job.get("ctime")),
+            begun,
+            state == SICK and bool(_NEVER_STARTS.match(why)),
+        )
+
+    def _epoch(self, job_id, text):
+        try:
+            return _epoch(str(text))
+        except ValueError:
+            raise self.unreadable("a time in qstat's output", f"{job_id}: {text}", job_id) from None
+
+    def cancel_argv(self, user, ids, running):
+        # There is no option for the time between TERM and KILL: it is kill_delay of the queue. -W force would leave
+        # the processes.
+        return self.argv["qdel"] + list(ids)
+
+
+@functools.lru_cache(maxsize=1024)
+def _epoch(text):
+    """Return epoch seconds of ctime(3)'s form, in UTC (the runner sets TZ); strptime would look at the locale.
+
+    Raises ValueError.
+    """
+    match = _TIME.match(text)
+    if not match or match.group(1) not in _MONTHS:
+        raise ValueError(text)
+    day, hour, minute, second, year = (int(match.group(number)) for number in (2, 3, 4, 5, 6))
+    if not 1 <= day <= 31 or hour > 23 or minute > 59 or second > 60:
+        raise ValueError(text)
+    return calendar.timegm((year, _MONTHS.index(match.group(1)) + 1, day, hour, minute, second))
+
+
+def _by_lines(text):
+    """Return the document of qstat -F json, of which a job's attribute is no JSON. Raises ValueError.
+
+    Up to PBS 20, qstat prints quotes and backslashes in values as they are, so that one user's qsub -v 'X="a b"' spoils
+    the whole. But each value stands on a line of its own, with line breaks escaped.
+    """
+    document, path, complete = {}, [], False
+    for line in map(str.strip, io.StringIO(text)):  # line by line: what is not a list at all is refused at its first
+        if not line:
+            continue
+        if complete or not (path or line == "{"):
+            raise ValueError("not one document")
+        if line.endswith("{"):
+            path.append(_key(line[:-1])[0] if path else "")
+            if path == ["", "Jobs"]:
+                document["Jobs"] = {}
+            elif len(path) == 3 and path[1] == "Jobs":
+                document["Jobs"][path[2]] = {}
+        elif line in ("}", "},"):
+            path.pop()
+            complete = not path
+        elif len(path) == 3:
+            key, raw = _key(line)
+            if key in _READ and path[1] == "Jobs":
+                document["Jobs"][path[2]][key] = _plain(raw)
+        elif len(path) == 1:
+            key, raw = _key(line)
+            document[key] = _plain(raw)
+        elif path[1:] == ["Jobs"]:
+            raise ValueError(line)
+    if not complete:
+        raise ValueError("incomplete")
+    return document
+
+
+def _key(line):
+    """Return (key, rest) of a line of _by_lines. Raises ValueError."""
+    end = line.find('":')
+    if end < 1 or line[0] != '"':
+        raise ValueError(line)
+    return line[1:end], line[end + 2 :].strip()
+
+
+def _plain(raw):
+    """Return the value of a line, as text if it is no JSON."""
+    raw = raw[:-1] if raw.endswith(",") else raw
+    try:
+        return _DECODER.decode(raw)
+    except ValueError:
+        return raw[1:-1] if len(raw) > 1 and raw[0] == raw[-1] == '"' else raw

@@ -1,0 +1,340 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Slurm. Sources: the manual pages of sbatch, squeue and scancel, 20.11 to 24.11."""
+
+import calendar
+import re
+import shlex
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
+    COMPLETING,
+    QUEUED,
+    RUNNING,
+    SICK,
+    Form,
+    Job,
+    Scheduler,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.units import clock
+
+# Most seconds before the end of the walltime at which glidein.sh gets SIGTERM. Slurm may send it up to 60 s early, and
+# even then it has to come after the glidein's own end, which leaves jobs more time: at most 120 s, or a tenth of the
+# walltime, before that (plan_times in files/glidein/lib/settings.sh). It is there for time limits that were shortened.
+NOTICE_S = 50
+EARLY_S = 60
+
+# squeue %T; None: has ended, merely still shown.
+STATES = {
+    "PENDING": QUEUED,
+    "CONFIGURING": RUNNING,  # has its nodes, they are booting
+    "POWER_UP_NODE": RUNNING,
+    "RUNNING": RUNNING,
+    "RESIZING": RUNNING,
+    "EXPEDITING": QUEUED,
+    "COMPLETING": COMPLETING,
+    "SIGNALING": COMPLETING,
+    "STAGE_OUT": COMPLETING,
+    "REQUEUED": COMPLETING,
+    "REQUEUE_FED": COMPLETING,
+    "REQUEUE_HOLD": SICK,
+    "RESV_DEL_HOLD": SICK,
+    "SPECIAL_EXIT": SICK,
+    "STOPPED": SICK,
+    "SUSPENDED": SICK,
+    "BOOT_FAIL": None,
+    "CANCELLED": None,
+    "COMPLETED": None,
+    "DEADLINE": None,
+    "FAILED": None,
+    "LAUNCH_FAILED": None,
+    "NODE_FAIL": None,
+    "OUT_OF_MEMORY": None,
+    "PREEMPTED": None,
+    "RECONFIG_FAIL": None,
+    "REVOKED": None,
+    "TIMEOUT": None,
+}
+
+# States of jobs that have started once, so that cancelling them could end a user's job.
+_STARTED = ("STOPPED", "SUSPENDED")
+
+# Why a pending job will not start until somebody changes it or the configuration (squeue %r, "JOB REASON CODES").
+# Priority, Resources, ...MaxJobsPerUser..., Dependency, ReqNodeNotAvail and the like pass by themselves.
+_NEVER_STARTS = re.compile(
+    r"""^(?:
+        JobHeld\w* | JobHoldMaxRequeue | JobLaunchFailure | DependencyNeverSatisfied | ReservationDeleted
+      | BadConstraints | Constraints | AccountNotAllowed | AccountingPolicy | InvalidAccount | InvalidQOS
+      | QOSNotAllowed | DeadLine | PartitionTimeLimit | PartitionNodeLimit | PartitionConfig | QOSTimeLimit
+      | QOSUsageThreshold
+      | (?:QOS|Assoc)\w*PerJob\w* | (?:QOS|Assoc)MaxWall\w* | (?:QOS|Assoc)Min\w*
+      | (?:QOS|Assoc)Grp\w*Minutes\w*
+      | .*(?:_|\ )held(?:_|\ |$).*
+    )$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+# Those of them that are not about what the job asks for: another one of the same request may start.
+_MAY_START = re.compile(
+    r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|ReservationDeleted|DeadLine|held",
+    re.IGNORECASE,
+)
+
+# Options that are set here and that counting, cancelling or n-means-n depend upon.
+_RESERVED = {
+    "-J": "--job-name",
+    "-a": "--array",
+    "-t": "--time",
+    "-N": "--nodes",
+    "-n": "--ntasks",
+    "-c": "--cpus-per-task",
+    "-o": "--output",
+    "-e": "--error",
+    "-p": "--partition",
+    "-A": "--account",
+    "-d": "--dependency",
+    "-D": "--chdir",
+    "-M": "--clusters",
+    "-W": "--wait",
+    "-H": "--hold",
+}
+_RESERVED_LONG = tuple(_RESERVED.values()) + (
+    "--requeue",
+    "--no-requeue",
+    "--export",
+    "--signal",
+    "--mem",
+    "--mem-per-cpu",
+    "--parsable",
+    "--wrap",
+    "--uid",
+    "--test-only",
+)
+# Options of one letter that take no value, so that sbatch reads another one in what follows.
+_FLAGS = "hHIkKOQsvVWX"
+_INSTEAD = {
+    "--partition": "queue",
+    "--account": "account",
+    "--time": "walltime",
+    "--gres": "shapes",
+    "--mem": "shapes",
+    "--mem-per-cpu": "shapes",
+    "--cpus-per-task": "shapes",
+}
+
+_FIELDS = ("%i", "%T", "%V", "%S", "%r", "%j")  # the name is last: it alone may contain the separator
+_SEPARATOR = "|"
+_HEADER = re.compile(r"^JOBID\|STATE(?:\|[A-Z_]+){4}\Z")
+_NO_TIME = ("N/A", "NONE", "Unknown")
+_JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
+_SUBMITTED = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
+_NO_SUCH_JOB = re.compile(r"^scancel: error: .*Invalid job id specified\Z")
+_REFUSED_OR_NOT = re.compile(r"timed out|zero bytes|connection reset|transport endpoint|broken pipe", re.IGNORECASE)
+
+
+class Slurm(Scheduler):
+    """Slurm through sbatch, squeue and scancel; one array job for any number of glideins."""
+
+    name = "slurm"
+    commands = {"sbatch": ["sbatch"], "squeue": ["squeue"], "scancel": ["scancel"]}
+    removing_command = "scancel"
+    # SBATCH_* would override the script's directives, SQUEUE_* the output format; SLURM_TIME_FORMAT the times.
+    scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
+    keep = ("SLURM_CONF",)
+    directive_prefix = "#SBATCH"
+    cancels_only_queued = True
+    resources = {
+        "memory": Form("mem", ("mem", "mem-per-cpu", "none")),
+        "disk": Form("none", ("tmp", "none")),
+        "gpus": Form("gres", ("gres", "gpus-per-node")),
+        "whole_node": Form("exclusive", ("exclusive", "none")),
+    }
+    grace_s = 30  # KillWait
+    # MaxArraySize; MaxSubmitJobs of associations and QOS; MaxJobCount. Some are also said of one job.
+    too_many = re.compile(
+        r"Invalid job array specification|MaxSubmitJob|job submit limit|Slurm temporarily unable to accept job",
+        re.IGNORECASE,
+    )
+    batch_id = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
+
+    @classmethod
+    def check_directives(cls, entry):
+        problems = []
+        gpus = any(shape["gpus"] for shape in entry["shapes"].values())
+        for number, directive in enumerate(entry["directives"]):
+            if not _is_one_option(directive):
+                problems.append(
+                    f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; "
+                    "allowed: one option of sbatch, which begins with -"
+                )
+                continue
+            ours = _option_of_ours(directive, gpus)
+            if ours:
+                instead = f"; use {_INSTEAD[ours]} of the entry" if ours in _INSTEAD else ""
+                problems.append(
+                    f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; "
+                    f"allowed: options of sbatch other than {ours}, which is set here{instead}"
+                )
+        return problems
+
+    def directives(self, entry, shape, job_name, log_dir):
+        lines = [f"--job-name={job_name}"]
+        if entry["queue"]:
+            lines.append(f"--partition={entry['queue']}")
+        if entry["account"]:
+            lines.append(f"--account={entry['account']}")
+        if entry["constraint"]:
+            lines.append(f"--constraint={_quoted(entry['constraint'])}")
+        lines += [
+            f"--time={clock(entry['walltime_s'])}",
+            "--nodes=1",
+            "--ntasks=1",
+            f"--cpus-per-task={shape['cpus']}",
+        ]
+        memory = self.form(entry, "memory")
+        if memory == "mem":
+            lines.append(f"--mem={shape['memory_mb']}M")
+        elif memory == "mem-per-cpu":
+            # Rounded up: what is given is never less than what the glidein offers.
+            lines.append(f"--mem-per-cpu={-(-shape['memory_mb'] // shape['cpus'])}M")
+        if self.form(entry, "disk") == "tmp":
+            lines.append(f"--tmp={shape['disk_mb']}M")
+        if shape["gpus"]:
+            kind = f"{shape['gpu_type']}:" if shape["gpu_type"] else ""
+            gres = "gpu:" if self.form(entry, "gpus") == "gres" else ""
+            lines.append(f"--{self.form(entry, 'gpus')}={gres}{kind}{shape['gpus']}")
+        if shape["whole_node"] and self.form(entry, "whole_node") == "exclusive":
+            lines.append("--exclusive")
+        lines += [
+            "--no-requeue",
+            # To the batch shell alone, which is glidein.sh: it stops its daemons in order.
+            f"--signal=B:TERM@{max(1, min(NOTICE_S, entry['walltime_s'] // 10 - EARLY_S))}",
+            "--export=NIL",
+            f"--chdir={_quoted(log_dir)}",
+            f"--output={_quoted(log_dir.replace('%', '%%') + '/%x.%A.%a.out')}",
+        ]
+        return lines
+
+    def submit_argv(self, path, job_name, tasks):
+        array = [] if tasks is None else [f"--array=1-{tasks}"]
+        return self.argv["sbatch"] + ["--parsable"] + array + [path]
+
+    def parse_submission(self, stdout):
+        match = _SUBMITTED.match(stdout.strip())
+        if not match:
+            raise self.unreadable("the job id that sbatch printed", stdout)
+        return match.group(1)
+
+    def may_have_submitted(self, error):
+        # The request was sent and the answer lost: slurmctld may have taken it.
+        return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
+
+    def list_argv(self, user):
+        # -r: one line per array task. --json and %i without -r cut long task lists. Not -h: without jobs, the header
+        # is what tells an answer from none.
+        return self.argv["squeue"] + ["-r", "-u", user, "-o", _SEPARATOR.join(_FIELDS)]
+
+    def parse_list(self, stdout, user):
+        header, unused, lines = stdout.partition("\n")
+        if not _HEADER.match(header):
+            raise self.unreadable("squeue's output, which does not begin with its header", stdout)
+        jobs = []
+        for line in lines.splitlines():
+            job = self._parse_line(line)
+            if job:
+                jobs.append(job)
+        return jobs
+
+    def _parse_line(self, line):
+        fields = line.split(_SEPARATOR, len(_FIELDS) - 1)
+        if len(fields) != len(_FIELDS):
+            raise self.unreadable("a line of squeue's output", line)
+        job_id, state, submitted, started, reason, name = fields
+        match = _JOB_ID.match(job_id)
+        if not match:
+            raise self.unreadable("a line of squeue's output", line)
+        if state not in STATES:
+            raise self.unreadable("a job's state in squeue's output", line, job_id)
+        try:
+            submitted_s = _epoch(submitted)
+        except ValueError:
+            raise self.unreadable("a submit time in squeue's output", line, job_id) from None
+        try:
+            started_s = None if started in _NO_TIME else _epoch(started)
+        except ValueError:
+            raise self.unreadable("a start time in squeue's output", line, job_id) from None
+        common = STATES[state]
+        never_starts = False
+        if common is None:
+            return None
+        why = "" if reason == "None" else reason
+        if common == QUEUED and _NEVER_STARTS.match(why):
+            common = SICK
+            never_starts = not _MAY_START.search(why)
+        elif common == SICK:
+            why = state if not why else f"{state}: {why}"
+        has_started = common in (RUNNING, COMPLETING) or state in _STARTED
+        if not has_started:
+            started_s = None  # of a job that waits, %S is when Slurm expects it to start
+        return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s, never_starts)
+
+    def cancel_argv(self, user, ids, running):
+        # --state: what started since it was counted is left alone. A plain scancel would send TERM to users' jobs, too,
+        # which could then be taken for jobs that have ended by themselves: --batch is for glidein.sh alone.
+        how = ["--state=RUNNING", "--batch", "--signal=TERM"] if running else ["--state=PENDING"]
+        return self._scancel(user, how, ids)
+
+    def _scancel(self, user, how, ids):
+        return self.argv["scancel"] + [f"--user={user}"] + how + list(ids)
+
+    def cancel(self, user, ids, running=False):
+        super().cancel(user, ids)
+        if running:
+            super().cancel(user, ids, running=True)
+            # A job that is suspended takes no notice of TERM.
+            self.cancel_in_chunks(ids, lambda some: self._scancel(user, ["--state=SUSPENDED"], some))
+        return ids
+
+    def had_ended(self, error):
+        # scancel goes on to the other ids and then exits with 1.
+        lines = error.stderr.splitlines()
+        return bool(lines) and all(_NO_SUCH_JOB.match(line) for line in lines)
+
+
+def _is_one_option(directive):
+    """Tell whether sbatch would take a directive for a single option: it reads all words of a line, and bundles too."""
+    try:
+        words = shlex.split(directive)
+    except ValueError:  # a quote that is not closed
+        return False
+    if not words or not re.match(r"^-[A-Za-z]|^--[A-Za-z]", words[0]):
+        return False
+    bundle = not words[0].startswith("--") and words[0][1] in _FLAGS and len(words[0]) > 2
+    return not bundle and not any(word.startswith("-") for word in words[1:])
+
+
+def _option_of_ours(directive, gpus):
+    """Return the option set here that a directive would set again, or None. gpus: whether --gres is among ours.
+
+    -N2, -N 2, --nodes=2, --nodes 2 and --nod=2 are all the same to sbatch.
+    """
+    option = re.split(r"[=\s]", directive, maxsplit=1)[0]
+    if not option.startswith("--"):
+        option = _RESERVED.get(option[:2], option)
+    if not option.startswith("--"):
+        return None
+    reserved = _RESERVED_LONG + (("--gres",) if gpus else ())
+    return next((ours for ours in reserved if ours == option), None) or next(
+        (ours for ours in reserved if ours.startswith(option)), None
+    )
+
+
+def _epoch(text):
+    """Return epoch seconds of squeue's time in UTC (the runner sets TZ). Raises ValueError."""
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
+
+
+def _quoted(path):
+    """Return a path as sbatch reads it within a directive line: in double quotes, backslash escapes."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,193 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Torque. Sources: manual pages and source of 2.5 to 6.1.3, recorded output of 6.1.3."""
+
+import itertools
+import re
+from xml.etree import ElementTree  # noqa: S405 - see _of_user
+
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
+    COMPLETING,
+    QUEUED,
+    RUNNING,
+    SICK,
+    Form,
+    Job,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs import (
+    JOB_ID,
+    RESERVED,
+    Pbs,
+    is_array,
+    is_task,
+    owned_by,
+    reason_of,
+    submission_of,
+)
+
+# job_state (pbs_job_attributes(7B)); None: has ended, shown for keep_completed seconds.
+STATES = {
+    "C": None,
+    "E": COMPLETING,
+    "H": SICK,
+    "Q": QUEUED,
+    "R": RUNNING,
+    "S": SICK,
+    "T": QUEUED,  # on its way to another server
+    "W": QUEUED,  # waits for its time
+}
+# States of jobs that have started.
+_STARTED = ("E", "R", "S")
+
+# Resources of memory: of the job, of each process; one, or two joined by +.
+_MEMORY = ("mem", "vmem", "pmem", "pvmem")
+
+# What is no XML in a value where qstat escapes nothing, other than 6.1.3.h5: "&", "]]>", control characters (it prints
+# "<" as the one with the number 14).
+_BARE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+class Torque(Pbs):
+    """Torque through qsub, qstat -x and qdel."""
+
+    name = "torque"
+    resources = {
+        "memory": Form("mem", (*_MEMORY, "none", *map("+".join, itertools.permutations(_MEMORY, 2)))),
+        "disk": Form("none", None),
+        "gpus": Form("gpus", ("gpus", "none")),
+        "gpu_type": Form("property", ("property", "none")),
+        "whole_node": Form("none", ("n", "none")),
+    }
+    grace_s = 2  # kill_delay of the queue or server
+    # Those of 6.1.3; -K, -L and -i are not in older versions.
+    options_of_qsub = "a:A:b:c:C:d:D:e:EfF:hi:Ij:J:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:Xxz"
+    array_options = ("-t",)
+    reserved = dict(
+        RESERVED,
+        **{
+            "-t": "",
+            "-x": "",
+            "-P": "",
+            "-J": "",
+            "-l nodes": "shapes and constraint",
+            "-l ncpus": "shapes",
+            "-l procs": "shapes",
+            "-l select": "shapes",
+            "-l mem": "shapes",
+            "-l vmem": "shapes",
+            "-l pmem": "shapes",
+            "-l pvmem": "shapes",
+            "-l gpus": "shapes",
+            "-L": "shapes",
+        },
+    )
+    constraint = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]*(?::[A-Za-z][A-Za-z0-9_.-]*)*\Z")
+    constraint_rule = "properties of a node, joined by :"
+    ended = re.compile(
+        r"^qdel: (?:nonexistent job id:|Unknown Job Id(?: Error)?|Request invalid for state of job"
+        r"(?: MSG=invalid state for job - (?:COMPLETE|EXITING))?) \S+\s*\Z"
+    )
+
+    def requests(self, entry, shape):
+        node = [f"ppn={shape['cpus']}"]
+        if entry["constraint"]:
+            node.append(entry["constraint"])
+        if shape["gpu_type"] and self.form(entry, "gpu_type") == "property":
+            node.append(shape["gpu_type"])
+        if shape["gpus"] and self.form(entry, "gpus") == "gpus":
+            node.append(f"gpus={shape['gpus']}")  # last: what follows it would be a mode of the GPUs
+        requests = [f"nodes=1:{':'.join(node)}"]
+        for memory in self.form(entry, "memory").split("+"):
+            if memory in ("pmem", "pvmem"):
+                # Of each core. Rounded up: what is given is never less than what the glidein offers.
+                requests.append(f"{memory}={-(-shape['memory_mb'] // shape['cpus'])}mb")
+            elif memory != "none":
+                requests.append(f"{memory}={shape['memory_mb']}mb")
+        if self.form(entry, "disk") != "none":
+            requests.append(f"{self.form(entry, 'disk')}={shape['disk_mb']}mb")
+        return requests
+
+    def directives(self, entry, shape, job_name, log_dir):
+        exclusive = shape["whole_node"] and self.form(entry, "whole_node") == "n"
+        return super().directives(entry, shape, job_name, log_dir) + (["-n"] if exclusive else [])
+
+    def output_of_pbs(self, job_name):
+        return f"{job_name}.${{PBS_JOBID}}.pbs.out"
+
+    def list_argv(self, user):
+        # -t: each task of an array, and no array as a whole. -u would print a table.
+        return self.argv["qstat"] + ["-f", "-x", "-t"]
+
+    def parse_list(self, stdout, user):
+        found = [self._job(attributes) for attributes in self._of_user(stdout, user)]
+        return [job for job in found if job]
+
+    def _of_user(self, stdout, user):
+        """Return the attributes of each job of `user`, [{name: text}]."""
+        if not stdout.strip():
+            return []  # how older versions say that there are no jobs
+        # Text that a user chose may be anything but "<", so that tags are what they seem to be.
+        if "<!" in stdout:
+            raise self.unreadable("qstat's output, which has declarations", stdout)
+        start, opening, body = stdout.partition("<Data>")
+        jobs, closing, rest = body.rpartition("</Data>")
+        pieces = jobs.split("<Job>")
+        whole = opening and closing and not rest.strip() and not pieces[0].strip()
+        if not whole or not all(piece.rstrip().endswith("</Job>") for piece in pieces[1:]):
+            raise self.unreadable("qstat's output", stdout)
+        if not all("<Job_Owner>" in piece and piece.count("</Job>") == 1 for piece in pieces[1:]):
+            raise self.unreadable("qstat's output: a job without its owner", stdout)
+        ours = f"<Job_Owner>{user}@"
+        mine = [self._attributes(piece) for piece in pieces[1:] if ours in piece]
+        return [attributes for attributes in mine if owned_by(attributes.get("Job_Owner", ""), user)]
+
+    def _attributes(self, piece):
+        # What another user's job holds is not looked at; in ours, too, a value may be no XML.
+        text = _BARE_AMPERSAND.sub("&amp;", f"<Job>{piece}").replace("]]>", "]]&gt;")
+        try:
+            element = ElementTree.fromstring(_CONTROL.sub(" ", text))  # noqa: S314 - no declarations, see _of_user
+        except ElementTree.ParseError:
+            raise self.unreadable("a job in qstat's output", piece) from None
+        return {child.tag: child.text or "" for child in element}
+
+    def _job(self, attributes):
+        job_id, letter = attributes.get("Job_Id", ""), attributes.get("job_state", "")
+        holds, comment = attributes.get("Hold_Types", ""), attributes.get("comment", "")
+        if not JOB_ID.match(job_id) or is_array(job_id):
+            raise self.unreadable("a job id in qstat's output", job_id)
+        if letter not in STATES:
+            raise self.unreadable("a job's state in qstat's output", f"{job_id}: {letter}", job_id)
+        state = STATES[letter]
+        if state is None:
+            return None
+        if letter == "H" and holds and not holds.strip("al"):
+            state = QUEUED  # the server still makes the array's tasks, or lets only so many of them run at once
+        why = ""
+        if state == SICK:
+            why = reason_of(comment, letter, holds)
+        elif state == QUEUED:
+            why = comment
+        name = attributes.get("Job_Name", "")
+        if is_task(job_id):
+            name = _without_index(name, job_id)
+        started = letter in _STARTED
+        begun = self._epoch(job_id, attributes["start_time"]) if started and attributes.get("start_time") else None
+        submitted = self._epoch(job_id, attributes.get("ctime", ""))
+        return Job(job_id, submission_of(job_id), name, state, not started, why, submitted, begun)
+
+    def _epoch(self, job_id, text):
+        if not re.match(r"^[0-9]{1,12}\Z", text):
+            raise self.unreadable("a time in qstat's output", f"{job_id}: {text}", job_id)
+        return int(text)
+
+    def cancel_argv(self, user, ids, running):
+        # -W: seconds between TERM and KILL.
+        return self.argv["qdel"] + (["-W", str(self.options["grace"])] if running else []) + list(ids)
+
+
+def _without_index(name, job_id):
+    """Return the name under which an array was submitted: Torque calls task 3 of it NAME-3."""
+    suffix = f"-{job_id[job_id.index('[') + 1 : job_id.index(']')]}"
+    return name[: -len(suffix)] if name.endswith(suffix) else name

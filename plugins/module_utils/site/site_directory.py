@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""~/.glidein/<site> on a login node: payload versions, the credential, scripts and logs."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError, NotDeployedError
+from ansible_collections.glidein.ops.plugins.module_utils.site import submissions
+
+# Versions on their way out lie in directories of such names.
+_REMOVED = "removed-"
+_VERSION = re.compile(r"^[0-9a-f]{12}\Z")
+# What glidein.sh accepts: its paths stand in condor_config and in LD_LIBRARY_PATH.
+_PATH = re.compile(r"^/[A-Za-z0-9 /._,+@%=~-]*\Z")
+
+
+class SiteDir:
+    """Paths below `home` (default ~/.glidein) for one site, and what is there."""
+
+    def __init__(self, home, site, log_dir=None):
+        """log_dir: where batch jobs and glideins leave their logs; default `log` in the site's directory."""
+        self.site = site
+        self.path = os.path.join(_checked_path("home", home), site)
+        self.log_dir = _checked_path("log_dir", log_dir) if log_dir else os.path.join(self.path, "log")
+        self.credential = os.path.join(self.path, "credential")
+
+    def check_owner(self, deployment):
+        """Raise InputError when the directory is another deployment's: its credential and versions are not ours."""
+        owner = read_text(os.path.join(self.path, "deployment")).strip()
+        if owner and owner != deployment:
+            raise InputError(
+                f"{self.path} belongs to the deployment {owner!r}, this is {deployment!r}. "
+                "Give each deployment its own glidein_site (and glidein_demand_token). Another glidein_home alone is "
+                "not enough: under one site name, both would order glideins for the same jobs."
+            )
+
+    def versions(self):
+        """Return the names of the payload versions that are there."""
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if _VERSION.match(name))
+
+    def version_dir(self, version):
+        """Return the absolute directory of a version."""
+        return os.path.join(self.path, version)
+
+    def current(self):
+        """Return the name of the current version, or None."""
+        try:
+            version = os.path.basename(os.readlink(os.path.join(self.path, "current")).rstrip("/"))
+        except OSError:
+            return None
+        return version if version in self.versions() else None
+
+    def records(self):
+        """Return {version: lines of its submissions.jsonl}."""
+        return {version: submissions.read(self.version_dir(version)) for version in self.versions()}
+
+    def deployed(self, token):
+        """Return the current version's directory. token: whether a credential file has to be there.
+
+        Raises NotDeployedError.
+        """
+        remedy = "Run the playbook glidein.ops.deploy for this host first."
+        current = self.current()
+        if current is None:
+            raise NotDeployedError(f"{self.path}/current is no link to a payload version on this login node. {remedy}")
+        needed = [os.path.join(self.version_dir(current), "glidein.sh")] + ([self.credential] if token else [])
+        for path in needed:
+            if not os.path.isfile(path):
+                raise NotDeployedError(f"{path} is missing on this login node. {remedy}")
+        return self.version_dir(current)
+
+    def files(self):
+        """Return {"deployed": whether there is a current version, "credential": whether there is such a file}."""
+        try:
+            self.deployed(False)
+        except NotDeployedError:
+            return {"deployed": False, "credential": os.path.isfile(self.credential)}
+        return {"deployed": True, "credential": os.path.isfile(self.credential)}
+
+    @contextlib.contextmanager
+    def lock(self, patience_s=0):
+        """Keep other runs for this site out as long as the context lasts.
+
+        Raises BusyError when another run is still at work after patience_s seconds, NotDeployedError when there is no
+        directory of ours. On a file system without locks there is none.
+        """
+        path = os.path.join(self.path, ".lock")
+        deadline = time.time() + patience_s
+        try:
+            handle = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w")
+        except OSError as error:
+            raise NotDeployedError(
+                f"{path} cannot be written on this login node: {error.strerror}. "
+                "Run the playbook glidein.ops.deploy for this host first."
+            ) from error
+        with handle:
+            while not _try_lock(handle):
+                if time.time() >= deadline:
+                    raise BusyError(
+                        f"Another run is changing the glideins of {self.site} now ({path} is locked). "
+                        "Nothing was changed."
+                    )
+                time.sleep(1)
+            yield
+
+    def remove_version(self, version):
+        """Remove a payload version. Nobody finds half of it: it loses its name first."""
+        doomed = tempfile.mkdtemp(prefix=_REMOVED, dir=self.path)
+        os.rename(self.version_dir(version), os.path.join(doomed, version))
+        shutil.rmtree(doomed)
+
+    def sweep(self):
+        """Remove what removals that were interrupted have left."""
+        for name in os.listdir(self.path):
+            if name.startswith(_REMOVED):
+                shutil.rmtree(os.path.join(self.path, name))
+
+
+def _checked_path(option, value):
+    """Return an absolute path, ~ replaced. Raises InputError."""
+    path = os.path.abspath(os.path.expanduser(value))
+    if not _PATH.match(path):
+        raise InputError(f"{option}: {value!r} is not accepted; allowed: a path of letters, digits, blanks, /._,+@%=~-")
+    return path
+
+
+def _try_lock(handle):
+    """Return whether the lock is ours now, or cannot be had on this file system."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+    return True
+
+
+def version_usage(records, current, jobs_of_deployment):
+    """Return {version: {"in_use": bool, "current": bool}}.
+
+    records: SiteDir.records(); current: name or None; jobs_of_deployment: all Jobs of our deployment in the queue.
+    """
+    ids = {job.submission for job in jobs_of_deployment}
+    return {
+        version: {
+            "in_use": version == current or submissions.in_use(lines, ids, bool(jobs_of_deployment)),
+            "current": version == current,
+        }
+        for version, lines in records.items()
+    }
+
+
+def recorded_names(records):
+    """Return the set of all job names in SiteDir.records()."""
+    return {name for lines in records.values() for name in submissions.job_names(lines)}
+
+
+def read_text(path):
+    """Return a file's text, or "" when there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            return handle.read()
+    except FileNotFoundError:
+        return ""
+
+
+def write_private(path, text):
+    """Write a file (0600) so that a reader sees the old or the new text, never a part. Makes its directory (0700)."""
+    directory = os.path.dirname(path)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=".", dir=directory)  # 0600
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

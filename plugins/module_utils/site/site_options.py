@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options that modules on a login node share (doc fragment `site`), and what is made of them."""
+
+import hashlib
+import os
+import pwd
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import log_times
+from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import count, queue_result, targets
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.counted import counted_jobs
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import (
+    SiteDir,
+    recorded_names,
+    version_usage,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.site.submissions import requests
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import credential_expires
+
+
+def site_argument_spec():
+    """Return the argument spec of the doc fragment `site`."""
+    return {
+        "deployment": {"type": "str", "required": True},
+        "site": {"type": "str", "required": True},
+        "scheduler": {"type": "str", "required": True},
+        "scheduler_options": {"type": "dict", "default": {}},
+        "entries": {"type": "dict", "required": True},
+        "limits": {"type": "dict", "default": {}},
+        "home": {"type": "str", "default": "~/.glidein"},
+        "log_dir": {"type": "str"},
+    }
+
+
+class SiteQueue:
+    """One site seen from its login node: configuration, directory, batch system."""
+
+    def __init__(self, params):
+        """params: values of site_argument_spec. Raises InputError, before anything is run or read."""
+        self.site = normalise_site(params["deployment"], params["site"], params["entries"], params["limits"])
+        self.scheduler = make_scheduler(params["scheduler"], params["scheduler_options"], self.site["entries"])
+        self.directory = SiteDir(params["home"], self.site["site"], params["log_dir"])
+        self.directory.check_owner(self.site["deployment"])
+        self.user = pwd.getpwuid(os.geteuid()).pw_name
+
+    def jobs(self):
+        """Return the user's jobs in the queue as a list of Job. Raises CommandError or OutputError."""
+        commands = self.scheduler.options["count_commands"]
+        if not commands:
+            return self.scheduler.jobs(self.user)
+        return counted_jobs(self.scheduler.runner, commands, self.user, targets(self.site), time.time())
+
+    def files(self):
+        """Return the `files` of queue_info's result: what is in the site's directory and its logs'."""
+        return dict(self.directory.files(), **log_times(self.directory.log_dir, self.site["deployment"]))
+
+    def _with_changed_requests(self, jobs, records):
+        """Return jobs of which none is said to never start that asked for something else than one would ask for now.
+
+        records: SiteDir.records(). Raises InputError.
+        """
+        if not any(job.never_starts for job in jobs):
+            return jobs
+        asked = {}
+        for lines in records.values():
+            asked.update(requests(lines))
+        now = {
+            job_name(self.site["deployment"], self.site["site"], name, shape): self.request_hash(name, shape)
+            for name, entry in self.site["entries"].items()
+            for shape in entry["shapes"]
+        }
+        return [
+            job._replace(never_starts=False)
+            if job.never_starts and asked.get(job.submission, now.get(job.name)) != now.get(job.name)
+            else job
+            for job in jobs
+        ]
+
+    def request_hash(self, entry, shape):
+        """Return a hash of what a glidein of this entry and shape asks the batch system for. Raises InputError."""
+        name = job_name(self.site["deployment"], self.site["site"], entry, shape)
+        settings = self.site["entries"][entry]
+        lines = self.scheduler.directives(settings, settings["shapes"][shape], name, self.directory.log_dir)
+        text = "\n".join(lines + settings["directives"])
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    def read(self):
+        """Return (Counted, `queue` result) of this moment. Raises CommandError or OutputError."""
+        records = self.directory.records()
+        jobs = self.jobs()
+        counted = count(self._with_changed_requests(jobs, records), self.site, recorded_names(records))
+        usage = version_usage(records, self.directory.current(), counted.ours() + counted.others)
+        end = credential_expires(self.directory.credential)
+        return counted, queue_result(self.site, counted, self.user, time.time(), usage, end)

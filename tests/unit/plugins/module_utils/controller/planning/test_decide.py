@@ -1,0 +1,749 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import re
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.tests.unit.support.builders import (
+    NOW,
+    demand,
+    group,
+    history,
+    planned_site,
+    queue,
+    raw_entry,
+    shape,
+    site,
+    supplied,
+    supply,
+)
+
+WIDE = {"queued": 1000, "total": 1000, "per_cycle": 1000}
+
+
+def entry(**changes):
+    return raw_entry(**dict({"limits": WIDE}, **changes))
+
+
+def planned(groups, sites=None, have=None, supply_=None, **more):
+    if sites is None:
+        sites = [planned_site(site({"main": entry()}), queue(have))]
+    return make_plan(demand(*groups), supply_ or supply(), sites, NOW, 900, **more)
+
+
+def presents(result):
+    return {(item["site"], item["entry"], item["shape"]): item["present"] for item in result["plan"]}
+
+
+def only(result):
+    assert len(result["plan"]) == 1
+    return result["plan"][0]
+
+
+# Fit.
+
+
+def misfit(entry_changes, shape_changes, group_changes):
+    """Why a job does not fit the only shape, or None."""
+    one = site({"main": entry(shapes={"core": shape(**shape_changes)}, **entry_changes)})
+    reasons = [row["reason"] for row in planned([group(**group_changes)], [planned_site(one)])["unserved"]]
+    return reasons[0].replace("no shape fits: lab/main/core: ", "") if reasons else None
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ({}, None),
+        ({"cpus": 2}, "asks for 2 cpus, the shape has 1"),
+        ({"memory_mb": 2000}, None),
+        ({"memory_mb": 2001}, "asks for 2001 memory_mb, the shape has 2000"),
+        ({"disk_mb": 10000}, None),
+        ({"disk_mb": 10001}, "asks for 10001 disk_mb, the shape has 10000"),
+        ({"gpus": 1}, "asks for 1 gpus, the shape has 0"),
+        # Two minutes before its walltime of two hours is over a glidein stops by itself; two are for its start.
+        ({"max_runtime_s": 6960}, None),
+        ({"max_runtime_s": 6961}, "may run 6961 s, a glidein there has 6960 s for a job"),
+    ],
+)
+def test_a_job_fits_by_its_resources_and_run_time(changes, reason):
+    assert misfit({}, {}, changes) == reason
+
+
+@pytest.mark.parametrize(
+    "rules, changes, reason",
+    [
+        ({"accept": {"gpus": {"min": 1}}}, {}, "asks for 0 gpus, accept has min 1"),
+        ({"accept": {"gpus": {"max": 0}}}, {"gpus": 1}, "asks for 1 gpus, accept has max 0"),
+        ({"accept": {"memory_mb": {"min": 1000, "max": 1000}}}, {}, None),
+        ({"accept": {"memory_mb": {"max": 4000}}}, {"memory_mb": 4000}, None),
+        ({"accept": {"memory_mb": {"max": 4000}}}, {"memory_mb": 4001}, "asks for 4001 memory_mb, accept has max 4000"),
+        ({"cpu_only": True}, {"gpus": 1}, "asks for 1 gpus, accept has max 0"),
+        ({"gpu_only": True}, {}, "asks for 0 gpus, accept has min 1"),
+    ],
+)
+def test_an_entry_says_which_jobs_it_is_for(rules, changes, reason):
+    assert misfit(rules, {"cpus": 8, "memory_mb": 64000, "gpus": 8}, changes) == reason
+
+
+# Pack.
+
+
+def test_memory_is_handed_out_in_steps_of_128_mb():
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=4000)})}))]
+    assert only(planned([group(count=3, memory_mb=1000)], sites))["present"] == 1
+    assert only(planned([group(count=4, memory_mb=1000)], sites))["present"] == 2
+
+
+def test_the_last_job_of_a_glidein_needs_no_more_memory_than_it_asks_for():
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=4000)})}))]
+    assert only(planned([group(count=2, memory_mb=1950)], sites))["present"] == 1
+    assert only(planned([group(count=1, memory_mb=4000)], sites))["present"] == 1
+    assert only(planned([group("a", 1, memory_mb=3900), group("b", 1, memory_mb=32)], sites))["present"] == 1
+    assert only(planned([group("a", 1, memory_mb=3900), group("b", 1, memory_mb=33)], sites))["present"] == 2
+
+
+def test_every_job_takes_a_mib_of_disk_more_than_it_asks_for_and_the_last_one_only_if_it_is_there():
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=64000, disk_mb=8000)})}))]
+    presents_of = [
+        only(planned([group(count=count, disk_mb=disk_mb)], sites))["present"]
+        for count, disk_mb in ((3, 2000), (4, 2000), (4, 1999), (1, 8000))
+    ]
+    assert presents_of == [1, 2, 1, 1]
+
+
+def test_jobs_are_packed_by_all_resources_at_once():
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=28, memory_mb=120000)})}))]
+    assert only(planned([group(count=28, memory_mb=4000)], sites))["present"] == 1
+    assert only(planned([group(count=29, memory_mb=4000)], sites))["present"] == 2
+    assert only(planned([group(count=28, memory_mb=8192)], sites))["present"] == 2
+
+
+def test_groups_share_a_glidein():
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=64000)})}))]
+    item = only(planned([group("big", 1, memory_mb=50000, cpus=2), group("small", 6, memory_mb=1000)], sites))
+    assert (item["present"], item["serves"]) == (1, {"big": 1, "small": 6})
+
+
+def test_a_job_gets_the_smallest_size_of_a_range_that_it_fits():
+    ranges = {"cpus": {"min": 1, "max": 8}, "memory_mb": {"min": 2000, "max": 32000}}
+    one = planned_site(site({"main": entry(shapes={"job": shape(**ranges)})}))
+    result = planned([group(count=2, cpus=3, memory_mb=12000), group("b", memory_mb=20000)], [one])
+    ordered = {name: number for (_site, _entry, name), number in presents(result).items() if number}
+    assert ordered == {"job-4c-16000m": 2, "job-1c-32000m": 1}
+    assert result["unserved"] == []
+
+
+def test_the_smallest_shape_that_fits_is_taken():
+    sites = [
+        planned_site(
+            site(
+                {"main": entry(shapes={"large": shape(cpus=8, memory_mb=16000), "gpu": shape(gpus=1), "core": shape()})}
+            )
+        )
+    ]
+    result = planned([group("one", 2), group("four", 1, cpus=4)], sites)
+    # The job with 4 cores leaves room for the others in its glidein.
+    assert presents(result) == {("lab", "main", "core"): 0, ("lab", "main", "gpu"): 0, ("lab", "main", "large"): 1}
+    assert presents(planned([group("one", 2)], sites))[("lab", "main", "core")] == 2
+
+
+def test_entries_are_used_in_order_of_their_priority():
+    sites = [
+        planned_site(
+            site({"a": entry(limits={"queued": 2}), "b": entry(priority=5, limits={"queued": 3})}, name="one")
+        ),
+        planned_site(site({"c": entry(priority=9, limits={"queued": 1})}, name="two")),
+    ]
+    assert presents(planned([group(count=5)], sites)) == {
+        ("two", "c", "core"): 1,
+        ("one", "b", "core"): 3,
+        ("one", "a", "core"): 1,
+    }
+
+
+def test_no_job_is_ordered_for_at_two_entries():
+    sites = [planned_site(site({"a": entry(), "b": entry()}, name=name)) for name in ("x", "y")]
+    assert sum(presents(planned([group(count=7)], sites)).values()) == 7
+
+
+def two_entries(**changes):
+    """Sites with an entry each, `a` and `b`, of one priority."""
+    return [planned_site(site({name: entry(**changes.get(name, {}))}, name="s" + name)) for name in ("a", "b")]
+
+
+def shares(sites, count, **options):
+    result = planned([group(count=count)], sites, options=dict({"allocation": "spread"}, **options))
+    return [presents(result)[("s" + name, name, "core")] for name in ("a", "b")]
+
+
+def test_entries_of_one_priority_share_the_jobs_where_that_is_wanted():
+    assert shares(two_entries(), 10) == [5, 5]
+    assert shares(two_entries(), 10, allocation="priority") == [10, 0]
+
+
+def test_they_share_them_by_weight_and_by_what_they_have_already():
+    assert shares(two_entries(b={"weight": 3}), 12) == [3, 9]
+    sites = two_entries()
+    sites[0]["queue"]["entries"][0]["running"] = 4
+    result = planned(
+        [group(count=10)],
+        sites,
+        supply_=supply(supplied("a", registered=4, site_name="sa")),
+        options={"allocation": "spread"},
+    )
+    assert presents(result) == {("sa", "a", "core"): 7, ("sb", "b", "core"): 7}
+
+
+def test_what_one_of_them_has_no_room_for_the_other_gets():
+    assert shares(two_entries(a={"limits": {"queued": 2}}), 10) == [2, 8]
+
+
+def test_priority_comes_before_sharing():
+    assert shares(two_entries(b={"priority": 1}), 10) == [0, 10]
+
+
+@pytest.mark.parametrize(
+    "order, served",
+    [
+        (None, "large"),
+        (["-memory"], "small"),
+        (["cpus", "-memory"], "wide"),
+        (["count"], "many"),
+        (["-runtime"], "short"),
+    ],
+)
+def test_the_operator_says_which_groups_come_first(order, served):
+    sites = [planned_site(site({"main": entry(shapes={"n": shape(cpus=4, memory_mb=4000)}, limits={"total": 1})}))]
+    groups = [
+        group("large", 1, memory_mb=3968),
+        group("small", 1, memory_mb=128, cpus=3),
+        group("wide", 1, memory_mb=3840, cpus=4),
+        group("many", 4, memory_mb=896, cpus=1),
+        group("short", 1, memory_mb=3000, cpus=2, max_runtime_s=60),
+    ]
+    assert served in only(planned(groups, sites, options={"order": order}))["serves"]
+
+
+def test_among_equals_the_oldest_job_comes_first_and_ids_are_numbers():
+    sites = [planned_site(site({"main": entry(limits={"total": 1})}))]
+    groups = [group("a", 1, first_job="10.0"), group("b", 1, first_job="9.12"), group("c", 1, first_job="9.2")]
+    assert only(planned(groups, sites))["serves"] == {"c": 1}
+
+
+def test_without_shapes_an_entry_has_the_whole_of_its_node_and_parts_of_it():
+    node = {"cpus": 28, "memory_mb": 112000, "disk_mb": 100000}
+    one = entry(node=node)
+    del one["shapes"]
+    sites = [planned_site(site({"main": one}))]
+    result = planned([group("big", 1, cpus=20, memory_mb=60000)], sites)
+    assert presents(result)[("lab", "main", "whole")] == 1
+    result = planned([group("one", 1, cpus=1, memory_mb=5000)], sites)
+    assert presents(result)[("lab", "main", "sixteenth")] == 1
+
+
+# Subtract.
+
+
+def test_slots_that_the_negotiator_passes_over_serve_nobody():
+    known = supply(supplied(registered=2, free=[], passed_over=slots(2, memory_mb=1024)))
+    assert only(planned([group(count=3)], have={("main", "core"): {"running": 2}}, supply_=known))["present"] == 5
+
+
+def passed_over(passed, free=0, registered=None, retired=0, **changes):
+    """What is ordered for three jobs where so many whole glideins are passed over, and so many are free."""
+    whole = {"disk_mb": 10000, **changes}
+    registered = passed + free if registered is None else registered
+    busy = {"running": registered}
+    known = supplied(
+        registered=registered, retired=retired, passed_over=slots(passed, **whole), free=slots(free, disk_mb=10000)
+    )
+    groups = [group(count=3 + free)]
+    return only(planned(groups, have={("main", "core"): busy}, supply_=supply(known)))["present"] - registered
+
+
+@pytest.mark.parametrize(
+    "passed, free, registered, retired, ordered",
+    [
+        (1, 0, 1, 0, 0),  # all there are
+        (1, 0, 9, 0, 3),  # one odd node among eight that work
+        (2, 0, 9, 0, 3),
+        (3, 0, 9, 0, 0),
+        (3, 0, 31, 0, 3),  # not one in ten
+        (4, 0, 31, 0, 0),
+        (3, 3, 9, 0, 0),
+        (3, 4, 9, 0, 3),  # most of the free ones are taken
+        (1, 0, 2, 1, 0),  # the other one takes no jobs any more
+    ],
+)
+def test_what_the_negotiator_passes_over_closes_an_entry_when_it_is_not_the_odd_one(
+    passed, free, registered, retired, ordered
+):
+    assert passed_over(passed, free, registered, retired) == ordered
+
+
+def test_one_odd_glidein_closes_nothing_while_others_of_its_shape_start():
+    shapes = {"core": shape(), "large": shape(cpus=8, memory_mb=16000)}
+    have = {("main", "core"): {"running": 6, "queued": 1}}
+    sites = [planned_site(site({"main": entry(shapes=shapes)}), queue(have))]
+    known = supply(supplied(registered=1, passed_over=slots(1, disk_mb=10000)))
+    result = planned([group(count=6)], sites, supply_=known)
+    assert presents(result) == {("lab", "main", "core"): 7, ("lab", "main", "large"): 0}
+
+
+def test_a_glidein_that_is_passed_over_and_has_no_room_for_such_jobs_closes_nothing():
+    assert passed_over(3, memory_mb=900) == 3
+
+
+def test_nothing_is_ordered_for_jobs_that_would_find_a_whole_glidein_there_passed_over():
+    known = supply(supplied(registered=2, passed_over=slots(2, disk_mb=10000)))
+    sites = [planned_site(site({"main": entry()})), planned_site(site({"m": entry()}, name="other"))]
+    result = planned([group(count=3)], sites, supply_=known, explain="a")
+    assert presents(result) == {("lab", "main", "core"): 0, ("other", "m", "core"): 3}
+    assert result["explanation"][0]["reason"] == (
+        "the negotiator has left 2 of 2 free glideins there empty that have room for these jobs"
+    )
+
+
+def test_jobs_that_are_not_served_say_why_at_each_site():
+    small = planned_site(site({"main": entry()}))
+    full = planned_site(site({"m": entry(shapes={"big": {"cpus": 8, "memory_mb": 9000, "disk_mb": 10000}},
+                                         limits={"queued": 0})}, name="other"))  # fmt: skip
+    assert planned([group(count=3, cpus=2)], [small, full])["unserved_at"] == {
+        "a": {"lab": "main/core: asks for 2 cpus, the shape has 1", "other": "m/big: other/m limit queued 0 reached"}
+    }
+
+
+def test_of_many_groups_that_are_not_served_the_largest_say_why_at_each_site():
+    told = planned([group(f"g{number}", number, cpus=2) for number in range(1, 31)])["unserved_at"]
+    assert set(told) == {f"g{number}" for number in range(11, 31)}
+
+
+def closed(until):
+    """The supply of an entry where the server remembers that the negotiator passed group `a` over."""
+    return supply(supplied(registered=0, passed_over_groups={"a": {"until": until, "times": 2}}))
+
+
+def test_nothing_is_ordered_for_a_group_that_the_server_remembers_as_passed_over_there():
+    result = planned([group(count=3), group(id="b", count=2)], supply_=closed(NOW + 600), explain="a")
+    assert only(result)["serves"] == {"b": 2}
+    assert result["explanation"][0]["reason"].startswith(
+        "the negotiator left these jobs idle beside free glideins there; none is ordered before "
+    )
+
+
+def test_a_group_that_was_passed_over_long_ago_is_ordered_for_again():
+    assert only(planned([group(count=3)], supply_=closed(NOW)))["present"] == 3
+
+
+def test_free_slots_of_machines_that_are_no_glideins_take_jobs_too():
+    assert only(planned([group(count=5)], supply_=supply(others_free=slots(2))))["present"] == 3
+
+
+@pytest.mark.parametrize(
+    "have, supply_entry, new",
+    [
+        ({}, None, 5),
+        ({"queued": 2}, None, 3),
+        ({"running": 2}, None, 3),
+        ({"running": 2}, supplied(registered=2), 5),
+        ({"running": 2}, supplied(registered=1), 4),
+        (
+            {"running": 2},
+            supplied(registered=2, free=[{"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 2}]),
+            3,
+        ),
+        (
+            {"running": 2},
+            supplied(registered=2, free=[{"cpus": 1, "memory_mb": 512, "disk_mb": 9000, "gpus": 0, "count": 2}]),
+            5,
+        ),
+        ({"sick": 4}, None, 5),
+        ({"completing": 4}, None, 5),
+    ],
+)
+def test_what_is_there_is_used_before_anything_is_ordered(have, supply_entry, new):
+    item = only(
+        planned(
+            [group(count=5)], have={("main", "core"): have}, supply_=supply(*([supply_entry] if supply_entry else []))
+        )
+    )
+    assert item["present"] - have.get("queued", 0) - have.get("running", 0) == new
+
+
+def slots(count, **changes):
+    return [dict({"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": count}, **changes)]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{"site_name": "not-in-this-plan"}, {"entry": "removed"}, {"shape_name": "removed"}],
+)
+def test_free_slots_of_glideins_that_no_entry_stands_for_take_jobs_first(where):
+    known = supply(supplied(registered=2, free=slots(2), **where))
+    result = planned([group(count=5)], supply_=known)
+    assert (only(result)["present"], only(result)["serves"]) == (3, {"a": 3})
+    assert planned([group(count=2, max_runtime_s=999999)], supply_=known)["unserved"] == []
+
+
+@pytest.mark.parametrize("where", [{}, {"site_name": "not-in-this-plan"}])
+def test_free_slots_take_no_job_that_may_run_longer_than_their_glidein(where):
+    def ordered(**states):
+        known = supply(supplied(free=slots(2, until=NOW + 3600) + slots(1, until=NOW + 4000), **where))
+        return planned([group(count=5, **states)], supply_=known)["plan"][0]["present"]
+
+    assert [ordered(max_runtime_s=runtime_s) for runtime_s in (3599, 3600, 3999, 4000)] == [2, 4, 4, 5]
+    assert ordered() == 2
+
+
+def test_jobs_that_say_how_long_they_run_leave_longer_lasting_slots_to_others():
+    known = supply(supplied(free=slots(2) + slots(2, until=NOW + 9000) + slots(2, until=NOW + 3600)))
+    groups = [group("a", 2, memory_mb=1500, max_runtime_s=600), group("b", 2, max_runtime_s=5000), group("c", 2)]
+    assert only(planned(groups, supply_=known))["present"] == 0
+
+
+def test_a_queued_glidein_goes_when_a_free_slot_elsewhere_takes_its_job():
+    known = supply(supplied(registered=1, free=slots(1), site_name="not-in-this-plan"))
+    item = only(planned([group(count=2)], have={("main", "core"): {"queued": 2}}, supply_=known))
+    assert item["present"] == 1
+
+
+def test_free_slots_elsewhere_are_left_to_jobs_that_no_entry_is_for():
+    sites = [planned_site(site({"main": entry(accept={"gpus": {"max": 0}})}))]
+    known = supply(
+        supplied(registered=2, free=slots(2, gpus=1), site_name="not-in-this-plan"),
+        supplied(registered=2, free=slots(2)),
+    )
+    result = planned([group("gpu", 2, gpus=1), group("core", 2)], sites, supply_=known)
+    assert (only(result)["present"], result["unserved"]) == (0, [])
+
+
+def test_free_slots_elsewhere_that_are_too_small_take_no_job():
+    known = supply(supplied(registered=2, free=slots(2, memory_mb=512), site_name="not-in-this-plan"))
+    assert only(planned([group(count=5)], supply_=known))["present"] == 5
+
+
+def test_a_queued_glidein_that_no_job_needs_goes_and_a_running_one_stays():
+    item = only(
+        planned(
+            [group(count=1)],
+            have={("main", "core"): {"queued": 3, "running": 2}},
+            supply_=supply(supplied(registered=2)),
+        )
+    )
+    assert item["present"] == 3
+    assert "3 queued, of which 2 serve no job and go" in item["reason"]
+
+
+def test_without_demand_only_the_running_stay():
+    item = only(planned([], have={("main", "core"): {"queued": 3, "running": 2}}))
+    assert item["present"] == 2
+
+
+# Limit.
+
+
+@pytest.mark.parametrize(
+    "limits, have, new",
+    [
+        ({"queued": 3}, {"queued": 1}, 2),
+        ({"queued": 3}, {"sick": 2}, 1),
+        ({"total": 4}, {"running": 2, "sick": 1}, 1),
+        ({"per_cycle": 2}, {}, 2),
+        ({"queued": 0}, {}, 0),
+    ],
+)
+def test_limits_of_an_entry_are_kept(limits, have, new):
+    sites = [planned_site(site({"main": entry(limits=dict(WIDE, **limits))}), queue({("main", "core"): have}))]
+    result = planned([group(count=50)], sites)
+    assert only(result)["present"] - have.get("queued", 0) - have.get("running", 0) == new
+    name, value = list(limits.items())[0]
+    assert "lab/main limit {0} {1} reached".format(name, value) in only(result)["reason"]
+    assert "lab/main limit {0} {1}".format(name, value) in result["unserved"][0]["reason"]
+
+
+def test_limits_of_a_site_are_kept_by_its_entries_together():
+    sites = [
+        planned_site(site({"a": entry(), "b": entry()}, {"queued": 4}), queue(orphans={"queued": 1, "running": 0}))
+    ]
+    result = planned([group(count=9)], sites)
+    assert sum(presents(result).values()) == 3
+    assert result["unserved"] == [
+        {"group": "a", "count": 6, "reason": "limits reached where these jobs fit: lab site limit queued 4"}
+    ]
+
+
+@pytest.mark.parametrize(
+    "limits, most", [({"queued": 4}, 4), ({"total": 5}, 5), ({"per_cycle": 3}, 3), ({"cores": 6}, 3), ({"gpus": 4}, 4)]
+)
+def test_limits_of_an_entry_of_a_site_and_of_the_deployment_are_kept(limits, most):
+    shapes = {"pair": shape(cpus=2, memory_mb=4000, gpus=1)}
+    free = {"limits": WIDE, "shapes": shapes}
+    of_entry = [planned_site(site({"main": entry(shapes=shapes, limits=dict(WIDE, **limits))}))]
+    of_site = [planned_site(site({"a": entry(**free), "b": entry(**free)}, limits))]
+    of_all = [planned_site(site({"a": entry(**free)}, name=name)) for name in ("x", "y")]
+    jobs = group(count=50, cpus=2, gpus=1)
+    for sites, options in ((of_entry, {}), (of_site, {}), (of_all, {"limits": limits})):
+        assert sum(presents(planned([jobs], sites, options=options)).values()) == most
+
+
+def test_the_deployment_counts_what_was_last_queued_at_sites_that_cannot_be_read():
+    sites = [planned_site(site({"a": entry()}, name="x")), planned_site(site(name="away"), None, "down")]
+    told = history([{"age_s": 300, "queued": 4, "running": 3}])
+    for registered, ordered in ((3, 1), (0, 1), (6, 4)):  # with six registered, three of those have started since
+        known = supply(supplied(registered=registered, site_name="away", history=told))
+        result = planned([group(count=50)], sites, supply_=known, options={"limits": {"queued": 5}})
+        assert presents(result)[("x", "a", "core")] == ordered
+
+
+def test_the_deployment_counts_what_is_known_of_sites_that_cannot_be_read():
+    sites = [planned_site(site({"a": entry()}, name="x")), planned_site(site(name="away"), None, "down")]
+    known = supply(supplied(registered=3, site_name="away"))
+    result = planned([group(count=50)], sites, supply_=known, options={"limits": {"total": 5}})
+    assert presents(result)[("x", "a", "core")] == 2
+    assert "deployment limit total 5 reached" in result["plan"][1]["reason"]
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"allocation": "fair"}, "allocation: 'fair'"),
+        ({"order": ["colour"]}, "order: ['colour']"),
+        ({"limits": {"total": -1}}, "limits.total: -1"),
+        ({"limits": {"nodes": 1}}, "limits.nodes: no such key"),
+        ({"guard": {"ramp_first": 0}}, "guard.ramp_first: 0"),
+        ({"ramp": 1}, "ramp: no such option"),
+    ],
+)
+def test_odd_options_are_errors_that_name_the_place(options, words):
+    with pytest.raises(InputError) as raised:
+        planned([], options=options)
+    assert words in str(raised.value)
+
+
+# Say why.
+
+
+def test_jobs_that_fit_nowhere_are_counted_with_the_reason():
+    assert planned([group("big", 3, cpus=8)])["unserved"] == [
+        {"group": "big", "count": 3, "reason": "no shape fits: lab/main/core: asks for 8 cpus, the shape has 1"}
+    ]
+
+
+def test_no_site_is_a_reason_too():
+    assert planned([group(count=2)], [])["unserved"] == [{"group": "a", "count": 2, "reason": "no site has an entry"}]
+
+
+def test_every_item_has_a_sentence():
+    item = only(planned([group(count=3)], have={("main", "core"): {"queued": 1, "running": 1, "sick": 1}}))
+    assert item["reason"] == (
+        "3 idle jobs to serve: 1 in starting glideins, 2 in queued or new glideins; "
+        "1 running (1 starting), 1 queued, 1 to add; 1 sick"
+    )
+
+
+def test_sick_glideins_are_shown_with_the_batch_systems_reasons():
+    sick = {"sick": 2, "sick_reasons": ["AssocGrpCPUMinutesLimit", "JobHeldUser"]}
+    item = only(planned([], have={("main", "core"): sick}))
+    assert item["reason"].endswith("; 2 sick (AssocGrpCPUMinutesLimit, JobHeldUser)")
+
+
+def test_a_group_can_be_explained_entry_by_entry():
+    sites = [planned_site(site({"a": entry(accept={"cpus": {"min": 2}}), "b": entry()}))]
+    assert planned([group(count=3)], sites, explain="a")["explanation"] == [
+        {"site": "lab", "entry": "a", "shape": "core", "serves": 0, "reason": "asks for 1 cpus, accept has min 2"},
+        {"site": "lab", "entry": "b", "shape": "core", "serves": 3, "reason": "fits 1 job per glidein"},
+    ]
+    with pytest.raises(InputError, match="explain: 'zzz'"):
+        planned([], explain="zzz")
+
+
+def test_the_table_is_for_people():
+    sites = [
+        planned_site(site({"main": entry()}, name="x" * 60)),
+        planned_site(site(name="dead"), None, "no route " * 20),
+    ]
+    lines = planned([group(count=3)], sites)["table"]
+    assert lines[0].split() == ["SITE", "ENTRY", "SHAPE", "PRESENT", "QUEUED", "RUNNING", "WHY"]
+    assert len(lines) == 3
+    assert all(len(line) <= 100 for line in lines)
+
+
+# Stale and failed input.
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"as_of": NOW - 901}, "901 s old, at most 900 s"),
+        ({"as_of": None}, "no demand yet"),
+        ({"as_of": NOW + 901}, "the clocks of demand server and controller disagree"),
+    ],
+)
+def test_old_demand_changes_nothing(changes, words):
+    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3, "running": 1}}))]
+    result = make_plan(demand(group(count=9), **changes), supply(), sites, NOW, 900)
+    assert only(result)["present"] == 4
+    assert words in only(result)["reason"]
+    assert result["unserved"][0]["count"] == 9
+
+
+def test_old_supply_changes_nothing_either():
+    assert "the supply is 901 s old" in only(planned([group()], supply_=supply(as_of=NOW - 901)))["reason"]
+
+
+def test_a_schedd_that_did_not_answer_makes_nobody_cancel():
+    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3}}))]
+    partial = demand(schedds={"answered": [], "failed": [{"name": "cm2", "error": "timeout"}]})
+    item = only(make_plan(partial, supply(), sites, NOW, 900))
+    assert item["present"] == 3
+    assert "cm2" in item["reason"]
+
+
+@pytest.mark.parametrize(
+    "reading, error", [(None, "Connection timed out"), (None, None), ("empty", "Permission denied")]
+)
+def test_a_site_whose_queue_is_not_known_is_left_as_it_is(reading, error):
+    sites = [
+        planned_site(site({"main": entry(priority=9)}), reading, error),
+        planned_site(site({"m": entry()}, name="ok")),
+    ]
+    result = planned([group(count=2)], sites)
+    assert presents(result) == {("lab", "main", "core"): None, ("ok", "m", "core"): 2}
+    item = [item for item in result["plan"] if item["site"] == "lab"][0]
+    assert item["reason"].startswith("kept as it is, its queue is not known: " + (error or "no reading"))
+
+
+def test_jobs_that_only_an_unknown_site_could_run_say_so():
+    result = planned([group(count=2)], [planned_site(error="down")])
+    assert result["unserved"][0]["reason"] == "the queue is not known where these jobs fit: lab/main"
+
+
+@pytest.mark.parametrize(
+    "groups, place",
+    [
+        ([group(count=-1)], "demand.groups[0].count: -1"),
+        ([group(count=10**13)], "demand.groups[0].count: 10000000000000"),
+        ([group(requirements=7)], "demand.groups[0].requirements: 7"),
+        ([group(attributes=[])], "demand.groups[0].attributes: []"),
+        ([group(users={"alice": -1})], "demand.groups[0].users.alice: -1"),
+        ([group(), group("b", cpus="x")], "demand.groups[1].cpus: 'x'"),
+        ([group(), group()], "demand.groups[1].id: 'a'"),
+        ([group(cpus=0)], "demand.groups[0].cpus: 0"),
+        ([group(memory_mb=1.5)], "demand.groups[0].memory_mb: 1.5"),
+        ([None], "demand.groups[0].id: None"),
+    ],
+)
+def test_odd_demand_is_an_error_that_names_the_place(groups, place):
+    with pytest.raises(InputError) as raised:
+        planned(groups)
+    assert place in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "entries, place",
+    [
+        ([{"site": "lab", "entry": "main", "shape": "core", "registered": 0}], "supply.entries[0].free: None"),
+        ([supplied(), supplied()], "supply.entries[1]: lab/main/core is there more than once"),
+        ([supplied(entry=3)], "supply.entries[0]: ('lab', 3, 'core')"),
+        ([supplied(sample=[1])], "supply.entries[0].sample: [1]"),
+        ([supplied(registered=-1)], "supply.entries[0].registered: -1"),
+        ([supplied(free=[{"cpus": 1}])], "supply.entries[0].free[0].memory_mb: None"),
+        ([3], "supply.entries[0]: 3"),
+    ],
+)
+def test_odd_supply_is_an_error_that_names_the_place(entries, place):
+    with pytest.raises(InputError) as raised:
+        planned([], supply_=supply(*entries))
+    assert place in str(raised.value)
+
+
+def odd_queue(**changes):
+    reading = queue({("main", "core"): {"queued": 1}})
+    reading["entries"][0].update(changes)
+    return reading
+
+
+@pytest.mark.parametrize(
+    "reading, place",
+    [
+        (dict(queue(), site="other"), "queue.site: 'other'"),
+        (odd_queue(queued="x"), "queue.entries[0].queued: 'x'"),
+        (odd_queue(queued_since=[5]), "queue.entries[0].queued_since: [5]"),
+        (odd_queue(running_since="x"), "queue.entries[0].running_since: 'x'"),
+        (odd_queue(sick_reasons=7), "queue.entries[0].sick_reasons: 7"),
+        (dict(queue(), entries={}), "queue.entries: {}"),
+        (dict(queue(), orphans=[1]), "queue.orphans.queued: None"),
+        ([1], "queue: [1]"),
+    ],
+)
+def test_a_queue_that_cannot_be_read_costs_its_site_alone(reading, place):
+    sites = [{"site": site(), "queue": reading, "error": None}, planned_site(site({"m": entry()}, name="ok"))]
+    result = planned([group(count=2)], sites)
+    assert presents(result) == {("lab", "main", "core"): None, ("ok", "m", "core"): 2}
+    assert f"kept as it is, its queue is not known: {place} is not accepted" in result["plan"][0]["reason"]
+    assert list(result["claims"]) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    "past, words",
+    [
+        ({"registered": "9"}, "registered: '9'"),
+        ({"never_registered": -1}, "never_registered: -1"),
+        ({"ended_early": [1]}, "ended_early: [1]"),
+        ({"jobs_failing": "x"}, "jobs_failing: 'x'"),
+        ({"plans": [{"as_of": NOW - 300, "wanted": "x", "running": 1}]}, "wanted: 'x'"),
+        ({"plans": [{"as_of": NOW - 300, "launched": 1.5}]}, "launched: 1.5"),
+        ({"plans": 3}, "{'plans': 3}"),
+        ([1], "[1]"),
+    ],
+)
+def test_a_history_that_cannot_be_read_is_none_and_is_named(past, words):
+    sites = [planned_site(site({"main": entry(limits=WIDE)}), queue({("main", "core"): {"queued": 2}}))]
+    result = planned([group(count=40)], sites, supply_=supply(supplied(history=past)))
+    assert only(result)["present"] == 25
+    assert result["notes"] == [
+        f"lab/main/core: what the demand server remembers of it cannot be read ({words}); it counts as new"
+    ]
+
+
+def test_the_same_site_twice_is_an_error():
+    with pytest.raises(InputError, match="sites: lab is there more than once"):
+        planned([], [planned_site(), planned_site()])
+
+
+# What the demand server says about its demand.
+
+
+def test_nothing_is_ordered_for_jobs_of_a_schedd_that_is_silent_for_long():
+    assert only(planned([group(count=5, stale=3)]))["present"] == 2
+    assert only(planned([group(count=5, stale=5)]))["present"] == 0
+
+
+def test_while_the_server_is_paused_only_what_runs_is_to_be_present():
+    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3, "running": 2}}))]
+    result = make_plan(demand(group(count=9), paused=True), supply(), sites, NOW, 900)
+    assert only(result)["present"] == 2
+    assert "paused" in only(result)["reason"]
+    assert [(row["count"], "paused" in row["reason"]) for row in result["unserved"]] == [(9, True)]
+
+
+def test_old_demand_changes_nothing_even_when_the_server_is_paused():
+    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3}}))]
+    result = make_plan(demand(group(count=9), paused=True, as_of=NOW - 1000), supply(), sites, NOW, 900)
+    assert only(result)["present"] == 3
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"as_of": "x"}, "demand.as_of: 'x' is not accepted"),
+        ({"as_of": float("nan")}, "demand.as_of: nan is not accepted"),
+        ({"schedds": [1]}, "demand.schedds: [1] is not accepted"),
+        ({"schedds": {"failed": 5}}, "demand.schedds: {'failed': 5} is not accepted"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_that_names_the_place(changes, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        make_plan(dict(demand(group()), **changes), supply(), [planned_site()], NOW, 900)

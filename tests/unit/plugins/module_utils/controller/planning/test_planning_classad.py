@@ -1,0 +1,410 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requirements, RequireGPUs and accept_requirements: evaluated as HTCondor does."""
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad, make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
+    Matcher,
+    MissingLibraryError,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import conditions_of
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.tests.unit.support.builders import (
+    NOW,
+    demand,
+    group,
+    planned_site,
+    queue,
+    raw_entry,
+    shape,
+    site,
+    supplied,
+    supply,
+)
+
+needs_library = pytest.mark.skipif(classad.classad2 is None, reason="needs the Python library htcondor")
+
+DEFAULT = (
+    '(TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Disk >= RequestDisk) && '
+    "(TARGET.Memory >= RequestMemory) && (TARGET.HasFileTransfer)"
+)
+
+
+def texts(expression):
+    return [condition.text for condition in conditions_of(expression)]
+
+
+def planned(jobs, entries=None, known=(), **more):
+    one = planned_site(site(entries or {"main": raw_entry()}))
+    return make_plan(demand(*jobs), supply(*known), [one], NOW, 900, **more)
+
+
+def why(requirements, attributes=None, machine=None, sample=None, **more):
+    """Why a job with these Requirements is not served, or None."""
+    known = [supplied(sample=sample)] if sample else []
+    entries = {"main": raw_entry(attributes=machine or {}, **more)}
+    jobs = [group(requirements=requirements, attributes=attributes or {})]
+    reasons = [row["reason"] for row in planned(jobs, entries, known)["unserved"]]
+    return reasons[0].replace("no shape fits: lab/main/core: ", "") if reasons else None
+
+
+# Conditions of an expression.
+
+
+def test_a_conjunction_is_taken_apart():
+    assert len(texts(DEFAULT)) == 5
+    assert texts("((A && B) && (C || D && E))") == ["A", "B", "C || D && E"]
+
+
+@pytest.mark.parametrize("expression", ["A || B && C", "A ? B : C && D", "A ?: B && C"])
+def test_what_binds_less_than_the_conjunction_is_left_whole(expression):
+    assert texts(expression) == [expression]
+
+
+def test_strings_are_not_looked_into():
+    assert texts('A == "x && \\"y\\" || z" && B') == ['A == "x && \\"y\\" || z"', "B"]
+
+
+def test_references_are_told_apart_by_scope():
+    condition = conditions_of('MY.A + TARGET.B + C > split("D")[0] || true')[0]
+    assert (condition.my, condition.target, condition.bare) == ({"a"}, {"b"}, {"c"})
+    assert not condition.opaque
+
+
+@pytest.mark.parametrize("expression", ['eval("Arch") == "X"', "[a = 1; b = a].b == Arch"])
+def test_references_that_the_text_does_not_show_are_known_to_be_there(expression):
+    assert conditions_of(expression)[0].opaque
+
+
+# Against HTCondor's rules.
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "expression, result",
+    [
+        ("TARGET.Memory >= RequestMemory", True),
+        ('OpSysAndVer == "RHEL9"', True),  # not in the job: looked up in the machine
+        ('WantOS == "RHEL9"', True),  # in the job
+        ("Cpus == 1", True),  # in both: the job's
+        ("TARGET.Cpus == 8", True),
+        ("MY.OpSysAndVer is undefined", True),  # with MY. the machine is not looked at
+        ('MY.OpSysAndVer is undefined && OpSysAndVer == "RHEL9"', True),
+        ('(MY.OpSysAndVer is undefined) == (OpSysAndVer == "RHEL9")', True),
+        ("HasNothing", False),
+        ("HasNothing =?= undefined", True),
+        ("!HasNothing", False),
+        ("HasNothing || TARGET.Cpus == 8", True),
+        ("TARGET.Cpus", True),  # a number that is not zero
+        ("TARGET.Cpus - 8", False),
+        ('TARGET.OpSysAndVer == "rhel9"', True),  # == on texts ignores case
+        ('TARGET.OpSysAndVer =?= "rhel9"', False),
+        ("TARGET.OpSysAndVer > 3", False),  # an error
+        ('stringListIMember(TARGET.OpSysAndVer, "rhel8, rhel9")', True),
+        ('eval("OpSysAndVer") == "RHEL9"', True),
+        ('regexp("^RHEL[89]$", OpSysAndVer)', True),
+        ("'OpSysAndVer' == WantOS", True),
+        ("'odd name' == 3", True),  # no identifier, and in the machine alone
+        ("TARGET.'odd name' == 3", True),
+        ("'it\\'s' == 4", True),
+        ("'error' == 5", True),  # a word of the language
+        ("MY.'odd name' is undefined && 'odd name' == 3", True),
+    ],
+)
+def test_an_expression_is_evaluated_as_by_the_negotiator(expression, result):
+    job = {"requestmemory": 1000, "wantos": "RHEL9", "cpus": 1}
+    machine = {"memory": 2000, "opsysandver": "RHEL9", "cpus": 8, "odd name": 3, "it's": 4, "error": 5}
+    matcher = Matcher()
+    assert all(matcher.holds(one, job, machine) for one in matcher.conditions(expression)) is result
+
+
+@needs_library
+@pytest.mark.parametrize("now", ["time()", "CurrentTime"])
+def test_the_time_is_that_of_the_plan(now):
+    assert why(f"TARGET.GLIDEIN_ToDie - {now} >= 7080") is None
+    assert why(f"TARGET.GLIDEIN_ToDie - {now} > 7080") is not None
+    assert why(f"{now} == {NOW}") is None
+
+
+@needs_library
+def test_what_every_machine_has_is_assumed():
+    assert why(DEFAULT) is None
+    assert why('TARGET.TotalCpus >= 1 && TARGET.HasReconnect && GLIDEIN_Site == "lab"') is None
+
+
+@needs_library
+def test_what_nobody_knows_of_a_machine_does_not_match_and_is_named():
+    assert why("TARGET.HAS_CVMFS") == "Requirements want TARGET.HAS_CVMFS, and HAS_CVMFS is not known of its machines"
+    assert why('OpSysAndVer == "RHEL9"', machine={"OpSysAndVer": "RHEL8"}) == (
+        "Requirements want OpSysAndVer == \"RHEL9\"; there opsysandver is 'RHEL8'"
+    )
+
+
+@needs_library
+def test_earlier_glideins_tell_more_and_the_operator_has_the_last_word():
+    assert why("HAS_CVMFS", sample={"HAS_CVMFS": True, "Cpus": 64}) is None
+    assert why("TARGET.Cpus > 1", sample={"HAS_CVMFS": True, "Cpus": 64}) is not None
+    assert why("HAS_CVMFS", sample={"HAS_CVMFS": True}, machine={"HAS_CVMFS": False}) is not None
+    assert why('Arch == "aarch64"', machine={"Arch": "aarch64"}) is None
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "requirements",
+    [
+        "TARGET.Machine =!= LastRemoteHost",
+        "TARGET.Machine =!= MachineAttrMachine1",
+        "TARGET.Name =!= LastRemoteHost",
+        'TARGET.Machine != "badnode"',
+        'Machine != "badnode"',
+        'TARGET.UtsnameNodename =!= "badnode"',
+        '!stringListMember(TARGET.Machine, "bad1,bad2")',
+        '!regexp("^bad", TARGET.Machine)',
+        '(TARGET.Machine == "badnode") =!= true',
+        'TARGET.GLIDEIN_BatchId =!= "17"',
+        "TARGET.SlotID == 1",
+        'regexp("^slot1@glidein_", TARGET.Name)',
+    ],
+)
+@pytest.mark.parametrize("last", ["slot1_1@glidein_7_x@node5", None])
+def test_a_job_that_wants_another_node_fits_a_glidein_that_is_to_come(requirements, last):
+    # The name that the collector has seen is one of many.
+    sample = {"Machine": "badnode", "Name": "slot1@glidein_17_x@badnode", "SlotID": 1}
+    attributes = {"LastRemoteHost": last} if last else {}
+    assert why(requirements, attributes) is None
+    assert why(requirements, attributes, sample=sample) is None
+
+
+@needs_library
+def test_the_unknown_name_of_a_node_may_stand_for_a_regular_expression():
+    assert why("!regexp(TARGET.Machine, LastRemoteHost)", {"LastRemoteHost": "slot1_1@node5"}) is None
+
+
+BEFOREHAND = ", and the name of a glidein's node is not known beforehand"
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "requirements, names",
+    [
+        ('TARGET.Machine == "node5"', "Machine"),
+        ('regexp("slurm", Machine)', "Machine"),
+        ('stringListMember(TARGET.Machine, "node5,node6")', "Machine"),
+        ("TARGET.Machine =?= LastRemoteHost", "Machine"),
+        ('TARGET.Machine == "a" || TARGET.Name == "slot1@a"', "Machine, Name"),
+    ],
+)
+def test_a_job_that_wants_one_node_is_not_ordered_for_and_the_reason_says_why(requirements, names):
+    told = f"Requirements want {requirements}{BEFOREHAND} ({names})"
+    unset = ", and LastRemoteHost is not known of these jobs" if "LastRemoteHost" in requirements else ""
+    assert why(requirements) == told + unset
+    assert why(requirements, {"LastRemoteHost": "slot1@x"}) == told
+
+
+@needs_library
+def test_an_attribute_of_jobs_is_not_looked_for_in_machines():
+    assert why("NumJobStarts > 3 && TARGET.Arch =?= LastRemotePool") == (
+        "Requirements want NumJobStarts > 3, and NumJobStarts is not known of these jobs"
+    )
+    assert why("MY.WantX") == "Requirements want MY.WantX, and WantX is not known of these jobs"
+
+
+@needs_library
+@pytest.mark.parametrize("sample", [None, {"PYGLIDEIN_TIME_TO_LIVE": 40, "Arch": "X86_64"}])
+def test_what_changes_with_time_is_that_of_a_glidein_that_starts_now(sample):
+    # Of a walltime of two hours the last ten minutes are for jobs to end.
+    assert why("TARGET.PYGLIDEIN_TIME_TO_LIVE >= 6600", sample=sample) is None
+    assert why("PYGLIDEIN_TIME_TO_LIVE > 6600", sample=sample) is not None
+    assert why(f"TARGET.MyCurrentTime == {NOW} && TARGET.DaemonStartTime == {NOW}", sample=sample) is None
+    assert why("TARGET.EnteredCurrentState == time() && TARGET.JobStarts == 0", sample=sample) is None
+    # 2026-11-20 21:48 UTC, a Friday
+    assert why("TARGET.ClockDay == 5 && TARGET.ClockMin == 21 * 60 + 48", sample=sample) is None
+
+
+@needs_library
+def test_a_condition_with_time_is_shown_as_it_is_written():
+    assert why("time() > 1 && time() < 5") == "Requirements want time() < 5"
+
+
+# What condor_submit 23.9 writes for deferral_time and for cron_hour.
+DEFERRED = (
+    "TARGET.HasJobDeferral && (((time() + ScheddInterval) >= (DeferralTime - DeferralPrepTime)) && "
+    "(time() < (DeferralTime + DeferralWindow)))"
+)
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "in_s, reason",
+    [
+        (300 + 60, None),
+        (3600, "deferred jobs: not before 22:42 UTC, as their DeferralTime is 22:48 UTC"),
+        (9000, "deferred jobs: not before 2026-11-21 00:12 UTC, as their DeferralTime is 2026-11-21 00:18 UTC"),
+        (-600, "deferred jobs: their DeferralTime, 21:38 UTC, and their DeferralWindow of 120 s are over"),
+    ],
+)
+def test_deferred_jobs_say_when_they_may_start(in_s, reason):
+    times = {"DeferralTime": NOW + in_s, "DeferralPrepTime": 300, "DeferralWindow": 120, "ScheddInterval": 60}
+    assert why(DEFERRED, times) == reason
+
+
+@needs_library
+@pytest.mark.parametrize("requirements", ["TARGET.Memory >=", "(", "a; b", "] = [", "(" * 5000 + "a" + ")" * 5000])
+def test_requirements_that_cannot_be_read_are_counted_and_not_served(requirements):
+    result = planned([group("bad", 3, requirements=requirements), group("good", 1)])
+    assert [(row["group"], row["count"]) for row in result["unserved"]] == [("bad", 3)]
+    assert "Requirements cannot be read: " in result["unserved"][0]["reason"]
+    assert result["plan"][0]["serves"] == {"good": 1}
+
+
+@needs_library
+def test_values_that_no_ad_can_hold_match_nothing_and_stop_nobody():
+    assert why("Huge > 1", {"Huge": 10**30}) is not None
+
+
+@needs_library
+def test_an_unknown_name_is_told_as_it_is_spelled():
+    assert why("TARGET.'Odd \\'name'").endswith("and Odd 'name is not known of its machines")
+
+
+NESTED = []
+for _level in range(3000):
+    NESTED = [NESTED]
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        ("\udc80", "no UTF-8"),
+        ("a\0b", "no UTF-8"),
+        (["x", {"y": "\udc80"}], "no UTF-8"),
+        ({"\udc80": 1}, "no UTF-8"),
+        (NESTED, "nested too deeply"),
+    ],
+)
+def test_text_that_no_ad_can_hold_is_an_error_of_that_group_alone(value, words):
+    jobs = [group("bad", 3, requirements="WantX != TARGET.X", attributes={"WantX": value}), group("good", 1)]
+    result = planned(jobs, explain="bad")
+    assert [(row["group"], row["count"]) for row in result["unserved"]] == [("bad", 3)]
+    assert "their attribute 'wantx'" in result["unserved"][0]["reason"]
+    assert words in result["unserved"][0]["reason"]
+    assert words in result["explanation"][0]["reason"]
+    assert result["plan"][0]["serves"] == {"good": 1}
+
+
+@needs_library
+@pytest.mark.parametrize("where", ["machine", "sample"])
+def test_such_text_of_a_machine_matches_nothing(where):
+    assert why("TARGET.Odd isnt undefined", **{where: {"Odd": "\udc80"}}) is not None
+    assert why("TARGET.Arch isnt undefined", **{where: {"Odd": "\udc80"}}) is None
+
+
+@needs_library
+def test_gpus_are_asked_for_what_they_are():
+    def served(requirement, **gpu):
+        entry = raw_entry(shapes={"gpu": shape(gpus=1)}, attributes=gpu)
+        result = planned([group(gpus=1, gpu_requirements=requirement)], {"main": entry})
+        return result["unserved"][0]["reason"] if result["unserved"] else None
+
+    assert served("Capability >= 7.5", GPUs_Capability=8.0) is None
+    assert served("Capability >= 7.5", GPUs_Capability=7.0).endswith("RequireGPUs wants Capability >= 7.5")
+    assert served("Capability >= 7.5").endswith(
+        "and Capability is not known of its GPUs: state GPUs_Capability in the entry's attributes"
+    )
+
+
+@needs_library
+def test_a_jobs_own_word_on_gpus_is_not_looked_for_in_the_inventory():
+    entry = raw_entry(shapes={"gpu": shape(gpus=1)})
+    wanted = "GlobalMemoryMb >= GPUsMinMemory && Capability >= 7.5"
+    jobs = [group(gpus=1, gpu_requirements=wanted, attributes={"GPUsMinMemory": 4000})]
+    assert planned(jobs, {"main": entry})["unserved"][0]["reason"].endswith(
+        "and Capability, GlobalMemoryMb are not known of its GPUs: "
+        "state GPUs_Capability and GPUs_GlobalMemoryMb in the entry's attributes"
+    )
+
+
+@needs_library
+def test_free_slots_of_unknown_sites_are_matched_with_their_sample():
+    slot = {"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 1}
+    jobs = [group(count=1, requirements="HAS_CVMFS")]
+
+    def unserved(has):
+        return planned(jobs, known=[supplied(free=[slot], site_name="gone", sample={"HAS_CVMFS": has})])["unserved"]
+
+    assert unserved(True) == []
+    assert len(unserved(False)) == 1
+
+
+# The site's own word.
+
+
+@needs_library
+def test_a_site_can_be_limited_to_groups_of_users():
+    entries = {"main": raw_entry(accept_requirements='TARGET.ProjectName == "icecube"')}
+    jobs = [
+        group("ours", 2, attributes={"ProjectName": "IceCube"}),
+        group("theirs", 3),
+        group("none", 1, attributes={}),
+    ]
+    result = planned(jobs, entries)
+    assert result["plan"][0]["serves"] == {"ours": 2}
+    assert (
+        'accept_requirements wants TARGET.ProjectName == "icecube", and ProjectName is not known of these jobs'
+        in result["unserved"][0]["reason"]
+    )
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "told, said",
+    [
+        (["projectname"], "ProjectName is not known of these jobs"),
+        ([], "it does so from its next reading on if a cycle with a token has requested it, or with ProjectName in "
+         "demand_server_attributes"),
+        (None, "if jobs have it, add ProjectName to demand_server_attributes"),
+    ],
+)  # fmt: skip
+def test_the_reason_names_the_setting_for_an_attribute_that_the_server_does_not_tell(told, said):
+    entries = {"main": raw_entry(accept_requirements='TARGET.ProjectName == "icecube"')}
+    read = demand(group("g", 3), **({} if told is None else {"attributes": told}))
+    result = make_plan(read, supply(), [planned_site(site(entries))], NOW, 900)
+    assert result["unserved"][0]["reason"].endswith(said)
+
+
+@needs_library
+def test_a_group_of_several_users_is_divided_where_a_site_asks_who_they_are():
+    entries = {"main": raw_entry(accept_requirements='stringListMember(Owner, "alice,carol")')}
+    result = planned([group("g", 6, users={"alice@pool": 2, "bob@pool": 3, "carol@pool": 1})], entries, explain="g")
+    assert result["plan"][0]["serves"] == {"g": 3}
+    assert [(row["group"], row["count"]) for row in result["unserved"]] == [("g", 3)]
+    assert (
+        "of alice@pool: fits 1 job per glidein; of bob@pool: accept_requirements" in result["explanation"][0]["reason"]
+    )
+
+
+@needs_library
+def test_accept_requirements_that_cannot_be_read_are_an_error_that_names_the_place():
+    with pytest.raises(InputError, match=r"glidein_entries.main.accept_requirements: 'Owner ==' is no ClassAd"):
+        planned([], {"main": raw_entry(accept_requirements="Owner ==")})
+
+
+def test_without_the_library_only_plans_without_expressions_are_made(monkeypatch):
+    monkeypatch.setattr(classad, "classad2", None)
+    assert planned([group()])["plan"][0]["present"] == 1
+    with pytest.raises(MissingLibraryError):
+        planned([group(requirements="true")])
+
+
+def test_jobs_whose_requirements_are_hidden_change_nothing():
+    hidden = group(count=5)
+    del hidden["requirements"]
+    sites = [planned_site(site(), queue({("main", "core"): {"queued": 3, "running": 1}}))]
+    result = make_plan(demand(hidden, group("b", 2)), supply(), sites, NOW, 900)
+    assert (result["plan"][0]["present"], result["claims"]) == (4, {})
+    assert result["plan"][0]["reason"].startswith("the demand lacks what jobs require")
+    assert result["plan"][0]["reason"].endswith("check glidein_demand_token of the sites: nothing is changed")
+    assert [row["count"] for row in result["unserved"]] == [5, 2]

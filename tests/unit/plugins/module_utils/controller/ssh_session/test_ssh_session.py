@@ -1,0 +1,189 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Command lines about a session, and a login through ssh's helper for questions, with a stand-in for ssh itself."""
+
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import driver, master
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
+    Conversation,
+    LoginError,
+    Rule,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError
+
+LOGIN = master.Login("login.example.org", "/run/s/0123456789abcdef", "pilot", 2222, ["-J", "bastion"])
+
+
+def test_the_opening_command_checks_host_keys_and_tries_once():
+    argv = master.open_argv(LOGIN, 600, 10)
+    options = [argv[number + 1] for number, word in enumerate(argv) if word == "-o"]
+    assert {"ControlMaster=yes", "ControlPersist=600", "StrictHostKeyChecking=ask", "NumberOfPasswordPrompts=1"} < set(
+        options
+    )
+    # The user's own arguments come after, where they cannot change these.
+    assert argv[-8:] == ["-J", "bastion", "-p", "2222", "-l", "pilot", "login.example.org", "true"]
+
+
+def test_the_name_of_a_socket_is_short_and_tells_logins_apart():
+    logins = [
+        ("login", "pilot", None, ""),
+        ("login", "other", None, ""),
+        ("login", "pilot", 2222, ""),
+        ("login", "pilot", None, "-J bastion"),
+        ("l" * 200, "pilot", None, ""),
+    ]
+    names = {master.socket_name(*login) for login in logins}
+    assert len(names) == len(logins)
+    assert {len(name) for name in names} == {16}
+
+
+def test_ssh_arguments_name_the_socket():
+    arguments = master.using_arguments("/run/s/x", "login")
+    quoted = " ".join(f'"{argument}"' for argument in arguments)
+    assert master.control_path_of(quoted) == "/run/s/x"
+    assert master.control_path_of("-C -oControlPath=~/x") == str(Path("~/x").expanduser())
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ("-C -o ControlPersist=60s", "has no ControlPath"),
+        ("-o ControlPath=/tmp/%C", "a path without %"),
+        ("-o ControlPath=here", "a path without %"),
+        (
+            "-o ControlPath=/" + "d" * 90,
+            "too long for a socket; allowed: at most 86 bytes. Set glidein_ssh_session_dir",
+        ),
+    ],
+)
+def test_arguments_without_a_usable_socket_are_refused(arguments, said):
+    with pytest.raises(InputError, match=said):
+        master.control_path_of(arguments)
+
+
+def test_without_a_session_ssh_says_so_and_connects_nowhere(tmp_path):
+    # The real ssh: nothing listens on port 1, and it does not even try.
+    login = master.Login("127.0.0.1", str(tmp_path / "socket"), arguments=["-p", "1"])
+    with pytest.raises(CommandError) as raised:
+        master.Runner(dict(os.environ), 10).run(master.try_argv(login))
+    said = str(raised.value)
+    assert "login needed: no usable SSH session; run: ansible-playbook glidein.ops.login -l 127.0.0.1" in said
+    assert "refused" not in said
+    assert not master.is_live(login)
+
+
+def test_the_directory_is_made_private_and_must_stay_so(tmp_path):
+    path, link = tmp_path / "sessions", tmp_path / "link"
+    master.private_directory(str(path))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    link.symlink_to(path)
+    with pytest.raises(InputError, match="is not accepted as directory"):
+        master.private_directory(str(link))
+    path.chmod(0o750)  # noqa: S103
+    with pytest.raises(InputError, match="chmod 700"):
+        master.private_directory(str(path))
+
+
+def test_only_a_socket_is_removed(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="remove it"):
+        master.remove_socket(str(path))
+    master.remove_socket(str(tmp_path / "nothing"))
+
+
+ASK = """\
+#!/bin/sh
+echo 'Welcome to the site' >&2
+code=$("$SSH_ASKPASS" '(pilot@login) Verification code: ')
+[ "$code" = 'a "code"' ] || { echo "pilot@login: Permission denied (keyboard-interactive)." >&2; exit 255; }
+"$SSH_ASKPASS" '(pilot@login) Colour: ' > "$0.colour"
+"""
+
+
+@pytest.fixture
+def log_in(tmp_path):
+    """A function that logs in with a stand-in for ssh; it returns what was asked of the person: [(text, before)]."""
+
+    def run(script, rules=(), typed=None, timeout_s=20, thinks_s=0):
+        ssh = tmp_path / "ssh"
+        ssh.write_text(script)
+        ssh.chmod(0o700)
+        asked, notices = [], []
+
+        def answer(prompt, decision, before):
+            asked.append((str(prompt), before))
+            if decision.secret:
+                return decision.secret
+            if typed is None:
+                raise LoginError(f"{prompt}: nobody is here")
+            time.sleep(thinks_s)
+            return typed
+
+        try:
+            driver.log_in([str(ssh)], Conversation(list(rules)), answer, notices.append, str(tmp_path), timeout_s)
+        finally:
+            assert not [path for path in tmp_path.iterdir() if path.name.startswith("ask-")]
+        return asked + notices
+
+    return run
+
+
+CODE = Rule.from_option({"match": "code", "secret": 'a "code"'}, "prompts[0]")
+
+
+def test_each_question_reaches_who_answers_it_with_what_the_site_said(log_in, tmp_path):
+    asked = log_in(ASK, [CODE], typed="bl\u00e4u $(id)")
+    assert asked == [("(pilot@login) Verification code:", "Welcome to the site"), ("(pilot@login) Colour:", "")]
+    assert (tmp_path / "ssh.colour").read_text(encoding="utf-8") == "bl\u00e4u $(id)\n"
+
+
+def test_a_refused_answer_is_told_apart(log_in):
+    wrong = Rule.from_option({"match": "code", "secret": "wrong"}, "prompts[0]")
+    with pytest.raises(LoginError, match="an answer was not accepted: Welcome.*Permission denied") as raised:
+        log_in(ASK, [wrong])
+    assert raised.value.refused
+
+
+def test_a_refused_key_is_no_refused_answer(log_in):
+    script = '#!/bin/sh\n"$SSH_ASKPASS" code >/dev/null\necho "x@y: Permission denied (publickey)." >&2; exit 255\n'
+    with pytest.raises(LoginError, match="exit status 255: x@y: Permission denied") as raised:
+        log_in(script, [CODE])
+    assert not raised.value.refused
+
+
+def test_nothing_is_sent_when_there_is_no_answer(log_in, tmp_path):
+    # An empty answer would reach the site as a wrong one.
+    script = '#!/bin/sh\nanswer=$("$SSH_ASKPASS" "Colour: ")\necho "sent: $answer" > "$0.sent"\n'
+    with pytest.raises(LoginError, match="Colour:: nobody is here"):
+        log_in(script)
+    time.sleep(0.3)
+    assert not (tmp_path / "ssh.sent").exists()
+
+
+def test_a_question_that_wants_no_answer_is_shown(log_in):
+    script = '#!/bin/sh\nSSH_ASKPASS_PROMPT=none "$SSH_ASKPASS" "Touch the key" & sleep 0.5; kill $!; exit 0\n'
+    assert log_in(script) == ["Touch the key"]
+
+
+def test_a_login_that_hangs_is_stopped(log_in):
+    started = time.monotonic()
+    with pytest.raises(LoginError, match="not logged in after 1 s: still trying"):
+        log_in("#!/bin/sh\necho still trying >&2\nsleep 50\n", timeout_s=1)
+    assert time.monotonic() - started < 10
+
+
+def test_the_time_that_a_person_takes_is_not_the_logins(log_in):
+    script = '#!/bin/sh\n"$SSH_ASKPASS" "Colour: " >/dev/null\nsleep 0.5\n'
+    assert log_in(script, typed="blue", timeout_s=1.5, thinks_s=2) == [("Colour:", "")]
+
+
+def test_a_command_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(CommandError, match="/no/such/ssh could not be started"):
+        driver.log_in(["/no/such/ssh"], Conversation([]), None, None, str(tmp_path), 5)

@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Codes that are given once, what is remembered of a session, and how its loss is told."""
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import codes, notice, record
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from hypothesis import given
+from hypothesis import strategies as st
+
+# RFC 6238, appendix B: the seed "12345678901234567890", and the last six digits of the code at 59 s.
+SEED = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
+NOW = 1795248000
+
+
+class Clock:
+    """A clock that goes on when somebody sleeps."""
+
+    def __init__(self, now):
+        self.now = now
+
+    def time(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def code(directory, clock, seed=SEED):
+    return codes.code(seed, str(directory), clock.time, clock.sleep)
+
+
+@pytest.mark.parametrize("seed", [SEED, "gezd gnbv gy3t qojq gezd gnbv gy3t qojq", f"otpauth://totp/a?secret={SEED}"])
+def test_the_code_is_that_of_rfc_6238(tmp_path, seed):
+    assert code(tmp_path, Clock(45), seed) == "287082"
+
+
+def test_a_code_is_given_once_and_the_next_one_waited_for(tmp_path):
+    clock = Clock(45)
+    given = [code(tmp_path, clock) for _again in range(3)]
+    assert len(set(given)) == 3
+    assert clock.now == 90
+
+
+def test_a_code_that_would_arrive_too_late_is_not_given(tmp_path):
+    clock = Clock(59)
+    code(tmp_path, clock)
+    assert clock.now == 60
+
+
+def test_the_note_of_the_last_code_is_private_and_has_no_secret(tmp_path):
+    code(tmp_path, Clock(45))
+    (path,) = tmp_path.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_text() == "1\n"
+    assert SEED not in path.name
+
+
+def test_a_clock_that_went_back_is_told(tmp_path):
+    code(tmp_path, Clock(3600))
+    with pytest.raises(codes.CodeError, match="3570 s in the future: is the clock right"):
+        code(tmp_path, Clock(45))
+
+
+@given(st.integers(0, 2**31), st.sampled_from([30, 60]), st.one_of(st.none(), st.integers(-3, 1)))
+def test_a_step_is_new_and_soon(now, interval, back):
+    last = None if back is None else now // interval + back
+    wait, step = codes.wait_and_step(now, interval, last)
+    assert last is None or step > last
+    assert 0 <= wait <= 2 * interval
+    assert step * interval <= now + wait <= (step + 1) * interval
+
+
+@pytest.mark.parametrize("seed", ["right horse!", "otpauth://hotp/a?secret=" + SEED, "otpauth://totp/a"])
+def test_a_wrong_seed_is_not_shown(seed):
+    with pytest.raises(InputError) as raised:
+        codes.generator(seed)
+    assert "not shown" in str(raised.value)
+    assert "horse" not in str(raised.value) and SEED not in str(raised.value)
+
+
+def test_a_loss_has_one_beginning_and_a_new_session_ends_it(tmp_path):
+    known = record.opened(record.read(str(tmp_path / "s")), NOW)
+    lost = record.checked(record.checked(known, False, NOW + 60), False, NOW + 120)
+    assert (lost["lost"], lost["seen"], lost["told"]) == (NOW + 60, NOW, False)
+    assert record.checked(lost, True, NOW + 180)["lost"] is None
+    assert record.closed(known, NOW + 60)["told"]
+
+
+def test_a_record_is_private_and_one_that_cannot_be_read_begins_anew(tmp_path):
+    path = str(tmp_path / "s")
+    record.write(path, record.opened(record.read(path), NOW))
+    assert stat.S_IMODE(Path(record.path_of(path)).stat().st_mode) == 0o600
+    assert record.read(path)["opened"] == NOW
+    for text in ("{", "[]", '{"opened": true, "told": 3}'):
+        (tmp_path / "s.json").write_text(text)
+        nothing = dict.fromkeys(("opened", "seen", "lost", "tried", "refused"))
+        assert record.read(path) == dict(nothing, told=False)
+
+
+def test_a_loss_is_told_once_and_again_only_a_while_after_that_failed(tmp_path):
+    lost = record.checked(record.read(str(tmp_path / "s")), False, NOW)
+    assert record.is_to_tell(lost, NOW)
+    tried = dict(lost, tried=NOW)
+    assert [record.is_to_tell(tried, NOW + later) for later in (0, 300, 600)] == [False, False, True]
+    # A clock that was ahead keeps nobody from being told.
+    assert record.is_to_tell(tried, NOW - 3600)
+    assert not record.is_to_tell(record.told(tried, NOW), NOW + 3600)
+    assert record.is_to_tell(record.checked(record.opened(tried, NOW + 1), False, NOW + 2), NOW + 2)
+
+
+def test_that_a_loss_was_told_is_not_noted_of_the_session_that_came_meanwhile(tmp_path):
+    known = record.opened(record.read(str(tmp_path / "s")), NOW)
+    assert record.told(known, NOW - 60) == known
+
+
+def test_the_hook_gets_the_text_and_the_values(tmp_path, server):
+    command = [
+        sys.executable,
+        "-c",
+        "import os, sys; open(sys.argv[1], 'w').write(sys.stdin.read() + os.environ['GLIDEIN_SITE'])",
+        str(tmp_path / "told"),
+    ]
+    told = notice.body("PSC", "login", NOW, "login needed")
+    notice.tell({"command": command, "url": server.url}, told)
+    assert (tmp_path / "told").read_text() == "PSC: login needed\nPSC"
+    assert server.requests[0][2] == {
+        "text": "PSC: login needed",
+        "site": "PSC",
+        "host": "login",
+        "login_needed_since": NOW,
+    }
+
+
+def test_a_hook_that_fails_is_told_without_its_address(server):
+    server.say("no", 403)
+    with pytest.raises(notice.NoticeError) as raised:
+        notice.tell({"command": ["false"], "url": server.url + "/secret"}, notice.body("PSC", "login", NOW, "x"))
+    assert "false failed with exit status 1" in str(raised.value)
+    assert "could not be called: 403" in str(raised.value)
+    assert "secret" not in str(raised.value)

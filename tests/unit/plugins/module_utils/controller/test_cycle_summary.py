@@ -1,0 +1,528 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import (
+    WIDTH,
+    cycle_summary,
+    status_table,
+)
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, demand, group, supply
+from hypothesis import given
+from hypothesis import strategies as st
+
+# Of a task that Ansible skipped, for want of a plan or of a reading of the queue.
+SKIPPED = {"changed": False, "skipped": True, "skip_reason": "Conditional result was False"}
+STALE = "the demand is 2000 s old, at most 900 s are allowed: nothing is changed"
+
+
+def item(site="lab", entry="main", shape="core", reason="because", **changes):
+    """A plan item; by default of a shape that nothing is the matter with."""
+    numbers = {"present": 0, "queued": 0, "running": 0, "sick": 0, "registered": 0, "serves": {}}
+    return dict(numbers, site=site, entry=entry, shape=shape, reason=reason, **changes)
+
+
+def unknown(**changes):
+    """A plan item of a site whose queue is not known."""
+    return dict(item(), present=None, queued=None, running=None, sick=None, **changes)
+
+
+def matched(**changes):
+    """A result of the module glideins."""
+    return dict({"changed": False, "submitted": [], "cancelled": [], "decisions": [], "errors": []}, **changes)
+
+
+def submitted(count=1, job_id="7", entry="main", shape="core"):
+    return {"entry": entry, "shape": shape, "count": count, "job_id": job_id}
+
+
+def outcome(site="lab", host="login1", error=None, result=None, report_error=None, queue=None):
+    return {
+        "host": host,
+        "site": site,
+        "error": error,
+        "queue": queue,
+        "matched": matched() if result is None else result,
+        "report_error": report_error,
+    }
+
+
+def planned(*items, **changes):
+    return dict({"plan": list(items), "unserved": [], "errors": []}, **changes)
+
+
+def asked(*groups, **changes):
+    """A result of demand_info."""
+    return {"demand": demand(*groups, **changes), "supply": supply()}
+
+
+def summary(outcomes=None, demanded=None, plan=None, check_mode=False, lease=None):
+    outcomes = [outcome()] if outcomes is None else outcomes
+    return cycle_summary(outcomes, demanded or asked(), plan or planned(), lease or SKIPPED, check_mode)
+
+
+def rows(lines, head="SITE"):
+    """The table's rows as lists of cells, by the titles of its columns."""
+    start = next(number for number, line in enumerate(lines) if line.startswith(head))
+    titles = lines[start].replace("TO ", "TO_").split()
+    found = []
+    for line in lines[start + 1 :]:
+        if not line or line[0] == " ":
+            if not line:
+                break
+            continue
+        found.append(dict(zip(titles, line.replace(" (job", "_(job").replace("(job ", "(job_").split())))
+    return found
+
+
+def part(lines, title):
+    """The paragraphs below a title, as one text each; [] when there is no such part."""
+    if title not in lines:
+        return []
+    found = []
+    for line in lines[lines.index(title) + 1 :]:
+        if not line:
+            break
+        if line.startswith("    "):
+            found[-1] += " " + line.strip()
+        else:
+            found.append(line.strip())
+    return found
+
+
+# A cycle that went well
+
+
+def test_a_cycle_says_what_waits_what_was_done_and_why():
+    result = summary(
+        [outcome(result=matched(submitted=[submitted(2, "123")]))],
+        asked(group("a", 3), group("b", 4)),
+        planned(item(present=3, queued=2, running=1, registered=1, serves={"a": 2}, reason="2 idle jobs to serve")),
+    )
+    assert result == {
+        "lines": [
+            "Demand: 7 idle jobs in 2 groups: 2 for glideins on their way, 5 for free slots.",
+            "",
+            "SITE  ENTRY  SHAPE  PRESENT  QUEUED  RUNNING  REGISTERED    SUBMITTED  CANCELLED",
+            "lab   main   core         3       2        1           1  2 (job 123)          0",
+            "  2 idle jobs to serve",
+        ],
+        "problems": [],
+    }
+
+
+@pytest.mark.parametrize(
+    "errors, limited, words",
+    [
+        ([], {}, "that another controller leased first"),
+        ([], {"lab": 1}, "beyond the lease limit of their site"),
+        ([{"site": "lab", "error": "HTTP 500"}], {}, "without a lease"),
+    ],
+)
+def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots(errors, limited, words):
+    before = [item(present=3, serves={"a": 6}), item("other", present=1, serves={"b": 1})]
+    lease = {"plan": [dict(before[0], present=1, serves={"a": 1}), before[1]], "errors": errors}
+    lease.update(failed=bool(errors), limited=limited)
+    result = summary(demanded=asked(group("a", 6), group("b", 2)), plan=planned(*before), lease=lease)
+    assert " ".join(" ".join(result["lines"][: result["lines"].index("")]).split()) == (
+        f"Demand: 8 idle jobs in 2 groups: 2 for glideins on their way, 1 for free slots, 5 {words}."
+    )
+
+
+def test_one_is_not_spoken_of_as_many():
+    assert summary(demanded=asked(group("a", 1)), plan=planned(item(serves={"a": 1})))["lines"][0] == (
+        "Demand: 1 idle job in 1 group: 1 for glideins on their way."
+    )
+
+
+def test_without_jobs_and_glideins_there_is_no_table():
+    assert summary(plan=planned(item(), item(shape="node")))["lines"] == [
+        "Demand: no idle jobs.",
+        "",
+        "2 of 2 shapes without glideins, and without jobs for them.",
+    ]
+
+
+@pytest.mark.parametrize("key", ["present", "queued", "running", "sick", "registered"])
+def test_a_shape_that_has_anything_is_shown(key):
+    result = summary(plan=planned(item(**{key: 1}), item(shape="node")))
+    assert [row["SHAPE"] for row in rows(result["lines"])] == ["core"]
+    assert "1 of 2 shapes without glideins, and without jobs for them." in result["lines"]
+
+
+def test_work_of_one_entry_is_not_shown_at_another():
+    result = summary(
+        [
+            outcome(result=matched(submitted=[submitted(2, entry="long")])),
+            outcome("other", result=matched(submitted=[submitted(5)])),
+        ],
+        plan=planned(item(running=1), item(entry="long")),
+    )
+    assert [row["SUBMITTED"] for row in rows(result["lines"])] == ["0", "2_(job_7)"]
+
+
+def test_cancelled_glideins_are_counted():
+    cancelled = [{"entry": "main", "shape": "core", "count": 2, "job_ids": ["7_1", "7_2"]}]
+    result = summary([outcome(result=matched(cancelled=cancelled))], plan=planned(item()))
+    assert rows(result["lines"])[0]["CANCELLED"] == "2"
+
+
+def test_orphans_that_were_cancelled_are_told():
+    cancelled = [{"entry": None, "shape": None, "count": 2, "job_ids": ["7_1", "7_2"]}]
+    result = summary([outcome(result=matched(cancelled=cancelled))], plan=planned(item()))
+    assert "lab: 2 queued glideins cancelled whose entry or shape is not in the inventory." in result["lines"]
+
+
+def test_jobs_that_are_not_served_are_named_with_the_reason():
+    unserved = [{"group": "b", "count": 3, "reason": "no shape fits"}]
+    result = summary(demanded=asked(group("b", 3, first_job="12.0")), plan=planned(unserved=unserved))
+    assert result["lines"][0] == "Demand: 3 idle jobs in 1 group: 3 not served."
+    assert part(result["lines"], "NOT SERVED") == ["3 jobs like 12.0 (group b): no shape fits"]
+    assert result["problems"] == []
+
+
+def test_of_many_groups_that_are_not_served_the_first_are_named():
+    unserved = [{"group": "g" + str(number), "count": 1, "reason": "why"} for number in range(23)]
+    told = part(summary(plan=planned(unserved=unserved))["lines"], "NOT SERVED")
+    assert (len(told), told[-1]) == (21, "and 3 groups more")
+
+
+# Check mode
+
+
+def test_check_mode_says_what_would_be_done():
+    decision = {"entry": "main", "shape": "core", "present": 3, "submit": 2, "cancel": 1, "limited_by": None}
+    before = {"orphans": {"queued": 1, "running": 4}}
+    result = summary(
+        [outcome(result=matched(decisions=[decision], before=before))], plan=planned(item()), check_mode=True
+    )
+    row = rows(result["lines"])[0]
+    assert (row["TO_SUBMIT"], row["TO_CANCEL"]) == ("2", "1")
+    assert "lab: 1 queued glidein to cancel whose entry or shape is not in the inventory." in result["lines"]
+    assert result["lines"][-1] == "Check mode: nothing was leased, submitted, cancelled or reported."
+
+
+# What goes wrong
+
+
+def test_without_demand_nothing_was_changed():
+    result = summary([outcome(result=SKIPPED)], {"failed": True, "msg": "no answer"}, SKIPPED)
+    assert result["lines"] == ["", "PROBLEMS", "  no demand, so nothing was changed: no answer"]
+    assert result["problems"] == ["no demand, so nothing was changed: no answer"]
+
+
+def test_without_a_plan_nothing_was_changed_and_the_demand_is_told():
+    result = summary([outcome(result=SKIPPED)], asked(group("a", 2)), {"failed": True, "msg": "wrong"})
+    assert result["lines"][0] == "Demand: 2 idle jobs in 1 group."
+    assert result["problems"] == ["no plan, so nothing was changed: wrong"]
+
+
+def test_an_unreachable_site_is_left_as_it_is_and_the_others_work():
+    result = summary(
+        [
+            outcome("gone", "far", error="Failed to connect to the host via ssh", result=SKIPPED),
+            outcome(result=matched(submitted=[submitted()])),
+        ],
+        plan=planned(unknown(site="gone", reason="kept as it is"), item()),
+    )
+    gone, lab = rows(result["lines"])
+    assert [gone[key] for key in ("PRESENT", "QUEUED", "RUNNING")] == ["?", "?", "?"]
+    assert lab["SUBMITTED"] == "1_(job_7)"
+    assert result["problems"] == ["gone (far): left as it is: Failed to connect to the host via ssh"]
+
+
+def test_why_a_queue_cannot_be_used_is_told_once_for_all_shapes():
+    why = "kept as it is, its queue is not known: queue.entries[0].queued: 'x' is not accepted"
+    result = summary([outcome("odd")], plan=planned(*[unknown(site="odd", shape=key, reason=why) for key in "ab"]))
+    assert result["problems"] == ["odd: " + why]
+    assert result["lines"].count("  kept as it is, its queue is not known") == 2
+
+
+def test_a_site_that_goes_away_while_its_queue_is_changed_is_told():
+    lost = {"unreachable": True, "changed": False, "msg": "Connection reset"}
+    assert summary([outcome(result=lost)])["problems"] == [
+        "lab (login1): Connection reset; submissions may have been made before: the next cycle counts again"
+    ]
+
+
+def test_machines_that_the_server_does_not_count_are_named():
+    demanded = dict(asked(group("a", 1)), supply={"problems": ["slot1@x: says that it is of site A"] * 9})
+    assert summary(demanded=demanded)["problems"] == ["slot1@x: says that it is of site A"] * 5
+
+
+def test_the_site_is_named_once():
+    result = summary([outcome(error="Site lab: squeue failed", result=SKIPPED)])
+    assert result["problems"] == ["lab (login1): left as it is: squeue failed"]
+    failed = {"failed": True, "msg": "Site lab: the plan is 700 s old"}
+    assert summary([outcome(result=failed)])["problems"] == ["lab (login1): the plan is 700 s old"]
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_refused_submission_is_told_with_its_entry_and_cut_to_what_can_be_read(failed):
+    errors = [
+        {"entry": "main", "shape": "core", "error": "sbatch x failed:\n" + "no way " * 1000},
+        {"entry": None, "shape": None, "error": "scancel failed"},
+    ]
+    result = summary([outcome(result=matched(failed=failed, msg="Site lab: all of it", errors=errors))])
+    assert result["problems"][0].startswith("lab (login1): main/core: sbatch x failed: no way no way ")
+    assert (len(result["problems"][0]), result["problems"][0][-3:]) == (800, "...")
+    assert result["problems"][1:] == ["lab (login1): scancel failed"]
+
+
+def test_a_submission_of_unknown_outcome_is_told_as_one():
+    errors = [{"entry": "main", "shape": "core", "error": "The outcome of this submission is unknown"}]
+    result = summary(
+        [outcome(result=matched(failed=True, submitted=[submitted(2, None)], errors=errors))], plan=planned(item())
+    )
+    assert rows(result["lines"])[0]["SUBMITTED"] == "2_(job_unknown)"
+    assert result["problems"] == ["lab (login1): main/core: The outcome of this submission is unknown"]
+
+
+@pytest.mark.parametrize(
+    "left_s, told",
+    [
+        (3 * 86400 + 1, []),
+        (
+            3 * 86400,
+            ["lab (login1): its token expires at 2026-11-23 21:48:00 UTC: run the playbook glidein.ops.deploy"],
+        ),
+        (0, ["lab (login1): its token expired at 2026-11-20 21:48:00 UTC: run the playbook glidein.ops.deploy"]),
+    ],
+)
+def test_a_token_that_ends_soon_or_has_ended_is_told(left_s, told):
+    queue = {"as_of": NOW, "credential_expires": NOW + left_s}
+    assert summary([outcome(queue=queue)])["problems"] == told
+    assert summary([outcome(queue=queue, result=SKIPPED)])["problems"] == told
+
+
+def test_a_token_that_has_ended_is_told_once():
+    failed = {"failed": True, "msg": "Site lab: The token t expired"}
+    queue = {"as_of": NOW, "credential_expires": NOW - 1}
+    assert summary([outcome(queue=queue, result=failed)])["problems"] == ["lab (login1): The token t expired"]
+
+
+@pytest.mark.parametrize("queue", [None, {"as_of": NOW}, {"as_of": NOW, "credential_expires": None}])
+def test_a_token_whose_end_is_not_known_is_no_problem(queue):
+    assert summary([outcome(queue=queue)])["problems"] == []
+
+
+def test_a_report_that_was_not_taken_is_a_problem_of_its_own():
+    result = summary([outcome(error="down", result=SKIPPED, report_error="HTTP 401")])
+    assert result["problems"] == [
+        "lab (login1): left as it is: down",
+        "lab: not reported to the demand server: HTTP 401",
+    ]
+
+
+def test_a_wrong_configuration_is_told_once():
+    errors = [{"site": "lab", "error": "glidein_entries: missing"}, {"site": "other", "error": "walltime"}]
+    result = summary([outcome(error="glidein_entries: missing", result=SKIPPED)], plan=planned(errors=errors))
+    assert result["problems"] == ["lab (login1): left as it is: glidein_entries: missing", "other: walltime"]
+
+
+def test_a_name_that_two_sites_have_is_told_also_when_one_of_them_is_away():
+    errors = [{"site": "lab", "error": "glidein_site: 'lab' is the name of 2 sites"}]
+    twins = [outcome(), outcome(host="login2", error="no route", result=SKIPPED)]
+    assert summary(twins, plan=planned(errors=errors))["problems"] == [
+        "lab (login2): left as it is: no route",
+        "lab: glidein_site: 'lab' is the name of 2 sites",
+    ]
+
+
+def test_what_the_demand_server_could_not_read_is_told():
+    demanded = asked(schedds={"answered": [], "failed": [{"name": "ap1", "error": "no answer within 60 s"}]})
+    demanded["supply"]["error"] = "no collector"
+    for problems in (summary(demanded=demanded)["problems"], part(status_table(planned(), demanded), "PROBLEMS")):
+        assert problems == [
+            "schedd ap1 did not answer the demand server: no answer within 60 s",
+            "the demand server could not read the collector: no collector",
+        ]
+
+
+@pytest.mark.parametrize("count", [float("nan"), float("inf"), "3", None, 1.5])
+def test_a_demand_whose_numbers_are_none_is_not_shown(count):
+    wrong = {"failed": True, "msg": "demand.groups[0].count: it is not accepted"}
+    result = summary(demanded=asked(group(count=count)), plan=wrong)
+    assert "Demand" not in result["lines"][0]
+    assert result["problems"] == ["no plan, so nothing was changed: demand.groups[0].count: it is not accepted"]
+
+
+def test_a_server_that_was_not_read_is_one_problem_of_the_status():
+    away = {"failed": True, "msg": "Demand server http://cm/jsonrpc, get_demand: no answer"}
+    plan = planned(item(reason="the server has no demand yet: nothing is changed"))
+    assert part(status_table(plan, away), "PROBLEMS") == [f"no demand: {away['msg']}"]
+
+
+def test_stale_demand_is_told_once_also_where_no_shape_is_shown():
+    plan = planned(item(reason=STALE), item(shape="node", reason=STALE))
+    assert summary(plan=plan)["problems"] == [STALE]
+    assert part(status_table(plan, asked()), "PROBLEMS") == [STALE]
+
+
+def test_jobs_that_the_demand_does_not_count_are_told_with_the_reason():
+    groups = (group("a", 3, stale=2, over_limit=7), group("b", 1, leased=4))
+    line = " ".join(" ".join(summary(demanded=asked(*groups))["lines"]).split())
+    assert line.startswith("Demand: 2 idle jobs in 2 groups")
+    assert "Not counted: 2 of schedds that do not answer." in line
+    limits = "(MAX_JOBS_RUNNING, max_materialize, concurrency limits, ceilings, quotas)"
+    assert f"Not counted: 7 that a limit keeps waiting {limits}." in line
+    assert "Not counted: 4 that other sites have a lease on." in line
+
+
+def test_a_paused_server_is_a_problem():
+    problems = ["the demand server is paused: nothing is submitted until it is resumed there"]
+    assert summary(demanded=asked(paused=True))["problems"] == problems
+    assert part(status_table(planned(), asked(paused=True)), "PROBLEMS") == problems
+
+
+def test_of_very_many_problems_the_first_are_shown_and_all_are_returned():
+    result = summary([outcome("s" + str(number), error="down", result=SKIPPED) for number in range(30)])
+    told = part(result["lines"], "PROBLEMS")
+    assert (len(told), told[-1], len(result["problems"])) == (21, "and 10 problems more", 30)
+
+
+# How things stand
+
+
+def test_the_status_shows_every_shape():
+    plan = planned(item(queued=1, running=2, registered=2, serves={"a": 3, "b": 1}), item(shape="node"))
+    demand = asked(group("a", 3), group("b", 1))
+    done = {"granted_core_s": 7200, "busy_core_s": 5400}
+    demand["supply"] = {"entries": [{"site": "lab", "entry": "main", "shape": "core", "work": done}]}
+    assert status_table(plan, demand) == [
+        "Demand: 4 idle jobs in 2 groups: 4 for glideins on their way.",
+        "",
+        "SITE  ENTRY  SHAPE  QUEUED  RUNNING  SICK  REGISTERED  USED  DEMAND",
+        "lab   main   core        1        2     0           2   75%       4",
+        "lab   main   node        0        0     0           0     -       0",
+    ]
+
+
+def test_the_status_says_once_for_a_site_why_its_queue_is_not_known():
+    plan = planned(unknown(reason="no ssh"), unknown(shape="node", reason="no ssh"))
+    lines = status_table(plan, asked())
+    assert [row["QUEUED"] for row in rows(lines)] == ["?", "?"]
+    assert part(lines, "PROBLEMS") == ["lab: no ssh"]
+
+
+def test_the_status_says_where_glideins_are_sick():
+    lines = status_table(planned(item(sick=2, reason="2 sick"), item(shape="node")), asked())
+    assert part(lines, "PROBLEMS") == ["lab/main/core: 2 sick"]
+
+
+def test_the_status_has_what_is_not_served_and_wrong_configurations():
+    plan = planned(
+        unserved=[{"group": "b", "count": 3, "reason": "no shape fits"}], errors=[{"site": "x", "error": "walltime"}]
+    )
+    lines = status_table(plan, asked(group("b", 3)))
+    assert part(lines, "NOT SERVED") == ["3 jobs like 1.0 (group b): no shape fits"]
+    assert part(lines, "PROBLEMS") == ["x: walltime"]
+
+
+# Width
+
+
+def test_long_names_are_cut_in_the_table_and_told_in_full_below_it():
+    names = {"site": "s" * 64, "entry": "e" * 64, "shape": "x" * 64}
+    result = summary([outcome("s" * 64)], plan=planned(item(running=1, reason="why", **names)))
+    table = result["lines"][2:]
+    row = rows(table)[0]
+    assert row["SITE"].startswith("sss") and row["SITE"].endswith("...")
+    told = "".join(line.strip() for line in table[2:])
+    assert told == "{site}/{entry}/{shape}: why".format(**names)
+
+
+def test_names_that_fit_are_not_cut_for_the_sake_of_a_longer_one():
+    row = rows(summary(plan=planned(item(site="s" * 64, running=1)))["lines"])[0]
+    assert (row["ENTRY"], row["SHAPE"]) == ("main", "core")
+
+
+def test_no_number_is_cut():
+    row = rows(summary(plan=planned(item(running=9999999, queued=10**7)))["lines"])[0]
+    assert (row["RUNNING"], row["QUEUED"]) == ("9999999", ">9999999")
+
+
+names = st.text("aZ0._-", min_size=1, max_size=64)
+numbers = st.integers(0, 10**30)
+texts = st.text(st.characters(blacklist_categories=("Cs",)), max_size=300) | st.just("long " * 300) | st.just("x" * 900)
+job_ids = st.none() | st.from_regex(r"\A[0-9]{1,20}(\.[a-z.]{0,40})?\Z")
+
+
+@st.composite
+def cycles(draw):
+    """(outcomes, demand, plan) of a cycle, all numbers and texts of any size."""
+    items, outcomes = [], []
+    for _unused in range(draw(st.integers(0, 4))):
+        site, entry, shape = draw(names), draw(names), draw(names)
+        counts = {key: draw(numbers) for key in ("present", "queued", "running", "sick", "registered")}
+        one = item(site, entry, shape, draw(texts), **dict(counts, serves={"a": draw(numbers)}))
+        items.append(one if draw(st.booleans()) else dict(one, present=None, queued=None, running=None, sick=None))
+        result = matched(
+            submitted=[submitted(draw(numbers), draw(job_ids), entry, shape)],
+            cancelled=[{"entry": draw(st.sampled_from([entry, None])), "shape": shape, "count": draw(numbers)}],
+            decisions=[{"entry": entry, "shape": shape, "submit": draw(numbers), "cancel": draw(numbers)}],
+            before={"orphans": {"queued": draw(numbers)}},
+            errors=[{"entry": entry, "shape": shape, "error": draw(texts)}],
+        )
+        outcomes.append(outcome(site, draw(names), draw(st.none() | texts), result, draw(st.none() | texts)))
+    groups = [group("a", draw(numbers), first_job=draw(texts))]
+    unserved = [{"group": draw(st.sampled_from(["a", "b"])), "count": draw(numbers), "reason": draw(texts)}]
+    errors = [{"site": draw(names), "error": draw(texts)}]
+    return outcomes, asked(*groups), planned(*items, unserved=unserved, errors=errors)
+
+
+@given(cycles(), st.booleans())
+def test_no_line_is_ever_wider_than_a_terminal(cycle, check_mode):
+    outcomes, demanded, plan = cycle
+    lines = cycle_summary(outcomes, demanded, plan, SKIPPED, check_mode)["lines"] + status_table(plan, demanded)
+    assert max(len(line) for line in lines) <= WIDTH
+    assert all(line.isprintable() for line in lines)
+
+
+# Leases, and what is held back.
+
+
+def test_the_table_shows_the_plan_that_the_lease_left():
+    leased = {"changed": False, "plan": [item(present=1, reason="less")], "errors": []}
+    result = summary(plan=planned(item(present=3, reason="more")), lease=leased)
+    assert rows(result["lines"])[0]["PRESENT"] == "1"
+    assert "  less" in result["lines"]
+
+
+def test_without_a_plan_of_the_lease_the_table_shows_nothing_new():
+    waits = {"a": {"jobs": 3, "per_glidein": 1}}
+    wanted = item(present=4, queued=1, serves={"a": 3}, waits=waits, overdue=0)
+    result = summary(plan=planned(wanted), lease={"failed": True, "msg": "a traceback"})
+    assert rows(result["lines"])[0]["PRESENT"] == "1"
+    assert result["problems"] == ["no lease, so nothing new was ordered: a traceback"]
+
+
+def test_leases_that_failed_are_problems_and_alike_ones_are_one():
+    failed = [("lab", "HTTP 503"), ("away", "HTTP 503"), ("odd", "HTTP 400")]
+    errors = [{"site": site, "error": error} for site, error in failed]
+    assert summary(lease={"failed": True, "msg": "all", "plan": [], "errors": errors})["problems"] == [
+        "lab; away: no lease, so nothing new was ordered: HTTP 503",
+        "odd: no lease, so nothing new was ordered: HTTP 400",
+    ]
+    failed = {"failed": True, "msg": "wrong URL", "plan": [], "errors": []}
+    assert summary(lease=failed)["problems"] == ["no lease, so nothing new was ordered: wrong URL"]
+
+
+def test_a_lease_that_was_skipped_is_none():
+    assert summary(lease=SKIPPED)["problems"] == []
+
+
+def test_what_the_plan_holds_back_is_said():
+    noted = planned(notes=["the demand fell from 90 idle jobs to none"])
+    assert part(summary(plan=noted)["lines"], "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
+    assert part(status_table(noted, asked()), "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
+
+
+def test_why_an_entry_serves_a_group_or_not_is_told_when_asked():
+    told = {"site": "lab", "entry": "main", "shape": "core", "serves": 3, "reason": "fits 1 job per glidein"}
+    other = dict(told, entry="gpu", serves=0, reason="asks for 0 gpus, accept has min 1")
+    lines = part(status_table(planned(explanation=[told, other]), asked()), "WHY")
+    assert lines == [
+        "lab/main/core: 3 jobs; fits 1 job per glidein",
+        "lab/gpu/core: asks for 0 gpus, accept has min 1",
+    ]

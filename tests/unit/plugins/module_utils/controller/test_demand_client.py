@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import socket
+import threading
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller import demand_client
+from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import DemandClient
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, ServerError
+
+TOKEN = "s3cret-token"  # noqa: S105
+
+
+@pytest.fixture
+def trickling():
+    """A server that sends a byte of its reply every 0.2 s, without an end."""
+    ended = threading.Event()
+
+    def serve(listener):
+        connection, unused = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            while not ended.wait(0.2):
+                connection.sendall(b" ")
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        yield "http://127.0.0.1:{0}".format(listener.getsockname()[1])
+        ended.set()
+        thread.join()
+
+
+def failure(server, method="get_demand"):
+    with pytest.raises(ServerError) as raised:
+        DemandClient(server.url, TOKEN).call(method)
+    text = str(raised.value)
+    assert TOKEN not in text
+    assert server.url + "/jsonrpc, " + method in text
+    return text
+
+
+def test_the_result_is_returned(server):
+    server.result({"groups": []})
+    assert DemandClient(server.url + "/").call("get_demand") == {"groups": []}
+    path, unused, request = server.requests[0]
+    assert path == "/jsonrpc"
+    assert request == {"jsonrpc": "2.0", "method": "get_demand", "params": {}, "id": 1}
+
+
+def test_a_result_may_be_empty(server):
+    server.result("")
+    assert DemandClient(server.url).call("monitoring") == ""
+
+
+def test_the_token_goes_along_whatever_netrc_says(server, tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password other\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    server.result({})
+    DemandClient(server.url, TOKEN).call("report")
+    DemandClient(server.url).call("report")
+    assert server.requests[0][1]["Authorization"] == "Bearer " + TOKEN
+    assert "Authorization" not in server.requests[1][1]
+
+
+def test_an_error_of_the_server_is_passed_on(server):
+    server.say({"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found", "data": "x"}, "id": 1}, 400)
+    assert "HTTP 400, JSON-RPC error -32601: Method not found (x)" in failure(server)
+
+
+@pytest.mark.parametrize(
+    "body, status, words",
+    [
+        ("<html>Bad Gateway</html>", 502, "HTTP 502, not JSON: '<html>Bad Gateway</html>'"),
+        ("", 200, "HTTP 200, not JSON: 'nothing'"),
+        ([], 200, "HTTP 200, no JSON-RPC result: '[]'"),
+        ({"id": 1}, 200, "no JSON-RPC result"),
+        ({"result": 1}, 500, "HTTP 500, no JSON-RPC result"),
+    ],
+)
+def test_what_is_no_answer_is_quoted(server, body, status, words):
+    server.say(body, status)
+    assert words in failure(server)
+
+
+def test_a_reply_that_comes_byte_by_byte_does_not_hold_the_caller(trickling):
+    with pytest.raises(ServerError, match="/jsonrpc, get_demand: no complete reply within 1 s"):
+        DemandClient(trickling, timeout_s=1).call("get_demand")
+
+
+def test_a_reply_that_is_too_large_is_refused(server, monkeypatch):
+    monkeypatch.setattr(demand_client, "REPLY_MOST_MIB", 1)
+    server.result("x" * 2**20)
+    assert "HTTP 200, the reply is larger than 1 MiB" in failure(server)
+
+
+@pytest.mark.parametrize("levels", [60, 900, 100000])
+def test_a_reply_that_is_nested_too_deep_is_refused_with_the_servers_name(server, levels):
+    server.say('{"result": ' + "[" * levels + "]" * levels + "}")
+    assert "HTTP 200, JSON " in failure(server)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_a_reply_with_what_is_no_json_number_is_refused(server, number):
+    server.say('{"result": {"groups": [{"count": ' + number + "}]}}")
+    assert "HTTP 200, not JSON" in failure(server)
+
+
+def test_a_pyglidein_server_is_named_with_what_to_do(server):
+    server.say({"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": 1}, 400)
+    assert "looks like a PyGlidein server" in failure(server)
+    assert "glidein_demand_url" in failure(server)
+    # A demand server of an earlier version has get_demand, too.
+    assert "PyGlidein" not in failure(server, "report")
+
+
+def test_redirects_are_not_followed_with_the_token(server):
+    server.say("", 302, Location=server.url + "/elsewhere")
+    assert "a redirect to " + server.url + "/elsewhere, which is not followed" in failure(server)
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_is_down_is_named():
+    with pytest.raises(ServerError, match=r"http://127.0.0.1:9/jsonrpc, get_demand: no answer: "):
+        DemandClient("http://127.0.0.1:9").call("get_demand")
+
+
+@pytest.mark.parametrize(
+    "url", ["", "cm:11001", "ftp://cm", "http://", "http://cm:port", "http://cm/?a=b", "file:///etc/passwd"]
+)
+def test_a_wrong_address_is_an_error_that_says_what_is_right(url):
+    with pytest.raises(InputError, match="server_url: .* is not accepted; allowed: http://"):
+        DemandClient(url)
+
+
+def test_a_password_in_the_address_is_refused_and_not_shown():
+    with pytest.raises(InputError) as raised:
+        DemandClient("http://me:hidden@cm:1")
+    assert "hidden" not in str(raised.value)
+
+
+@pytest.mark.parametrize("token", ["a\nb", "a b", "\u00e4"])
+def test_a_token_that_no_header_can_hold_is_refused_and_not_shown(token):
+    with pytest.raises(InputError, match="token: is not accepted") as raised:
+        DemandClient("http://cm", token)
+    assert token not in str(raised.value)
+
+
+def test_certificates_are_checked_unless_told_otherwise():
+    params = {"server_url": "https://cm", "token": None, "timeout": 3, "ca_path": None, "validate_certs": True}
+    assert DemandClient.from_params(params).verify is True
+    assert DemandClient.from_params(dict(params, ca_path="/ca.pem")).verify == "/ca.pem"
+    assert DemandClient.from_params(dict(params, validate_certs=False, ca_path="/ca.pem")).verify is False

@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pathlib
+import re
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import KNOWN, unknown_variables
+
+ROOT = pathlib.Path(__file__).parents[5]
+# Groups of hosts, a Python package, and what is left of names such as glidein_ssh_*.
+NO_VARIABLES = {
+    "glidein_",
+    "glidein_demand",
+    "glidein_central_manager",
+    "glidein_demand_server",
+    "glidein_sites",
+    "glidein_ssh_",
+    "glidein_ssh_sessions",
+    "glidein_token_ends_soon",
+}
+
+
+def names_in(paths):
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    return {name for text in texts for name in re.findall(r"\bglidein_[a-z_]*\b", text)}
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("glidein_limts", "'glidein_limits'"), ("glidein_enviroment", "'glidein_environment'"), ("glidein_xyzzyx", None)],
+)
+def test_an_unknown_variable_is_named_with_the_nearest_known_one(name, nearest):
+    (error,) = unknown_variables({"h": {name: 1, "glidein_site": "lab", "other": 1}}, ["h"])
+    assert error.startswith(f"h: {name}: unknown variable" + (f" (did you mean {nearest}?)" if nearest else "."))
+
+
+def test_a_mistake_of_many_hosts_is_named_once():
+    (error,) = unknown_variables({"h": {"glidein_limts": 1}, "i": {"glidein_limts": 1}}, ["h", "i", "none"])
+    assert error.startswith("h; i: glidein_limts: ")
+
+
+@pytest.mark.parametrize(
+    "value", ["{{ glidein_my_token }}", {"total": "{{ glidein_my_token | int }}"}, ["{{ [glidein_my_token] }}"]]
+)
+def test_a_variable_that_another_one_refers_to_is_the_operators_own(value):
+    assert unknown_variables({"h": {"glidein_my_token": 1, "glidein_demand_token": value}}, ["h"]) == []
+
+
+def test_a_variable_of_all_hosts_may_be_for_one_group_of_them():
+    everywhere = {"glidein_demand_secret": "x"}
+    hosts = {"cm": everywhere, "lab": dict(everywhere, glidein_demand_token="{{ glidein_demand_secret ~ ':lab' }}")}  # noqa: S106
+    assert unknown_variables(hosts, ["cm", "lab"]) == []
+
+
+@pytest.mark.parametrize("value", ["{{ glidein_my_token_2 }}", "glidein_my_token"])
+def test_a_variable_that_is_only_mentioned_is_not(value):
+    assert len(unknown_variables({"h": {"glidein_my_token": "{{ glidein_my_token }}", "other": value}}, ["h"])) == 1
+
+
+def test_every_variable_that_plays_and_roles_read_is_known():
+    read = names_in(ROOT.glob("playbooks/*.yml")) | names_in(ROOT.glob("roles/*/defaults/main.yml"))
+    read |= names_in(ROOT.glob("roles/*/vars/main.yml")) | names_in(ROOT.glob("roles/*/tasks/*.yml"))
+    read |= names_in(ROOT.glob("inventories/*/*_vars/*.yml"))
+    assert sorted(read - NO_VARIABLES - set(KNOWN)) == []
+
+
+def test_every_known_variable_is_documented():
+    documents = [ROOT / "docs" / name for name in ("variables.md", "two-factor.md", "pull-mode.md", "plan.md")]
+    assert sorted(set(KNOWN) - names_in(documents)) == []

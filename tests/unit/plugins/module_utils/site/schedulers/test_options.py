@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
+
+
+def test_an_unknown_batch_system_is_named_with_the_known_ones():
+    with pytest.raises(InputError, match="glidein_scheduler: 'slrum' is not accepted; allowed: .*slurm"):
+        make_scheduler("slrum")
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"command": {}}, "glidein_scheduler_options.command: no such key"),
+        ({"timeout": 0}, "glidein_scheduler_options.timeout: 0 is not accepted"),
+        ({"timeout": "1m"}, "glidein_scheduler_options.timeout: '1m' is not accepted"),
+        ({"grace": -3}, "glidein_scheduler_options.grace: -3 is not accepted; allowed: whole seconds, 1 or more"),
+        ({"commands": {"qsub": ["qsub"]}}, "commands.qsub: no such command; the commands are sbatch, scancel, squeue"),
+        (
+            {"commands": {"sbatch": "sbatch -v"}},
+            "commands.sbatch: 'sbatch -v' is not accepted; allowed: an argument list",
+        ),
+        ({"commands": {"sbatch": ["a\0b"]}}, "commands.sbatch: a NUL character is not accepted"),
+        ({"commands": ["x"]}, "glidein_scheduler_options.commands: "),
+        ({"count_commands": {"queued": ["q"]}}, "count_commands: needs both of queued, running"),
+        (
+            {"rerunnable_arrays": True},
+            "rerunnable_arrays: True is not accepted with slurm, which submits arrays without",
+        ),
+        ({"rerunnable_arrays": "often"}, "rerunnable_arrays: 'often' is not accepted; allowed: true, false"),
+        ({"count_commands": {"idle": ["q"]}}, "count_commands.idle: no such command; the commands are queued, running"),
+    ],
+)
+def test_a_mistake_names_the_option_and_what_is_allowed(options, words):
+    with pytest.raises(InputError) as raised:
+        make_scheduler("slurm", options)
+    assert words in str(raised.value)
+
+
+def test_commands_time_limit_and_grace_can_be_replaced():
+    made = make_scheduler("slurm", {"commands": {"sbatch": ["/opt/sbatch", "-v"]}, "timeout": "5", "grace": 90})
+    assert made.submit_argv("/s", "g", 2)[:2] == ["/opt/sbatch", "-v"]
+    assert made.list_argv("me")[0] == "squeue"
+    assert made.runner.timeout_s == 5
+    assert made.options["grace"] == 90
+
+
+@pytest.mark.parametrize("options", [None, {}, {"commands": None}, {"count_commands": {}}])
+def test_without_options_the_batch_system_is_as_installed(options):
+    assert make_scheduler("slurm", options).argv["squeue"] == ["squeue"]

@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import (
+    MOST_NAMED,
+    MOST_NAMED_OF_SITE,
+    MOST_TIMES,
+    count,
+    queue_result,
+    since,
+)
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job, raw_entry, shape, site
+from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
+
+MAIN = job_name("glidein", "lab", "main", "core")
+GONE = job_name("glidein", "lab", "old", "core")
+ELSEWHERE = job_name("glidein", "other-site", "main", "core")
+
+
+def result(jobs, recorded=()):
+    return queue_result(site(), count(jobs, site(), set(recorded)), "me", NOW, {}, None)
+
+
+def test_every_state_is_counted_by_entry_and_shape():
+    queue = result(
+        [
+            job("1_1", MAIN),
+            job("1_2", MAIN, submitted=NOW - 500),
+            job("1_3", MAIN, "running", submitted=NOW - 100, started=NOW - 40),
+            job("1_4", MAIN, "completing"),
+            job("1_5", MAIN, "sick", reason="JobHeldUser", cancellable=True),
+            job("1_6", MAIN, "sick", reason="BadConstraints", cancellable=True)._replace(never_starts=True),
+        ]
+    )
+    assert queue["entries"] == [
+        {
+            "entry": "main",
+            "shape": "core",
+            "job_name": MAIN,
+            "queued": 2,
+            "running": 1,
+            "completing": 1,
+            "sick": 2,
+            "never_starts": 1,
+            "sick_reasons": ["BadConstraints", "JobHeldUser"],
+            "oldest_queued_s": 500,
+            "queued_since": [[NOW - 500, 1], [NOW - 100, 1]],
+            "running_since": [[NOW - 40, 1]],
+            "running_glideins": [{"id": "1_3", "wait_s": 60}],
+        }
+    ]
+
+
+def test_a_wait_is_never_negative_and_unknown_without_a_start():
+    jobs = [job("1_2", MAIN, "running"), job("1_1", MAIN, "running", started=NOW - 101)]
+    assert result(jobs)["entries"][0]["running_glideins"] == [{"id": "1_1", "wait_s": 0}, {"id": "1_2", "wait_s": None}]
+
+
+def test_glideins_that_were_submitted_together_are_told_together():
+    assert since([]) == []
+    assert since([NOW, NOW - 9, NOW]) == [[NOW - 9, 1], [NOW, 2]]
+
+
+def test_many_times_are_told_in_steps_and_nothing_is_taken_for_older_than_it_is():
+    times = [NOW - 7 * number for number in range(2000)]
+    told = since(times)
+    assert told == sorted(told)
+    assert len(told) <= MOST_TIMES
+    assert sum(number for unused, number in told) == 2000
+    for age_s in (300, 600, 3600, 14000):
+        older = sum(1 for time_s in times if time_s < NOW - age_s)
+        assert older - 70 <= sum(number for time_s, number in told if time_s < NOW - age_s) <= older
+
+
+def test_too_many_running_glideins_are_not_named():
+    jobs = [job("1_" + str(number), MAIN, "running") for number in range(MOST_NAMED + 1)]
+    assert len(result(jobs[1:])["entries"][0]["running_glideins"]) == MOST_NAMED
+    assert result(jobs)["entries"][0]["running_glideins"] is None
+
+
+def test_of_a_site_with_very_many_those_of_the_largest_entries_are_not_named():
+    shapes = {"s" + str(number): shape() for number in range(7)}
+    large = site({"main": raw_entry(shapes=shapes)})
+    jobs = [
+        job("{0}_{1}".format(number, task), job_name("glidein", "lab", "main", "s" + str(number)), "running")
+        for number in range(7)
+        for task in range(MOST_NAMED - number)
+    ]
+    entries = queue_result(large, count(jobs, large, set()), "me", NOW, {}, None)["entries"]
+    named = {entry["shape"]: entry["running_glideins"] and len(entry["running_glideins"]) for entry in entries}
+    assert [named["s0"], named["s1"]] == [None, None]
+    assert sum(number or 0 for number in named.values()) <= MOST_NAMED_OF_SITE
+    assert all(named["s" + str(number)] == MOST_NAMED - number for number in range(2, 7))
+
+
+def test_of_a_running_glidein_whose_start_is_not_told_no_time_is_told():
+    jobs = [job("1_1", MAIN, "running"), job("1_2", MAIN, "running", started=NOW - 9)]
+    assert result(jobs)["entries"][0]["running_since"] == [[NOW - 9, 1]]
+
+
+def test_configured_pairs_without_jobs_are_zero():
+    two = site({"a": raw_entry(shapes={"x": shape(), "y": shape()}), "b": raw_entry()})
+    queue = queue_result(two, count([], two, set()), "me", NOW, {}, None)
+    assert [(entry["entry"], entry["shape"], entry["queued"]) for entry in queue["entries"]] == [
+        ("a", "x", 0),
+        ("a", "y", 0),
+        ("b", "core", 0),
+    ]
+    assert queue["entries"][0]["oldest_queued_s"] is None
+
+
+def test_jobs_of_other_people_and_deployments_are_nobodys_business():
+    queue = result([job("1", "bash"), job("2", job_name("another", "lab", "main", "core"))])
+    assert queue["orphans"] == queue["others"] == {"queued": 0, "running": 0}
+
+
+def test_what_we_submitted_for_an_entry_that_is_no_more_is_an_orphan():
+    queue = result([job("1_1", GONE), job("1_2", GONE, "running")], recorded=[GONE])
+    assert queue["orphans"] == {"queued": 1, "running": 1}
+
+
+def test_another_sites_glideins_on_the_same_account_are_no_orphans():
+    queue = result([job("1_1", ELSEWHERE)], recorded=[GONE])
+    assert queue["orphans"] == {"queued": 0, "running": 0}
+    assert queue["others"] == {"queued": 1, "running": 0}
+
+
+def test_a_clock_that_lags_gives_no_negative_wait():
+    assert result([job("1", MAIN, submitted=NOW + 50)])["entries"][0]["oldest_queued_s"] == 0
+
+
+def test_counting_takes_time_in_proportion_to_the_number_of_jobs():
+    small, large = (
+        [job(str(n), "bash") for n in range(times * 2500)] + [job("9_" + str(n), MAIN) for n in range(times * 250)]
+        for times in (1, SCALE)
+    )
+    assert assert_linear(result, small, large)["entries"][0]["queued"] == SCALE * 250
