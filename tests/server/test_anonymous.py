@@ -53,7 +53,7 @@ def test_they_influence_neither_demand_nor_supply_nor_the_history_of_sites(servi
     before = known()
     monitoring(service)
     assert known() == before
-    service.keeper.keep()
+    service.recorder.record()
     assert service.parts.history.site_series(NOW - 900, NOW + 900)["sites"] == {}
 
 

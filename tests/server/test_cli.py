@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from glidein_demand import __version__, cli
-from glidein_demand.store.database import Database, metadata
+from glidein_demand.store.database import Database
 from glidein_demand.store.lease_limits import LeaseLimits
-from glidein_demand.store.switch import Switch
+from glidein_demand.store.pause import Pause
+from glidein_demand.store.schema import metadata
 from glidein_demand.store.tokens import Token, Tokens
 
 from databases import NOW
@@ -67,11 +68,11 @@ def one_line(answer):
 def test_pausing_and_resuming(run, database, monkeypatch):
     monkeypatch.setenv("SUDO_USER", "ada")
     assert run("pause", "--reason", "disks full")[0] == 0
-    state = Switch(database).state()
+    state = Pause(database).state()
     assert (state["paused"], state["reason"], state["by"]) == (True, "disks full", "ada")
     status, out, err = run("resume")
     assert (status, out, err) == (0, "resumed: leases are granted\n", "")
-    assert Switch(database).state()["paused"] is False
+    assert Pause(database).state()["paused"] is False
 
 
 def test_resuming_says_when_the_configuration_pauses_all_the_same(run, config):
@@ -82,7 +83,7 @@ def test_resuming_says_when_the_configuration_pauses_all_the_same(run, config):
 @pytest.mark.parametrize("reason", ["two\nlines", "x" * 301, "\x1b[31m"])
 def test_a_reason_is_one_line_of_text(run, database, reason):
     assert "--reason must be one line of at most 300 characters" in one_line(run("pause", "--reason", reason))
-    assert Switch(database).state()["paused"] is False
+    assert Pause(database).state()["paused"] is False
 
 
 def test_a_made_token_stands_alone_on_stdout(run, database):
@@ -107,7 +108,7 @@ def test_the_list_has_no_secret_and_fits_a_terminal(run, database):
     secrets = [run("token", "create", name)[1].strip() for name in names]
     known = Tokens(database)
     known.identify(secrets[1])
-    known.note_uses()
+    known.store_uses()
     status, out, err = run("token", "list")
     lines = out.splitlines()
     assert (status, err) == (0, "")

@@ -18,7 +18,7 @@ from . import __version__, privileges
 from .config import ConfigError, Settings, UnusableError, load
 from .store.database import Database, one_line
 from .store.lease_limits import LeaseLimits, LimitError
-from .store.switch import Switch
+from .store.pause import Pause
 from .store.tokens import TokenError, Tokens
 
 DEFAULT_CONFIG = "/etc/glidein-demand/config.toml"
@@ -79,13 +79,13 @@ def _pause(arguments: argparse.Namespace, settings: Settings, who: str) -> int:
     reason = arguments.reason
     if len(reason) > LONGEST_REASON or not reason.isprintable():
         raise UsageError(f"--reason must be one line of at most {LONGEST_REASON} characters")
-    Switch(Database(settings.database)).pause(reason, who)
+    Pause(Database(settings.database)).set(reason, who)
     print("paused: every lease is zero until `glidein-demand resume`")
     return 0
 
 
 def _resume(_arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
-    Switch(Database(settings.database)).resume()
+    Pause(Database(settings.database)).clear()
     if settings.paused:
         print("still paused: server.paused is true in the configuration")
     else:

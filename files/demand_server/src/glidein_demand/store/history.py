@@ -12,25 +12,15 @@ from typing import Any, Callable
 
 from sqlalchemy import select
 
-from ..pool.waits import quantile
-from ..web.checks import NAME
-from . import history_sql, thinning
+from ..values import NAME
+from ..wait_buckets import quantile
+from . import downsampling, history_sql, schema
 from .database import Database, upsert
-from .history_tables import (
-    ALL_SITES,
-    FINEST,
-    POOL_FIELDS,
-    SITE_FIELDS,
-    pool_rows,
-    site_rows,
-    wait_counts,
-    wait_markers,
-    work_sums,
-)
-from .thinning import DAY, LEVELS, Row
+from .downsampling import DAY, LEVELS, Row
+from .schema import ALL_SITES, FINEST, POOL_FIELDS, SITE_FIELDS
 
 SPANS_AT_ONCE = 24
-"""How many spans one call of thin() makes coarser: a day's worth when the server has been down."""
+"""How many spans one call of downsample() makes coarser: a day's worth when the server has been down."""
 
 
 class History:
@@ -64,7 +54,7 @@ class History:
             if history_sql.is_recorded(connection, slot):
                 return False
             key = {"level": FINEST, "time": slot, "samples": 1}
-            connection.execute(pool_rows.insert(), [{**key, **history_sql.only(pool, POOL_FIELDS)}])
+            connection.execute(schema.history_pool.insert(), [{**key, **history_sql.only(pool, POOL_FIELDS)}])
             # What a machine says of itself may be no name at all: it counts in the sum, and has no series.
             named = {name: values for name, values in sites.items() if NAME.match(name)}
             ids = history_sql.ids_of(connection, named)
@@ -73,12 +63,12 @@ class History:
                 name: {**values, "launched": new[name]} if name in new else values for name, values in sites.items()
             }
             rows = [{**key, "site": ids[name], **history_sql.only(of_sites[name], SITE_FIELDS)} for name in named]
-            everything = thinning.total(of_sites.values(), SITE_FIELDS)
-            connection.execute(site_rows.insert(), [{**key, "site": ALL_SITES, **everything}, *rows])
+            everything = downsampling.total(of_sites.values(), SITE_FIELDS)
+            connection.execute(schema.history_site.insert(), [{**key, "site": ALL_SITES, **everything}, *rows])
             history_sql.add_work(connection, now, pool.get("glidein_cores_claimed"), pool.get("other_cores_claimed"))
         return True
 
-    def thin(self, now: float | None = None) -> bool:
+    def downsample(self, now: float | None = None) -> bool:
         """Thin out what is old, a little at a time; call it after record(). True when there is more to do.
 
         Each span is made coarser in a transaction of its own: whenever the process is killed, it is counted once.
@@ -109,9 +99,11 @@ class History:
         """
         with self._db.read() as connection:
             step, times = history_sql.times_of(connection, since, until, points)
-            found = connection.execute(select(pool_rows).where(*history_sql.between(pool_rows, times, step))).all()
+            found = connection.execute(
+                select(schema.history_pool).where(*history_sql.between(schema.history_pool, times, step))
+            ).all()
         rows = [Row(row[1], row[2], tuple(row[3:])) for row in found]
-        return {"times": times, **thinning.resample(rows, POOL_FIELDS, times, step)}
+        return {"times": times, **downsampling.resample(rows, POOL_FIELDS, times, step)}
 
     def site_series(self, since: float, until: float, points: int = 400, top: int = 10) -> dict[str, Any]:
         """{"times": [epoch], "sites": {name: {field: [number|None]}}, "others": {field: [...]} or None}.
@@ -121,20 +113,22 @@ class History:
         """
         with self._db.read() as connection:
             step, times = history_sql.times_of(connection, since, until, points)
-            within = history_sql.between(site_rows, times, step)
+            within = history_sql.between(schema.history_site, times, step)
             names = history_sql.ranked(connection, within)
             shown = names[:top]
             wanted = [ALL_SITES, *(number for number, _name in shown)]
             found = connection.execute(
-                select(site_rows).where(*within, site_rows.c.site.in_(wanted)).order_by(site_rows.c.site)
+                select(schema.history_site)
+                .where(*within, schema.history_site.c.site.in_(wanted))
+                .order_by(schema.history_site.c.site)
             ).all()
         rows = {
             number: [Row(row[2], row[3], tuple(row[4:])) for row in mine]
             for number, mine in itertools.groupby(found, key=lambda row: row[1])
         }
-        series = {number: thinning.resample(rows.get(number, ()), SITE_FIELDS, times, step) for number in wanted}
+        series = {number: downsampling.resample(rows.get(number, ()), SITE_FIELDS, times, step) for number in wanted}
         everything = series.pop(ALL_SITES)
-        others = thinning.rest(everything, series.values()) if len(names) > len(shown) else None
+        others = downsampling.rest(everything, series.values()) if len(names) > len(shown) else None
         return {"times": times, "sites": {name: series[number] for number, name in shown}, "others": others}
 
     def add_waits(self, schedd: str, marker: Any, waits: Mapping[Any, Mapping[Any, int]]) -> None:
@@ -149,21 +143,23 @@ class History:
         ]
         with self._db.begin() as connection:
             if rows:
-                connection.execute(upsert(connection, wait_counts, ["day", "bucket"], add=["jobs"]), rows)
+                connection.execute(upsert(connection, schema.history_wait, ["day", "bucket"], add=["jobs"]), rows)
             kept = {"schedd": schedd, "marker": json.dumps(marker)}
-            connection.execute(upsert(connection, wait_markers, ["schedd"]), [kept])
+            connection.execute(upsert(connection, schema.history_wait_marker, ["schedd"]), [kept])
 
     def wait_marker(self, schedd: str) -> Any:
         """What the last add_waits() for this schedd gave as its marker; None before the first."""
         with self._db.read() as connection:
-            found = connection.execute(select(wait_markers.c.marker).where(wait_markers.c.schedd == schedd)).scalar()
+            found = connection.execute(
+                select(schema.history_wait_marker.c.marker).where(schema.history_wait_marker.c.schedd == schedd)
+            ).scalar()
         return None if found is None else json.loads(found)
 
     def weekly_waits(self) -> list[dict[str, Any]]:
         """[{"week": epoch of Monday 00:00 UTC, "jobs": n, "p50_s": s, "p90_s": s}], oldest first."""
         days: dict[int, dict[int, int]] = {}
         with self._db.read() as connection:
-            for day, bucket, jobs in connection.execute(select(wait_counts)):
+            for day, bucket, jobs in connection.execute(select(schema.history_wait)):
                 days.setdefault(day, {})[bucket] = jobs
         return [
             {
@@ -172,13 +168,13 @@ class History:
                 "p50_s": quantile(counts, 0.5),
                 "p90_s": quantile(counts, 0.9),
             }
-            for week, counts in thinning.weekly(days).items()
+            for week, counts in downsampling.weekly(days).items()
         ]
 
     def weekly_share(self) -> list[dict[str, Any]]:
         """[{"week", "glidein_core_hours", "other_core_hours"}], oldest first: claimed cores over time."""
         with self._db.read() as connection:
-            rows = connection.execute(select(work_sums).order_by(work_sums.c.week)).all()
+            rows = connection.execute(select(schema.history_work).order_by(schema.history_work.c.week)).all()
         return [
             {"week": week, "glidein_core_hours": glidein / 3600, "other_core_hours": other / 3600}
             for week, glidein, other in rows

@@ -12,28 +12,13 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass
 from typing import Any, Callable
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, String, Table, and_, delete, func, not_, select
+from sqlalchemy import Connection, and_, delete, func, not_, select
 
-from .. import waiting
-from .database import Database, metadata, upsert
-from .fresh import Fresh
+from . import schema
+from .database import Database, upsert
+from .ttl_cache import CachedValue
 
-_leases = Table(
-    "lease",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("group", String(64), primary_key=True),
-    Column("jobs", BigInteger, nullable=False),
-    Column("expires", BigInteger, nullable=False),
-)
 # Changed with each claim, in the same transaction: so that each process sees that another one has changed something.
-_version = Table(
-    "lease_version",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("version", BigInteger, nullable=False),
-)
 
 
 @dataclass(frozen=True, order=True)
@@ -72,7 +57,7 @@ class Leases:
         self._lock = threading.Lock()
         self._known: _Known = (-1, {})
         self._view: _View | None = None
-        self.fresh = Fresh(self._load)
+        self.cache = CachedValue(self._load)
 
     def claim(
         self,
@@ -95,20 +80,22 @@ class Leases:
         expires = now + ttl_s
         with self._db.begin() as connection:
             # Others are all but the named entries: what these held is replaced, and must not stand in their own way.
-            mine = and_(_leases.c.site == site, _leases.c.entry.in_(list(entries)))
+            mine = and_(schema.lease.c.site == site, schema.lease.c.entry.in_(list(entries)))
             others = connection.execute(
-                select(_leases.c.group, func.sum(_leases.c.jobs))
-                .where(_leases.c.expires > now, not_(mine))
-                .group_by(_leases.c.group)
+                select(schema.lease.c.group, func.sum(schema.lease.c.jobs))
+                .where(schema.lease.c.expires > now, not_(mine))
+                .group_by(schema.lease.c.group)
             )
             free = left(counts, {group: int(jobs) for group, jobs in others})
             granted = unlimited = grants(entries, free, paused)
             if most is not None:
                 held = connection.execute(
-                    select(func.sum(_leases.c.jobs)).where(_leases.c.site == site, _leases.c.expires > now, not_(mine))
+                    select(func.sum(schema.lease.c.jobs)).where(
+                        schema.lease.c.site == site, schema.lease.c.expires > now, not_(mine)
+                    )
                 ).scalar()
                 granted = grants(entries, free, paused, max(most - int(held or 0), 0))
-            connection.execute(delete(_leases).where(mine | (_leases.c.expires <= now)))
+            connection.execute(delete(schema.lease).where(mine | (schema.lease.c.expires <= now)))
             rows = [
                 {"site": site, "entry": entry, "group": group, "jobs": jobs, "expires": expires}
                 for entry, groups in granted.items()
@@ -116,22 +103,26 @@ class Leases:
                 if jobs
             ]
             if rows:
-                connection.execute(_leases.insert(), rows)
-            connection.execute(upsert(connection, _version, ["id"], add=["version"]), [{"id": 1, "version": 1}])
-            version = connection.execute(select(_version.c.version)).scalar_one()
+                connection.execute(schema.lease.insert(), rows)
+            connection.execute(
+                upsert(connection, schema.lease_version, ["id"], add=["version"]), [{"id": 1, "version": 1}]
+            )
+            version = connection.execute(select(schema.lease_version.c.version)).scalar_one()
         self._claimed(version, site, entries, rows)
-        self.fresh.renew()
+        self.cache.reload()
         answer = {"granted": granted, "expires": expires}
         return answer if granted == unlimited else {**answer, "site_limit": most}
 
     def forget(self, site: str) -> None:
         """Release all that a site holds."""
         with self._db.begin() as connection:
-            connection.execute(delete(_leases).where(_leases.c.site == site))
-            connection.execute(upsert(connection, _version, ["id"], add=["version"]), [{"id": 1, "version": 1}])
+            connection.execute(delete(schema.lease).where(schema.lease.c.site == site))
+            connection.execute(
+                upsert(connection, schema.lease_version, ["id"], add=["version"]), [{"id": 1, "version": 1}]
+            )
         with self._lock:
             self._known = (-1, {})
-        self.fresh.renew()
+        self.cache.reload()
 
     def held(self, excluding_sites: Set[str] = frozenset()) -> tuple[dict[str, int], float]:
         """({group id: jobs that other sites hold}, epoch until which this is true unless `version` changes).
@@ -146,29 +137,28 @@ class Leases:
         return self._now().by_site.keys()
 
     def _now(self) -> _View:
-        version, leases = self.fresh.get()
+        version, leases = self.cache.get()
         now = self._clock()
         view = self._view
         if view is None or view.version != version or now >= view.valid_until:
-            waiting.begins()  # there may be tens of thousands
             view = self._view = _view_of(version, leases, now)
         return view
 
     @property
     def version(self) -> int:
         """Grows with each change of the leases except expiry (for that see held())."""
-        return self.fresh.get()[0]
+        return self.cache.get()[0]
 
     def rows(self) -> list[dict[str, Any]]:
         """[{"site", "entry", "group", "jobs", "expires"}] sorted, expired ones left out."""
         now = self._clock()
-        leases = itertools.chain.from_iterable(self.fresh.get()[1].values())
+        leases = itertools.chain.from_iterable(self.cache.get()[1].values())
         return [asdict(lease) for lease in sorted(leases) if lease.expires > now]
 
     def _load(self) -> _Known:
         """The leases are read only when they are not what this process knows: that may be tens of thousands."""
         with self._db.read() as connection:
-            version = connection.execute(select(_version.c.version)).scalar() or 0
+            version = connection.execute(select(schema.lease_version.c.version)).scalar() or 0
             with self._lock:
                 if self._known[0] < version:
                     self._known = (version, _read(connection))
@@ -233,6 +223,6 @@ def _view_of(version: int, leases: Mapping[Any, Iterable[Lease]], now: float) ->
 
 def _read(connection: Connection) -> dict[tuple[str, str], tuple[Lease, ...]]:
     found: dict[tuple[str, str], list[Lease]] = {}
-    for row in connection.execute(select(_leases)):
+    for row in connection.execute(select(schema.lease)):
         found.setdefault((row.site, row.entry), []).append(Lease(*row))
     return {holder: tuple(leases) for holder, leases in found.items()}

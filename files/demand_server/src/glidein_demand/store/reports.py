@@ -10,26 +10,10 @@ import time
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from sqlalchemy import BigInteger, Column, Connection, String, Table, Text, delete, func, select
+from sqlalchemy import Connection, Table, delete, func, select
 
-from .database import Database, metadata, upsert
-
-_reports = Table(
-    "report",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("received", BigInteger, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("launched", BigInteger, nullable=False),
-)
-_monitoring = Table(
-    "monitoring",
-    metadata,
-    Column("uuid", String(200), primary_key=True),
-    Column("site", String(64)),
-    Column("received", BigInteger, nullable=False),
-    Column("metrics", Text, nullable=False),
-)
+from . import schema
+from .database import Database, upsert
 
 
 class FullError(Exception):
@@ -48,13 +32,11 @@ class Reports:
         self._clock = clock
         # Held over a write and what it changes in memory, so that memory has the changes in their order.
         self._lock = threading.Lock()
-        with db.begin() as connection:
-            # Earlier versions stored clients without a token here, too.
-            connection.execute(delete(_monitoring).where(_monitoring.c.site.is_(None)))
-            rows = connection.execute(select(_reports)).all()
+        with db.read() as connection:
+            rows = connection.execute(select(schema.report)).all()
             self._monitoring = {
                 row.uuid: {"received": row.received, "metrics": json.loads(row.metrics), "site": row.site}
-                for row in connection.execute(select(_monitoring))
+                for row in connection.execute(select(schema.monitoring))
             }
         self._reports = {row.site: json.loads(row.body) for row in rows}
         self._launched = {row.site: row.launched for row in rows}
@@ -69,9 +51,9 @@ class Reports:
         report = {**report, "received": received}
         with self._lock:
             with self._db.begin() as connection:
-                before = connection.execute(select(_reports).where(_reports.c.site == site)).first()
+                before = connection.execute(select(schema.report).where(schema.report.c.site == site)).first()
                 if before is None:
-                    self._check_room(connection, _reports)
+                    self._check_room(connection, schema.report)
                 last = json.loads(before.body) if before else None
                 if last is not None and overtaken(last, report):
                     return False
@@ -79,7 +61,7 @@ class Reports:
                 row = {
                     "site": site, "received": received, "body": json.dumps(report), "launched": launched,
                 }  # fmt: skip
-                connection.execute(upsert(connection, _reports, ["site"]), [row])
+                connection.execute(upsert(connection, schema.report, ["site"]), [row])
             self._reports = {**self._reports, site: report}
             self._launched = {**self._launched, site: launched}
         return True
@@ -93,11 +75,13 @@ class Reports:
             raise ValueError("uuid must not have the character NUL")
         with self._lock:
             with self._db.begin() as connection:
-                known = connection.execute(select(_monitoring.c.uuid).where(_monitoring.c.uuid == uuid)).first()
+                known = connection.execute(
+                    select(schema.monitoring.c.uuid).where(schema.monitoring.c.uuid == uuid)
+                ).first()
                 if known is None:
-                    self._check_room(connection, _monitoring)
+                    self._check_room(connection, schema.monitoring)
                 row = {"uuid": uuid, "site": site, "received": received, "metrics": json.dumps(metrics)}
-                connection.execute(upsert(connection, _monitoring, ["uuid"]), [row])
+                connection.execute(upsert(connection, schema.monitoring, ["uuid"]), [row])
             entry = {"received": received, "metrics": metrics, "site": site}
             self._monitoring = {**self._monitoring, uuid: entry}
 
@@ -117,8 +101,8 @@ class Reports:
         """Remove a site's report and its clients' monitoring; False when nothing was known of it."""
         with self._lock:
             with self._db.begin() as connection:
-                gone = connection.execute(delete(_reports).where(_reports.c.site == site)).rowcount
-                gone += connection.execute(delete(_monitoring).where(_monitoring.c.site == site)).rowcount
+                gone = connection.execute(delete(schema.report).where(schema.report.c.site == site)).rowcount
+                gone += connection.execute(delete(schema.monitoring).where(schema.monitoring.c.site == site)).rowcount
             self._reports = {name: report for name, report in self._reports.items() if name != site}
             self._launched = {name: number for name, number in self._launched.items() if name != site}
             self._monitoring = {uuid: entry for uuid, entry in self._monitoring.items() if entry["site"] != site}

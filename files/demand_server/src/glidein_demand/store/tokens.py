@@ -13,29 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from sqlalchemy import BigInteger, Column, Connection, String, Table, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..web.checks import NAME
-from .database import Database, metadata
-from .fresh import Fresh
+from ..values import NAME
+from . import schema
+from .database import Database
+from .ttl_cache import CachedValue
 
 KINDS = ("site", "reader")
 SECRET_BYTES = 32
 MINIMUM_LENGTH = 16
 """Characters of a secret that somebody else has made."""
 USED_STEP_S = 3600
-
-_tokens = Table(
-    "token",
-    metadata,
-    Column("name", String(64), primary_key=True),
-    Column("kind", String(16), nullable=False),
-    Column("origin", String(16), nullable=False),
-    Column("digest", String(64), nullable=False, unique=True),
-    Column("created", BigInteger, nullable=False),
-    Column("last_used", BigInteger),
-)
 
 
 class TokenError(ValueError):
@@ -56,7 +46,7 @@ class Tokens:
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
-        self.fresh = Fresh(self._load)
+        self.cache = CachedValue(self._load)
         # By digest, the hour of a use: those that are still to be written, and those that were, or were tried to be.
         self._used: dict[str, int] = {}
         self._noted: dict[str, int] = {}
@@ -72,8 +62,8 @@ class Tokens:
         with self._db.begin() as connection:
             if name in _rows_by_name(connection):
                 raise TokenError(f"{name} has a token already; revoke it first: glidein-demand token revoke {name}")
-            connection.execute(_tokens.insert(), [self._row(name, kind, "command", digest(secret))])
-        self.fresh.renew()
+            connection.execute(schema.token.insert(), [self._row(name, kind, "command", digest(secret))])
+        self.cache.reload()
         return secret
 
     def install(
@@ -91,18 +81,18 @@ class Tokens:
                 return changes(_rows_by_name(connection), wanted, kind, origin)
         with self._db.begin() as connection:
             found = changes(_rows_by_name(connection), wanted, kind, origin)
-            connection.execute(delete(_tokens).where(_tokens.c.name.in_(found["revoked"] + found["changed"])))
+            connection.execute(delete(schema.token).where(schema.token.c.name.in_(found["revoked"] + found["changed"])))
             rows = [self._row(name, kind, origin, wanted[name]) for name in found["created"] + found["changed"]]
             if rows:
-                connection.execute(_tokens.insert(), rows)
-        self.fresh.renew()
+                connection.execute(schema.token.insert(), rows)
+        self.cache.reload()
         return found
 
     def revoke(self, name: str) -> None:
         """Take a token back at once. Raises TokenError when there is none of that name."""
         with self._db.begin() as connection:
-            gone = connection.execute(delete(_tokens).where(_tokens.c.name == name)).rowcount
-        self.fresh.renew()
+            gone = connection.execute(delete(schema.token).where(schema.token.c.name == name)).rowcount
+        self.cache.reload()
         if not gone:
             raise TokenError(f"there is no token {ascii(name)[:80]}; 'glidein-demand token list' shows them")
 
@@ -118,13 +108,13 @@ class Tokens:
     def made(self, name: str) -> int:
         """Return when the token of `name` was made (epoch seconds); 0 if there is none."""
         with self._db.read() as connection:
-            return connection.execute(select(_tokens.c.created).where(_tokens.c.name == name)).scalar() or 0
+            return connection.execute(select(schema.token.c.created).where(schema.token.c.name == name)).scalar() or 0
 
     def identify(self, secret: str) -> Token | None:
         """The token that has this secret, or None. Cheap enough for each request."""
         given = digest(secret)
         # A dict may tell by its timing how much of a digest is right; that says nothing about the secret behind it.
-        found = self.fresh.get().get(given)
+        found = self.cache.get().get(given)
         if found is None or not hmac.compare_digest(found[0], given):
             return None
         hour = int(self._clock()) // USED_STEP_S * USED_STEP_S
@@ -132,7 +122,7 @@ class Tokens:
             self._used[given] = hour
         return found[1]
 
-    def note_uses(self) -> None:
+    def store_uses(self) -> None:
         """Write down when tokens were used, where that is not known for the hour; to be called from time to time.
 
         No request waits for this write, and none fails because it cannot be made: then it is tried in the next hour.
@@ -146,7 +136,9 @@ class Tokens:
         try:
             with self._db.begin() as connection:
                 for given, hour in used.items():
-                    connection.execute(update(_tokens).where(_tokens.c.digest == given).values(last_used=hour))
+                    connection.execute(
+                        update(schema.token).where(schema.token.c.digest == given).values(last_used=hour)
+                    )
         except SQLAlchemyError as error:
             logging.getLogger(__name__).warning("last use of a token cannot be kept: %s", type(error).__name__)
 
@@ -158,7 +150,7 @@ class Tokens:
         """{digest: (digest, token, hour of its last use, 0 for never)}"""
         with self._db.read() as connection:
             rows = connection.execute(
-                select(_tokens.c.digest, _tokens.c.name, _tokens.c.kind, _tokens.c.last_used)
+                select(schema.token.c.digest, schema.token.c.name, schema.token.c.kind, schema.token.c.last_used)
             ).all()
         return {hashed: (hashed, Token(name, kind), used or 0) for hashed, name, kind, used in rows}
 
@@ -221,4 +213,4 @@ def _check_kind(kind: str) -> None:
 
 
 def _rows_by_name(connection: Connection) -> dict[str, dict[str, Any]]:
-    return {row["name"]: dict(row) for row in connection.execute(select(_tokens)).mappings()}
+    return {row["name"]: dict(row) for row in connection.execute(select(schema.token)).mappings()}

@@ -5,7 +5,7 @@
 import json
 
 import pytest
-from glidein_demand.pool import tracking
+from glidein_demand.store import glidein_tracking as tracking
 from glidein_demand.store import glideins as store
 from glidein_demand.store.database import Database
 from hypothesis import given, settings

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A background thread that writes down from time to time what is known now, and forgets what belongs to nobody."""
+"""A background thread that records the history, and removes what sites without a token reported and leased."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .web.parts import Parts
+from .app_state import AppState
 
-LOOK_SECONDS = 15.0
+INTERVAL_S = 15.0
 
 log = logging.getLogger(__name__)
 
 
 def pool_record(demand: Mapping[str, Any], supply: Mapping[str, Any], now: float, max_age_s: float) -> dict[str, Any]:
-    """What the history keeps of the pool; None is unknown, also what was read longer than `max_age_s` ago."""
+    """Return the history's record of the pool. None is unknown: a reading older than `max_age_s` does not count."""
 
     def is_known(as_of: float | None) -> bool:
         return as_of is not None and now - as_of <= max_age_s
@@ -44,7 +44,7 @@ def site_records(
     silent_s: float,
     max_age_s: float,
 ) -> dict[str, dict[str, Any]]:
-    """{site: what the history keeps of it}; counts of a site that has been silent for `silent_s` are unknown."""
+    """Return {site: the history's record of it}. Counts of a site without a report for `silent_s` are unknown."""
     supply_known = supply["as_of"] is not None and now - supply["as_of"] <= max_age_s
     entries: dict[str, list[Mapping[str, Any]]] = {}
     for entry in supply["entries"] if supply_known else ():
@@ -52,11 +52,11 @@ def site_records(
     found = {}
     for site in sorted({*reports, *entries}):
         report = reports.get(site)
-        said = report["entries"] if report is not None and now - report["received"] <= silent_s else ()
+        reported = report["entries"] if report is not None and now - report["received"] <= silent_s else ()
         own = entries.get(site, ())
         found[site] = {
-            "queued": _sum(entry["queued"] for entry in said),
-            "running": _sum(entry["running"] for entry in said),
+            "queued": _sum(entry["queued"] for entry in reported),
+            "running": _sum(entry["running"] for entry in reported),
             "registered": sum(entry["registered"] for entry in own) if supply_known else None,
             "cpus": sum(entry["cpus"] for entry in own) if supply_known else None,
             "cpus_claimed": sum(entry["cpus_claimed"] for entry in own) if supply_known else None,
@@ -64,68 +64,69 @@ def site_records(
     return found
 
 
-class Keeper:
-    """Records and thins the history of `parts` in the background; a failure is logged and tried again."""
+class HistoryRecorder:
+    """Records and downsamples the history in the background. A failure is logged, and tried again 15 s later."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, state: AppState) -> None:
+        self._state = state
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="history", daemon=True)
-        self._said = ""
+        self._logged = ""
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Ask the thread to end, and wait for it so many seconds."""
+        """Ask the thread to end, and wait at most `timeout` seconds for it."""
         self._stop.set()
         self._thread.join(timeout)
 
-    def keep(self) -> bool:
-        """Record what is known now, if it is time, and thin out; whether something was recorded."""
-        parts, now = self._parts, self._parts.clock()
-        kept = parts.history.is_due(now) and self._record(now)
-        parts.history.thin(now)
-        parts.work.thin(now)
-        return kept
+    def record(self) -> bool:
+        """Add a record if one is due, and downsample old ones. Return whether a record was added."""
+        state, now = self._state, self._state.clock()
+        recorded = state.history.is_due(now) and self._record(now)
+        state.history.downsample(now)
+        state.work.delete_old(now)
+        return recorded
 
     def forget_revoked(self) -> list[str]:
-        """Forget what sites without a token reported and hold: they cannot do it again. Return their names."""
-        reports, leases = self._parts.reports, self._parts.leases
-        # Before the tokens are: whoever gets one now is not taken for somebody without.
-        heard = set(reports.reports()) | {row["site"] for row in leases.rows()}
-        heard |= {client["site"] for client in reports.monitoring().values() if client["site"]}
-        gone = sorted(heard - {row["name"] for row in self._parts.tokens.rows() if row["kind"] == "site"})
-        for site in gone:
+        """Remove the reports and leases of sites that have no token, and return the names of these sites."""
+        reports, leases = self._state.reports, self._state.leases
+        # Before the tokens are read: a site that gets its token in between is not taken for one without.
+        known = set(reports.reports()) | {row["site"] for row in leases.rows()}
+        known |= {client["site"] for client in reports.monitoring().values()}
+        revoked = sorted(known - {row["name"] for row in self._state.tokens.rows() if row["kind"] == "site"})
+        for site in revoked:
             reports.forget(site)
             leases.forget(site)
-            self._parts.owners.forget(site)
-            log.info("site %s has no token any more: its last report and its leases are forgotten", site)
-        return gone
+            self._state.owners.forget(site)
+            log.info("site %s has no token any more: its last report and its leases are removed", site)
+        return revoked
 
     def _record(self, now: float) -> bool:
-        parts, settings = self._parts, self._parts.settings
-        snapshot = parts.readings.snapshot()
+        state, settings = self._state, self._state.settings
+        snapshot = state.readings.snapshot()
         age = settings.max_age_seconds
         pool = pool_record(snapshot.answers.demand(), snapshot.supply, now, age)
-        sites = site_records(parts.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
-        return parts.history.record(now, pool, sites, parts.reports.launched())
+        sites = site_records(state.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
+        return state.history.record(now, pool, sites, state.reports.launched())
 
     def _run(self) -> None:
-        while not self._stop.wait(LOOK_SECONDS):
+        while not self._stop.wait(INTERVAL_S):
             try:
-                self._parts.tokens.note_uses()
-                self.keep()
+                self._state.tokens.store_uses()
+                self.record()
                 self.forget_revoked()
-                self._said = ""
-            except Exception as error:  # noqa: BLE001 - the thread must outlive a database that cannot be used
+                self._logged = ""
+            except Exception as error:  # noqa: BLE001 - the thread goes on when the database can be used again
                 message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-                if message != self._said:
-                    log.warning("the history cannot be kept: %s", message)
-                self._said = message
+                if message != self._logged:
+                    log.warning("the history cannot be recorded: %s", message)
+                self._logged = message
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """The sum of what is known; None when nothing is."""
+    """Return the sum of the known values; None if all are unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None

@@ -7,25 +7,16 @@ from __future__ import annotations
 import time
 from typing import Any, Callable
 
-from sqlalchemy import BigInteger, Boolean, Column, Connection, Integer, Table, Text, select
+from sqlalchemy import Connection, select
 
-from .database import Database, metadata, upsert
-from .fresh import Fresh
-
-_switch = Table(
-    "switch",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("paused", Boolean, nullable=False),
-    Column("since", BigInteger),
-    Column("reason", Text, nullable=False),
-    Column("by", Text, nullable=False),
-)
+from . import schema
+from .database import Database, upsert
+from .ttl_cache import CachedValue
 
 _OFF: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
 
 
-class Switch:
+class Pause:
     """The stop switch. Safe from many threads and processes.
 
     A change made by another process (`glidein-demand pause`) is seen within half a second.
@@ -34,28 +25,28 @@ class Switch:
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
-        self.fresh = Fresh(self._load)
+        self.cache = CachedValue(self._load)
 
-    def pause(self, reason: str = "", who: str = "") -> dict[str, Any]:
+    def set(self, reason: str = "", who: str = "") -> dict[str, Any]:
         """Turn it on, or change the reason when it is on (`since` stays). Returns the state."""
         with self._db.begin() as connection:
             before = _read(connection)
             since = before["since"] if before["paused"] else int(self._clock())
             _write(connection, {"paused": True, "since": since, "reason": reason, "by": who})
-        return dict(self.fresh.renew())
+        return dict(self.cache.reload())
 
-    def resume(self) -> dict[str, Any]:
+    def clear(self) -> dict[str, Any]:
         """Turn it off. Returns the state."""
         with self._db.begin() as connection:
             _write(connection, _OFF)
-        return dict(self.fresh.renew())
+        return dict(self.cache.reload())
 
     def state(self, now: bool = False) -> dict[str, Any]:
         """{"paused": bool, "since": epoch|None, "reason": str, "by": str}; cheap enough for each request.
 
         now: read it at this moment, for what must not be done once it is on.
         """
-        return dict(self.fresh.renew() if now else self.fresh.get())
+        return dict(self.cache.reload() if now else self.cache.get())
 
     def _load(self) -> dict[str, Any]:
         with self._db.read() as connection:
@@ -63,9 +54,9 @@ class Switch:
 
 
 def _read(connection: Connection) -> dict[str, Any]:
-    row = connection.execute(select(_switch).where(_switch.c.id == 1)).mappings().first()
+    row = connection.execute(select(schema.switch).where(schema.switch.c.id == 1)).mappings().first()
     return dict(_OFF) if row is None else {name: row[name] for name in _OFF}
 
 
 def _write(connection: Connection, state: dict[str, Any]) -> None:
-    connection.execute(upsert(connection, _switch, ["id"]), [{"id": 1, **state}])
+    connection.execute(upsert(connection, schema.switch, ["id"]), [{"id": 1, **state}])

@@ -1,34 +1,33 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the web needs of the rest of the program."""
+"""The parts of a running server that the requests and the history recorder use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
-if TYPE_CHECKING:
-    from ..config import Settings
-    from ..pool.readings import Readings
-    from ..pool.removals import Removals
-    from ..pool.wanted import Wanted
-    from ..store.anonymous import AnonymousClients
-    from ..store.glideins import Glideins
-    from ..store.history import History
-    from ..store.lease_limits import LeaseLimits
-    from ..store.leases import Leases
-    from ..store.owners import Owners
-    from ..store.passed import PassedOver
-    from ..store.reports import Reports
-    from ..store.samples import Samples
-    from ..store.switch import Switch
-    from ..store.tokens import Tokens
-    from ..store.watch import Watch
-    from ..store.work import Work
+from .config import Settings
+from .pool.readings import Readings
+from .pool.removals import Removals
+from .pool.wanted import Wanted
+from .store.anonymous import AnonymousClients
+from .store.glidein_usage import GlideinUsage
+from .store.glideins import Glideins
+from .store.history import History
+from .store.lease_limits import LeaseLimits
+from .store.leases import Leases
+from .store.machine_ads import MachineAds
+from .store.passed_over_groups import PassedOverGroups
+from .store.pause import Pause
+from .store.reports import Reports
+from .store.site_owners import SiteOwners
+from .store.tokens import Tokens
+from .store.watch import Watch
 
 
 @dataclass(frozen=True)
-class Parts:
+class AppState:
     """The parts of one running server; all of them are safe to use from many threads. `clock` gives epoch seconds."""
 
     settings: Settings
@@ -36,15 +35,15 @@ class Parts:
     leases: Leases
     tokens: Tokens
     reports: Reports
-    switch: Switch
+    pause: Pause
     history: History
     glideins: Glideins
-    samples: Samples
-    passed_over: PassedOver
-    work: Work
+    machine_ads: MachineAds
+    passed_over: PassedOverGroups
+    work: GlideinUsage
     anonymous: AnonymousClients
     watch: Watch
-    owners: Owners
+    owners: SiteOwners
     lease_limits: LeaseLimits
     wanted: Wanted
     removals: Removals
@@ -55,7 +54,7 @@ class Parts:
 
         now: as it is at this moment, and not up to half a second ago.
         """
-        state = self.switch.state(now)
+        state = self.pause.state(now)
         if self.settings.paused and not state["paused"]:
             return {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
         return state

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from .identity import Key
+from ..values import Key
 
 WINDOW_S = 6 * 3600
 """A summary is about the glideins that were first seen in this time."""
