@@ -46,7 +46,7 @@ def test_averaging_in_two_goes_is_as_in_one_when_all_is_known(some, middle):
 
 @given(st.sampled_from([0, 1]), st.integers(0, NOW), st.integers(0, NOW))
 def test_only_whole_spans_that_are_old_enough_are_due(level, oldest, now):
-    span = downsampling.due(level, oldest, now)
+    span = downsampling.next_span(level, oldest, now)
     step, keep = LEVELS[level + 1].step, LEVELS[level].keep
     if span is None:
         assert now - oldest < keep + step
@@ -59,8 +59,8 @@ def test_only_whole_spans_that_are_old_enough_are_due(level, oldest, now):
 
 
 def test_nothing_is_due_of_an_empty_level_and_of_the_last():
-    assert downsampling.due(0, None, NOW) is None
-    assert downsampling.due(len(LEVELS) - 1, 0, NOW) is None
+    assert downsampling.next_span(0, None, NOW) is None
+    assert downsampling.next_span(len(LEVELS) - 1, 0, NOW) is None
 
 
 @given(st.integers(1, 800 * DAY), st.integers(1, 500), st.sampled_from([level.step for level in LEVELS]))
@@ -109,7 +109,7 @@ def test_the_order_of_rows_does_not_matter(some, random):
 def test_the_rest_is_the_total_without_what_is_shown():
     total = {"queued": [10.0, 5.0, None, 1.0]}
     shown = [{"queued": [3.0, None, 1.0, 2.0]}, {"queued": [3.0, 5.0, None, None]}]
-    assert downsampling.rest(total, shown) == {"queued": [4.0, 0.0, None, 0]}
+    assert downsampling.remainder(total, shown) == {"queued": [4.0, 0.0, None, 0]}
 
 
 def test_a_total_counts_what_is_known():
@@ -130,7 +130,7 @@ cores = st.integers(0, 10_000).map(float)
 
 @given(times, st.integers(1, LONGEST_GAP_S), cores, cores, cores, cores)
 def test_work_between_two_records_is_the_mean_of_both_over_the_time(since, length, first, last, other, later):
-    found = downsampling.work((since, first, other), since + length, last, later)
+    found = downsampling.core_seconds((since, first, other), since + length, last, later)
     assert sum(glidein for glidein, _other in found.values()) == pytest.approx((first + last) / 2 * length)
     assert sum(rest for _glidein, rest in found.values()) == pytest.approx((other + later) / 2 * length)
     assert set(found) == {downsampling.monday(since), downsampling.monday(since + length - 1)}
@@ -138,7 +138,7 @@ def test_work_between_two_records_is_the_mean_of_both_over_the_time(since, lengt
 
 def test_work_over_midnight_of_monday_goes_to_both_weeks():
     monday = downsampling.monday(NOW)
-    found = downsampling.work((monday - 100, 0.0, 10.0), monday + 100, 20.0, 10.0)
+    found = downsampling.core_seconds((monday - 100, 0.0, 10.0), monday + 100, 20.0, 10.0)
     assert found == {monday - WEEK: (500.0, 1000.0), monday: (1500.0, 1000.0)}
 
 
@@ -154,7 +154,7 @@ def test_work_over_midnight_of_monday_goes_to_both_weeks():
     ],
 )
 def test_unknown_work_is_not_counted(before, values):
-    assert downsampling.work(before, NOW, *values) == {}
+    assert downsampling.core_seconds(before, NOW, *values) == {}
 
 
 days = st.dictionaries(

@@ -153,7 +153,7 @@ def test_a_thinning_that_is_broken_off_leaves_all_as_it_was(history, database, m
                 raise RuntimeError
             return module.downsampling.Row(time, 12, (1.0,) * len(fields))
 
-        broken.setattr(module.thinning, "average", average)
+        broken.setattr(module.downsampling, "average", average)
         with pytest.raises(RuntimeError):
             history.downsample(START + 3 * DAY)
         assert len(calls) == 2

@@ -50,9 +50,9 @@ class AppState:
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:
-        """The switch as it works: {"paused", "since", "reason", "by"}; the configuration can only turn it on.
+        """Return {"paused", "since", "reason", "by"}: paused by the operator's command or by the configuration.
 
-        now: as it is at this moment, and not up to half a second ago.
+        now: read the database, instead of a state that is up to half a second old.
         """
         state = self.pause.state(now)
         if self.settings.paused and not state["paused"]:

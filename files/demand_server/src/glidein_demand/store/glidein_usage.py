@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What glideins that have ended did with the core-hours that they were granted, as they tell it themselves.
+"""How ended glideins used the core-hours that they were granted, from the glideins' own summaries.
 
-Summaries come with sites' reports. Each glidein counts once: its name is remembered, and up to when a site's logs are
-known (`until`) is moved on in the same transaction.
+Summaries come with sites' reports. Each glidein counts once: its name and the end of the site's known logs (`until`)
+are stored in the same transaction.
 """
 
 from __future__ import annotations
@@ -13,13 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
-from sqlalchemy import (
-    Connection,
-    delete,
-    func,
-    select,
-    tuple_,
-)
+from sqlalchemy import Connection, delete, func, select, tuple_
 
 from ..values import Key
 from . import schema
@@ -28,26 +22,26 @@ from .schema import USAGE_SUMS
 
 HOUR, DAY, WEEK = 3600, 86400, 7 * 86400
 WINDOW_DAYS = 7
-"""What the page shows: whole days of UTC, today among them."""
+"""The days that the page shows: whole days of UTC, including today."""
 
 KEEP_HOURS_S = 30 * DAY
-"""Sums of single hours; those of days are kept as long as the other history, those of all time for ever."""
+"""For how long sums per hour are kept. Sums per day are kept as long as the other history, those of all time always."""
 
 KEEP_NAMES_S = 7 * DAY
 MOST_NAMES_OF_A_SITE = 20_000
 MOST_KEYS_OF_A_SITE = 1000
-"""Entries and shapes of one site that are told apart; glideins of further ones are not counted."""
+"""The most (entry, shape) of a site that have sums. Glideins of further ones are not counted."""
 
-FRESH_S = 60.0
-"""How old sums may be that are shown."""
+MAX_AGE_S = 60.0
+"""The maximum age of the sums that recent() returns."""
 
 _HOURS, _DAYS, _EVER = range(3)
 _DELETE_EVERY_S = 3600
-_CHUNK = 400  # values in one IN (...); databases limit how many a statement may have
+_CHUNK = 400  # values in one IN (...): databases limit the number of values in a statement
 
 
 class GlideinUsage:
-    """Sums of what glideins did. Safe from many threads and processes; what add() took in is committed."""
+    """Sums over ended glideins. Safe from many threads and processes. add() commits."""
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time, keep_days: int = 400) -> None:
         self._db = db
@@ -58,15 +52,15 @@ class GlideinUsage:
         self._made: tuple[float, dict[Key, dict[str, int]]] | None = None
 
     def add(self, site: str, summaries: Mapping[str, Any]) -> int:
-        """Take in checked summaries (web/checks.py) of a site's report; how many were new.
+        """Store valid summaries of a site's report, and return the number of new ones.
 
-        `until` moves on only if they begin where the last ones ended: another controller may have been quicker.
+        `until` changes only if the summaries begin where the last ones ended: another controller may have sent others.
         """
         now = int(self._clock())
         with self._db.begin() as connection:
             new = _unknown(connection, site, summaries["glideins"])
             _count(connection, site, new, now)
-            _remember(connection, site, new, now)
+            _store_names(connection, site, new, now)
             known = connection.execute(
                 select(schema.summaries_until.c.until).where(schema.summaries_until.c.site == site)
             ).scalar()
@@ -78,28 +72,28 @@ class GlideinUsage:
         return len(new)
 
     def summaries_until(self) -> dict[str, float]:
-        """{site: up to when its logs are known (epoch seconds, of the login node's files)}."""
+        """Return {site: time up to which its logs are known (epoch seconds of the login node's files)}."""
         with self._db.read() as connection:
             return {row.site: row.until for row in connection.execute(select(schema.summaries_until))}
 
     def recent(self, now: float | None = None) -> dict[Key, dict[str, int]]:
-        """{(site, entry, shape): {"since": epoch, and USAGE_SUMS}} of glideins that ended in the last WINDOW_DAYS."""
+        """Return {(site, entry, shape): {"since": epoch, and USAGE_SUMS}} of glideins that ended in WINDOW_DAYS."""
         now = self._clock() if now is None else now
         with self._lock:
-            if self._made is None or not 0 <= now - self._made[0] < FRESH_S:
+            if self._made is None or not 0 <= now - self._made[0] < MAX_AGE_S:
                 self._made = now, self._recent(int(now) // DAY * DAY - (WINDOW_DAYS - 1) * DAY)
             return self._made[1]
 
     def totals(self) -> dict[Key, dict[str, int]]:
-        """{(site, entry, shape): USAGE_SUMS} of all time."""
+        """Return {(site, entry, shape): USAGE_SUMS} of all time."""
         with self._db.read() as connection:
             rows = connection.execute(select(schema.work).where(schema.work.c.level == _EVER)).mappings().all()
         return {(row["site"], row["entry"], row["shape"]): {name: row[name] for name in USAGE_SUMS} for row in rows}
 
     def series(self, step_s: int, since: float) -> list[dict[str, int]]:
-        """Return [{"time", and USAGE_SUMS}] of all sites for each step from that of `since` to now; [] without glideins.
+        """Return [{"time", and USAGE_SUMS}] of all sites per step, from that of `since` to now; [] without glideins.
 
-        step_s: HOUR, DAY or WEEK (from Monday, UTC). A glidein counts when it ended, with all that it did.
+        step_s: HOUR, DAY or WEEK (from Monday, UTC). A glidein counts in the step in which it ended.
         """
         level = _HOURS if step_s == HOUR else _DAYS
         first, last = _begin(since, step_s), _begin(self._clock(), step_s)
@@ -119,28 +113,19 @@ class GlideinUsage:
         return list(rows.values()) if found else []
 
     def endings(self, since: float) -> dict[tuple[str, str], dict[str, int | None]]:
-        """{(site, batch id): {"started", "registered", "ended", "exit_status", "good"}} of what was told since.
+        """Return {(site, batch id): {"started", "registered", "ended", "exit_status", "good"}}, received since `since`.
 
-        good: jobs that have left it and have not failed.
+        good: the number of jobs that ended in the glidein without an error.
         """
-        columns = (
-            schema.ended_glidein.c.site,
-            schema.ended_glidein.c.batch_id,
-            schema.ended_glidein.c.started,
-            schema.ended_glidein.c.registered,
-            schema.ended_glidein.c.ended,
-        )
-        with self._db.read() as connection:
-            rows = connection.execute(
-                select(*columns, schema.ended_glidein.c.exit_status, schema.ended_glidein.c.good)
-                .where(schema.ended_glidein.c.received >= since)
-                .order_by(schema.ended_glidein.c.ended)
-            ).all()
+        column = schema.ended_glidein.c
         names = ("started", "registered", "ended", "exit_status", "good")
+        query = select(column.site, column.batch_id, *(column[name] for name in names))
+        with self._db.read() as connection:
+            rows = connection.execute(query.where(column.received >= since).order_by(column.ended)).all()
         return {(row.site, row.batch_id): {name: getattr(row, name) for name in names} for row in rows}
 
     def delete_old(self, now: float | None = None) -> None:
-        """Forget what is older than it is needed, at most once an hour."""
+        """Delete old sums and names, at most once an hour."""
         now = self._clock() if now is None else now
         if now < self._deleted + _DELETE_EVERY_S:
             return
@@ -169,20 +154,19 @@ class GlideinUsage:
 
 
 def _begin(time_s: float, step_s: int) -> int:
-    """The beginning of an hour, day or week; the first of January 1970 was a Thursday."""
+    """Return the beginning of the hour, day or week. The epoch, 1970-01-01, was a Thursday."""
     shift = 3 * DAY if step_s == WEEK else 0
     return (int(time_s) + shift) // step_s * step_s - shift
 
 
 def _unknown(connection: Connection, site: str, glideins: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those that were not counted yet, each once."""
+    """Return the glideins that are not counted yet, each once."""
     by_name = {one["name"]: one for one in glideins}
     names = list(by_name)
     for start in range(0, len(names), _CHUNK):
         wanted = [(site, name) for name in names[start : start + _CHUNK]]
-        found = select(schema.ended_glidein.c.name).where(
-            tuple_(schema.ended_glidein.c.site, schema.ended_glidein.c.name).in_(wanted)
-        )
+        column = schema.ended_glidein.c
+        found = select(column.name).where(tuple_(column.site, column.name).in_(wanted))
         for name in connection.execute(found).scalars().all():
             del by_name[name]
     return list(by_name.values())
@@ -203,7 +187,7 @@ def _count(connection: Connection, site: str, glideins: Iterable[Mapping[str, An
         if pair not in known and len(known) >= MOST_KEYS_OF_A_SITE:
             continue
         known.add(pair)
-        # A site's clock may be wrong.
+        # If a site's clock is ahead, the glidein counts as ended now.
         ended = min(one["ended"], now)
         hours = [(_HOURS, ended // HOUR * HOUR)] if ended >= now - KEEP_HOURS_S else []
         for level, time_s in [*hours, (_DAYS, ended // DAY * DAY), (_EVER, 0)]:
@@ -220,7 +204,7 @@ def _count(connection: Connection, site: str, glideins: Iterable[Mapping[str, An
         connection.execute(upsert(connection, schema.work, keys, add=USAGE_SUMS), rows)
 
 
-def _remember(connection: Connection, site: str, glideins: Iterable[Mapping[str, Any]], now: int) -> None:
+def _store_names(connection: Connection, site: str, glideins: Iterable[Mapping[str, Any]], now: int) -> None:
     names = ("name", "batch_id", "started", "registered", "ended", "exit_status")
     rows = [
         {
@@ -234,19 +218,10 @@ def _remember(connection: Connection, site: str, glideins: Iterable[Mapping[str,
     if not rows:
         return
     connection.execute(schema.ended_glidein.insert(), rows)
-    of_site = schema.ended_glidein.c.site == site
+    column = schema.ended_glidein.c
+    of_site = column.site == site
     number = connection.execute(select(func.count()).select_from(schema.ended_glidein).where(of_site)).scalar_one()
     if number > MOST_NAMES_OF_A_SITE:
-        oldest = (
-            select(schema.ended_glidein.c.received)
-            .where(of_site)
-            .order_by(schema.ended_glidein.c.received.desc())
-            .offset(MOST_NAMES_OF_A_SITE)
-            .limit(1)
-        )
-        limit = connection.execute(oldest).scalar_one()
-        connection.execute(
-            delete(schema.ended_glidein).where(
-                of_site, schema.ended_glidein.c.received <= limit, schema.ended_glidein.c.received < now
-            )
-        )
+        oldest = select(column.received).where(of_site).order_by(column.received.desc()).offset(MOST_NAMES_OF_A_SITE)
+        limit = connection.execute(oldest.limit(1)).scalar_one()
+        connection.execute(delete(schema.ended_glidein).where(of_site, column.received <= limit, column.received < now))

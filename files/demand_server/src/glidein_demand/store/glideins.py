@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of the glideins lately, and the last plans of each entry. The rules are in glidein_tracking.py."""
+"""The glideins of the last days, and the last plans of each entry. The rules are in glidein_tracking.py."""
 
 from __future__ import annotations
 
@@ -11,16 +11,7 @@ from dataclasses import asdict, fields
 from types import MappingProxyType
 from typing import Any, Callable
 
-from sqlalchemy import (  # fmt: skip
-    ColumnElement,
-    Connection,
-    and_,
-    delete,
-    func,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, tuple_
 
 from ..values import Key
 from . import glidein_tracking, schema
@@ -28,19 +19,19 @@ from .database import Database, upsert
 from .glidein_tracking import Glidein
 
 KEEP_S = 48 * 3600
-"""How long a glidein is remembered after it was last seen, and an entry after its last report."""
+"""For how long a glidein is stored after it was last seen, and an entry after its last report."""
 
 OPEN_S = 30 * 86400
-"""How long a glidein is remembered that is never said to have left: the longest walltime."""
+"""For how long a glidein is stored that no report shows as ended: the longest walltime."""
 
 MOST_OF_A_SITE = 20_000
 MOST = 200_000
-"""Glideins that are remembered; the oldest make room."""
+"""The most glideins that are stored; the oldest are deleted."""
 
 MOST_ENTRIES_OF_A_SITE = 1000
 
 _FORGET_EVERY_S = 3600
-_CHUNK = 400  # values in one IN (...); databases limit how many a statement may have
+_CHUNK = 400  # values in one IN (...): databases limit the number of values in a statement
 
 
 _runs = and_(schema.glidein.c.running.is_not(None), schema.glidein.c.left.is_(None))
@@ -49,7 +40,7 @@ _name = tuple_(schema.glidein.c.site, schema.glidein.c.batch_id)
 
 
 class Glideins:
-    """Follows glideins by their batch ids. Safe from many threads; what a method took in is committed."""
+    """The glideins by their batch ids. Safe from many threads. Each method that stores commits."""
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
@@ -57,12 +48,12 @@ class Glideins:
         self._forgot = float("-inf")
 
     def reported(self, report: Mapping[str, Any], now: int | None = None) -> None:
-        """Take in a checked report: its plans, and the running glideins where it lists them."""
+        """Store the plans of a valid report, and its running glideins if it lists them."""
         now = self._now(now)
         rows, told = glidein_tracking.of_report(report)
         with self._db.begin() as connection:
-            self._take_in_running(connection, report["site"], rows, told, now)
-            _take_in_plans(connection, report, told, now)
+            self._store_running(connection, report["site"], rows, told, now)
+            _store_plans(connection, report, told, now)
 
     def running(
         self,
@@ -71,17 +62,17 @@ class Glideins:
         now: int | None = None,
         told: Collection[tuple[str, str]] | None = None,
     ) -> None:
-        """Take in which glideins run: (entry, shape, batch id, seconds waited or None).
+        """Store the running glideins of a site: (entry, shape, batch id, seconds waited or None).
 
-        told: the (entry, shape) that were counted, also those without any; without it, those in `rows`.
+        told: the (entry, shape) whose glideins the report lists, including empty lists; by default, those in `rows`.
         """
         rows = list(rows)
         told = {row[:2] for row in rows} if told is None else told
         with self._db.begin() as connection:
-            self._take_in_running(connection, site, rows, told, self._now(now))
+            self._store_running(connection, site, rows, told, self._now(now))
 
     def registered(self, rows: Iterable[Iterable[Any]], now: int | None = None) -> None:
-        """Take in an answer of the collector: rows of supply.registered. All that are not named are gone."""
+        """Store an answer of the collector: rows of supply.registered. Glideins that it does not name are gone."""
         now = self._now(now)
         rows = [tuple(row) for row in rows]
         with self._db.begin() as connection:
@@ -96,7 +87,7 @@ class Glideins:
     def summary(
         self, now: int | None = None, endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({})
     ) -> dict[Key, dict[str, Any]]:
-        """{(site, entry, shape): history} as get_supply shows it. endings: GlideinUsage.endings."""
+        """Return {(site, entry, shape): history} for get_supply. endings: those of GlideinUsage.endings()."""
         now = self._now(now)
         with self._db.read() as connection:
             found = _load(connection, schema.glidein.c.first >= now - glidein_tracking.WINDOW_S)
@@ -107,7 +98,7 @@ class Glideins:
         return glidein_tracking.summaries(found, entries, now, endings)
 
     def forget(self, now: int | None = None) -> None:
-        """Remove what is older than it is needed, and the oldest where there is too much."""
+        """Delete old glideins and entries, and the oldest glideins beyond the limit."""
         now = self._now(now)
         column = schema.glidein.c
         lately = now - KEEP_S
@@ -123,7 +114,7 @@ class Glideins:
             connection.execute(delete(schema.entry_history).where(schema.entry_history.c.received < lately))
             _keep_newest(connection, column.site.is_not(None), MOST)
 
-    def _take_in_running(
+    def _store_running(
         self,
         connection: Connection,
         site: str,
@@ -143,7 +134,7 @@ class Glideins:
         return int(self._clock()) if now is None else now
 
 
-def _take_in_plans(
+def _store_plans(
     connection: Connection, report: Mapping[str, Any], told: Collection[tuple[str, str]], now: int
 ) -> None:
     of_site = schema.entry_history.c.site == report["site"]
@@ -161,7 +152,7 @@ def _take_in_plans(
         }  # fmt: skip
     if new:
         connection.execute(upsert(connection, schema.entry_history, ["site", "entry", "shape"]), list(new.values()))
-    # Entries that a site's later reports do not name make room first.
+    # Entries that the report does not name are deleted first.
     surplus = len(known.keys() | new.keys()) - MOST_ENTRIES_OF_A_SITE
     oldest = sorted((pair for pair in known if pair not in new), key=lambda pair: known[pair].received)
     for entry, shape in oldest[: max(0, surplus)]:
@@ -180,7 +171,7 @@ def _load(connection: Connection, condition: ColumnElement[bool]) -> list[Glidei
 def _named(
     connection: Connection, names: Iterable[tuple[str, str]], known: Collection[tuple[str, str]]
 ) -> Iterable[Glidein]:
-    """The glideins of these names (site, batch id), as far as they are remembered and not among `known`."""
+    """Return the stored glideins of these names (site, batch id) that are not in `known`."""
     wanted = [name for name in dict.fromkeys(names) if name not in known]
     for start in range(0, len(wanted), _CHUNK):
         yield from _load(connection, _name.in_(wanted[start : start + _CHUNK]))
@@ -192,7 +183,7 @@ def _save(connection: Connection, changed: list[Glidein]) -> None:
 
 
 def _keep_newest(connection: Connection, condition: ColumnElement[bool], most: int) -> None:
-    """Of the glideins for which `condition` holds, remove the oldest if there are more than `most`."""
+    """Delete the oldest glideins for which `condition` is true, if there are more than `most`."""
     number = connection.execute(select(func.count()).select_from(schema.glidein).where(condition)).scalar_one()
     if number > most:
         first = (

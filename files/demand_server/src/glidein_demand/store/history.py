@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""History: the pool and its sites over time, how long jobs waited, and who did the work."""
+"""The history: the pool and its sites over time, how long jobs waited, and the core-hours of glideins and others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .downsampling import DAY, LEVELS, Row
 from .schema import ALL_SITES, FINEST, POOL_FIELDS, SITE_FIELDS
 
 SPANS_AT_ONCE = 24
-"""How many spans one call of downsample() makes coarser: a day's worth when the server has been down."""
+"""How many spans one call of downsample() processes: a day of spans, after the server was down."""
 
 
 class History:
@@ -32,7 +32,7 @@ class History:
         self._keep = keep_days * DAY
 
     def is_due(self, now: float) -> bool:
-        """Whether record() would keep anything."""
+        """Return whether record() would store a record now."""
         with self._db.read() as connection:
             return not history_sql.is_recorded(connection, _slot(now))
 
@@ -43,11 +43,10 @@ class History:
         sites: Mapping[str, Mapping[str, float | None]],
         launched: Mapping[str, int] | None = None,
     ) -> bool:
-        """Keep POOL_FIELDS of the pool and SITE_FIELDS of each site; at most once in each 5 minutes of the clock.
+        """Store POOL_FIELDS of the pool and SITE_FIELDS of each site, at most once in each 5 minutes of the clock.
 
-        A field that is missing or None is unknown, which is not zero. launched: {site: glideins launched ever}; what is
-        new in it since the last record becomes the field "launched", once, whenever the process is killed. True when
-        it was kept.
+        A field that is missing or None is unknown, which is not zero. launched: {site: glideins launched ever}; its
+        growth since the last record becomes the field "launched". Return whether a record was stored.
         """
         slot = _slot(now)
         with self._db.begin() as connection:
@@ -55,7 +54,7 @@ class History:
                 return False
             key = {"level": FINEST, "time": slot, "samples": 1}
             connection.execute(schema.history_pool.insert(), [{**key, **history_sql.only(pool, POOL_FIELDS)}])
-            # What a machine says of itself may be no name at all: it counts in the sum, and has no series.
+            # A machine's ad may have an invalid site name: it counts in the sum, and has no series.
             named = {name: values for name, values in sites.items() if NAME.match(name)}
             ids = history_sql.ids_of(connection, named)
             new = history_sql.newly_launched(connection, launched or {})
@@ -69,9 +68,9 @@ class History:
         return True
 
     def downsample(self, now: float | None = None) -> bool:
-        """Thin out what is old, a little at a time; call it after record(). True when there is more to do.
+        """Replace old rows by coarser ones, at most SPANS_AT_ONCE spans. Return whether more are left.
 
-        Each span is made coarser in a transaction of its own: whenever the process is killed, it is counted once.
+        Each span has its own transaction: if the process is killed, each span still counts once.
         """
         now = self._clock() if now is None else now
         for _span in range(SPANS_AT_ONCE):
@@ -80,7 +79,7 @@ class History:
             if todo is None:
                 break
             with self._db.begin() as connection:
-                # Another process may have done it meanwhile.
+                # Another process may have processed the span since.
                 if history_sql.next_span(connection, now) == todo:
                     history_sql.coarsen(connection, *todo)
         else:
@@ -93,9 +92,9 @@ class History:
         return False
 
     def pool_series(self, since: float, until: float, points: int = 400) -> dict[str, list[Any]]:
-        """{"times": [epoch], <each of POOL_FIELDS>: [number|None]}: at most `points` equal steps; None is unknown.
+        """Return {"times": [epoch], <each of POOL_FIELDS>: [number|None]} in at most `points` equal steps.
 
-        A time is the beginning of its step. Steps without any record before the first or after the last are left out.
+        A time is the beginning of its step; None is unknown. The first and the last step have a record.
         """
         with self._db.read() as connection:
             step, times = history_sql.times_of(connection, since, until, points)
@@ -106,10 +105,10 @@ class History:
         return {"times": times, **downsampling.resample(rows, POOL_FIELDS, times, step)}
 
     def site_series(self, since: float, until: float, points: int = 400, top: int = 10) -> dict[str, Any]:
-        """{"times": [epoch], "sites": {name: {field: [number|None]}}, "others": {field: [...]} or None}.
+        """Return {"times": [epoch], "sites": {name: {field: [number|None]}}, "others": {field: [...]} or None}.
 
-        SITE_FIELDS of the `top` sites with the most glideins queued or running, most first; "others" (a key beside
-        "sites", as a site may have that name) is the sum of all the rest, None when there is no rest.
+        "sites": SITE_FIELDS of the `top` sites with the most glideins queued or running, most first. "others": the sum
+        of all other sites; None if there are none.
         """
         with self._db.read() as connection:
             step, times = history_sql.times_of(connection, since, until, points)
@@ -128,13 +127,13 @@ class History:
         }
         series = {number: downsampling.resample(rows.get(number, ()), SITE_FIELDS, times, step) for number in wanted}
         everything = series.pop(ALL_SITES)
-        others = downsampling.rest(everything, series.values()) if len(names) > len(shown) else None
+        others = downsampling.remainder(everything, series.values()) if len(names) > len(shown) else None
         return {"times": times, "sites": {name: series[number] for number, name in shown}, "others": others}
 
     def add_waits(self, schedd: str, marker: Any, waits: Mapping[Any, Mapping[Any, int]]) -> None:
-        """Count jobs' waits, {day epoch: {bucket: jobs}} (pool/waits.py), and keep the marker: both or neither.
+        """Add jobs' waits, {day epoch: {bucket: jobs}} (wait_buckets.py), and store the marker, in one transaction.
 
-        Days and buckets may be texts, as JSON makes them.
+        Days and buckets may be texts, as in JSON.
         """
         rows = [
             {"day": int(day), "bucket": int(bucket), "jobs": jobs}
@@ -148,7 +147,7 @@ class History:
             connection.execute(upsert(connection, schema.history_wait_marker, ["schedd"]), [kept])
 
     def wait_marker(self, schedd: str) -> Any:
-        """What the last add_waits() for this schedd gave as its marker; None before the first."""
+        """Return the marker of the last add_waits() for this schedd; None before the first."""
         with self._db.read() as connection:
             found = connection.execute(
                 select(schema.history_wait_marker.c.marker).where(schema.history_wait_marker.c.schedd == schedd)
@@ -156,7 +155,7 @@ class History:
         return None if found is None else json.loads(found)
 
     def weekly_waits(self) -> list[dict[str, Any]]:
-        """[{"week": epoch of Monday 00:00 UTC, "jobs": n, "p50_s": s, "p90_s": s}], oldest first."""
+        """Return [{"week": epoch of Monday 00:00 UTC, "jobs": n, "p50_s": s, "p90_s": s}], oldest first."""
         days: dict[int, dict[int, int]] = {}
         with self._db.read() as connection:
             for day, bucket, jobs in connection.execute(select(schema.history_wait)):
@@ -172,7 +171,7 @@ class History:
         ]
 
     def weekly_share(self) -> list[dict[str, Any]]:
-        """[{"week", "glidein_core_hours", "other_core_hours"}], oldest first: claimed cores over time."""
+        """Return [{"week", "glidein_core_hours", "other_core_hours"}] of claimed cores, oldest first."""
         with self._db.read() as connection:
             rows = connection.execute(select(schema.history_work).order_by(schema.history_work.c.week)).all()
         return [
@@ -182,5 +181,5 @@ class History:
 
 
 def _slot(now: float) -> int:
-    """The beginning of the span of 5 minutes that `now` lies in."""
+    """Return the beginning of the 5 minutes that include `now`."""
     return int(now) // LEVELS[FINEST].step * LEVELS[FINEST].step

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The statements of the history: small functions of an open transaction."""
+"""The statements of the history: functions of an open transaction."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from .schema import ALL_SITES, FINEST, POOL_FIELDS, SITE_FIELDS
 
 
 def only(values: Mapping[str, float | None], fields: Iterable[str]) -> dict[str, float | None]:
+    """Return the values of these fields; None for a missing field."""
     return {field: values.get(field) for field in fields}
 
 
 def is_recorded(connection: Connection, slot: int) -> bool:
+    """Return whether the slot (epoch seconds of its beginning) has a record."""
     return (
         connection.execute(
             select(schema.history_pool.c.time).where(
@@ -31,7 +33,7 @@ def is_recorded(connection: Connection, slot: int) -> bool:
 
 
 def ids_of(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    """The ids of these sites; new ones get one."""
+    """Return {name: id} of all known sites, after adding these."""
     wanted = set(names)
     known = {
         name: number
@@ -51,12 +53,12 @@ def ids_of(connection: Connection, names: Iterable[str]) -> dict[str, int]:
 
 
 def newly_launched(connection: Connection, totals: Mapping[str, int]) -> dict[str, int]:
-    """{site: launched since the last call}, of how many each site launched ever; a site must have an id.
+    """Return {site: launched since the last call}. totals: glideins that each site launched ever.
 
-    A total below what was taken already begins anew: the site was forgotten meanwhile.
+    A total below the last one is a new count: the site's reports were deleted in between.
     """
     taken = dict(connection.execute(select(schema.history_site_name.c.name, schema.history_site_name.c.launched)).all())
-    found = {name: downsampling.since_last(total, taken[name]) for name, total in totals.items() if name in taken}
+    found = {name: downsampling.increase(total, taken[name]) for name, total in totals.items() if name in taken}
     for name in found:
         if totals[name] != taken[name]:
             connection.execute(
@@ -68,7 +70,7 @@ def newly_launched(connection: Connection, totals: Mapping[str, int]) -> dict[st
 
 
 def add_work(connection: Connection, now: float, glidein_cores: float | None, other_cores: float | None) -> None:
-    """Add what was done since the last record to the week's sums: exact, whatever downsampling does later."""
+    """Add the core seconds since the last record to the week's sums, which downsampling does not change."""
     before = connection.execute(
         select(
             schema.history_last_record.c.time,
@@ -78,7 +80,7 @@ def add_work(connection: Connection, now: float, glidein_cores: float | None, ot
     ).first()
     rows = [
         {"week": week, "glidein_core_s": glidein, "other_core_s": other}
-        for week, (glidein, other) in downsampling.work(before, now, glidein_cores, other_cores).items()
+        for week, (glidein, other) in downsampling.core_seconds(before, now, glidein_cores, other_cores).items()
     ]
     if rows:
         connection.execute(
@@ -89,24 +91,24 @@ def add_work(connection: Connection, now: float, glidein_cores: float | None, ot
 
 
 def next_span(connection: Connection, now: float) -> tuple[int, int, int] | None:
-    """(level, begin, end) of the next rows to be made coarser."""
+    """Return (level, begin, end) of the next rows to be downsampled; None if no rows are due."""
     for level in range(len(LEVELS) - 1):
         oldest = connection.execute(
             select(func.min(schema.history_pool.c.time)).where(schema.history_pool.c.level == level)
         ).scalar()
-        span = downsampling.due(level, oldest, now)
+        span = downsampling.next_span(level, oldest, now)
         if span is not None:
             return (level, *span)
     return None
 
 
 def coarsen(connection: Connection, level: int, begin: int, end: int) -> None:
-    """Put one row of the next level in place of all rows of `level` from `begin` to before `end`."""
+    """Replace all rows of `level` from `begin` to before `end` by one row of the next level."""
     ids = [ALL_SITES, *connection.execute(select(schema.history_site_name.c.id)).scalars()]
     for table, fields, sites in ((schema.history_pool, POOL_FIELDS, None), (schema.history_site, SITE_FIELDS, ids)):
         by_site = () if sites is None else (table.c.site.in_(sites),)
         fine = (table.c.level == level, *by_site, table.c.time >= begin, table.c.time < end)
-        # A clock that was set back may have left a row there already: it becomes part of the new one.
+        # After the clock was set back, the next level may have a row for this time: it is merged into the new row.
         there = (table.c.level == level + 1, *by_site, table.c.time == begin)
         found: dict[int | None, list[Row]] = {}
         for where in (fine, there):
@@ -124,7 +126,7 @@ def coarsen(connection: Connection, level: int, begin: int, end: int) -> None:
 
 
 def times_of(connection: Connection, since: float, until: float, points: int) -> tuple[int, list[int]]:
-    """(seconds per step, beginnings of the steps) of a series: as fine as the coarsest rows in it are."""
+    """Return (seconds per step, beginnings of the steps) of a series; a step is at least that of its coarsest row."""
     rows = connection.execute(
         select(schema.history_pool.c.level, schema.history_pool.c.time).where(
             schema.history_pool.c.level.in_(range(len(LEVELS))),
@@ -138,14 +140,15 @@ def times_of(connection: Connection, since: float, until: float, points: int) ->
 
 
 def between(table: Table, times: list[int], step: int) -> tuple[Any, ...]:
+    """Return the conditions for the rows of these steps."""
     first, end = (times[0], times[-1] + step) if times else (0, 0)
     return (table.c.level.in_(range(len(LEVELS))), table.c.time >= first, table.c.time < end)
 
 
 def ranked(connection: Connection, within: tuple[Any, ...]) -> list[tuple[int, str]]:
-    """(id, name) of the sites with rows in that time, the one with the most glideins queued or running first."""
+    """Return (id, name) of the sites with rows in `within`, ordered by glideins queued or running, most first."""
     glideins = func.coalesce(schema.history_site.c.queued, 0) + func.coalesce(schema.history_site.c.running, 0)
-    # By level and site, the order of the rows: the database need not sort a million of them.
+    # Grouped in the order of the primary key: the database need not sort up to a million rows.
     found = connection.execute(
         select(schema.history_site.c.site, func.sum(glideins * schema.history_site.c.samples))
         .where(*within)
@@ -160,19 +163,19 @@ def ranked(connection: Connection, within: tuple[Any, ...]) -> list[tuple[int, s
 
 
 def has_older(connection: Connection, before: float) -> bool:
-    """Whether there are rows from before `before` (epoch seconds)."""
+    """Return whether there are rows from before `before` (epoch seconds)."""
     oldest = connection.execute(select(func.min(schema.history_pool.c.time))).scalar()
     return oldest is not None and oldest < before
 
 
 def forget(connection: Connection, before: float) -> None:
-    """Remove all that is from before `before` (epoch seconds), and the names that nothing is known of any more."""
+    """Delete all rows from before `before` (epoch seconds), and the names of sites without rows."""
     ids = [ALL_SITES, *connection.execute(select(schema.history_site_name.c.id)).scalars()]
     for level in range(len(LEVELS)):
         connection.execute(
             delete(schema.history_pool).where(schema.history_pool.c.level == level, schema.history_pool.c.time < before)
         )
-        # All parts of the key are named, so that the rows are found without reading all the others.
+        # The condition has all parts of the key, so that the database uses its index.
         old = (
             schema.history_site.c.level == level,
             schema.history_site.c.site.in_(ids),

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many jobs each site may hold leases on, as the operator set it: not what a caller with the site's token says."""
+"""The operator's limits of how many jobs each site may hold leases on. A site's token cannot change them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LimitError(ValueError):
 
 
 class LeaseLimits:
-    """The limits by site; a site without one may lease all jobs. Safe from many threads and processes."""
+    """The limits by site; a site without a limit may lease all jobs. Safe from many threads and processes."""
 
     def __init__(self, db: Database) -> None:
         self._db = db

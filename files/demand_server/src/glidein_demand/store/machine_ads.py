@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the machines of each entry offered when one was last there (pool/machine_ads.py says what a sample is)."""
+"""The machine ad of each entry: the last ad of one of its slots, as pool/machine_ads.py makes it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from sqlalchemy import Connection, delete, func, select
 from . import schema
 from .database import Database, upsert
 
-FRESH_S = 3600
-"""A sample that is younger is not fetched again."""
+RECENT_S = 3600
+"""An ad that is younger is not fetched again."""
 
 TOKEN_S = 48 * 3600
-"""How long a site that has shown a token of its own is believed under no other identity."""
+"""For how long after its last ad with a token identity a site is accepted under no other identity."""
 
 KEEP_S = 90 * 86400
 
 MOST = 2000
-"""Samples that are kept; the oldest make room."""
+"""The most ads; the oldest are removed."""
 
 
 class MachineAds:
-    """One sample per (site, entry); read from memory, written through. Safe from many threads."""
+    """One ad per (site, entry): a cache in memory over the table machine_sample. Safe from many threads."""
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
@@ -38,7 +38,7 @@ class MachineAds:
             self._load(connection)
 
     def add(self, rows: Iterable[Mapping[str, Any]], now: int | None = None) -> None:
-        """Keep samples in place of those of the same entries: {"site", "entry", "by_token", "ad"} each."""
+        """Store ads in place of older ones of the same entries: {"site", "entry", "by_token", "ad"} each."""
         now = self._now(now)
         new = {
             (row["site"], row["entry"]): {
@@ -58,16 +58,16 @@ class MachineAds:
                 self._load(connection)
 
     def all(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """{(site, entry): ad}. The same object until something is added; not to be changed."""
+        """Return {(site, entry): ad}: the same object until add() is called. Callers must not change it."""
         return self._ads
 
     def recent(self, now: int | None = None) -> list[list[str]]:
-        """[[site, entry]] whose samples need not be fetched: "sampled" of the reader's order."""
-        limit = self._now(now) - FRESH_S
+        """Return [[site, entry]] whose ads need not be fetched: "sampled" of the reader's order."""
+        limit = self._now(now) - RECENT_S
         return [list(place) for place, (as_of, _by_token) in self._known.items() if as_of > limit]
 
     def token_sites(self, now: int | None = None) -> list[str]:
-        """Sites that have shown a token of their own lately: "token_sites" of the reader's order."""
+        """Return the sites whose token identity was seen in the last TOKEN_S: "token_sites" of the reader's order."""
         limit = self._now(now) - TOKEN_S
         return sorted({site for (site, _entry), (as_of, by_token) in self._known.items() if by_token and as_of > limit})
 
@@ -83,14 +83,7 @@ class MachineAds:
 def _keep_newest(connection: Connection) -> None:
     number = connection.execute(select(func.count()).select_from(schema.machine_sample)).scalar_one()
     if number > MOST:
-        oldest = (
-            select(schema.machine_sample.c.site, schema.machine_sample.c.entry)
-            .order_by(schema.machine_sample.c.as_of)
-            .limit(number - MOST)
-        )
+        column = schema.machine_sample.c
+        oldest = select(column.site, column.entry).order_by(column.as_of).limit(number - MOST)
         for site, entry in connection.execute(oldest).all():
-            connection.execute(
-                delete(schema.machine_sample).where(
-                    schema.machine_sample.c.site == site, schema.machine_sample.c.entry == entry
-                )
-            )
+            connection.execute(delete(schema.machine_sample).where(column.site == site, column.entry == entry))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The groups of jobs that the negotiator passed over at an entry and shape, and until when none is ordered for them."""
+"""The groups of jobs that the negotiator passed over at an entry and shape, and until when no glidein is ordered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import schema
 from .database import Database, upsert
 
 FIRST_S = 600
-"""How long nothing is ordered after the first time; the time doubles with each further one."""
+"""For how long no glidein is ordered after the first time. Each further time doubles it."""
 
 LONGEST_S = 3600
 

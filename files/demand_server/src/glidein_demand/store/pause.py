@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stop switch: while it is on, every lease is zero."""
+"""The pause of the server: while it is paused, every lease is zero."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from . import schema
 from .database import Database, upsert
 from .ttl_cache import CachedValue
 
-_OFF: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
+_NOT_PAUSED: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
 
 
 class Pause:
-    """The stop switch. Safe from many threads and processes.
+    """Whether the server is paused. Safe from many threads and processes.
 
-    A change made by another process (`glidein-demand pause`) is seen within half a second.
+    A change by another process (`glidein-demand pause`) takes effect within half a second.
     """
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
@@ -27,24 +27,24 @@ class Pause:
         self._clock = clock
         self.cache = CachedValue(self._load)
 
-    def set(self, reason: str = "", who: str = "") -> dict[str, Any]:
-        """Turn it on, or change the reason when it is on (`since` stays). Returns the state."""
+    def set(self, reason: str = "", by: str = "") -> dict[str, Any]:
+        """Pause the server, or change the reason and keep `since` if it is paused. Return the state."""
         with self._db.begin() as connection:
             before = _read(connection)
             since = before["since"] if before["paused"] else int(self._clock())
-            _write(connection, {"paused": True, "since": since, "reason": reason, "by": who})
+            _write(connection, {"paused": True, "since": since, "reason": reason, "by": by})
         return dict(self.cache.reload())
 
     def clear(self) -> dict[str, Any]:
-        """Turn it off. Returns the state."""
+        """End the pause. Return the state."""
         with self._db.begin() as connection:
-            _write(connection, _OFF)
+            _write(connection, _NOT_PAUSED)
         return dict(self.cache.reload())
 
     def state(self, now: bool = False) -> dict[str, Any]:
-        """{"paused": bool, "since": epoch|None, "reason": str, "by": str}; cheap enough for each request.
+        """Return {"paused": bool, "since": epoch|None, "reason": str, "by": str}, at most half a second old.
 
-        now: read it at this moment, for what must not be done once it is on.
+        now: read the database, so that a pause that has begun is never missed.
         """
         return dict(self.cache.reload() if now else self.cache.get())
 
@@ -55,7 +55,7 @@ class Pause:
 
 def _read(connection: Connection) -> dict[str, Any]:
     row = connection.execute(select(schema.switch).where(schema.switch.c.id == 1)).mappings().first()
-    return dict(_OFF) if row is None else {name: row[name] for name in _OFF}
+    return dict(_NOT_PAUSED) if row is None else {name: row[name] for name in _NOT_PAUSED}
 
 
 def _write(connection: Connection, state: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last report of each site, how many glideins its reports ever launched, and what PyGlidein clients said last."""
+"""The last report of each site, the number of glideins that it ever launched, and PyGlidein clients' last data."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .database import Database, upsert
 
 
 class FullError(Exception):
-    """No room for one more site; the message says the limit."""
+    """The limit of sites is reached; the message has the limit."""
 
 
 class Reports:
-    """Reports by site and monitoring by client; read from memory, written through. Safe from many threads.
+    """Reports by site and monitoring data by client: a cache in memory over two tables. Safe from many threads.
 
-    Several processes may write; what another one wrote is seen at the start, and of a site when it reports here.
+    Other processes may write: their rows are read at the start, and the row of a site when that site reports here.
     """
 
     def __init__(self, db: Database, max_sites: int = 1000, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._max_sites = max_sites
         self._clock = clock
-        # Held over a write and what it changes in memory, so that memory has the changes in their order.
+        # Held for a write and its change in memory, so that both have the same order.
         self._lock = threading.Lock()
         with db.read() as connection:
             rows = connection.execute(select(schema.report)).all()
@@ -42,10 +42,9 @@ class Reports:
         self._launched = {row.site: row.launched for row in rows}
 
     def add(self, report: dict[str, Any], received: int) -> bool:
-        """Keep a checked report (web/checks.py) in place of its site's previous one; FullError beyond max_sites.
+        """Store a valid report in place of its site's last one; FullError beyond max_sites.
 
-        False for one that says nothing new, because it was overtaken on its way by a newer one, or is the last one
-        again: what is known stays, with the time when it came.
+        Return False, and store nothing, if the report is not newer than the last one.
         """
         site = report["site"]
         report = {**report, "received": received}
@@ -67,9 +66,9 @@ class Reports:
         return True
 
     def add_monitoring(self, uuid: str, metrics: dict[str, Any], received: int, site: str) -> None:
-        """Keep what a PyGlidein client said; `site` is the token's. FullError as add().
+        """Store the monitoring data of a PyGlidein client with the token of `site`. FullError as add().
 
-        Raises ValueError for a uuid with the character NUL, which not every database can keep.
+        Raises ValueError for a uuid with the character NUL, which PostgreSQL cannot store.
         """
         if "\0" in uuid:
             raise ValueError("uuid must not have the character NUL")
@@ -86,19 +85,19 @@ class Reports:
             self._monitoring = {**self._monitoring, uuid: entry}
 
     def reports(self) -> dict[str, dict[str, Any]]:
-        """{site: report with "received" (epoch)}. Nobody changes what is inside."""
+        """Return {site: report with "received" (epoch)}. Callers must not change it."""
         return self._reports
 
     def monitoring(self) -> dict[str, dict[str, Any]]:
-        """{uuid: {"received": epoch, "metrics": {...}, "site": name}}. Nobody changes what is inside."""
+        """Return {uuid: {"received": epoch, "metrics": {...}, "site": name}}. Callers must not change it."""
         return self._monitoring
 
     def launched(self) -> dict[str, int]:
-        """{site: how many glideins its reports said were launched, ever}. Nobody changes what is inside."""
+        """Return {site: sum of the launched glideins of all its reports}. Callers must not change it."""
         return self._launched
 
     def forget(self, site: str) -> bool:
-        """Remove a site's report and its clients' monitoring; False when nothing was known of it."""
+        """Delete a site's report and its clients' monitoring data; return whether there was any."""
         with self._lock:
             with self._db.begin() as connection:
                 gone = connection.execute(delete(schema.report).where(schema.report.c.site == site)).rowcount
@@ -114,17 +113,16 @@ class Reports:
 
 
 def overtaken(last: Mapping[str, Any], report: Mapping[str, Any]) -> bool:
-    """Whether `report` is no newer than the `last` one.
+    """Return whether `report` is not newer than the `last` one.
 
-    A report that is brought as a file is brought again, with every push, until the next cycle: a site whose cycles have
-    ended must not look alive. One from the future came from a clock that was wrong: it must not keep all others away
-    until then.
+    In pull mode, each push sends the file of the last report again: a site without cycles must not look active. A last
+    report from the future comes from a wrong clock, and does not make later reports old.
     """
     return report["as_of"] <= last["as_of"] <= report["received"]
 
 
 def newly_launched(last: Mapping[str, Any] | None, report: Mapping[str, Any]) -> int:
-    """How many glideins a report says were launched; none when it is the last one, sent again."""
+    """Return the number of glideins that a report counts as launched; 0 if it is the last report again."""
     if last is not None and last["as_of"] == report["as_of"]:
         return 0
     return sum(entry["launched"] or 0 for entry in report["entries"])

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The deployment that a site name belongs to: leases, reports and supply are by site, so only one may use a name."""
+"""The deployment that a site name belongs to. Leases, reports and supply are by site: one deployment may use it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from .database import Database, upsert
 LEAST_S = 3600
 """How long a site belongs to a deployment after its last call, and at least as long as its leases."""
 SPARE_S = 900
-"""How much longer it is stored, so that not every call writes to the database."""
-
+"""For how much longer this is stored, so that not every call writes to the database."""
 
 log = logging.getLogger(__name__)
 
