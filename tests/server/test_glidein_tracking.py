@@ -8,6 +8,7 @@ import pytest
 from glidein_demand.store import glidein_tracking as tracking
 from glidein_demand.store import glideins as store
 from glidein_demand.store.database import Database
+from glidein_demand.store.schema import entry_history
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -196,7 +197,7 @@ def test_plans_that_an_older_version_kept_have_what_it_did_not_know_as_unknown(t
     old = {"as_of": NOW, "present": 3, "queued": 1, "running": 2, "registered": 2, "launched": 1, "cancelled": 0}
     tracked.reports(NOW)
     with database.begin() as connection:
-        connection.execute(store._entries.update().values(plans=json.dumps([old])))
+        connection.execute(entry_history.update().values(plans=json.dumps([old])))
     assert tracked.history(NOW)["plans"] == [{**old, "wanted": None}]
     tracked.reports(NOW + 300, wanted=2)
     assert [plan["wanted"] for plan in tracked.history(NOW + 300)["plans"]] == [None, 2]

@@ -46,7 +46,7 @@ def test_each_glidein_counts_once_whatever_is_sent_again(work, database_url):
     assert work.add("Cedar", told(glidein(1))) == 1
     again = GlideinUsage(Database(database_url), lambda: NOW)
     assert again.add("PSC", told(glidein(3))) == 0
-    assert again.ever() == {
+    assert again.totals() == {
         KEY: sums(2, 14400, 10800, 6, 2),
         ("PSC", "long", "node"): sums(1, 7200, 5400, 3, 1),
         ("Cedar", "RM", "node"): sums(1, 7200, 5400, 3, 1),
@@ -87,7 +87,7 @@ def test_hours_are_kept_for_a_month_and_days_as_long_as_the_other_history(databa
     assert [row["glideins"] for row in work.series(3600, NOW - 40 * DAY) if row["glideins"]] == [1, 1]
     work.delete_old(NOW + 2 * DAY)
     assert [row["glideins"] for row in work.series(3600, NOW - 40 * DAY) if row["glideins"]] == [1]
-    assert work._lately(0)[KEY]["glideins"] == 3
+    assert work._recent(0)[KEY]["glideins"] == 3
     assert work.totals()[KEY]["glideins"] == 4
 
 

@@ -115,22 +115,22 @@ def row(site="A", entry="q", by_token=True, **ad):
 
 
 def test_samples_outlive_a_restart(database):
-    store.Samples(database).add([row(), row(entry="r")], NOW)
-    again = store.Samples(database)
+    store.MachineAds(database).add([row(), row(entry="r")], NOW)
+    again = store.MachineAds(database)
     assert again.all() == {("A", "q"): {"Arch": "X86_64"}, ("A", "r"): {"Arch": "X86_64"}}
     assert sorted(again.recent(NOW + 3599)) == [["A", "q"], ["A", "r"]]
     assert again.recent(NOW + 3600) == []
 
 
 def test_a_new_sample_takes_the_place_of_the_old_one(database):
-    kept = store.Samples(database)
+    kept = store.MachineAds(database)
     kept.add([row()], NOW)
     kept.add([row(Arch="ppc64le")], NOW + 3600)
     assert kept.all() == {("A", "q"): {"Arch": "ppc64le"}}
 
 
 def test_a_site_that_showed_a_token_is_known_for_two_days(database):
-    kept = store.Samples(database)
+    kept = store.MachineAds(database)
     kept.add([row("A"), row("A", "r", by_token=False), row("B", by_token=False)], NOW)
     assert kept.token_sites(NOW + store.TOKEN_S - 1) == ["A"]
     assert kept.token_sites(NOW + store.TOKEN_S) == []
@@ -138,7 +138,7 @@ def test_a_site_that_showed_a_token_is_known_for_two_days(database):
 
 def test_old_samples_and_too_many_are_forgotten(database, monkeypatch):
     monkeypatch.setattr(store, "MOST", 3)
-    kept = store.Samples(database)
+    kept = store.MachineAds(database)
     for number in range(5):
         kept.add([row(entry=f"q{number}")], NOW + number)
     assert sorted(entry for _site, entry in kept.all()) == ["q2", "q3", "q4"]

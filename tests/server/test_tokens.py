@@ -60,14 +60,14 @@ def test_a_name_has_one_token(tokens):
 
 @pytest.mark.parametrize("name", ["", "-a", "a b", "a" * 65, "a\n", "é", None, 3, "<b>"])
 def test_a_name_must_be_one_that_sites_may_have(tokens, name):
-    with pytest.raises(TokenError, match="is no name"):
+    with pytest.raises(TokenError, match="is not a valid name"):
         tokens.create(name)
-    with pytest.raises(TokenError, match="is no name"):
+    with pytest.raises(TokenError, match="is not a valid name"):
         tokens.install({name: "x" * 32})
 
 
 def test_a_kind_must_be_known(tokens):
-    with pytest.raises(TokenError, match="'writer' is no kind of token; must be one of site, reader"):
+    with pytest.raises(TokenError, match="'writer' is not a kind of token; expected one of site, reader"):
         tokens.create("A", "writer")
 
 
@@ -151,7 +151,7 @@ def test_installing_takes_over_a_token_made_by_hand(tokens):
 def test_an_unfit_secret_is_refused_and_not_quoted(tokens, secret):
     with pytest.raises(TokenError) as caught:
         tokens.install({"A": SECRETS["A"], "B": secret})
-    assert "the token of B cannot be used" in str(caught.value)
+    assert "the token of B is invalid" in str(caught.value)
     assert not secret or str(secret) not in str(caught.value)
     assert tokens.rows() == []
 

@@ -75,7 +75,7 @@ def test_nobody_waits_while_it_is_loaded_ahead(clock):
     clock[0] += 6
     source.open.clear()
     source.loading.clear()
-    loader = threading.Thread(target=kept.keep)
+    loader = threading.Thread(target=kept.reload_ahead)
     loader.start()
     source.loading.wait(30)
     assert kept.get() == 1

@@ -175,3 +175,4 @@ def log_to_stderr() -> None:
     logging.getLogger("pjrpc").setLevel(logging.CRITICAL)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     logging.getLogger("asyncio").setLevel(logging.ERROR)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # store/upgrade.py logs an upgrade in one line

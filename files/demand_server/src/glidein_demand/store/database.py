@@ -56,17 +56,18 @@ class Database:
         self.failed_write = ""
         self._file = parsed.database if parsed.get_backend_name() == "sqlite" else None
         try:
+            self._engine = _engine(parsed)
+        except (ImportError, NoSuchModuleError) as error:
+            raise ConfigError(f"state.database: its driver is missing: {error}") from error
+        try:
             if self._file is not None:
                 _make_file(parsed)
-            self._engine = _engine(parsed)
             event.listen(self._engine, "handle_error", self._note_damage)
             self._reader = _reader(self._engine)
             self._turn = threading.RLock()
             with self.begin() as connection:
                 bring_to_newest(connection, self._file)
             self._identity = self._identify()
-        except (ImportError, NoSuchModuleError) as error:
-            raise ConfigError(f"state.database: its driver is missing: {error}") from error
         except (SQLAlchemyError, OSError) as error:
             raise UnusableError(self.damage or f"state.database: cannot be used: {one_line(error)}") from error
 
