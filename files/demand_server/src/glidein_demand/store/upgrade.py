@@ -56,8 +56,7 @@ def bring_to_newest(connection: Connection, file: str | None) -> None:
         schema.metadata.create_all(connection)  # an operator may have dropped tables: those are made again
         return
     name = file or "the database"
-    is_from_before_alembic = revision is None and _check_version_before_alembic(connection, name)
-    if is_from_before_alembic:
+    if revision is None and _is_version_1(connection, name):
         revision = BASELINE
     if revision is None:
         _migrate(connection, name, None)
@@ -65,7 +64,7 @@ def bring_to_newest(connection: Connection, file: str | None) -> None:
     if revision not in known_revisions():
         raise _unknown(name, f"the revision {revision!r}", f"{file}.revision-..." if file else "")
     kept = f"; the old state is in {_keep_copy(file, revision)}" if file else ""
-    _migrate(connection, name, revision, stamp=is_from_before_alembic)
+    _migrate(connection, name, revision)
     log.info("state.database: upgraded %s from revision %s to %s%s", name, revision, schema.REVISION, kept)
 
 
@@ -76,7 +75,7 @@ def known_revisions() -> list[str]:
     return [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()]
 
 
-def _check_version_before_alembic(connection: Connection, name: str) -> bool:
+def _is_version_1(connection: Connection, name: str) -> bool:
     """Return whether the database has the tables of schema_version 1; False if it has no table of this program.
 
     Raises ConfigError for any other tables.
@@ -103,8 +102,8 @@ def _unknown(name: str, found: str, copy: str) -> ConfigError:
     )
 
 
-def _migrate(connection: Connection, name: str, revision: str | None, stamp: bool = False) -> None:
-    """Run the migrations after `revision`. stamp: first record `revision`, as the tables are there without a record."""
+def _migrate(connection: Connection, name: str, revision: str | None) -> None:
+    """Run the migrations after the recorded revision. `revision` is for the message; None for a new database."""
     from alembic import command
     from alembic.config import Config
 
@@ -113,8 +112,6 @@ def _migrate(connection: Connection, name: str, revision: str | None, stamp: boo
     config.attributes["connection"] = connection
     try:
         with _alembic_lock:
-            if stamp:
-                command.stamp(config, revision)
             command.upgrade(config, "head")
     except SQLAlchemyError as error:
         before = f"the upgrade from revision {revision}" if revision else "making the tables"
