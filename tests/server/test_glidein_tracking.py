@@ -228,12 +228,12 @@ def test_glideins_that_ended_are_forgotten_after_two_days(tracked, database):
     tracked.reads(NOW, ad("gone"), ad("there"))
     tracked.reports(NOW + 60, "runs")
     tracked.reads(NOW + 60, ad("there"))
-    tracked.glideins.forget(NOW + 60 + store.KEEP_S)
+    tracked.glideins.delete_old(NOW + 60 + store.KEEP_S)
     assert rows_of(database) == ["gone", "left", "runs", "there"]
-    tracked.glideins.forget(NOW + 61 + store.KEEP_S)
+    tracked.glideins.delete_old(NOW + 61 + store.KEEP_S)
     assert rows_of(database) == ["runs", "there"]
     assert tracked.history(NOW + 61 + store.KEEP_S) is None
-    tracked.glideins.forget(NOW + 1 + store.OPEN_S)
+    tracked.glideins.delete_old(NOW + 1 + store.OPEN_S)
     assert rows_of(database) == ["there"]
 
 
@@ -253,7 +253,7 @@ def test_a_site_that_makes_ids_up_fills_no_disk(tracked, database, monkeypatch):
         f"{number}_{task}" for number in (3, 4) for task in range(5)
     ]
     monkeypatch.setattr(store, "MOST", 5)
-    tracked.glideins.forget(NOW + 10)
+    tracked.glideins.delete_old(NOW + 10)
     assert len(rows_of(database)) <= 5
 
 

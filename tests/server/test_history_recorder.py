@@ -9,9 +9,9 @@ from databases import seen_within
 def test_what_a_site_reported_goes_with_its_token(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(site="B"), service.token("B"))
-    assert service.recorder.forget_revoked() == []
+    assert service.recorder.delete_revoked() == []
     service.parts.tokens.revoke("B")
-    assert service.recorder.forget_revoked() == ["B"]
+    assert service.recorder.delete_revoked() == ["B"]
     assert list(service.parts.reports.reports()) == ["PSC"]
 
 
@@ -20,7 +20,7 @@ def test_what_a_site_holds_is_released_with_its_token(service):
     claim = {"entries": {"q": {group()["id"]: 5}}, "ttl_s": 86400}
     service.result("lease", {"site": "B", **claim}, service.token("B"))
     service.parts.tokens.revoke("B")
-    assert service.recorder.forget_revoked() == ["B"]
+    assert service.recorder.delete_revoked() == ["B"]
     assert service.result("lease", {"site": "PSC", **claim}, TOKEN)["granted"] == {"q": {group()["id"]: 5}}
     assert [row["site"] for row in service.parts.leases.rows()] == ["PSC"]
 

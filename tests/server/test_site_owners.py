@@ -67,7 +67,7 @@ def test_a_site_whose_token_is_revoked_belongs_to_nobody(service):
     service.read(group(6))
     service.result("lease", claim(deployment="lab"), TOKEN)
     service.parts.tokens.revoke("PSC")
-    assert service.recorder.forget_revoked() == ["PSC"]
+    assert service.recorder.delete_revoked() == ["PSC"]
     with service.database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM site_owner")).scalar() == 0
 

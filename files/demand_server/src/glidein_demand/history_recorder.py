@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A background thread that records the history, and removes what sites without a token reported and leased."""
+"""A background thread that records the history, and deletes what sites without a token reported and leased."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class HistoryRecorder:
         state.work.delete_old(now)
         return recorded
 
-    def forget_revoked(self) -> list[str]:
+    def delete_revoked(self) -> list[str]:
         """Remove the reports and leases of sites that have no token, and return the names of these sites."""
         reports, leases = self._state.reports, self._state.leases
         # Before the tokens are read: a site that gets its token in between is not taken for one without.
@@ -98,9 +98,9 @@ class HistoryRecorder:
         known |= {client["site"] for client in reports.monitoring().values()}
         revoked = sorted(known - {row["name"] for row in self._state.tokens.rows() if row["kind"] == "site"})
         for site in revoked:
-            reports.forget(site)
-            leases.forget(site)
-            self._state.owners.forget(site)
+            reports.delete(site)
+            leases.release(site)
+            self._state.owners.release(site)
             log.info("site %s has no token any more: its last report and its leases are removed", site)
         return revoked
 
@@ -117,7 +117,7 @@ class HistoryRecorder:
             try:
                 self._state.tokens.store_uses()
                 self.record()
-                self.forget_revoked()
+                self.delete_revoked()
                 self._logged = ""
             except Exception as error:  # noqa: BLE001 - the thread goes on when the database can be used again
                 message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -30,7 +30,7 @@ MOST = 200_000
 
 MOST_ENTRIES_OF_A_SITE = 1000
 
-_FORGET_EVERY_S = 3600
+_DELETE_EVERY_S = 3600
 _CHUNK = 400  # values in one IN (...): databases limit the number of values in a statement
 
 
@@ -45,7 +45,7 @@ class Glideins:
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
-        self._forgot = float("-inf")
+        self._deleted = float("-inf")
 
     def reported(self, report: Mapping[str, Any], now: int | None = None) -> None:
         """Store the plans of a valid report, and its running glideins if it lists them."""
@@ -80,9 +80,9 @@ class Glideins:
             named = [(row[0], row[3]) for row in rows]
             known.update(((one.site, one.batch_id), one) for one in _named(connection, named, known))
             _save(connection, glidein_tracking.after_reading(known, rows, now))
-        if now >= self._forgot + _FORGET_EVERY_S:
-            self._forgot = now
-            self.forget(now)
+        if now >= self._deleted + _DELETE_EVERY_S:
+            self._deleted = now
+            self.delete_old(now)
 
     def summary(
         self, now: int | None = None, endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({})
@@ -97,7 +97,7 @@ class Glideins:
         entries = {(row.site, row.entry, row.shape): (json.loads(row.plans), row.told) for row in rows}
         return glidein_tracking.summaries(found, entries, now, endings)
 
-    def forget(self, now: int | None = None) -> None:
+    def delete_old(self, now: int | None = None) -> None:
         """Delete old glideins and entries, and the oldest glideins beyond the limit."""
         now = self._now(now)
         column = schema.glidein.c

@@ -88,7 +88,7 @@ class History:
             forgets = history_sql.has_older(connection, now - self._keep)
         if forgets:
             with self._db.begin() as connection:
-                history_sql.forget(connection, now - self._keep)
+                history_sql.delete_older(connection, now - self._keep)
         return False
 
     def pool_series(self, since: float, until: float, points: int = 400) -> dict[str, list[Any]]:

@@ -168,7 +168,7 @@ def has_older(connection: Connection, before: float) -> bool:
     return oldest is not None and oldest < before
 
 
-def forget(connection: Connection, before: float) -> None:
+def delete_older(connection: Connection, before: float) -> None:
     """Delete all rows from before `before` (epoch seconds), and the names of sites without rows."""
     ids = [ALL_SITES, *connection.execute(select(schema.history_site_name.c.id)).scalars()]
     for level in range(len(LEVELS)):

@@ -113,7 +113,7 @@ class Leases:
         answer = {"granted": granted, "expires": expires}
         return answer if granted == unlimited else {**answer, "site_limit": most}
 
-    def forget(self, site: str) -> None:
+    def release(self, site: str) -> None:
         """Release all leases of a site."""
         with self._db.begin() as connection:
             connection.execute(delete(schema.lease).where(schema.lease.c.site == site))

@@ -96,7 +96,7 @@ class Reports:
         """Return {site: sum of the launched glideins of all its reports}. Callers must not change it."""
         return self._launched
 
-    def forget(self, site: str) -> bool:
+    def delete(self, site: str) -> bool:
         """Delete a site's report and its clients' monitoring data; return whether there was any."""
         with self._lock:
             with self._db.begin() as connection:

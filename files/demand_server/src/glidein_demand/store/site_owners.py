@@ -52,7 +52,7 @@ class SiteOwners:
             row = {"site": site, "deployment": deployment, "since": since, "until": until + SPARE_S}
             connection.execute(upsert(connection, schema.site_owner, ["site"]), [row])
 
-    def forget(self, site: str) -> None:
+    def release(self, site: str) -> None:
         """Free a site's name."""
         with self._db.begin() as connection:
             connection.execute(delete(schema.site_owner).where(schema.site_owner.c.site == site))
