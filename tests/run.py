@@ -47,6 +47,11 @@ def in_lab(number, *command):
 
 
 LAB_UP = (sys.executable, "tests/lab/lab.py", "up")
+DEMAND_SERVER = "files/demand_server"
+IMPORT_LINTER = [
+    *("env", f"PYTHONPATH={DEMAND_SERVER}/src"),
+    *("lint-imports", "--no-cache", "--no-logo", "--config", f"{DEMAND_SERVER}/pyproject.toml"),
+]
 MOLECULE = ("molecule", "test", "--no-command-borders")
 
 
@@ -75,6 +80,7 @@ PARTS = [
     check("shellcheck", python("tests/checks/shell.py")),
     check("vermin", ["vermin", "--target=3.6-", "--no-tips", "--violations", "plugins"]),
     check("yamllint", ["yamllint", "--strict", "."]),
+    check("import-linter", IMPORT_LINTER),
     check("ruff", ["ruff", "check", "."]),
     check("ruff-format", ["ruff", "format", "--check", "--diff", "."]),
     check("changelog", ["antsibull-changelog", "lint"]),

@@ -3,8 +3,8 @@
 from datetime import datetime, timezone
 
 import pytest
-from glidein_demand.store import thinning
-from glidein_demand.store.thinning import DAY, LEVELS, LONGEST_GAP_S, WEEK, Row
+from glidein_demand.store import downsampling
+from glidein_demand.store.downsampling import DAY, LEVELS, LONGEST_GAP_S, WEEK, Row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,13 +17,15 @@ times = st.integers(NOW - 400 * DAY, NOW)
 
 
 def test_gauges_are_averaged_over_the_records_and_events_summed():
-    found = thinning.average([Row(0, 1, (10.0, 1.0)), Row(300, 3, (2.0, 4.0)), Row(600, 5, (None, None))], FIELDS, 0)
+    found = downsampling.average(
+        [Row(0, 1, (10.0, 1.0)), Row(300, 3, (2.0, 4.0)), Row(600, 5, (None, None))], FIELDS, 0
+    )
     assert found == Row(0, 9, (4.0, 5.0))
 
 
 @given(rows)
 def test_an_average_lies_within_its_rows_and_loses_no_event_and_no_record(some):
-    found = thinning.average(some, FIELDS, 7)
+    found = downsampling.average(some, FIELDS, 7)
     queued = [row.values[0] for row in some if row.values[0] is not None]
     launched = [row.values[1] for row in some if row.values[1] is not None]
     assert (found.time, found.samples) == (7, sum(row.samples for row in some))
@@ -35,16 +37,16 @@ def test_an_average_lies_within_its_rows_and_loses_no_event_and_no_record(some):
 def test_averaging_in_two_goes_is_as_in_one_when_all_is_known(some, middle):
     some = [Row(row.time, row.samples, tuple(value or 0.0 for value in row.values)) for row in some]
     first, second = some[:middle], some[middle:]
-    once = thinning.average(some, FIELDS, 0)
-    parts = [thinning.average(part, FIELDS, 0) for part in (first, second) if part]
-    twice = thinning.average(parts, FIELDS, 0)
+    once = downsampling.average(some, FIELDS, 0)
+    parts = [downsampling.average(part, FIELDS, 0) for part in (first, second) if part]
+    twice = downsampling.average(parts, FIELDS, 0)
     assert (twice.samples, twice.values[1]) == (once.samples, once.values[1])
     assert twice.values[0] == pytest.approx(once.values[0])
 
 
 @given(st.sampled_from([0, 1]), st.integers(0, NOW), st.integers(0, NOW))
 def test_only_whole_spans_that_are_old_enough_are_due(level, oldest, now):
-    span = thinning.due(level, oldest, now)
+    span = downsampling.next_span(level, oldest, now)
     step, keep = LEVELS[level + 1].step, LEVELS[level].keep
     if span is None:
         assert now - oldest < keep + step
@@ -57,21 +59,21 @@ def test_only_whole_spans_that_are_old_enough_are_due(level, oldest, now):
 
 
 def test_nothing_is_due_of_an_empty_level_and_of_the_last():
-    assert thinning.due(0, None, NOW) is None
-    assert thinning.due(len(LEVELS) - 1, 0, NOW) is None
+    assert downsampling.next_span(0, None, NOW) is None
+    assert downsampling.next_span(len(LEVELS) - 1, 0, NOW) is None
 
 
 @given(st.integers(1, 800 * DAY), st.integers(1, 500), st.sampled_from([level.step for level in LEVELS]))
 def test_steps_are_round_and_cover_whole_rows_and_there_are_not_too_many(length, points, coarsest):
-    step = thinning.step_for(NOW - length, NOW, points, coarsest)
+    step = downsampling.step_for(NOW - length, NOW, points, coarsest)
     assert step % coarsest == 0
     assert DAY % step == 0 or step % DAY == 0
-    assert len(thinning.times_for(range(NOW - length, NOW, max(1, length // 5000)), NOW - length, step)) <= points
+    assert len(downsampling.times_for(range(NOW - length, NOW, max(1, length // 5000)), NOW - length, step)) <= points
 
 
 def test_steps_are_no_longer_than_needed():
     def shortest(days, points, coarsest):
-        return thinning.step_for(NOW - days * DAY, NOW, points, coarsest)
+        return downsampling.step_for(NOW - days * DAY, NOW, points, coarsest)
 
     assert [shortest(1, 288, 300), shortest(7, 400, 3600), shortest(30, 400, 3600), shortest(365, 400, 21600)] == [
         300, 3600, 7200, DAY,
@@ -79,14 +81,14 @@ def test_steps_are_no_longer_than_needed():
 
 
 def test_a_step_that_begins_before_the_range_is_left_out():
-    assert thinning.times_for([900, 1500, 2700], since=1000, step=600) == [1200, 1800, 2400]
-    assert thinning.times_for([], since=1000, step=600) == []
+    assert downsampling.times_for([900, 1500, 2700], since=1000, step=600) == [1200, 1800, 2400]
+    assert downsampling.times_for([], since=1000, step=600) == []
 
 
 @given(rows, st.sampled_from([300, 3600, 21600]))
 def test_a_series_has_every_event_of_its_steps_and_unknown_where_there_is_no_row(some, step):
-    beginnings = thinning.times_for([row.time for row in some], 0, step)
-    series = thinning.resample(some, FIELDS, beginnings, step)
+    beginnings = downsampling.times_for([row.time for row in some], 0, step)
+    series = downsampling.resample(some, FIELDS, beginnings, step)
     assert {len(column) for column in series.values()} == {len(beginnings)}
     assert sum(value or 0 for value in series["launched"]) == sum(row.values[1] or 0 for row in some)
     for time, queued in zip(beginnings, series["queued"]):
@@ -96,10 +98,10 @@ def test_a_series_has_every_event_of_its_steps_and_unknown_where_there_is_no_row
 
 @given(rows, st.randoms())
 def test_the_order_of_rows_does_not_matter(some, random):
-    beginnings = thinning.times_for([row.time for row in some], 0, 3600)
-    before = thinning.resample(some, FIELDS, beginnings, 3600)
+    beginnings = downsampling.times_for([row.time for row in some], 0, 3600)
+    before = downsampling.resample(some, FIELDS, beginnings, 3600)
     random.shuffle(some)
-    after = thinning.resample(some, FIELDS, beginnings, 3600)
+    after = downsampling.resample(some, FIELDS, beginnings, 3600)
     assert after["launched"] == before["launched"]
     assert after["queued"] == [None if value is None else pytest.approx(value) for value in before["queued"]]
 
@@ -107,17 +109,17 @@ def test_the_order_of_rows_does_not_matter(some, random):
 def test_the_rest_is_the_total_without_what_is_shown():
     total = {"queued": [10.0, 5.0, None, 1.0]}
     shown = [{"queued": [3.0, None, 1.0, 2.0]}, {"queued": [3.0, 5.0, None, None]}]
-    assert thinning.rest(total, shown) == {"queued": [4.0, 0.0, None, 0]}
+    assert downsampling.remainder(total, shown) == {"queued": [4.0, 0.0, None, 0]}
 
 
 def test_a_total_counts_what_is_known():
     sites = [{"queued": 3, "launched": None}, {"queued": 4}]
-    assert thinning.total(sites, FIELDS) == {"queued": 7, "launched": None}
+    assert downsampling.total(sites, FIELDS) == {"queued": 7, "launched": None}
 
 
 @given(times)
 def test_a_week_begins_on_monday_at_midnight(time):
-    monday = thinning.monday(time)
+    monday = downsampling.monday(time)
     assert 0 <= time - monday < WEEK
     moment = datetime.fromtimestamp(monday, timezone.utc)
     assert (moment.weekday(), moment.hour, moment.minute, moment.second) == (0, 0, 0, 0)
@@ -128,15 +130,15 @@ cores = st.integers(0, 10_000).map(float)
 
 @given(times, st.integers(1, LONGEST_GAP_S), cores, cores, cores, cores)
 def test_work_between_two_records_is_the_mean_of_both_over_the_time(since, length, first, last, other, later):
-    found = thinning.work((since, first, other), since + length, last, later)
+    found = downsampling.core_seconds((since, first, other), since + length, last, later)
     assert sum(glidein for glidein, _other in found.values()) == pytest.approx((first + last) / 2 * length)
     assert sum(rest for _glidein, rest in found.values()) == pytest.approx((other + later) / 2 * length)
-    assert set(found) == {thinning.monday(since), thinning.monday(since + length - 1)}
+    assert set(found) == {downsampling.monday(since), downsampling.monday(since + length - 1)}
 
 
 def test_work_over_midnight_of_monday_goes_to_both_weeks():
-    monday = thinning.monday(NOW)
-    found = thinning.work((monday - 100, 0.0, 10.0), monday + 100, 20.0, 10.0)
+    monday = downsampling.monday(NOW)
+    found = downsampling.core_seconds((monday - 100, 0.0, 10.0), monday + 100, 20.0, 10.0)
     assert found == {monday - WEEK: (500.0, 1000.0), monday: (1500.0, 1000.0)}
 
 
@@ -152,7 +154,7 @@ def test_work_over_midnight_of_monday_goes_to_both_weeks():
     ],
 )
 def test_unknown_work_is_not_counted(before, values):
-    assert thinning.work(before, NOW, *values) == {}
+    assert downsampling.core_seconds(before, NOW, *values) == {}
 
 
 days = st.dictionaries(
@@ -163,8 +165,8 @@ days = st.dictionaries(
 
 @given(days)
 def test_weeks_have_all_jobs_of_their_days(waits):
-    weeks = thinning.weekly(waits)
-    assert list(weeks) == sorted({thinning.monday(day) for day in waits})
+    weeks = downsampling.weekly(waits)
+    assert list(weeks) == sorted({downsampling.monday(day) for day in waits})
     assert sum(sum(counts.values()) for counts in weeks.values()) == sum(
         sum(counts.values()) for counts in waits.values()
     )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The deployment that a site name belongs to: leases, reports and supply are by site, so only one may use a name."""
+"""The deployment that a site name belongs to. Leases, reports and supply are by site: one deployment may use it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,15 @@ import logging
 import time
 from typing import Callable
 
-from sqlalchemy import BigInteger, Column, Connection, Row, String, Table, delete, select
+from sqlalchemy import Connection, Row, delete, select
 
-from .database import Database, metadata, upsert
+from . import schema
+from .database import Database, upsert
 
 LEAST_S = 3600
 """How long a site belongs to a deployment after its last call, and at least as long as its leases."""
 SPARE_S = 900
-"""How much longer it is stored, so that not every call writes to the database."""
-
-_owners = Table(
-    "site_owner",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("deployment", String(64), nullable=False),
-    Column("since", BigInteger, nullable=False),
-    Column("until", BigInteger, nullable=False),
-)
+"""For how much longer this is stored, so that not every call writes to the database."""
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +25,7 @@ class OwnedError(Exception):
     """A site belongs to another deployment; the message says what to do."""
 
 
-class Owners:
+class SiteOwners:
     """The deployments by site. Safe from many threads and processes."""
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
@@ -58,12 +50,12 @@ class Owners:
                 self._refuse(site, deployment, known, now)
             since = known.since if known is not None else now
             row = {"site": site, "deployment": deployment, "since": since, "until": until + SPARE_S}
-            connection.execute(upsert(connection, _owners, ["site"]), [row])
+            connection.execute(upsert(connection, schema.site_owner, ["site"]), [row])
 
-    def forget(self, site: str) -> None:
+    def release(self, site: str) -> None:
         """Free a site's name."""
         with self._db.begin() as connection:
-            connection.execute(delete(_owners).where(_owners.c.site == site))
+            connection.execute(delete(schema.site_owner).where(schema.site_owner.c.site == site))
 
     def _refuse(self, site: str, deployment: str, known: Row, now: int) -> None:
         if (site, known.deployment) not in self._logged:
@@ -80,5 +72,5 @@ class Owners:
 
 def _valid(connection: Connection, site: str, now: int, token_made: int) -> Row | None:
     """Return the row of the deployment that the site belongs to now, or None."""
-    row = connection.execute(select(_owners).where(_owners.c.site == site)).first()
+    row = connection.execute(select(schema.site_owner).where(schema.site_owner.c.site == site)).first()
     return row if row is not None and row.until > now and row.since >= token_made else None

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .identity import Key
+from ..values import Key
 from .slots import Slot, whole
 
 MOST_ATTRIBUTES = 300

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The groups of jobs that the negotiator passed over at an entry and shape, and until when none is ordered for them."""
+"""The groups of jobs that the negotiator passed over at an entry and shape, and until when no glidein is ordered."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, String, Table, delete, select
+from sqlalchemy import Connection, delete, select
 
-from ..pool.identity import Key
-from ..pool.passing import Found
-from .database import Database, metadata, upsert
+from ..values import Key
+from . import schema
+from .database import Database, upsert
 
 FIRST_S = 600
-"""How long nothing is ordered after the first time; the time doubles with each further one."""
+"""For how long no glidein is ordered after the first time. Each further time doubles it."""
 
 LONGEST_S = 3600
 
@@ -25,20 +25,10 @@ FORGET_S = 6 * 3600
 MOST = 5000
 """The most rows; those that end first are removed."""
 
-_passed = Table(
-    "passed_over",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("shape", String(64), primary_key=True),
-    Column("group", String(64), primary_key=True),
-    Column("times", Integer, nullable=False),
-    Column("until", BigInteger, nullable=False),
-)
 _KEYS = ["site", "entry", "shape", "group"]
 
 
-class PassedOver:
+class PassedOverGroups:
     """A cache in memory over the table passed_over. Safe from many threads. Times are epoch seconds."""
 
     def __init__(self, db: Database) -> None:
@@ -47,7 +37,7 @@ class PassedOver:
         with db.read() as connection:
             self._rows = _read(connection)
 
-    def add(self, found: Iterable[Found], now: int) -> None:
+    def add(self, found: Iterable[tuple[Key, str]], now: int) -> None:
         """Store groups. A group that is still stored for an entry and shape is not changed."""
         with self._lock:
             rows = []
@@ -61,8 +51,8 @@ class PassedOver:
             if not rows:
                 return
             with self._db.begin() as connection:
-                connection.execute(upsert(connection, _passed, _KEYS), rows)
-                connection.execute(delete(_passed).where(_passed.c.until <= now - FORGET_S))
+                connection.execute(upsert(connection, schema.passed_over, _KEYS), rows)
+                connection.execute(delete(schema.passed_over).where(schema.passed_over.c.until <= now - FORGET_S))
                 _keep_last(connection)
                 self._rows = _read(connection)
 
@@ -78,13 +68,15 @@ class PassedOver:
 def _read(connection: Connection) -> dict[tuple[Key, str], dict[str, Any]]:
     return {
         ((row.site, row.entry, row.shape), row.group): {"until": row.until, "times": row.times}
-        for row in connection.execute(select(_passed))
+        for row in connection.execute(select(schema.passed_over))
     }
 
 
 def _keep_last(connection: Connection) -> None:
     rows = connection.execute(
-        select(*(_passed.c[name] for name in _KEYS)).order_by(_passed.c.until.desc()).offset(MOST)
+        select(*(schema.passed_over.c[name] for name in _KEYS)).order_by(schema.passed_over.c.until.desc()).offset(MOST)
     )
     for row in rows.all():
-        connection.execute(delete(_passed).where(*(_passed.c[name] == row[at] for at, name in enumerate(_KEYS))))
+        connection.execute(
+            delete(schema.passed_over).where(*(schema.passed_over.c[name] == row[at] for at, name in enumerate(_KEYS)))
+        )

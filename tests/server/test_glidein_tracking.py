@@ -5,9 +5,10 @@
 import json
 
 import pytest
-from glidein_demand.pool import tracking
+from glidein_demand.store import glidein_tracking as tracking
 from glidein_demand.store import glideins as store
 from glidein_demand.store.database import Database
+from glidein_demand.store.schema import entry_history
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -196,7 +197,7 @@ def test_plans_that_an_older_version_kept_have_what_it_did_not_know_as_unknown(t
     old = {"as_of": NOW, "present": 3, "queued": 1, "running": 2, "registered": 2, "launched": 1, "cancelled": 0}
     tracked.reports(NOW)
     with database.begin() as connection:
-        connection.execute(store._entries.update().values(plans=json.dumps([old])))
+        connection.execute(entry_history.update().values(plans=json.dumps([old])))
     assert tracked.history(NOW)["plans"] == [{**old, "wanted": None}]
     tracked.reports(NOW + 300, wanted=2)
     assert [plan["wanted"] for plan in tracked.history(NOW + 300)["plans"]] == [None, 2]
@@ -227,12 +228,12 @@ def test_glideins_that_ended_are_forgotten_after_two_days(tracked, database):
     tracked.reads(NOW, ad("gone"), ad("there"))
     tracked.reports(NOW + 60, "runs")
     tracked.reads(NOW + 60, ad("there"))
-    tracked.glideins.forget(NOW + 60 + store.KEEP_S)
+    tracked.glideins.delete_old(NOW + 60 + store.KEEP_S)
     assert rows_of(database) == ["gone", "left", "runs", "there"]
-    tracked.glideins.forget(NOW + 61 + store.KEEP_S)
+    tracked.glideins.delete_old(NOW + 61 + store.KEEP_S)
     assert rows_of(database) == ["runs", "there"]
     assert tracked.history(NOW + 61 + store.KEEP_S) is None
-    tracked.glideins.forget(NOW + 1 + store.OPEN_S)
+    tracked.glideins.delete_old(NOW + 1 + store.OPEN_S)
     assert rows_of(database) == ["there"]
 
 
@@ -252,7 +253,7 @@ def test_a_site_that_makes_ids_up_fills_no_disk(tracked, database, monkeypatch):
         f"{number}_{task}" for number in (3, 4) for task in range(5)
     ]
     monkeypatch.setattr(store, "MOST", 5)
-    tracked.glideins.forget(NOW + 10)
+    tracked.glideins.delete_old(NOW + 10)
     assert len(rows_of(database)) <= 5
 
 

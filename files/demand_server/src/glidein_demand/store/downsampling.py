@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How history gets coarser with age, and how it is read: pure functions of rows, without a database."""
+"""Rules for downsampling old history, and for reading it as series: pure functions of rows, without a database."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ WEEK = 7 * DAY
 _A_MONDAY = 4 * DAY  # 1970-01-05 00:00 UTC
 
 SUMMED = frozenset({"launched"})
-"""Fields that count events since the record before; all others are gauges, and averaged."""
+"""Fields that count events since the record before, and are summed. All others are gauges, and averaged."""
 
 LONGEST_GAP_S = 900
-"""Between records further apart than this the server was down: what the pool did meanwhile is unknown, not zero."""
+"""If records are further apart, the server was down: the values in between are unknown, not zero."""
 
 Value = Optional[float]
 
 
 @dataclass(frozen=True)
 class Level:
-    """One resolution: a row covers `step` seconds, and becomes part of the next level when older than `keep`."""
+    """One resolution: a row covers `step` seconds. Rows older than `keep` are merged into rows of the next level."""
 
     step: int
     keep: int
 
 
 LEVELS = (Level(300, 2 * DAY), Level(3600, 30 * DAY), Level(21600, 0))
-"""Finest first; the last is kept as long as the settings say."""
+"""Finest first. The last is kept for state.keep_history_days."""
 
 _STEPS = (300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
@@ -44,8 +44,8 @@ class Row(NamedTuple):
     values: tuple[Value, ...]
 
 
-def due(level: int, oldest: int | None, now: float) -> tuple[int, int] | None:
-    """The next span (begin, end) of rows of LEVELS[level] that is to become one row of the next level, if any.
+def next_span(level: int, oldest: int | None, now: float) -> tuple[int, int] | None:
+    """Return the next span (begin, end) of rows of LEVELS[level] to be merged into one row; None if none is due.
 
     oldest: the time of the level's oldest row. Only whole spans are due, so that a span is averaged once.
     """
@@ -57,7 +57,7 @@ def due(level: int, oldest: int | None, now: float) -> tuple[int, int] | None:
 
 
 def average(rows: Sequence[Row], fields: Sequence[str], time: int) -> Row:
-    """One row at `time` for all of them: sums of what counts events, else means over the records where it is known."""
+    """Return one row at `time` for all rows: sums of SUMMED, and means of the known values of other fields."""
     columns = []
     for position, field in enumerate(fields):
         known = [(row.values[position], row.samples) for row in rows if row.values[position] is not None]
@@ -71,7 +71,7 @@ def average(rows: Sequence[Row], fields: Sequence[str], time: int) -> Row:
 
 
 def step_for(since: float, until: float, points: int, coarsest: int) -> int:
-    """Seconds per point: a round number, so that `points` are enough and no row covers several of them."""
+    """Return the seconds per point: a round number, not less than `coarsest`, for at most `points` points."""
     if points < 1:
         raise ValueError(f"points must be at least 1, not {points}")
     needed = max(coarsest, (until - since) / points)
@@ -82,9 +82,9 @@ def step_for(since: float, until: float, points: int, coarsest: int) -> int:
 
 
 def times_for(times: Iterable[int], since: float, step: int) -> list[int]:
-    """The beginnings of all steps from the first to the last that has one of `times`; whole steps after `since` only.
+    """Return the beginnings of all steps from the first to the last that includes one of `times`.
 
-    A step that begins before `since` would show a part of what happened in it.
+    Steps that begin before `since` are left out: they would show a part of their records.
     """
     found = {time // step * step for time in times}
     found = {time for time in found if time >= since}
@@ -92,7 +92,7 @@ def times_for(times: Iterable[int], since: float, step: int) -> list[int]:
 
 
 def resample(rows: Iterable[Row], fields: Sequence[str], times: Sequence[int], step: int) -> dict[str, list[Value]]:
-    """{field: [value per time]}: the rows of each step made one; None where none of them knows."""
+    """Return {field: [value per time]}, the average of each step's rows; None if no row has a value."""
     by_time: dict[int, list[Row]] = {}
     for row in rows:
         by_time.setdefault(row.time // step * step, []).append(row)
@@ -101,10 +101,10 @@ def resample(rows: Iterable[Row], fields: Sequence[str], times: Sequence[int], s
     return {field: [column[position] for column in columns] for position, field in enumerate(fields)}
 
 
-def rest(
+def remainder(
     total: Mapping[str, Sequence[Value]], shown: Iterable[Mapping[str, Sequence[Value]]]
 ) -> dict[str, list[Value]]:
-    """What is left of `total` without the series that are shown; None where the total is unknown, never below zero."""
+    """Return `total` minus the shown series, at least 0; None where the total is unknown."""
     shown = list(shown)
     return {
         field: [
@@ -116,7 +116,7 @@ def rest(
 
 
 def total(sites: Iterable[Mapping[str, Value]], fields: Sequence[str]) -> dict[str, Value]:
-    """The sum over the sites of each field, of what is known of it; None when nobody knows it."""
+    """Return the sum of each field over the sites with a known value; None if no site has one."""
     sums: dict[str, Value] = dict.fromkeys(fields)
     for site in sites:
         for field in fields:
@@ -127,16 +127,17 @@ def total(sites: Iterable[Mapping[str, Value]], fields: Sequence[str]) -> dict[s
 
 
 def monday(time: float) -> int:
-    """00:00 UTC of the Monday of a time's week, as epoch seconds."""
+    """Return 00:00 UTC of the Monday of a time's week, as epoch seconds."""
     return int((time - _A_MONDAY) // WEEK) * WEEK + _A_MONDAY
 
 
-def work(
+def core_seconds(
     before: tuple[float, Value, Value] | None, now: float, glidein_cores: Value, other_cores: Value
 ) -> dict[int, tuple[float, float]]:
-    """{week: (core seconds of glideins, of others)} between two records of claimed cores, (time, glidein, other).
+    """Return {week: (core seconds of glideins, of others)} between two records of claimed cores.
 
-    Cores are taken to change evenly in between. Nothing when a value is unknown, and when the gap is too long.
+    before: (time, glidein cores, other cores). The cores are assumed to change linearly. The result is empty if a value
+    is unknown, or if the records are further apart than LONGEST_GAP_S.
     """
     if before is None or None in (*before, glidein_cores, other_cores) or not 0 < now - before[0] <= LONGEST_GAP_S:
         return {}
@@ -154,7 +155,7 @@ def work(
 
 
 def weekly(days: Mapping[int, Mapping[int, int]]) -> dict[int, dict[int, int]]:
-    """{week: {bucket: jobs}} of {day epoch: {bucket: jobs}}, oldest first."""
+    """Return {week: {bucket: jobs}} of {day epoch: {bucket: jobs}}, oldest first."""
     weeks: dict[int, dict[int, int]] = {}
     for day in sorted(days):
         counts = weeks.setdefault(monday(day), {})
@@ -163,13 +164,13 @@ def weekly(days: Mapping[int, Mapping[int, int]]) -> dict[int, dict[int, int]]:
     return weeks
 
 
-def since_last(total: int, taken: int) -> int:
-    """What is new in a count that only grows, of which `taken` was known; all of it when it has begun anew."""
+def increase(total: int, taken: int) -> int:
+    """Return by how much a counter grew since `taken`; all of `total` if the counter was reset."""
     return total - taken if total >= taken else total
 
 
 def _mean(known: Sequence[tuple[float, int]]) -> float:
-    """The weighted mean; what never changed stays exactly what it is, and is stored as the small integer it may be."""
+    """Return the weighted mean. Equal values are returned unchanged, without a rounding error."""
     first = known[0][0]
     if all(value == first for value, _samples in known):
         return first

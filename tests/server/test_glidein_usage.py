@@ -6,9 +6,9 @@ import json
 import math
 
 import pytest
-from glidein_demand.store import work as work_module
+from glidein_demand.store import glidein_usage as work_module
 from glidein_demand.store.database import Database
-from glidein_demand.store.work import Work
+from glidein_demand.store.glidein_usage import GlideinUsage
 
 from conftest import TOKEN, site_report
 from databases import NOW
@@ -31,7 +31,7 @@ def told(*glideins, since=0, until=None):
 
 @pytest.fixture
 def work(database):
-    return Work(database, lambda: NOW)
+    return GlideinUsage(database, lambda: NOW)
 
 
 def sums(count, granted, busy, jobs, failed):
@@ -44,9 +44,9 @@ def test_each_glidein_counts_once_whatever_is_sent_again(work, database_url):
     assert work.add("PSC", told(glidein(1), glidein(2), glidein(1))) == 2
     assert work.add("PSC", told(glidein(2), glidein(3, entry="long"))) == 1
     assert work.add("Cedar", told(glidein(1))) == 1
-    again = Work(Database(database_url), lambda: NOW)
+    again = GlideinUsage(Database(database_url), lambda: NOW)
     assert again.add("PSC", told(glidein(3))) == 0
-    assert again.ever() == {
+    assert again.totals() == {
         KEY: sums(2, 14400, 10800, 6, 2),
         ("PSC", "long", "node"): sums(1, 7200, 5400, 3, 1),
         ("Cedar", "RM", "node"): sums(1, 7200, 5400, 3, 1),
@@ -54,20 +54,20 @@ def test_each_glidein_counts_once_whatever_is_sent_again(work, database_url):
 
 
 def test_the_logs_that_are_known_move_on_only_from_where_they_were(work):
-    assert work.until() == {}
+    assert work.summaries_until() == {}
     work.add("PSC", told(since=0, until=NOW - 50.25))
     work.add("PSC", told(since=0, until=NOW - 10))  # of another controller, which began when nothing was known
-    assert work.until() == {"PSC": NOW - 50.25}
+    assert work.summaries_until() == {"PSC": NOW - 50.25}
     work.add("PSC", told(since=NOW - 50.25, until=NOW - 5))
     work.add("PSC", told(since=NOW - 5, until=NOW - 5))
-    assert work.until() == {"PSC": NOW - 5}
+    assert work.summaries_until() == {"PSC": NOW - 5}
 
 
 def test_many_at_a_time_are_counted(work):
     every = [glidein(number) for number in range(1000)]
     assert work.add("PSC", told(*every[:900])) == 900
     assert work.add("PSC", told(*every)) == 100
-    assert work.ever()[KEY]["glideins"] == 1000
+    assert work.totals()[KEY]["glideins"] == 1000
 
 
 def test_what_is_shown_is_of_the_last_days(work):
@@ -75,25 +75,25 @@ def test_what_is_shown_is_of_the_last_days(work):
     work.add(
         "PSC", told(glidein(1), glidein(2, ended=today - 6 * DAY), glidein(3, ended=today - 6 * DAY - 1), glidein(4))
     )
-    assert work.lately(NOW)[KEY] == {"since": today - 6 * DAY, **sums(3, 21600, 16200, 9, 3)}
+    assert work.recent(NOW)[KEY] == {"since": today - 6 * DAY, **sums(3, 21600, 16200, 9, 3)}
     work.add("PSC", told(glidein(5)))
-    assert work.lately(NOW)[KEY]["glideins"] == 4
+    assert work.recent(NOW)[KEY]["glideins"] == 4
 
 
 def test_hours_are_kept_for_a_month_and_days_as_long_as_the_other_history(database):
-    work = Work(database, lambda: NOW, keep_days=100)
+    work = GlideinUsage(database, lambda: NOW, keep_days=100)
     for days in (0, 29, 31, 99):
         work.add("PSC", told(glidein(days, ended=NOW - days * DAY)))
-    assert [row["glideins"] for row in work.over_time(3600, NOW - 40 * DAY) if row["glideins"]] == [1, 1]
-    work.thin(NOW + 2 * DAY)
-    assert [row["glideins"] for row in work.over_time(3600, NOW - 40 * DAY) if row["glideins"]] == [1]
-    assert work._lately(0)[KEY]["glideins"] == 3
-    assert work.ever()[KEY]["glideins"] == 4
+    assert [row["glideins"] for row in work.series(3600, NOW - 40 * DAY) if row["glideins"]] == [1, 1]
+    work.delete_old(NOW + 2 * DAY)
+    assert [row["glideins"] for row in work.series(3600, NOW - 40 * DAY) if row["glideins"]] == [1]
+    assert work._recent(0)[KEY]["glideins"] == 3
+    assert work.totals()[KEY]["glideins"] == 4
 
 
 def test_names_are_forgotten_in_the_end(work, database):
     work.add("PSC", told(glidein(1)))
-    work.thin(NOW + work_module.KEEP_NAMES_S + 1)
+    work.delete_old(NOW + work_module.KEEP_NAMES_S + 1)
     assert work.endings(0) == {}
 
 
@@ -103,13 +103,13 @@ def test_what_a_site_makes_up_has_an_end(work, monkeypatch):
     work.add("PSC", told(*(glidein(number, entry=f"e{number}") for number in range(4))))
     work._clock = lambda: NOW + 60
     work.add("PSC", told(*(glidein(10 + number) for number in range(3))))
-    assert len(work.ever()) == 2
+    assert len(work.totals()) == 2
     assert {key[1] for key in work.endings(0)} == {"10", "11", "12"}
 
 
 def test_an_end_in_the_future_is_now(work):
     work.add("PSC", told(glidein(1, ended=NOW + 10 * DAY)))
-    assert [row["time"] for row in work.over_time(3600, NOW - 7200) if row["glideins"]] == [NOW // 3600 * 3600]
+    assert [row["time"] for row in work.series(3600, NOW - 7200) if row["glideins"]] == [NOW // 3600 * 3600]
 
 
 def test_a_report_brings_summaries_to_the_page_the_metrics_and_the_supply(service):
@@ -129,7 +129,7 @@ def test_a_report_brings_summaries_to_the_page_the_metrics_and_the_supply(servic
 def test_a_report_that_was_overtaken_still_tells_what_has_ended(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(as_of=NOW - 60, summaries=told(glidein())), TOKEN)
-    assert service.parts.work.ever()[KEY]["glideins"] == 1
+    assert service.parts.work.totals()[KEY]["glideins"] == 1
 
 
 def test_the_guard_knows_that_jobs_failed(service):

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of single glideins: pure rules over what sites' reports and the collector's answers say of them.
+"""Rules that follow each glidein by sites' reports and the collector's answers, and summarise them: pure functions.
 
 A report lists the batch ids that run in the batch system; the collector's ads carry the same ids. Times are epoch
 seconds of this server's clock, but for `started` and `heard`, which are the collector's.
@@ -13,19 +13,19 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from .identity import Key
+from ..values import Key
 
 WINDOW_S = 6 * 3600
-"""A summary is about the glideins that were first seen in this time."""
+"""A summary covers the glideins that were first seen in this time."""
 
 GRACE_S = 600
-"""A glidein that runs and has not registered is given up by itself after 300 s (GLIDEIN_REGISTER_S)."""
+"""A glidein counts as never registered after this time. It ends itself after 300 s (GLIDEIN_REGISTER_S)."""
 
 EARLY_S = 300
-"""A glidein that was last heard of sooner after its start has ended early."""
+"""A glidein whose last update came sooner after its start ended early."""
 
 JOBS_FAILING = 30
-"""The exit status of a glidein that ended because jobs failed fast there (files/glidein/README.md)."""
+"""The exit status of a glidein that ended because its jobs failed fast (files/glidein/README.md)."""
 
 MOST_PLANS = 20
 
@@ -34,7 +34,7 @@ _PLAN = ("present", "wanted", "queued", "running", "registered", "launched", "ca
 
 @dataclass(frozen=True)
 class Glidein:
-    """One batch job as far as it was seen.
+    """One batch job, and the times at which it was seen.
 
     running, left: first seen running in a report, first missing from a later one. looked: last time that the collector
     was read while it ran and had not registered. registered, gone: first seen in the collector, first missing from it
@@ -57,7 +57,7 @@ class Glidein:
 
 
 def of_report(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str, int | None]], set[tuple[str, str]]]:
-    """(rows for `after_report`, the (entry, shape) whose running glideins the report lists at all)."""
+    """Return (rows for `after_report`, the (entry, shape) whose running glideins the report lists)."""
     rows, told = [], set()
     for entry in report["entries"]:
         listed = entry.get("running_glideins")
@@ -74,9 +74,10 @@ def after_report(
     told: Collection[tuple[str, str]],
     now: int,
 ) -> list[Glidein]:
-    """The glideins that a report changes. `known`: those of the site by batch id; rows: entry, shape, batch id, wait.
+    """Return the glideins that a report changes. `known`: those of the site by batch id.
 
-    Only what belongs to an (entry, shape) in `told` can have left: a site that could not count says nothing.
+    rows: (entry, shape, batch id, wait). Only glideins of an (entry, shape) in `told` can have left: for others, the
+    site could not count.
     """
     changed = []
     seen = set()
@@ -102,9 +103,10 @@ def after_reading(
     rows: Iterable[tuple[str, str, str, str, int | None, int]],
     now: int,
 ) -> list[Glidein]:
-    """The glideins that an answer of the collector changes. `known`: by (site, batch id); rows: of supply.registered.
+    """Return the glideins that an answer of the collector changes. `known`: by (site, batch id).
 
-    One that is missing and comes back, as all do after a restart of the collector, is there as if it had never gone.
+    rows: those of supply.registered. A glidein that comes back counts as if it had never gone: after a restart of the
+    collector, all glideins come back.
     """
     changed = []
     seen = set()
@@ -117,7 +119,7 @@ def after_reading(
         new = replace(old, registered=old.registered or now, gone=None)
         if old.registered is None:
             new = replace(new, started=started, heard=heard)
-        elif heard_early(old):  # later updates tell nothing more, and need not be written
+        elif heard_early(old):  # later updates change no rule's result, and need not be stored
             new = replace(new, heard=max(heard, old.heard or 0))
         if new != old:
             changed.append(new)
@@ -132,12 +134,11 @@ def after_reading(
 
 
 def never_registered(glidein: Glidein, ending: Mapping[str, Any] | None = None) -> bool:
-    """It ran, and the collector was read meanwhile without its ever having been there, unless it said (ending) that it
-    registered; or it said that it did not.
+    """Return whether the glidein ran without registering; its own summary (ending) decides if there is one.
 
-    One that has left is judged when the collector was read once while it ran, one that still runs after GRACE_S: a
-    collector that does not answer condemns nobody. Right as long as glideins live longer than one refresh once they
-    have registered, which their idle timeout sees to.
+    Otherwise the collector must have been read while it ran: once if it has left, and after GRACE_S if it still runs.
+    A collector that does not answer makes no glidein count. A registered glidein lives longer than one refresh because
+    of its idle timeout.
     """
     if ending is not None and glidein.registered is None:
         return ending["registered"] is None
@@ -147,21 +148,21 @@ def never_registered(glidein: Glidein, ending: Mapping[str, Any] | None = None) 
 
 
 def heard_early(glidein: Glidein) -> bool:
-    """Whether the last sign of life came less than EARLY_S after the start."""
+    """Return whether the last update came less than EARLY_S after the start."""
     return glidein.started is not None and (glidein.heard or 0) - glidein.started < EARLY_S
 
 
 def jobs_failing(ending: Mapping[str, Any] | None) -> bool:
-    """It ended because jobs failed fast there, and had no good one: after good ones it is the jobs that are broken."""
+    """Return whether the glidein ended because jobs failed fast, without a good job: then the node is the cause."""
     return ending is not None and ending["exit_status"] == JOBS_FAILING and not ending["good"]
 
 
 def ended_early(glidein: Glidein, ending: Mapping[str, Any] | None = None) -> bool:
-    """It registered, is gone, and was not heard of later than EARLY_S after its start.
+    """Return whether the glidein registered and ended within EARLY_S of its start.
 
-    What it said itself (ending) is better: it ended that early, or because jobs failed, and had no good job. Without
-    that: a startd tells of itself at least every 300 s, and is seen once per refresh: one that lived up to one refresh
-    longer may count too.
+    With its own summary (ending): it ended that early or because its jobs failed, and had no good job. Without: its
+    last update came that early. A startd sends an update at least every 300 s and is read once per refresh, so a
+    glidein that lived up to one refresh longer may count, too.
     """
     if ending is not None:
         registered = ending["registered"] is not None or glidein.registered is not None
@@ -171,12 +172,12 @@ def ended_early(glidein: Glidein, ending: Mapping[str, Any] | None = None) -> bo
 
 
 def plan_of(report: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of one entry's part of a report, for the history."""
+    """Return the part of one entry's report that is stored as its plan."""
     return {"as_of": report["as_of"], **{name: entry.get(name) for name in _PLAN}}
 
 
 def with_plan(plans: list[dict[str, Any]], plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """The last MOST_PLANS, oldest first; a report that comes twice is one."""
+    """Return the last MOST_PLANS, oldest first. A report that is sent twice counts once."""
     return [*(old for old in plans if old["as_of"] != plan["as_of"]), plan][-MOST_PLANS:]
 
 
@@ -186,10 +187,10 @@ def summaries(
     now: int,
     endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[Key, dict[str, Any]]:
-    """The history of every entry and shape. `entries`: {key: (plans, when running glideins were last listed)}.
+    """Return the history of each entry and shape. `entries`: {key: (plans, time of the last list of running glideins)}.
 
-    endings: {(site, batch id): what a glidein said of its end}. `started` and what follows from it are None (unknown)
-    where no report of the window listed running glideins.
+    endings: {(site, batch id): a glidein's own summary}. `started` and `never_registered` are None (unknown) if no
+    report of the window listed running glideins.
     """
     by_key: dict[Key, list[Glidein]] = {key: [] for key in entries}
     for glidein in glideins:
@@ -210,7 +211,7 @@ def _summary(
     waits = sorted(glidein.wait_s for glidein in glideins if glidein.wait_s is not None)
     return {
         "window_s": WINDOW_S,
-        # Those that an older version of this program has kept do not have all keys.
+        # Plans that an older version of this program stored do not have all keys.
         "plans": [{"as_of": None, **dict.fromkeys(_PLAN), **plan} for plan in plans],
         "started": sum(glidein.running is not None for glidein in glideins) if is_told else None,
         "registered": sum(
@@ -226,5 +227,5 @@ def _summary(
 
 
 def _rank(ordered: list[int], percent: int) -> int | None:
-    """The smallest value that at least `percent` of the values do not exceed (nearest rank)."""
+    """Return the percentile by the nearest-rank method; None without values."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else None

@@ -5,8 +5,8 @@
 import threading
 
 import pytest
-from glidein_demand.store import fresh
-from glidein_demand.store.fresh import Fresh, Renewer
+from glidein_demand.store import ttl_cache
+from glidein_demand.store.ttl_cache import CachedValue, CacheReloader
 
 from databases import seen_within
 
@@ -31,12 +31,12 @@ class Source:
 def clock(monkeypatch):
     """A clock that the test sets."""
     now = [100.0]
-    monkeypatch.setattr(fresh.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(ttl_cache.time, "monotonic", lambda: now[0])
     return now
 
 
 def test_it_is_loaded_when_it_is_old(clock):
-    kept = Fresh(Source(), max_age_s=10)
+    kept = CachedValue(Source(), max_age_s=10)
     seen = []
     for clock[0] in (100, 104, 109, 110, 140):
         seen.append(kept.get())
@@ -45,13 +45,13 @@ def test_it_is_loaded_when_it_is_old(clock):
 
 def test_what_is_in_use_is_loaded_ahead_in_the_second_half_of_its_age(clock):
     source = Source()
-    kept = Fresh(source, max_age_s=10)
-    kept.keep()
+    kept = CachedValue(source, max_age_s=10)
+    kept.reload_ahead()
     assert source.loaded == 0  # nobody has asked
     kept.get()
     loaded = []
     for clock[0] in (104, 106, 112, 112):
-        kept.keep()
+        kept.reload_ahead()
         loaded.append(source.loaded)
         kept.get()
     assert loaded == [1, 2, 3, 3]
@@ -59,23 +59,23 @@ def test_what_is_in_use_is_loaded_ahead_in_the_second_half_of_its_age(clock):
 
 def test_what_nobody_uses_any_more_is_loaded_once_more_and_then_left(clock):
     source = Source()
-    kept = Fresh(source, max_age_s=10)
+    kept = CachedValue(source, max_age_s=10)
     kept.get()
     kept.get()
     for clock[0] in range(101, 200):
-        kept.keep()
+        kept.reload_ahead()
     assert source.loaded == 2
 
 
 def test_nobody_waits_while_it_is_loaded_ahead(clock):
     source = Source()
-    kept = Fresh(source, max_age_s=10)
+    kept = CachedValue(source, max_age_s=10)
     for _again in range(2):
         kept.get()
     clock[0] += 6
     source.open.clear()
     source.loading.clear()
-    loader = threading.Thread(target=kept.keep)
+    loader = threading.Thread(target=kept.reload_ahead)
     loader.start()
     source.loading.wait(30)
     assert kept.get() == 1
@@ -93,20 +93,20 @@ def test_the_background_thread_keeps_what_is_in_use_and_survives_errors():
             raise OSError
         return len(by)
 
-    kept, broken = Fresh(load), Fresh(lambda: 1 / 0)
+    kept, broken = CachedValue(load), CachedValue(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         broken.get()
     kept.get()
-    renewer = Renewer([broken, kept])
-    renewer.start()
+    reloader = CacheReloader([broken, kept])
+    reloader.start()
     assert seen_within(30, lambda: kept.get() >= 6)
-    renewer.stop()
-    assert by.count("renew") >= 4
+    reloader.stop()
+    assert by.count("cache") >= 4
 
 
 def test_what_is_too_old_is_waited_for(clock):
     source = Source()
-    kept = Fresh(source, max_age_s=10)
+    kept = CachedValue(source, max_age_s=10)
     kept.get()
     clock[0] += 11
     source.open.clear()
@@ -129,7 +129,7 @@ def test_an_error_is_raised_and_the_next_one_tries_again():
             raise outcome
         return outcome
 
-    kept = Fresh(load)
+    kept = CachedValue(load)
     with pytest.raises(OSError):
         kept.get()
     assert kept.get() == 5

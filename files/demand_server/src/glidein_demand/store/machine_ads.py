@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the machines of each entry offered when one was last there (pool/samples.py says what a sample is)."""
+"""The machine ad of each entry: the last ad of one of its slots, as pool/machine_ads.py makes it."""
 
 from __future__ import annotations
 
@@ -10,34 +10,25 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
-from sqlalchemy import BigInteger, Boolean, Column, Connection, String, Table, Text, delete, func, select
+from sqlalchemy import Connection, delete, func, select
 
-from .database import Database, metadata, upsert
+from . import schema
+from .database import Database, upsert
 
-FRESH_S = 3600
-"""A sample that is younger is not fetched again."""
+RECENT_S = 3600
+"""An ad that is younger is not fetched again."""
 
 TOKEN_S = 48 * 3600
-"""How long a site that has shown a token of its own is believed under no other identity."""
+"""For how long after its last ad with a token identity a site is accepted under no other identity."""
 
 KEEP_S = 90 * 86400
 
 MOST = 2000
-"""Samples that are kept; the oldest make room."""
-
-_samples = Table(
-    "machine_sample",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("as_of", BigInteger, nullable=False),
-    Column("by_token", Boolean, nullable=False),
-    Column("ad", Text, nullable=False),
-)
+"""The most ads; the oldest are removed."""
 
 
-class Samples:
-    """One sample per (site, entry); read from memory, written through. Safe from many threads."""
+class MachineAds:
+    """One ad per (site, entry): a cache in memory over the table machine_sample. Safe from many threads."""
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
@@ -47,7 +38,7 @@ class Samples:
             self._load(connection)
 
     def add(self, rows: Iterable[Mapping[str, Any]], now: int | None = None) -> None:
-        """Keep samples in place of those of the same entries: {"site", "entry", "by_token", "ad"} each."""
+        """Store ads in place of older ones of the same entries: {"site", "entry", "by_token", "ad"} each."""
         now = self._now(now)
         new = {
             (row["site"], row["entry"]): {
@@ -60,28 +51,28 @@ class Samples:
             return
         with self._lock:
             with self._db.begin() as connection:
-                connection.execute(upsert(connection, _samples, ["site", "entry"]), list(new.values()))
-                connection.execute(delete(_samples).where(_samples.c.as_of < now - KEEP_S))
+                connection.execute(upsert(connection, schema.machine_sample, ["site", "entry"]), list(new.values()))
+                connection.execute(delete(schema.machine_sample).where(schema.machine_sample.c.as_of < now - KEEP_S))
                 _keep_newest(connection)
             with self._db.read() as connection:
                 self._load(connection)
 
     def all(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """{(site, entry): ad}. The same object until something is added; not to be changed."""
+        """Return {(site, entry): ad}: the same object until add() is called. Callers must not change it."""
         return self._ads
 
-    def fresh(self, now: int | None = None) -> list[list[str]]:
-        """[[site, entry]] whose samples need not be fetched: "sampled" of the reader's order."""
-        limit = self._now(now) - FRESH_S
+    def recent(self, now: int | None = None) -> list[list[str]]:
+        """Return [[site, entry]] whose ads need not be fetched: "sampled" of the reader's order."""
+        limit = self._now(now) - RECENT_S
         return [list(place) for place, (as_of, _by_token) in self._known.items() if as_of > limit]
 
     def token_sites(self, now: int | None = None) -> list[str]:
-        """Sites that have shown a token of their own lately: "token_sites" of the reader's order."""
+        """Return the sites whose token identity was seen in the last TOKEN_S: "token_sites" of the reader's order."""
         limit = self._now(now) - TOKEN_S
         return sorted({site for (site, _entry), (as_of, by_token) in self._known.items() if by_token and as_of > limit})
 
     def _load(self, connection: Connection) -> None:
-        rows = connection.execute(select(_samples)).all()
+        rows = connection.execute(select(schema.machine_sample)).all()
         self._ads = {(row.site, row.entry): json.loads(row.ad) for row in rows}
         self._known = {(row.site, row.entry): (row.as_of, row.by_token) for row in rows}
 
@@ -90,8 +81,9 @@ class Samples:
 
 
 def _keep_newest(connection: Connection) -> None:
-    number = connection.execute(select(func.count()).select_from(_samples)).scalar_one()
+    number = connection.execute(select(func.count()).select_from(schema.machine_sample)).scalar_one()
     if number > MOST:
-        oldest = select(_samples.c.site, _samples.c.entry).order_by(_samples.c.as_of).limit(number - MOST)
+        column = schema.machine_sample.c
+        oldest = select(column.site, column.entry).order_by(column.as_of).limit(number - MOST)
         for site, entry in connection.execute(oldest).all():
-            connection.execute(delete(_samples).where(_samples.c.site == site, _samples.c.entry == entry))
+            connection.execute(delete(schema.machine_sample).where(column.site == site, column.entry == entry))

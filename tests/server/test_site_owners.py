@@ -3,7 +3,7 @@
 """A site name belongs to one deployment: two would order glideins for the same jobs."""
 
 import pytest
-from glidein_demand.store.owners import LEAST_S, OwnedError, Owners
+from glidein_demand.store.site_owners import LEAST_S, OwnedError, SiteOwners
 from sqlalchemy import text
 
 from conftest import NOW, TOKEN, group, site_report
@@ -67,7 +67,7 @@ def test_a_site_whose_token_is_revoked_belongs_to_nobody(service):
     service.read(group(6))
     service.result("lease", claim(deployment="lab"), TOKEN)
     service.parts.tokens.revoke("PSC")
-    assert service.keeper.forget_revoked() == ["PSC"]
+    assert service.recorder.delete_revoked() == ["PSC"]
     with service.database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM site_owner")).scalar() == 0
 
@@ -75,7 +75,7 @@ def test_a_site_whose_token_is_revoked_belongs_to_nobody(service):
 @pytest.mark.parametrize("ttl_s", [60, 3 * LEAST_S])
 def test_a_name_is_free_some_time_after_the_last_call_and_not_before_its_leases_expire(database, ttl_s):
     clock = Clock(NOW)
-    owners = Owners(database, clock)
+    owners = SiteOwners(database, clock)
     owners.use("PSC", "lab", ttl_s, 0)
     clock.now += max(ttl_s, LEAST_S)
     with pytest.raises(OwnedError, match="the name is free in 15 min"):
@@ -88,7 +88,7 @@ def test_a_name_is_free_some_time_after_the_last_call_and_not_before_its_leases_
 
 def test_a_lease_for_longer_keeps_the_name_for_longer(database):
     clock = Clock(NOW)
-    owners = Owners(database, clock)
+    owners = SiteOwners(database, clock)
     owners.use("PSC", "lab", 60, 0)
     owners.use("PSC", "lab", 86400, 0)
     owners.use("PSC", "lab", 60, 0)
