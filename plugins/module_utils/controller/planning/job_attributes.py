@@ -12,11 +12,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ex
     spelling_of,
 )
 
-# What get_demand takes.
+# The most names that get_demand accepts.
 MOST_NAMES = 20
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
-# What each group tells anyway: see lots.job_ad.
+# Attributes that every group has: see job_classes.job_ad.
 _ALWAYS = frozenset(
     (
         "currenttime", "diskusage", "executablesize", "imagesize", "jobstatus", "jobuniverse", "memoryusage", "owner",
@@ -54,18 +54,18 @@ def _names(text, stated):
     return found
 
 
-def not_told(names, told):
+def unreported_hint(names, reported):
     """Return the hint for job attributes that the demand server does not report; "" if it reports them all.
 
-    names: as an expression spells them; told: names that its groups are divided by, None for a server of an earlier
-    version, which does not say.
+    names: as an expression spells them; reported: names that its groups are divided by, None for a server of an earlier
+    version, which does not list them.
     """
-    known = {name.lower() for name in told or ()}
+    known = {name.lower() for name in reported or ()}
     missing = [name for name in names if name.lower() not in known]
     if not missing:
         return ""
     listed = ", ".join(missing)
-    if told is None:
+    if reported is None:
         return f"; if jobs have it, add {listed} to demand_server_attributes"
     return (
         f"; the demand server does not report {listed} of jobs yet: it does so from its next reading on if a cycle "

@@ -13,7 +13,7 @@ DEFAULT_ORDER = ("gpus", "memory", "cpus", "disk")
 
 # ramp_first: unproven glideins (queued or starting) that an entry without any record may have; ramp_factor: how many
 # more for each that registered. probe_failures: so many failed glideins, and more than good ones, leave one probe.
-# patience_s: how long queued glideins serve no job before they go. jump_factor, jump_least: idle jobs that are more
+# cancel_delay_s: how long queued glideins serve no job before they go. jump_factor, jump_least: idle jobs that are more
 # than so many times what they were (fewer than jump_least count as this many) are not believed at once.
 # hold_readings, reading_s: for how many readings, and how far these are apart. overdue_s: how long queued glideins are
 # counted on; 0: for ever.
@@ -21,7 +21,7 @@ GUARD = {
     "ramp_first": 25,
     "ramp_factor": 4,
     "probe_failures": 3,
-    "patience_s": 600,
+    "cancel_delay_s": 600,
     "jump_factor": 100,
     "jump_least": 100,
     "hold_readings": 2,

@@ -17,7 +17,7 @@ MEMORY_STEP_MB = 128
 SLOT_DISK_MB = 1
 
 
-def rounded(asked):
+def rounded_request(asked):
     """Return a job's request as the startd rounds it."""
     cpus, memory_mb, disk_mb, gpus = asked
     return (cpus, -(-memory_mb // MEMORY_STEP_MB) * MEMORY_STEP_MB, disk_mb, gpus)
@@ -28,20 +28,20 @@ def fits(left, asked):
     return left[0] >= asked[0] and left[1] >= asked[1] and left[2] >= asked[2] and left[3] >= asked[3]
 
 
-def capacity(left, asked):
+def jobs_per_slot(left, asked):
     """Return how many jobs with the request `asked` a slot with the resources `left` holds."""
     return sum(_division(left, asked)) if fits(left, asked) else 0
 
 
-def remainder(left, asked, jobs):
-    """Return what that many jobs, at most `capacity`, leave of a slot with the resources `left`."""
+def resources_left(left, asked, jobs):
+    """Return what that many jobs, at most `jobs_per_slot`, leave of a slot with the resources `left`."""
     whole = min(jobs, _division(left, asked)[0])
-    return _without(_without(left, rounded(asked), whole), asked, jobs - whole)
+    return _without(_without(left, rounded_request(asked), whole), asked, jobs - whole)
 
 
 def _division(left, asked):
     """Return (jobs that get the rounded request, further jobs that get the request without rounding)."""
-    request = rounded(asked)
+    request = rounded_request(asked)
     whole = _most(left, request)
     if request == asked or left[1] - whole * request[1] < asked[1]:
         return whole, 0
