@@ -12,9 +12,9 @@ _ENTRIES_MOST = 1000
 def lease_requests_of(plan, known=()):
     """Return {site: {entry: {group id: jobs}}}: the jobs that starting, queued and new glideins are meant for.
 
-    An entry without jobs is included with {}, which releases its lease. An entry whose queue is not known is left out, so
-    that it keeps its lease. known: (site, entry) that the demand server knows. If one of them is not in the configuration
-    of its site any more, its lease is released, too: no later request would replace it.
+    An entry without jobs is included with {}, which releases its lease. An entry whose queue is not known is left out,
+    so that it keeps its lease. known: (site, entry) that the demand server knows. If one of them is not in the
+    configuration of its site any more, its lease is released, too: no later request would replace it.
     """
     requests, unknown = {}, set()
     for item in plan:
@@ -68,9 +68,9 @@ def trim(plan, granted, limited=()):
     """Return the plan's items with fewer new glideins where a site was granted less than the plan requests.
 
     plan: items as make_plan returns them; granted: {site: {entry: {group id: jobs}}}, of the sites that made a request;
-    None for one whose request failed; limited: sites that were granted less because of their own lease limit. Queued and
-    running glideins stay: the next plan sees a smaller demand and delays their cancellation. The granted jobs of a group
-    go to existing glideins first, so that new glideins lose their jobs.
+    None for one whose request failed; limited: sites that were granted less because of their own lease limit. Queued
+    and running glideins stay: the next plan sees a smaller demand and delays their cancellation. The granted jobs of a
+    group go to existing glideins first, so that new glideins lose their jobs.
     """
     missing = {}
     for site, entries in lease_requests_of(plan).items():

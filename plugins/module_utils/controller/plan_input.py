@@ -38,7 +38,8 @@ def read_groups(demand):
     "requirements", "gpu_requirements", "attributes", "users", "first_job", "leased"}.
 
     Jobs of schedds that have not answered for long (`stale`) are not counted: nothing is ordered for them. Groups
-    without jobs are left out, except those that other controllers lease. Raises InputError that names the first wrong place.
+    without jobs are left out, except those that other controllers lease. Raises InputError that names the first wrong
+    place.
     """
     groups = []
     seen = set()

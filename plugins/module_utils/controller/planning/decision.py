@@ -6,7 +6,13 @@
 from collections import Counter
 from typing import Any, NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import FREE, NEW, OVERDUE, QUEUED, EntryShape
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
+    FREE,
+    NEW,
+    OVERDUE,
+    QUEUED,
+    EntryShape,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
 
 
@@ -45,16 +51,16 @@ def without_jobs(shape, queued):
     return Decision(shape, queued, queued, {}, {}, {})
 
 
-def decide_shapes(shapes, job_classes, queued, placements, unused, limited_by):
+def decide_shapes(shapes, job_classes, queued, subtracted, packed):
     """Return the Decision of each shape before the guard.
 
-    queued, unused: by shape; placements: list of subtract.Placement; limited_by: {index of a shape: name of a limit}.
+    queued: by shape; subtracted: subtract.Subtracted; packed: pack.Packed.
     """
     jobs = [Counter() for _shape in shapes]
     serves = [Counter() for _shape in shapes]
     waits = [Counter() for _shape in shapes]
     requests = {}
-    for number, index, kind, placed in placements:
+    for number, index, kind, placed in subtracted.placements + packed.placements:
         if index >= len(shapes):
             continue  # a machine that no shape stands for
         group_id = job_classes[number].group_id
@@ -72,8 +78,8 @@ def decide_shapes(shapes, job_classes, queued, placements, unused, limited_by):
             jobs=jobs[index],
             serves=serves[index],
             waits={key: (n, jobs_per_slot(shape.size, requests[key])) for key, n in waits[index].items()},
-            unused=unused[index],
-            limited_by=limited_by.get(index),
+            unused=subtracted.unused[index],
+            limited_by=packed.limited_by.get(index),
             notes=(shape.withdrawn,) if shape.withdrawn else (),
         )
         for index, shape in enumerate(shapes)

@@ -4,7 +4,13 @@
 """Explain: the reasons of the plan's decisions, and of the jobs that are not served, as text."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import FREE, NEW, OVERDUE, QUEUED, STARTING
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
+    FREE,
+    NEW,
+    OVERDUE,
+    QUEUED,
+    STARTING,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import indices
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -63,7 +69,9 @@ def item_reason(decision, silent_schedds):
     counts = decision.shape.counts
     overdue_jobs = decision.jobs.get(OVERDUE, 0)
     jobs = sum(decision.jobs.values()) - overdue_jobs
-    text = f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_by_kind(decision)}" if jobs else "no idle job needs it"
+    text = (
+        f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_by_kind(decision)}" if jobs else "no idle job needs it"
+    )
     if not jobs and overdue_jobs:
         text = "no idle job is left for it to serve"
     text += f"; {counts['running']} running{_not_registered(decision.shape)}, {counts['queued']} queued"

@@ -46,7 +46,9 @@ class Fit:
         self.capacities = capacities
         self._matcher = matcher
         self._all = (1 << len(capacities)) - 1
-        self._sizes = [_Thresholds([one.size and one.size[number] for one in capacities]) for number in range(len(RESOURCES))]
+        self._sizes = [
+            _Thresholds([one.size and one.size[number] for one in capacities]) for number in range(len(RESOURCES))
+        ]
         self._bounds = [
             (_Thresholds(_accepted(capacities, resource, "max")), _Thresholds(_accepted(capacities, resource, "min")))
             for resource in RESOURCES
@@ -152,7 +154,9 @@ class Fit:
         return [tuple(known) for known in classes.values()]
 
     def _accepts(self, expression, own, job_class):
-        return all(self._matcher.holds(condition, own, job_class.ad) for condition in self._matcher.conditions(expression))
+        return all(
+            self._matcher.holds(condition, own, job_class.ad) for condition in self._matcher.conditions(expression)
+        )
 
 
 class _Thresholds:

@@ -28,10 +28,10 @@ _OF_JOBS = re.compile(
 class JobClass(NamedTuple):
     """Idle jobs that can run in the same places.
 
-    group: the demand group (of plan_input.read_groups); group_id: its id; jobs: their number; user: name@domain or None;
-    leased: further jobs of the group, which other controllers lease; request: what one job requests, in the order of
-    RESOURCES; until: epoch seconds at which a job that started now would end, or None if jobs do not state it; ad: the
-    job ad, {name in lower case: value}; ad_error: why no machine can be matched with this ad, or None.
+    group: the demand group (of plan_input.read_groups); group_id: its id; jobs: their number; user: name@domain or
+    None; leased: further jobs of the group, which other controllers lease; request: what one job requests, in the order
+    of RESOURCES; until: epoch seconds at which a job that started now would end, or None if jobs do not state it; ad:
+    the job ad, {name in lower case: value}; ad_error: why no machine can be matched with this ad, or None.
     """
 
     group: dict

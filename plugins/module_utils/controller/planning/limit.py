@@ -5,8 +5,8 @@
 
 from typing import Any, NamedTuple
 
-# queued: glideins that wait; total: glideins in the queue, waiting or running; per_cycle: glideins that this plan orders;
-# cores and gpus: those of all glideins in the queue.
+# queued: glideins that wait; total: glideins in the queue, waiting or running; per_cycle: glideins that this plan
+# orders; cores and gpus: those of all glideins in the queue.
 LIMIT_KEYS = ("queued", "total", "per_cycle", "cores", "gpus")
 
 
@@ -24,6 +24,13 @@ class Usage(NamedTuple):
     ordered: Any
     limits: dict
     unproven: dict
+
+    @classmethod
+    def of(cls, sites, shapes, kept, limits, unproven):
+        """Return the Usage; all glideins beyond those that are queued now are ordered by this plan."""
+        numbers = zip(shapes, kept)
+        ordered = [max(0, number - shape.counts["queued"]) if shape.counts else 0 for shape, number in numbers]
+        return cls(sites, shapes, kept, ordered, limits, unproven)
 
 
 class Room:

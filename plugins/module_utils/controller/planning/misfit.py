@@ -65,7 +65,8 @@ class Misfits:
                 if condition in GPU_CONDITIONS:
                     return self._gpus_not_required(job_class, shape)
                 return _deferral(condition, job_class.ad) or (
-                    f"Requirements want {_shortened(condition.original)}" + _why_false(condition, job_class.ad, shape.ad)
+                    f"Requirements want {_shortened(condition.original)}"
+                    + _why_false(condition, job_class.ad, shape.ad)
                 )
         return None
 
@@ -115,6 +116,7 @@ def _too_large(job_class, shape):
         if asked > there:
             return f"asks for {asked} {resource}, the shape has {there}"
     return None
+
 
 def _deferral(condition, job):
     """Return when deferred jobs may start, if that is what the condition of a job ad is about; else None.

@@ -34,8 +34,8 @@ class Packed(NamedTuple):
 def pack(job_classes, matches, shapes, unplaced, usage, spread):
     """Return the Packed of the jobs that no existing slot will serve.
 
-    matches: the mask of shapes of each job class; shapes: each EntryShape, in the order of preference; unplaced: Unplaced
-    by job class; usage: limit.Usage; spread: whether entries of one priority share the jobs.
+    matches: the mask of shapes of each job class; shapes: each EntryShape, in the order of preference; unplaced:
+    Unplaced by job class; usage: limit.Usage; spread: whether entries of one priority share the jobs.
 
     Within an entry the smallest shape that fits is taken. Glideins that were ordered for other jobs are filled first.
     """

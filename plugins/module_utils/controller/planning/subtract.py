@@ -27,7 +27,8 @@ class Placement(NamedTuple):
 class Unplaced(NamedTuple):
     """The jobs of a class that have no slot yet.
 
-    allowed: {(site, entry): how many of them the entry may still take}, for entries whose overdue glideins wait for some.
+    allowed: {(site, entry): how many of them the entry may still take}, for entries whose overdue glideins wait for
+    some.
     """
 
     jobs: int

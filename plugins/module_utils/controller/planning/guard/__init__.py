@@ -9,11 +9,6 @@ limit for unproven glideins is a limit like the others, so that the jobs that it
 
 from typing import Any, NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input import (
-    demand_history,
-    idle_jobs,
-    removals,
-)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.guard import (
     cancel_delay,
     demand_sanity,
@@ -41,16 +36,15 @@ class Findings(NamedTuple):
 NO_FINDINGS = Findings({}, None, {}, 0, [])
 
 
-def assess(shapes, demand, supply, guard, now_s, supply_age_s):
+def assess(shapes, pool, guard, now_s):
     """Return (the shapes with their overdue glideins, Findings). guard: of plan_options, or None."""
     if not guard:
         return shapes, NO_FINDINGS
-    idle, history = idle_jobs(demand), demand_history(supply)
-    removed = demand_sanity.removed_jobs(idle, history, removals(supply), guard, now_s)
-    hold = None if removed else demand_sanity.hold(idle, history, guard, now_s)
+    removed = demand_sanity.removed_jobs(pool.idle, pool.idle_history, pool.removals, guard, now_s)
+    hold = None if removed else demand_sanity.hold(pool.idle, pool.idle_history, guard, now_s)
     unproven = unproven_glideins.limits(shapes, guard, now_s)
     shapes = overdue.with_overdue(shapes, guard, now_s)
-    doubts = queue_sanity.doubts(shapes, guard, supply_age_s, now_s)
+    doubts = queue_sanity.doubts(shapes, guard, pool.supply_age_s, now_s)
     notes = [hold.text] if hold else []
     notes += [f"{site}: {text}" for site, text in sorted(doubts.items())]
     if removed:
@@ -58,11 +52,17 @@ def assess(shapes, demand, supply, guard, now_s, supply_age_s):
     return shapes, Findings(unproven, hold, doubts, removed, notes)
 
 
-def apply(decisions, findings, guard, sites, limits, now_s):
-    """Return (the corrected decisions, {group id: jobs} that get no glidein because of that).
+def withdraw(shapes, findings):
+    """Return the shapes without the glideins that are withdrawn where they fail."""
+    return unproven_glideins.withdraw(shapes, findings.unproven)
 
-    sites: of make_plan, with counts; limits: of the deployment.
+
+def apply(decisions, findings, sites, settings, now_s):
+    """Return (the corrected decisions, {(group id, reason): jobs} that get no glidein because of that).
+
+    sites: of make_plan, with counts; settings: of plan_options.
     """
+    guard = settings["guard"]
     if not guard:
         return decisions, {}
     if findings.removed:
@@ -76,10 +76,10 @@ def apply(decisions, findings, guard, sites, limits, now_s):
         _add_lost_jobs(held_back, decisions, after)
         decisions = after
     if keeps_more:
-        after = _stay_within_limits(decisions, findings, sites, limits)
+        after = _stay_within_limits(decisions, findings, sites, settings["limits"])
         _add_lost_jobs(held_back, decisions, after)
         decisions = after
-    return decisions, held_back
+    return decisions, {(group_id, "held back for now"): jobs for group_id, jobs in held_back.items()}
 
 
 def _doubt_queues(decisions, findings):
@@ -133,9 +133,7 @@ def _stay_within_limits(decisions, findings, sites, limits):
             room = headroom.left(one.shape)
             number = one.added if room is None else min(one.added, room)
             if number < one.added:
-                one = _with_queued(
-                    one, one.shape.counts["queued"] + number, f"{headroom.name(one.shape)} reached"
-                )
+                one = _with_queued(one, one.shape.counts["queued"] + number, f"{headroom.name(one.shape)} reached")
             headroom.take(one.shape, number)
         after.append(one)
     return after

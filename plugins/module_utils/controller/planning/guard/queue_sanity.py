@@ -4,7 +4,8 @@
 """Guard rule: order nothing at a site whose queue shows far fewer glideins than expected.
 
 A batch system that is in trouble may answer with an empty or truncated list. The expected number follows from the
-reports in the server's history and from the collector. The list is believed when `hold_readings` cycles have reported it.
+reports in the server's history and from the collector. The list is believed when `hold_readings` cycles have reported
+it.
 """
 
 # Fewer missing glideins than this have many possible causes, and ordering them again does little harm.
