@@ -74,6 +74,7 @@ PARTS = [
     check("roles", python("tests/checks/roles.py")),
     check("shellcheck", python("tests/checks/shell.py")),
     check("vermin", ["vermin", "--target=3.6-", "--no-tips", "--violations", "plugins"]),
+    check("import-contracts-plugins", python("tests/checks/plugin_imports.py")),
     check("yamllint", ["yamllint", "--strict", "."]),
     check("ruff", ["ruff", "check", "."]),
     check("ruff-format", ["ruff", "format", "--check", "--diff", "."]),
