@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The planner: how many glideins should be present, where, and why. A pure function of demand, supply, queues and
-configuration.
+"""The planner: a pure function of demand, supply, queues and configuration to the glideins that should be present.
 
 decide.py calls the stages in their order; each returns a new value. job_classes: group idle jobs; capacity: list what
 can run jobs; fit: find where they can run; subtract: give them to existing slots; limit: find the room for new

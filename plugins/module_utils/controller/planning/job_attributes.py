@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The job attributes that sites' accept_requirements refer to: the demand server divides its groups by them."""
+"""The job attributes in the sites' accept_requirements, by which the demand server divides its groups."""
 
 import re
 from collections.abc import Mapping
@@ -29,8 +29,8 @@ _ALWAYS = frozenset(
 def accepted_attributes(sites):
     """Return the names of job attributes in the accept_requirements of sites, [{"entries": {name: entry}}].
 
-    At most MOST_NAMES, sorted. Names that an entry's `attributes` state are the machine's. Entries are as they were
-    written: what cannot be read is left out, and the plan says what is wrong with it.
+    At most MOST_NAMES, sorted. Names that an entry's `attributes` state are the machine's. Entries are as the operator
+    wrote them. Invalid ones are left out here; the plan reports them.
     """
     found = {}
     for site in sites:

@@ -25,8 +25,11 @@ _LATEST_S = 10**11
 
 
 class Misfits:
-    """Explains misfits. matcher: classad.Matcher; reported: names of the job attributes that the demand server divides
-    groups by, or None if the server does not report them."""
+    """Explains misfits.
+
+    matcher: classad.Matcher; reported: names of the job attributes that the demand server divides groups by, or None if
+    the server does not report them.
+    """
 
     def __init__(self, matcher, reported):
         self._matcher = matcher

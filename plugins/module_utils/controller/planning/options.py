@@ -1,9 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of the plan: the argument spec of the `plan` module, defaults, and ranges. They hold for the whole
-deployment.
-"""
+"""The options of the plan, which hold for the whole deployment: argument spec, defaults and ranges."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import LIMIT_KEYS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError

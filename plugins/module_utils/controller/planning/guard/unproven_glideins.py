@@ -1,8 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Guard rule: limit the unproven glideins of an entry. The limit grows fast where glideins work, and leaves one where
-they fail.
+"""Guard rule: limit the unproven glideins of an entry.
+
+The limit grows fast where glideins work, and leaves a single one where they fail.
 
 An unproven glidein is queued, is starting, or runs and has not registered in time. The record of an entry is the
 server's history of the last hours; without one the entry gets the limit of a new one.
