@@ -36,7 +36,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pl
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_pool
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.subtract import Subtracted, subtract
 
-# Two or three are usual, see _give_out_jobs. The bound is for the pool in which two groups always take each other's
+# Two or three are usual, see _assign_jobs. The bound is for the pool in which two groups always take each other's
 # place.
 MOST_ROUNDS = 10
 
@@ -67,9 +67,9 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         shapes = guard.withdraw(shapes, findings)
         fit = Fit(shapes + other_machines(pool, shapes), matcher)
         matches = [fit.mask(job_class) for job_class in job_classes]
-        given = _give_out_jobs(job_classes, matches, fit.capacities, shapes, pool, findings, settings)
-        decisions = decide_shapes(shapes, job_classes, *given)
-        unserved, unserved_at = unserved_jobs(job_classes, matches, decisions, given.packed, fit, misfits)
+        outcome = _assign_jobs(job_classes, matches, fit.capacities, shapes, pool, findings, settings)
+        decisions = decide_shapes(shapes, job_classes, *outcome)
+        unserved, unserved_at = unserved_jobs(job_classes, matches, decisions, outcome.packed, fit, misfits)
         decisions, held_back = guard.apply(decisions, findings, pool.sites, settings, now_s)
         unserved.update(held_back)
     plan = plan_items(decisions, pool)
@@ -84,16 +84,16 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     }
 
 
-class _Given(NamedTuple):
-    """The jobs that are given out. queued: glideins that should be queued, by shape."""
+class _Outcome(NamedTuple):
+    """The jobs with their slots, and the glideins that are ordered. queued: glideins that should be queued, by shape."""
 
     queued: list
     subtracted: Subtracted
     packed: Packed
 
 
-def _give_out_jobs(job_classes, matches, capacities, shapes, pool, findings, settings):
-    """Subtract, limit and pack, and return the _Given.
+def _assign_jobs(job_classes, matches, capacities, shapes, pool, findings, settings):
+    """Subtract, limit and pack, and return the _Outcome.
 
     The planned glideins are planned again as if they were queued, until nothing changes: the next plan, which finds
     them in the queue, then leaves them as they are. (A group that is served early could otherwise take, next time, the
@@ -108,7 +108,7 @@ def _give_out_jobs(job_classes, matches, capacities, shapes, pool, findings, set
         if kept == queued and not any(packed.ordered):
             break
         queued = [number + new for number, new in zip(kept, packed.ordered)]
-    return _Given(queued, subtracted, packed)
+    return _Outcome(queued, subtracted, packed)
 
 
 def _without_surplus(shapes, queued, unused, silent_schedds):
