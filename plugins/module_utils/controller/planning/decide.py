@@ -85,7 +85,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
 
 
 class _Outcome(NamedTuple):
-    """The jobs with their slots, and the glideins that are ordered. queued: glideins that should be queued, by shape."""
+    """The jobs with their slots, and the ordered glideins. queued: glideins that should be queued, by shape."""
 
     queued: list
     subtracted: Subtracted
