@@ -79,6 +79,7 @@ PARTS = [
     check("roles", python("tests/checks/roles.py")),
     check("shellcheck", python("tests/checks/shell.py")),
     check("vermin", ["vermin", "--target=3.6-", "--no-tips", "--violations", "plugins"]),
+    check("import-contracts-plugins", python("tests/checks/plugin_imports.py")),
     check("yamllint", ["yamllint", "--strict", "."]),
     check("import-linter", IMPORT_LINTER),
     check("ruff", ["ruff", "check", "."]),

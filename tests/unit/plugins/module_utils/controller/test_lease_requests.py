@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a plan claims, and what is left of it when less is granted."""
+"""The leases that a plan requests, and the plan that is left when fewer are granted."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import (
-    claim_all,
-    claims_of,
-    make_plan,
+from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import (
+    lease_requests_of,
+    request_leases,
     trim,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
@@ -34,26 +34,26 @@ def presents(items):
     return [item["present"] for item in items]
 
 
-def test_claimed_is_what_starting_queued_and_new_glideins_are_meant_for():
+def test_leases_are_requested_for_what_starting_queued_and_new_glideins_are_meant_for():
     slot = {"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 1}
     sites = [
         planned_site(site({"main": raw_entry(shapes=NODE)}), queue({("main", "node"): {"running": 2, "queued": 1}}))
     ]
     known = supply(supplied(shape_name="node", registered=1, free=[slot]))
     result = make_plan(demand(group(count=11)), known, sites, NOW, 900)
-    assert result["claims"] == {"lab": {"main": {"a": 10}}}
+    assert result["lease_requests"] == {"lab": {"main": {"a": 10}}}
 
 
 def test_an_entry_without_jobs_releases_what_it_held_and_an_unknown_one_keeps_it():
-    assert planned()["claims"] == {"lab": {"main": {}}}
+    assert planned()["lease_requests"] == {"lab": {"main": {}}}
     result = make_plan(demand(group()), supply(), [planned_site(error="down")], NOW, 900)
-    assert result["claims"] == {}
+    assert result["lease_requests"] == {}
 
 
 def test_what_is_overdue_is_no_place_for_jobs_that_were_granted():
     late = {"queued": 2, "queued_since": [[NOW - 4000, 2]]}
     result = planned(group(count=16), have=late)
-    assert (presents(result["plan"]), result["claims"]) == ([4], {"lab": {"main": {"a": 8}}})
+    assert (presents(result["plan"]), result["lease_requests"]) == ([4], {"lab": {"main": {"a": 8}}})
     assert presents(trim(result["plan"], {"lab": {"main": {"a": 4}}})) == [3]
     assert presents(trim(result["plan"], {"lab": {}})) == [2]
 
@@ -61,17 +61,19 @@ def test_what_is_overdue_is_no_place_for_jobs_that_were_granted():
 def test_what_a_removed_or_renamed_entry_held_is_released_where_the_site_is_known():
     known = supply(supplied("old"), supplied("older", site_name="not-in-this-plan"))
     sites = [planned_site(site({"main": raw_entry(shapes=NODE)}))]
-    assert make_plan(demand(group()), known, sites, NOW, 900)["claims"] == {"lab": {"main": {"a": 1}, "old": {}}}
-    assert make_plan(demand(group()), known, [planned_site(error="down")], NOW, 900)["claims"] == {}
+    assert make_plan(demand(group()), known, sites, NOW, 900)["lease_requests"] == {
+        "lab": {"main": {"a": 1}, "old": {}}
+    }
+    assert make_plan(demand(group()), known, [planned_site(error="down")], NOW, 900)["lease_requests"] == {}
 
 
 class Server:
-    """Grants as the demand server does: at most what others leave of ten jobs; claims take turns."""
+    """Grants as the demand server does: at most what others leave of ten jobs; requests take turns."""
 
     def __init__(self, **held):
         self.held = held
 
-    def claim(self, name, asked):
+    def lease(self, name, asked):
         free = 10 - sum(jobs for other, jobs in self.held.items() if other != name)
         self.held[name] = max(0, min(asked["main"]["a"], free))
         return {"main": {"a": self.held[name]}}
@@ -80,25 +82,25 @@ class Server:
 def test_jobs_that_go_from_one_site_to_another_are_granted_whoever_asks_first():
     for before, after in (({"x": 10}, {"x": 2, "w": 8}), ({"x": 4, "y": 6}, {"x": 6, "y": 1, "w": 3})):
         server = Server(**before)
-        claims = {name: {"main": {"a": jobs}} for name, jobs in after.items()}
-        assert claim_all(claims, server.claim) == (claims, {})
+        requests = {name: {"main": {"a": jobs}} for name, jobs in after.items()}
+        assert request_leases(requests, server.lease) == (requests, {})
 
 
 def test_what_others_hold_is_not_granted_to_anybody():
     server = Server(stranger=7, x=3)
-    claims = {"w": {"main": {"a": 3}}, "x": {"main": {"a": 2}}}
-    granted, errors = claim_all(claims, server.claim)
+    requests = {"w": {"main": {"a": 3}}, "x": {"main": {"a": 2}}}
+    granted, errors = request_leases(requests, server.lease)
     assert (granted, errors) == ({"w": {"main": {"a": 1}}, "x": {"main": {"a": 2}}}, {})
 
 
-def test_nothing_is_claimed_or_released_on_old_demand():
+def test_no_lease_is_requested_or_released_on_old_demand():
     sites = [planned_site()]
-    assert make_plan(demand(group(), as_of=NOW - 5000), supply(), sites, NOW, 900)["claims"] == {}
+    assert make_plan(demand(group(), as_of=NOW - 5000), supply(), sites, NOW, 900)["lease_requests"] == {}
 
 
 def test_what_is_granted_in_full_changes_nothing():
     result = planned(group(count=10))
-    assert trim(result["plan"], result["claims"]) == result["plan"]
+    assert trim(result["plan"], result["lease_requests"]) == result["plan"]
     assert trim(result["plan"], {}) == result["plan"]
 
 
@@ -131,7 +133,7 @@ def test_groups_that_share_a_glidein_lose_it_together():
     assert presents(trim(plan, {"lab": {"main": {}}})) == [0]
 
 
-def test_a_trimmed_plan_claims_what_was_granted():
+def test_a_trimmed_plan_requests_what_was_granted():
     plan = planned(group("a", 9), group("b", 3))["plan"]
     granted = {"lab": {"main": {"a": 4, "b": 3}}}
-    assert claims_of(trim(plan, granted)) == granted
+    assert lease_requests_of(trim(plan, granted)) == granted

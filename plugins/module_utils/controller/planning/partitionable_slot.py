@@ -17,35 +17,35 @@ MEMORY_STEP_MB = 128
 SLOT_DISK_MB = 1
 
 
-def rounded(asked):
+def rounded_request(request):
     """Return a job's request as the startd rounds it."""
-    cpus, memory_mb, disk_mb, gpus = asked
+    cpus, memory_mb, disk_mb, gpus = request
     return (cpus, -(-memory_mb // MEMORY_STEP_MB) * MEMORY_STEP_MB, disk_mb, gpus)
 
 
-def fits(left, asked):
-    """Tell whether a slot with the resources `left` matches a job's request."""
-    return left[0] >= asked[0] and left[1] >= asked[1] and left[2] >= asked[2] and left[3] >= asked[3]
+def fits(left, request):
+    """Return whether a slot with the resources `left` matches a job's request."""
+    return left[0] >= request[0] and left[1] >= request[1] and left[2] >= request[2] and left[3] >= request[3]
 
 
-def capacity(left, asked):
-    """Return how many jobs with the request `asked` a slot with the resources `left` holds."""
-    return sum(_division(left, asked)) if fits(left, asked) else 0
+def jobs_per_slot(left, request):
+    """Return how many jobs with this request a slot with the resources `left` holds."""
+    return sum(_division(left, request)) if fits(left, request) else 0
 
 
-def remainder(left, asked, jobs):
-    """Return what that many jobs, at most `capacity`, leave of a slot with the resources `left`."""
-    whole = min(jobs, _division(left, asked)[0])
-    return _without(_without(left, rounded(asked), whole), asked, jobs - whole)
+def resources_left(left, request, jobs):
+    """Return the resources that a slot with `left` has after so many jobs, at most `jobs_per_slot`."""
+    whole = min(jobs, _division(left, request)[0])
+    return _without(_without(left, rounded_request(request), whole), request, jobs - whole)
 
 
-def _division(left, asked):
+def _division(left, request):
     """Return (jobs that get the rounded request, further jobs that get the request without rounding)."""
-    request = rounded(asked)
-    whole = _most(left, request)
-    if request == asked or left[1] - whole * request[1] < asked[1]:
+    rounded = rounded_request(request)
+    whole = _most(left, rounded)
+    if rounded == request or left[1] - whole * rounded[1] < request[1]:
         return whole, 0
-    return whole, _most(_without(left, request, whole), asked)
+    return whole, _most(_without(left, rounded, whole), request)
 
 
 def _most(left, request):

@@ -4,7 +4,10 @@
 """How many jobs a partitionable slot holds, beside what a startd of HTCondor 23.9.6 did."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partition import capacity, remainder
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import (
+    jobs_per_slot,
+    resources_left,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,15 +29,15 @@ requests = st.tuples(st.integers(1, 8), st.integers(1, 4000), st.integers(1, 300
     ],
 )
 def test_a_slot_is_divided_as_a_startd_did_it(slot, asked, jobs, left):
-    assert capacity(slot, asked) == jobs
-    assert remainder(slot, asked, jobs) == left
+    assert jobs_per_slot(slot, asked) == jobs
+    assert resources_left(slot, asked, jobs) == left
 
 
 @pytest.mark.parametrize("resource", range(4))
 def test_a_job_that_asks_for_more_of_one_resource_does_not_fit(resource):
     slot = (2, 1000, 1000, 1)
-    assert capacity(slot, slot) == 1
-    assert capacity(slot, tuple(there + (number == resource) for number, there in enumerate(slot))) == 0
+    assert jobs_per_slot(slot, slot) == 1
+    assert jobs_per_slot(slot, tuple(there + (number == resource) for number, there in enumerate(slot))) == 0
 
 
 def after_one_job(slot, asked):
@@ -51,5 +54,5 @@ def test_many_jobs_are_counted_as_if_one_came_after_the_other(slot, asked, most)
     left, jobs = slot, 0
     while jobs < most and after_one_job(left, asked) is not None:
         left, jobs = after_one_job(left, asked), jobs + 1
-    assert min(most, capacity(slot, asked)) == jobs
-    assert remainder(slot, asked, jobs) == left
+    assert min(most, jobs_per_slot(slot, asked)) == jobs
+    assert resources_left(slot, asked, jobs) == left

@@ -59,7 +59,7 @@ def test_other_sites_do_not_order_for_the_jobs_of_the_glideins_that_the_queue_do
     known = supplied(registered=4, history=history([FIELD_TRIAL]))
     result = make_plan(demand(group(count=5)), supply(known), sites, NOW, 900)
     assert [(item["site"], item["present"]) for item in result["plan"]] == [("lab", 0), ("other", 0)]
-    assert result["claims"]["lab"] == {"main": {"a": 5}}
+    assert result["lease_requests"]["lab"] == {"main": {"a": 5}}
 
 
 def test_what_is_queued_keeps_its_place():

@@ -1,19 +1,18 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machine ad that a glidein of an entry and shape will have, as far as it can be told before it is there.
+"""The machine ad that a glidein of an entry and shape will probably have.
 
-What every startd on an ordinary Linux machine says is assumed; what earlier glideins of the entry showed in the
-collector is better; what the operator states in `attributes` is final. Names are in lower case, as ClassAds do not
-tell them apart.
+It has the attributes of every startd on Linux, overridden by those that earlier glideins of the entry showed in the
+collector, overridden by the entry's `attributes`. Names are in lower case, because ClassAds ignore their case.
 """
 
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import lasts_s
 
-# Of a startd of HTCondor 23.9 that glidein.sh configures. Nothing of the system's version, of CVMFS or of containers:
-# these differ from site to site, so that nobody can assume them.
+# Of a startd of HTCondor 23.9 that glidein.sh configures. The system's version, CVMFS and containers are not included,
+# because they differ from site to site.
 ASSUMED = {
     "arch": "X86_64",
     "opsys": "LINUX",
@@ -52,9 +51,8 @@ ASSUMED = {
     "timetolive": 2147483647,
 }
 
-# Names that the node or the batch job gives to a glidein. Nobody knows them before it runs. In their place stands text
-# that no node has as its name, so that "not this node" is true and "this node" is false. It is also a valid regular
-# expression.
+# Names that the node or the batch job gives to a glidein, which are unknown before it runs. The values here are the
+# name of no node, so that "not this node" is true and "this node" is false. They are also valid regular expressions.
 NAMES = {
     "filesystemdomain": "glidein_~",
     "glidein_batchid": "~",
@@ -98,7 +96,7 @@ def machine_ad(site, entry, shape_name, sample, now_s):
         glidein_todie=now_s + lasts_s(entry),
         pyglidein_time_to_live=to_retire_s,
     )
-    # What a check found on one node tells nothing of the next: it is what the operator checks for that it will find.
+    # The result of a check on one node does not hold for the next one. Each check of the entry is assumed to succeed.
     ad.update((f"{prefix}_resource_{name.lower()}", True) for name in entry["checks"] for prefix in _CHECK_PREFIXES)
     ad.update((name.lower(), value) for name, value in entry["attributes"].items())
     if shape["gpus"]:
@@ -107,7 +105,7 @@ def machine_ad(site, entry, shape_name, sample, now_s):
 
 
 def sampled_ad(sample):
-    """Return the ad of a machine of which only a sample is known."""
+    """Return the ad of a machine of which only a sample of its attributes is known."""
     ad = dict(ASSUMED)
     ad.update((name.lower(), value) for name, value in sample.items())
     ad.update(NAMES)
@@ -118,17 +116,17 @@ def sampled_ad(sample):
 
 
 def gpu_ad(ad):
-    """Return what RequireGPUs is evaluated in: the properties that all GPUs of a machine have, GPUs_X as X."""
+    """Return the ad in which RequireGPUs is evaluated: the common properties of a machine's GPUs, GPUs_X as X."""
     return {name[len(_GPU_PREFIX) :]: value for name, value in ad.items() if name.startswith(_GPU_PREFIX)}
 
 
 def is_unknown_name(ad, name):
-    """Tell whether an attribute of a machine ad (in lower case) is a name that is not known before the glidein runs."""
+    """Return whether an attribute of a machine ad (in lower case) is a name that is unknown before the glidein runs."""
     return name in NAMES and ad.get(name) == NAMES[name]
 
 
 def _when_it_starts(now_s):
-    """Return the attributes that change with time, as a startd that starts now has them.
+    """Return the attributes that change with time, with the values of a startd that starts now.
 
     ClockMin and ClockDay are in the time zone of the node, which is not known: UTC is assumed.
     """
@@ -161,7 +159,10 @@ def _sizes(shape):
 
 
 def _is_of_any_shape(name, shape):
-    """Whether an attribute of one shape's machine tells about another shape: not its sizes, and GPUs only of GPUs."""
+    """Return whether an attribute of one shape's machine holds for another shape.
+
+    Sizes do not, and properties of GPUs only hold for a shape with GPUs.
+    """
     bare = name
     for prefix in ("totalslot", "total", "detected", "childslot"):
         if name.startswith(prefix):
