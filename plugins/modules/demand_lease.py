@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: demand_lease
-short_description: Claim the jobs that the sites' glideins are meant for
+short_description: Lease the jobs that the sites' glideins are meant for
 version_added: 0.1.0
 description:
   - Tells the demand server which jobs the plan's starting, queued and new glideins are meant for, site by site, so that
@@ -57,6 +57,11 @@ options:
       - Seconds for which jobs are claimed; longer than the time between two cycles.
     type: int
     default: 1800
+  as_of:
+    description:
+      - When O(claims) were made, in epoch seconds. O(ttl) counts from then. Claims that have expired are not sent.
+      - Without it, O(ttl) counts from now.
+    type: int
 seealso:
   - module: glidein.ops.plan
   - module: glidein.ops.glideins
@@ -103,6 +108,8 @@ errors:
   sample: []
 """
 
+import time
+
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     REQUESTS_ERROR,
@@ -141,6 +148,7 @@ def main():
         claims={"type": "dict", "required": True},
         tokens={"type": "dict", "default": {}, "no_log": True},
         ttl={"type": "int", "default": 1800},
+        as_of={"type": "int"},
         deployment={"type": "str"},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
@@ -158,11 +166,12 @@ def main():
         clients, unfit = clients_of(params)
     except GlideinError as error:
         module.fail_json(msg=str(error), **nothing)
-    claims = {} if module.check_mode else {site: params["claims"][site] for site in clients}
+    ttl = params["ttl"] if params["as_of"] is None else params["ttl"] - max(0, int(time.time()) - params["as_of"])
+    claims = {} if module.check_mode or ttl < 1 else {site: params["claims"][site] for site in clients}
     limits = {}
 
     def claim(site, asked):
-        answer = clients[site].lease(site, asked, params["ttl"], params["deployment"])
+        answer = clients[site].lease(site, asked, ttl, params["deployment"])
         limits[site] = answer["site_limit"]
         return answer["granted"]
 

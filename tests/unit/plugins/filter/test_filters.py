@@ -10,16 +10,12 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.glidein.ops.plugins.doc_fragments.hosts import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.filter import (
-    cycle_outcomes,
-    cycle_reports,
-    cycle_sites,
     cycle_summary,
-    cycle_tokens,
-    cycle_work,
+    demand_tokens,
     lease_limits,
-    module_error,
     seconds,
     shape_names,
+    site_reports,
     status_table,
     unknown_variables,
 )
@@ -28,16 +24,12 @@ from ansible_collections.glidein.ops.plugins.filter import (
 @pytest.mark.parametrize(
     "plugin",
     [
-        cycle_outcomes,
-        cycle_reports,
-        cycle_sites,
         cycle_summary,
-        cycle_tokens,
-        cycle_work,
+        demand_tokens,
         lease_limits,
-        module_error,
         seconds,
         shape_names,
+        site_reports,
         status_table,
         unknown_variables,
     ],
@@ -66,7 +58,7 @@ def test_a_filter_takes_what_its_documentation_says(plugin):
 
 def test_the_filters_give_what_their_documentation_says():
     demand, plan = {"demand": {"groups": []}}, {"plan": []}
-    assert cycle_summary.FilterModule().filters()["cycle_summary"]([], demand, plan) == {
+    assert cycle_summary.FilterModule().filters()["cycle_summary"]({}, {}, demand, plan, {}, {}) == {
         "lines": ["Demand: no idle jobs."],
         "problems": [],
     }
