@@ -21,13 +21,18 @@ options:
       - Result of M(glidein.ops.demand_info).
     type: dict
     required: true
-positional: demand
+  sites:
+    description:
+      - RV(glidein.ops.site_info#module:sites) of M(glidein.ops.site_info), which explains why variables could not be
+        read.
+    type: dict
+positional: demand, sites
 """
 
 EXAMPLES = r"""
 - name: Show the sites
   ansible.builtin.debug:
-    msg: "{{ status_plan | glidein.ops.status_table(status_demand) | join('\n') }}"
+    msg: "{{ status_plan | glidein.ops.status_table(status_demand, status_collected.sites) | join('\n') }}"
 """
 
 RETURN = r"""

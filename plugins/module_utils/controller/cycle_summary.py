@@ -65,8 +65,10 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
     return {"lines": lines, "problems": problems}
 
 
-def status_table(plan, demand):
-    """Return the lines of the table of sites. plan, demand: results of plan and demand_info.
+def status_table(plan, demand, sites=None):
+    """Return the lines of the table of sites.
+
+    plan, demand: results of plan and demand_info; sites: {host: definition} of site_info.
 
     USED is the share of the core-hours granted to glideins which ended in the last 7 days that jobs had.
     """
@@ -83,7 +85,10 @@ def status_table(plan, demand):
     # The reason is the same for all entries of a site: its queue is read once.
     problems += [f"{item['site']}: {item['reason']}" for item in items if item["queued"] is None]
     problems += [f"{'/'.join(_names(item))}: {item['reason']}" for item in items if item["sick"]]
-    problems += [f"{error['site']}: {error['error']}" for error in plan.get("errors") or []]
+    # The plan finds no entries where variables could not be read.
+    unreadable = {site["site"]: site["error"] for site in (sites or {}).values() if not site["entries"]}
+    for error in plan.get("errors") or []:
+        problems.append(f"{error['site']}: {unreadable.get(error['site']) or error['error']}")
     lines = _demand_lines(demand, plan)
     lines += _section("", _table(_STATUS_HEAD, rows))
     lines += _section("WHY", _explanation_lines(plan))
