@@ -140,12 +140,9 @@ errors:
 """
 
 import json
-import os
-import tempfile
 import time
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible.module_utils.common.text.converters import to_bytes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     REQUESTS_ERROR,
     DemandClient,
@@ -157,6 +154,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     NoAnswerError,
     ServerError,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import write_private
 
 REPORT_SPEC = {
     "as_of": {"type": "int"},
@@ -189,21 +187,16 @@ def file_content(params):
 
 def write_report(module):
     """Write the report file and exit."""
+    path = module.params["report_file"]
     try:
         content = file_content(module.params)
+        if not module.check_mode:
+            write_private(path, content)
     except InputError as error:
         module.fail_json(msg=str(error))
-    if not module.check_mode:
-        write_private(module, module.params["report_file"], content)
+    except OSError as error:
+        module.fail_json(msg=f"report_file: {path} cannot be written: {error}")
     module.exit_json(changed=not module.check_mode, accepted=[], errors=[])
-
-
-def write_private(module, path, content):
-    """Replace a file of mode 0600 in one step."""
-    descriptor, temporary = tempfile.mkstemp(dir=module.tmpdir)
-    with os.fdopen(descriptor, "wb") as handle:
-        handle.write(to_bytes(content))
-    module.atomic_move(temporary, path)
 
 
 def send(params, site):

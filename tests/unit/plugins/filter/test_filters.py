@@ -17,6 +17,7 @@ from ansible_collections.glidein.ops.plugins.filter import (
     shape_names,
     site_reports,
     status_table,
+    tarball_list,
     unknown_variables,
 )
 
@@ -31,6 +32,7 @@ from ansible_collections.glidein.ops.plugins.filter import (
         shape_names,
         site_reports,
         status_table,
+        tarball_list,
         unknown_variables,
     ],
 )
@@ -76,3 +78,15 @@ def test_shapes_of_invalid_entries_are_an_error_of_the_filter():
     names = shape_names.FilterModule().filters()["shape_names"]
     with pytest.raises(AnsibleFilterError, match="glidein_entries.main.walltime: missing"):
         names({"main": {"shapes": {"core": {"cpus": 1, "memory_mb": 1, "disk_mb": 1}}}})
+
+
+def test_a_list_of_tarballs_is_parsed_by_line():
+    parse = tarball_list.FilterModule().filters()["tarball_list"]
+    line = "native x86_64 2.41 23.9.6 0123abcd native.tar.gz"
+    assert parse("") == []
+    assert parse(f"{line}\n") == [
+        {"name": "native", "arch": "x86_64", "glibc": "2.41", "htcondor": "23.9.6", "sha256": "0123abcd",
+         "file": "native.tar.gz", "line": line}
+    ]  # fmt: skip
+    with pytest.raises(AnsibleFilterError, match="list of tarballs: invalid line 'native x86_64'; expected the fields"):
+        parse("native x86_64\n")
