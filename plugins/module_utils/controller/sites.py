@@ -145,7 +145,8 @@ def _queue_error(queue, session):
     if queue.get("queue") is not None:
         return None
     result = session if queue.get("skipped") else queue
-    return str(result.get("msg") or "its queue was not read")
+    # ansible-core 2.19 begins the messages of unreachable hosts with this prefix.
+    return str(result.get("msg") or "its queue was not read").removeprefix("Task failed: ")
 
 
 def _report(site, result, cause):

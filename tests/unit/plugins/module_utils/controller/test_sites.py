@@ -11,7 +11,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.sites impor
 )
 
 QUEUE = {"site": "lab", "entries": []}
-DOWN = {"unreachable": True, "msg": "Connection timed out"}
+DOWN = {"unreachable": True, "msg": "Task failed: Connection timed out"}
 TOKEN = "token-of-lab"  # noqa: S105
 TOKEN_OF_A_SITE = "glidein_demand_token"  # noqa: S105
 
