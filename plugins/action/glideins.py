@@ -54,10 +54,8 @@ class ActionModule(SiteActionModule):
         """Return the result of a run that did nothing."""
         items = self._task.args["plan"]
         report = None if self._task.check_mode else dict(site_report(queue, items), summaries=None)
-        decisions = [
-            {key: item[key] for key in ("entry", "shape", "present")} | {"submit": 0, "cancel": 0, "limited_by": None}
-            for item in items
-        ]
+        nothing = {"submit": 0, "cancel": 0, "limited_by": None}
+        decisions = [dict(nothing, **{key: item[key] for key in ("entry", "shape", "present")}) for item in items]
         return {
             "changed": False,
             "submitted": [],

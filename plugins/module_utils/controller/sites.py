@@ -15,6 +15,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.server_toke
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import unserved
 
 _UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z")
+# ansible-core 2.19 begins the messages of unreachable hosts with this.
+_TASK_FAILED = re.compile(r"^Task failed: ")
 _VAULT = (
     "the vault that holds it cannot be decrypted: the vault password is missing or wrong (--ask-vault-pass, "
     "--vault-password-file)"
@@ -145,8 +147,7 @@ def _queue_error(queue, session):
     if queue.get("queue") is not None:
         return None
     result = session if queue.get("skipped") else queue
-    # ansible-core 2.19 begins the messages of unreachable hosts with this prefix.
-    return str(result.get("msg") or "its queue was not read").removeprefix("Task failed: ")
+    return _TASK_FAILED.sub("", str(result.get("msg") or "its queue was not read"))
 
 
 def _report(site, result, cause):
