@@ -4,20 +4,23 @@
 
 DOCUMENTATION = r"""
 name: cycle_summary
-short_description: Say in lines for people what a cycle decided and did
+short_description: Summarize a cycle as lines of text
 version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Makes of the results of one cycle what C(glidein.ops.cycle) shows at its end. Lines have at most 100 columns.
+  - Returns what C(glidein.ops.cycle) shows at its end. Lines have at most 100 columns.
+  - Results may be those of failed and of skipped tasks.
 options:
   _input:
     description:
-      - One mapping per site with C(host), C(site), C(error) (why the site could not be read, or null), C(queue)
-        (RV(glidein.ops.queue_info#module:queue), or null), C(matched) (the result of M(glidein.ops.glideins), also of a
-        skipped task) and C(report_error) (why the report was not accepted, or null).
-    type: list
-    elements: dict
+      - RV(glidein.ops.site_info#module:sites) of M(glidein.ops.site_info).
+    type: dict
+    required: true
+  glideins:
+    description:
+      - The result of M(glidein.ops.glideins) for each host, by the host's name.
+    type: dict
     required: true
   demand:
     description:
@@ -31,26 +34,38 @@ options:
     required: true
   lease:
     description:
-      - Result of M(glidein.ops.demand_lease), also of a skipped task.
+      - Result of M(glidein.ops.demand_lease).
     type: dict
+    required: true
+  report:
+    description:
+      - Result of M(glidein.ops.demand_report).
+    type: dict
+    required: true
   check_mode:
     description:
-      - Whether nothing was done, so that the lines say what would be.
+      - Whether the cycle ran in check mode, so that the lines say what would be done.
     type: bool
     default: false
-positional: demand, plan, lease, check_mode
+positional: glideins, demand, plan, lease, report, check_mode
 """
 
 EXAMPLES = r"""
-- name: Show what was decided and done
+- name: Show the summary
   ansible.builtin.debug:
-    msg: "{{ (cycle_outcomes | glidein.ops.cycle_summary(cycle_demand, cycle_plan, cycle_lease)).lines }}"
+    msg: "{{ summary.lines | join('\n') }}"
+  vars:
+    summary: >-
+      {{ collected.sites
+         | glidein.ops.cycle_summary(glideins=glideins_by_host, demand=demand_result, plan=plan_result,
+                                     lease=lease_result, report=report_result) }}
+  run_once: true
 """
 
 RETURN = r"""
 _value:
   description:
-    - C(lines) for people, and C(problems), one text for each thing that went wrong, which the lines have too.
+    - C(lines), the summary, and C(problems), one text for each thing that went wrong. The lines contain the problems.
   type: dict
 """
 

@@ -4,12 +4,12 @@
 
 DOCUMENTATION = r"""
 name: seconds
-short_description: Read a duration as an operator writes it
+short_description: Convert a duration to seconds
 version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Gives a duration in seconds, as the collection reads the walltimes of entries.
+  - Returns a duration in seconds. The forms are those of C(walltime) in C(glidein_entries).
 options:
   _input:
     description:
@@ -36,7 +36,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_
 
 
 def seconds(value):
-    """Return a duration in seconds. Raises AnsibleFilterError, with what is allowed."""
+    """Return a duration in seconds. Raises AnsibleFilterError, which lists the allowed forms."""
     found = parse_duration(value)
     if found is None:
         raise AnsibleFilterError(f"{value!r} is no duration; allowed: {DURATION_FORMS}")

@@ -4,12 +4,12 @@
 
 DOCUMENTATION = r"""
 name: status_table
-short_description: Show a plan's view of the sites as a table for people
+short_description: Show the glideins of sites as a table
 version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Makes of demand and plan what C(glidein.ops.status) shows. Lines have at most 100 columns.
+  - Returns what C(glidein.ops.status) shows. Lines have at most 100 columns.
 options:
   _input:
     description:
@@ -21,13 +21,18 @@ options:
       - Result of M(glidein.ops.demand_info).
     type: dict
     required: true
-positional: demand
+  sites:
+    description:
+      - RV(glidein.ops.site_info#module:sites) of M(glidein.ops.site_info), which explains why variables could not be
+        read.
+    type: dict
+positional: demand, sites
 """
 
 EXAMPLES = r"""
 - name: Show the sites
   ansible.builtin.debug:
-    msg: "{{ status_plan | glidein.ops.status_table(status_demand) }}"
+    msg: "{{ status_plan | glidein.ops.status_table(status_demand, status_collected.sites) | join('\n') }}"
 """
 
 RETURN = r"""

@@ -5,13 +5,14 @@
 
 DOCUMENTATION = r"""
 module: demand_report
-short_description: Tell the demand server what sites have and did
+short_description: Report the glideins of sites to the demand server
 version_added: 0.1.0
 description:
   - Reports the sites' glideins (queued, running, sick, launched, cancelled), the plan's reasons and what went wrong, so
     that the server's status page and history know.
   - When the report of a site is not accepted, the module fails after all others have been sent. When the server does
     not answer at all, it is not asked again.
+  - With O(report_file), the report of a single site is written to a file instead, for C(glidein.ops.push_demand).
   - Runs on the controller, once per cycle, after M(glidein.ops.glideins).
 author:
   - the glidein.ops authors (@glidein-ops)
@@ -22,7 +23,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Nothing is sent in check mode.
+    details: Nothing is sent or written in check mode.
   diff_mode:
     support: none
 options:
@@ -91,6 +92,17 @@ options:
       - Name of the deployment. The server refuses a site that another deployment uses.
       - Without it, the server does not check that.
     type: str
+  report_file:
+    description:
+      - File to write instead of sending the report, with mode 0600. For a login node in pull mode that does not reach
+        the demand server; O(sites) must have exactly one site.
+      - "The file has the keys C(report) and C(lease_requests) of this site. C(glidein.ops.push_demand) reads it."
+    type: path
+  lease_requests:
+    description:
+      - RV(glidein.ops.plan#module:lease_requests) of M(glidein.ops.plan), for O(report_file).
+    type: dict
+    default: {}
 seealso:
   - module: glidein.ops.glideins
 """
@@ -127,6 +139,7 @@ errors:
   sample: []
 """
 
+import json
 import time
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -141,6 +154,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     NoAnswerError,
     ServerError,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import write_private
 
 REPORT_SPEC = {
     "as_of": {"type": "int"},
@@ -156,16 +170,42 @@ SITE_SPEC = {
 }
 
 
+def completed(report):
+    """Return a report with a time, and null instead of an empty error."""
+    as_of = int(time.time()) if report["as_of"] is None else report["as_of"]
+    return dict(report, as_of=as_of, error=report["error"] or None)
+
+
+def file_content(params):
+    """Return the content of the report file. Raises InputError."""
+    if len(params["sites"]) != 1:
+        raise InputError(f"sites: {len(params['sites'])} sites; expected exactly one site with report_file")
+    site = params["sites"][0]
+    report = {key: value for key, value in completed(site["report"]).items() if value is not None}
+    return json.dumps({"lease_requests": params["lease_requests"].get(site["site"], {}), "report": report})
+
+
+def write_report(module):
+    """Write the report file and exit."""
+    path = module.params["report_file"]
+    try:
+        content = file_content(module.params)
+        if not module.check_mode:
+            write_private(path, content)
+    except InputError as error:
+        module.fail_json(msg=str(error))
+    except OSError as error:
+        module.fail_json(msg=f"report_file: {path} cannot be written: {error}")
+    module.exit_json(changed=not module.check_mode, accepted=[], errors=[])
+
+
 def send(params, site):
     """Send the report of one site. Raises InputError, ServerError."""
-    report = dict(site["report"], site=site["site"])
-    report["error"] = report["error"] or None
+    report = dict(completed(site["report"]), site=site["site"])
     # A server of an earlier version does not know them.
     if report["summaries"] is None:
         del report["summaries"]
     newer = {"deployment": params["deployment"], "unserved": report.pop("unserved")}
-    if report["as_of"] is None:
-        report["as_of"] = int(time.time())
     token = params["tokens"].get(site["site"]) or params["token"]
     client = DemandClient.from_params(dict(params, token=str(token)))
     answer = client.call_with("report", report, {key: value for key, value in newer.items() if value is not None})
@@ -198,8 +238,12 @@ def main():
         sites={"type": "list", "elements": "dict", "required": True, "options": SITE_SPEC},
         tokens={"type": "dict", "default": {}, "no_log": True},
         deployment={"type": "str"},
+        report_file={"type": "path"},
+        lease_requests={"type": "dict", "default": {}},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    if module.params["report_file"]:
+        write_report(module)
     if REQUESTS_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR)
     try:

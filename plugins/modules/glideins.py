@@ -19,6 +19,8 @@ description:
   - A submission whose outcome is unknown, because the batch system gave no answer in time, is an error and is not
     repeated in this run.
   - Runs on the site's login node, as the user who submits the glideins, after the site has been deployed.
+  - Options of the site, and O(collector), O(credential), O(scratch), O(environment), O(modules) and O(log_days), that
+    are not given are taken from the host's variables C(glidein_...) of the same name.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -40,6 +42,13 @@ options:
     type: list
     elements: dict
     required: true
+  queue:
+    description:
+      - RV(glidein.ops.queue_info#module:queue) of M(glidein.ops.queue_info), read for this plan. If it shows that there
+        is nothing to submit, to cancel, to collect, to remove or to report as an error, the login node is not
+        contacted.
+      - Without it, the module always runs.
+    type: dict
   plan_as_of:
     description:
       - When the plan was made, in epoch seconds, RV(glidein.ops.plan#module:as_of).
@@ -273,6 +282,7 @@ def main():
     spec.update(
         plan={"type": "list", "elements": "dict", "required": True},
         plan_as_of={"type": "int", "required": True},
+        queue={"type": "dict"},  # used on the controller, by the action plugin
         max_plan_age={"type": "int", "default": 600},
         collector={"type": "str", "required": True},
         credential={"type": "str", "choices": ["token", "pool_password"], "default": "token"},

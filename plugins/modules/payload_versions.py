@@ -12,6 +12,7 @@ description:
     running glidein may still need.
   - Works under the same lock as M(glidein.ops.glideins), so that no submission is made from a version that is going.
   - Runs on the site's login node, as the user who submits the glideins.
+  - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:

@@ -12,6 +12,7 @@ description:
   - Says which versions of the payload a queued or running glidein may still need, and when the site's token ends.
   - Runs on the site's login node, as the user who submits the glideins. Output of the batch system that cannot be read
     is an error, never a count of zero.
+  - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:

@@ -14,6 +14,7 @@ description:
     they have ended, or cancel them with O(cancel_running).
   - Works under the same lock as M(glidein.ops.glideins), so no cycle submits meanwhile.
   - Runs on the site's login node, as the user who submits the glideins.
+  - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:

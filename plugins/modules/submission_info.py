@@ -5,11 +5,12 @@
 
 DOCUMENTATION = r"""
 module: submission_info
-short_description: Say how far the glideins of one submission have come
+short_description: Report the states and logs of the glideins of one submission
 version_added: 0.1.0
 description:
-  - Says of each glidein of one submission where it is in the batch queue, and what its log says.
+  - Returns the state of each glidein of one submission in the batch queue, and its log.
   - Runs on the site's login node, as the user who submitted.
+  - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -70,6 +71,11 @@ registered:
   returned: success
   type: int
   sample: 1
+msg:
+  description: The states of the glideins in the queue as one sentence.
+  returned: success
+  type: str
+  sample: "123_1 is queued (Priority)."
 logs:
   description: Logs, each with C(path), C(text), C(registered) and C(exit_status), which is null before the end.
   returned: success
@@ -94,6 +100,12 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory im
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_options import SiteQueue, site_argument_spec
 
 
+def states(jobs):
+    """Return one sentence with the states of jobs in the queue."""
+    texts = [f"{job.id} is {job.state}" + (f" ({job.reason})" if job.reason else "") for job in jobs]
+    return (", ".join(texts) if texts else "no glidein of the submission is in the queue") + "."
+
+
 def look(params):
     """Return the module's result. Raises GlideinError."""
     queue = SiteQueue(params)
@@ -110,6 +122,7 @@ def look(params):
         "jobs": [{"id": job.id, "state": job.state, "reason": job.reason} for job in jobs],
         "in_queue": len(jobs),
         "registered": sum(1 for log in logs if log["registered"]),
+        "msg": states(jobs),
         "logs": logs,
     }
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a person reads at the end of a cycle, and when asking how things stand. Pure functions, lines of text."""
+"""The summary of a cycle and the table of the playbook status, as lines of text. Pure functions."""
 
 import collections
 import textwrap
@@ -11,62 +11,64 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text i
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, utc
 
 WIDTH = 100
-# The first columns of a table are names, of up to 64 characters each: they share what the numbers leave. Numbers of 8
-# characters everywhere, and SUBMITTED with a job id, leave 4 for each name.
-_NAMES = 3
-_NAME_LEAST = 4
-_NUMBER_MOST = 9999999
-_JOB_IDS_MOST = 12
-# A problem may quote what a command printed, and there may be a problem or a group of jobs for every user and site.
-_PROBLEM_MOST = 800
-_LISTED_MOST = 20
-_SITES_MOST = 5
-# So many of the collector's problems are listed.
-_SUPPLY_PROBLEMS_MOST = 5
+# The first columns of a table are names of up to 64 characters each. They share the width that the numbers leave.
+# Numbers of 8 characters everywhere, and SUBMITTED with a job id, leave 4 for each name.
+_NAME_COLUMNS = 3
+_MIN_NAME_WIDTH = 4
+_MAX_NUMBER = 9999999
+_MAX_JOB_IDS_WIDTH = 12
+# A problem may quote a command's output, and there may be a problem or a group of jobs for every user and site.
+_MAX_PROBLEM_LENGTH = 800
+_MAX_PARAGRAPHS = 20
+_MAX_SITES = 5
+_MAX_SUPPLY_PROBLEMS = 5
 _UNKNOWN = "kept as it is, its queue is not known"
-# Time enough for someone to deploy again, also over a weekend.
-_TOKEN_LEAST_S = 3 * 86400
+# Time enough to deploy again, also over a weekend.
+_MIN_TOKEN_LEFT_S = 3 * 86400
 
 _CYCLE_HEAD = ("SITE", "ENTRY", "SHAPE", "PRESENT", "QUEUED", "RUNNING", "REGISTERED", "SUBMITTED", "CANCELLED")
 _CHECK_HEAD = _CYCLE_HEAD[:-2] + ("TO SUBMIT", "TO CANCEL")
 _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTERED", "USED", "DEMAND")
 
 
-def cycle_summary(outcomes, demand, plan, lease=None, check_mode=False):
+def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False):
     """Return {"lines", "problems"}: what a cycle decided and did.
 
-    outcomes: [{"host", "site", "error", "queue": of queue_info, "matched": result of glideins, "report_error"}],
-    matched also of tasks that were skipped; demand, plan, lease: results of demand_info, plan and demand_lease, each
-    with "msg" instead of its values when it failed, lease also when it was skipped. In check mode the lines say what
-    would be done.
+    sites: {host: {"site", "error", "queue"}} of site_info; glideins: {host: result of the module glideins}; demand,
+    plan, lease, report: results of demand_info, plan, demand_lease and demand_report. Each may be the result of a
+    skipped or failed task. In check mode the lines say what would be done.
     """
-    outcomes = list(outcomes)
-    before = plan.get("plan") or []
-    plan = dict(plan, plan=_leased(lease, plan.get("plan")))
+    outcomes = [_outcome(host, site, glideins, report) for host, site in sites.items()]
+    planned = plan.get("plan") or []
+    plan = dict(plan, plan=_leased_items(lease, plan.get("plan")))
     items = plan["plan"] or []
     problems = [_one_line(problem) for problem in _cycle_problems(outcomes, demand, plan, lease)]
     rows = []
     for item in items:
-        done = _done(outcomes, item, check_mode)
-        if not _is_quiet(item, done):
-            # Why a queue is not known is told among the problems, once for all shapes of a site.
-            rows.append((_cycle_row(item, done), item["reason"] if item["queued"] is not None else _UNKNOWN))
-    lines = _demand_lines(demand, plan, _lost_jobs(before, items, lease))
-    lines += _part("", _table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
-    quiet = len(items) - len(rows)
-    if quiet:
-        lines += _part("", [f"{quiet} of {_many(len(items), 'shape')} without glideins, and without jobs for them."])
-    lines += _part("", _orphan_lines(outcomes, check_mode))
-    lines += _part("NOT SERVED", _unserved_lines(demand, plan))
-    lines += _part("HELD BACK", _listed(plan.get("notes") or [], "note"))
-    lines += _part("PROBLEMS", _listed(problems, "problem"))
+        changes = _changes(outcomes, item, check_mode)
+        if not _is_empty(item, changes):
+            # The problems say once for all shapes of a site why its queue is unknown.
+            rows.append((_cycle_row(item, changes), item["reason"] if item["queued"] is not None else _UNKNOWN))
+    lines = _demand_lines(demand, plan, _jobs_not_leased(planned, items, lease))
+    lines += _section("", _table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
+    omitted = len(items) - len(rows)
+    if omitted:
+        lines += _section(
+            "", [f"{omitted} of {_count(len(items), 'shape')} without glideins, and without jobs for them."]
+        )
+    lines += _section("", _orphan_lines(outcomes, check_mode))
+    lines += _section("NOT SERVED", _unserved_lines(demand, plan))
+    lines += _section("HELD BACK", _paragraphs(plan.get("notes") or [], "note"))
+    lines += _section("PROBLEMS", _paragraphs(problems, "problem"))
     if check_mode:
         lines += ["", "Check mode: nothing was leased, submitted, cancelled or reported."]
     return {"lines": lines, "problems": problems}
 
 
-def status_table(plan, demand):
-    """Return the lines of the table of sites. plan, demand: results of plan and demand_info.
+def status_table(plan, demand, sites=None):
+    """Return the lines of the table of sites.
+
+    plan, demand: results of plan and demand_info; sites: {host: definition} of site_info.
 
     USED is the share of the core-hours granted to glideins which ended in the last 7 days that jobs had.
     """
@@ -80,61 +82,85 @@ def status_table(plan, demand):
         rows.append((_names(item) + cells + [used, _number(sum(item["serves"].values()))], ""))
     problems = [f"no demand: {demand.get('msg')}"] if demand.get("failed") else []
     problems += _reading_problems(demand, plan)
-    # The same for all entries of a site, whose queue is read at once.
+    # The reason is the same for all entries of a site: its queue is read once.
     problems += [f"{item['site']}: {item['reason']}" for item in items if item["queued"] is None]
     problems += [f"{'/'.join(_names(item))}: {item['reason']}" for item in items if item["sick"]]
-    problems += [f"{error['site']}: {error['error']}" for error in plan.get("errors") or []]
+    # The plan finds no entries where variables could not be read.
+    unreadable = {site["site"]: site["error"] for site in (sites or {}).values() if not site["entries"]}
+    for error in plan.get("errors") or []:
+        problems.append(f"{error['site']}: {unreadable.get(error['site']) or error['error']}")
     lines = _demand_lines(demand, plan)
-    lines += _part("", _table(_STATUS_HEAD, rows))
-    lines += _part("WHY", _explanation_lines(plan))
-    lines += _part("NOT SERVED", _unserved_lines(demand, plan))
-    lines += _part("HELD BACK", _listed(plan.get("notes") or [], "note"))
-    return lines + _part("PROBLEMS", _listed([_one_line(problem) for problem in dict.fromkeys(problems)], "problem"))
+    lines += _section("", _table(_STATUS_HEAD, rows))
+    lines += _section("WHY", _explanation_lines(plan))
+    lines += _section("NOT SERVED", _unserved_lines(demand, plan))
+    lines += _section("HELD BACK", _paragraphs(plan.get("notes") or [], "note"))
+    problems = [_one_line(problem) for problem in dict.fromkeys(problems)]
+    return lines + _section("PROBLEMS", _paragraphs(problems, "problem"))
 
 
-def _leased(lease, items):
-    """Return the plan's items as the leases left them; None without a plan."""
+def _outcome(host, site, glideins, report):
+    """Return what happened at a site: {"host", "site", "error", "queue", "result", "report_error"}."""
+    return {
+        "host": host,
+        "site": site["site"],
+        "error": site["error"],
+        "queue": site["queue"] or {},
+        "result": glideins.get(host) or {},
+        "report_error": _report_error(site["site"], report),
+    }
+
+
+def _report_error(site, report):
+    """Return why the report of a site was not accepted, or None. A module that did not start has no list of errors."""
+    if not report.get("failed"):
+        return None
+    if "errors" not in report:
+        return str(report.get("msg"))
+    return next((each["error"] for each in report["errors"] if each["site"] == site), None)
+
+
+def _leased_items(lease, items):
+    """Return the plan's items, less what was not leased; None without a plan."""
     if items is None:
         return None
-    if (lease or {}).get("failed") and "plan" not in lease:  # the module could not even begin
+    if lease.get("failed") and "plan" not in lease:  # the module did not start
         return trim(items, dict.fromkeys(item["site"] for item in items))
-    leased = {(item["site"], item["entry"], item["shape"]): item for item in (lease or {}).get("plan") or []}
+    leased = {(item["site"], item["entry"], item["shape"]): item for item in lease.get("plan") or []}
     return [leased.get((item["site"], item["entry"], item["shape"]), item) for item in items]
 
 
-def _lost_jobs(before, after, lease):
-    """Return how many jobs lost their new glideins, by the reason: {text: jobs}."""
-    lease = lease or {}
+def _jobs_not_leased(planned, leased, lease):
+    """Return how many jobs get no new glideins because they were not leased, by the reason: {text: jobs}."""
     failed = {error["site"] for error in lease.get("errors") or []}
-    lost = {}
-    for planned, leased in zip(before, after):
-        site = planned["site"]
+    jobs = {}
+    for before, after in zip(planned, leased):
+        site = before["site"]
         if site in failed or "plan" not in lease:
-            why = "without a lease"
+            reason = "without a lease"
         elif site in (lease.get("limited") or {}):
-            why = "beyond the lease limit of their site"
+            reason = "beyond the lease limit of their site"
         else:
-            why = "that another controller leased first"
-        lost[why] = lost.get(why, 0) + sum(planned["serves"].values()) - sum(leased["serves"].values())
-    return lost
+            reason = "that another controller leased first"
+        jobs[reason] = jobs.get(reason, 0) + sum(before["serves"].values()) - sum(after["serves"].values())
+    return jobs
 
 
 def _lease_problems(lease):
     """Return one sentence for each way in which leases failed, with the sites where they did."""
-    if not (lease or {}).get("failed"):
+    if not lease.get("failed"):
         return []
     sites = {}
     for error in lease.get("errors") or []:
         sites.setdefault(error["error"], []).append(error["site"])
-    said = [(f"{listed(names, _SITES_MOST)}: ", text) for text, names in sites.items()] or [("", lease.get("msg"))]
-    return [f"{where}no lease, so nothing new was ordered: {text}" for where, text in said]
+    failures = [(f"{listed(names, _MAX_SITES)}: ", text) for text, names in sites.items()] or [("", lease.get("msg"))]
+    return [f"{names}no lease, so nothing new was ordered: {text}" for names, text in failures]
 
 
 def _explanation_lines(plan):
-    """Return why each entry serves the group that was asked about, or not."""
+    """Return why each entry serves the group of the plan's option `explain`, or does not."""
     lines = []
     for each in plan.get("explanation") or []:
-        serves = f"{_many(each['serves'], 'job')}; " if each["serves"] else ""
+        serves = f"{_count(each['serves'], 'job')}; " if each["serves"] else ""
         lines += _wrap(f"{each['site']}/{each['entry']}/{each['shape']}: {serves}{each['reason']}", "  ")
     return lines
 
@@ -142,23 +168,23 @@ def _explanation_lines(plan):
 def _cycle_problems(outcomes, demand, plan, lease):
     """Return one sentence for each thing that went wrong."""
     problems = []
-    for what, result in (("no demand", demand), ("no plan", plan)):
+    for missing, result in (("no demand", demand), ("no plan", plan)):
         if result.get("failed"):
-            problems.append(f"{what}, so nothing was changed: {result.get('msg')}")
+            problems.append(f"{missing}, so nothing was changed: {result.get('msg')}")
     problems += _reading_problems(demand, plan)
     named = set()
     for outcome in outcomes:
-        wrong = _site_problems(outcome)
-        if wrong:
+        site_problems = _site_problems(outcome)
+        if site_problems:
             named.add(outcome["site"])
-        problems += [f"{outcome['site']} ({outcome['host']}): {problem}" for problem in wrong]
+        problems += [f"{outcome['site']} ({outcome['host']}): {problem}" for problem in site_problems]
         problems += [f"{outcome['site']} ({outcome['host']}): {text}" for text in _token_problems(outcome)]
         if outcome["report_error"]:
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
     unknown = {item["site"]: item["reason"] for item in plan.get("plan") or [] if item["queued"] is None}
     problems += [f"{site}: {reason}" for site, reason in unknown.items() if site not in named]
     problems += _lease_problems(lease)
-    # A wrong configuration has been told already by the site itself, but none knows that another has its name.
+    # The site itself has reported an invalid configuration, but not that another site has its name.
     hosts = collections.Counter(outcome["site"] for outcome in outcomes)
     problems += [
         f"{error['site']}: {error['error']}"
@@ -176,9 +202,9 @@ def _reading_problems(demand, plan):
     error = (demand.get("supply") or {}).get("error")
     if error:
         problems.append(f"the demand server could not read the collector: {error}")
-    problems += [str(line) for line in (demand.get("supply") or {}).get("problems") or []][:_SUPPLY_PROBLEMS_MOST]
-    # One reason for all sites: without idle jobs no line of the table would show it. If the server was not read, the
-    # reason is that, and not the plan's.
+    problems += [str(line) for line in (demand.get("supply") or {}).get("problems") or []][:_MAX_SUPPLY_PROBLEMS]
+    # Without idle jobs no line of the table shows why the plan changes nothing. If the demand server was not read, that
+    # is the reason.
     reasons = [] if demand.get("failed") else [item["reason"] for item in plan.get("plan") or []]
     if (demand.get("demand") or {}).get("paused"):
         problems.append("the demand server is paused: nothing is submitted until it is resumed there")
@@ -186,8 +212,8 @@ def _reading_problems(demand, plan):
 
 
 def _site_problems(outcome):
-    """Return what went wrong at a site itself, a sentence each."""
-    matched = outcome["matched"] or {}  # of a task that was skipped, it has nothing of what is looked for here
+    """Return one sentence for each thing that went wrong at a site itself."""
+    result = outcome["result"]
     prefix = f"Site {outcome['site']}: "
 
     def plain(text):
@@ -196,56 +222,56 @@ def _site_problems(outcome):
 
     if outcome["error"]:
         return [f"left as it is: {plain(outcome['error'])}"]
-    if matched.get("errors"):
+    if result.get("errors"):
         return [
             (f"{error['entry']}/{error['shape']}: " if error["entry"] else "") + str(error["error"])
-            for error in matched["errors"]
+            for error in result["errors"]
         ]
-    if matched.get("unreachable"):
-        return [f"{plain(matched.get('msg'))}; submissions may have been made before: the next cycle counts again"]
-    # Without a list of errors the module could not even begin.
-    return [plain(matched.get("msg"))] if matched.get("failed") else []
+    if result.get("unreachable"):
+        return [f"{plain(result.get('msg'))}; submissions may have been made before: the next cycle counts again"]
+    # Without a list of errors the module did not start.
+    return [plain(result.get("msg"))] if result.get("failed") else []
 
 
 def _token_problems(outcome):
-    """Return what is to be said of the end of a site's token, as its login node found it."""
-    queue = outcome["queue"] or {}
+    """Return a sentence if the token on a site's login node expires soon or has expired."""
+    queue = outcome["queue"]
     end = queue.get("credential_expires")
-    if end is None or end - queue["as_of"] > _TOKEN_LEAST_S:
+    if end is None or end - queue["as_of"] > _MIN_TOKEN_LEFT_S:
         return []
-    # Then the module glideins says it.
-    if end <= queue["as_of"] and (outcome["matched"] or {}).get("failed"):
+    # Then the module glideins has reported it.
+    if end <= queue["as_of"] and outcome["result"].get("failed"):
         return []
     return [f"its token {'expires' if end > queue['as_of'] else 'expired'} at {utc(end)}: {REMEDY}"]
 
 
-def _done(outcomes, item, check_mode):
-    """Return (submitted, cancelled) as text for a plan item: numbers, and the job ids of what was submitted."""
-    matched = next((outcome["matched"] or {} for outcome in outcomes if outcome["site"] == item["site"]), {})
+def _changes(outcomes, item, check_mode):
+    """Return (submitted, cancelled) of a plan item as text: numbers, with the job ids of submissions."""
+    result = next((outcome["result"] for outcome in outcomes if outcome["site"] == item["site"]), {})
 
-    def of_item(what):
+    def of_item(key):
         return [
-            each for each in matched.get(what) or [] if (each["entry"], each["shape"]) == (item["entry"], item["shape"])
+            each for each in result.get(key) or [] if (each["entry"], each["shape"]) == (item["entry"], item["shape"])
         ]
 
     if check_mode:
-        return tuple(_number(sum(each[what] for each in of_item("decisions"))) for what in ("submit", "cancel"))
+        return tuple(_number(sum(each[key] for each in of_item("decisions"))) for key in ("submit", "cancel"))
     submitted = of_item("submitted")
     ids = ", ".join(str(each["job_id"] or "unknown") for each in submitted)
     return (
-        _number(sum(each["count"] for each in submitted)) + (f" (job {_cut(ids, _JOB_IDS_MOST)})" if ids else ""),
+        _number(sum(each["count"] for each in submitted)) + (f" (job {_cut(ids, _MAX_JOB_IDS_WIDTH)})" if ids else ""),
         _number(sum(each["count"] for each in of_item("cancelled"))),
     )
 
 
-def _is_quiet(item, done):
-    """Whether there is nothing to say about a shape: no glidein there, none needed, nothing done, nothing wrong."""
+def _is_empty(item, changes):
+    """Return whether the table omits a shape: it has no glideins, needs none, and nothing was changed."""
     numbers = [item[key] for key in ("present", "queued", "running", "sick", "registered")]
-    return done == ("0", "0") and numbers == [0] * len(numbers) and not item["serves"]
+    return changes == ("0", "0") and numbers == [0] * len(numbers) and not item["serves"]
 
 
-def _cycle_row(item, done):
-    return _names(item) + [_number(item[key]) for key in ("present", "queued", "running", "registered")] + list(done)
+def _cycle_row(item, changes):
+    return _names(item) + [_number(item[key]) for key in ("present", "queued", "running", "registered")] + list(changes)
 
 
 def _names(item):
@@ -253,23 +279,23 @@ def _names(item):
 
 
 def _orphan_lines(outcomes, check_mode):
-    """Return a line for each site whose queued orphans go; a plan has no item for them."""
+    """Return a line for each site whose queued orphans are cancelled; a plan has no item for them."""
     lines = []
     for outcome in outcomes:
-        matched = outcome["matched"] or {}
+        result = outcome["result"]
         if check_mode:
-            number = ((matched.get("before") or {}).get("orphans") or {}).get("queued", 0)
+            number = ((result.get("before") or {}).get("orphans") or {}).get("queued", 0)
         else:
-            number = sum(each["count"] for each in matched.get("cancelled") or [] if each["entry"] is None)
+            number = sum(each["count"] for each in result.get("cancelled") or [] if each["entry"] is None)
         if number:
             verb = "to cancel" if check_mode else "cancelled"
-            orphans = _many(number, "queued glidein")
+            orphans = _count(number, "queued glidein")
             lines += _wrap(f"{outcome['site']}: {orphans} {verb} whose entry or shape is not in the inventory.", "")
     return lines
 
 
 def _groups(demand):
-    """Return the demand's groups; None if there is no demand or a number of jobs is invalid, which the plan reports."""
+    """Return the demand's groups; None without a demand or with an invalid number of jobs, which the plan reports."""
     groups = (demand.get("demand") or {}).get("groups")
     if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
         return None
@@ -277,25 +303,29 @@ def _groups(demand):
     return groups if all(isinstance(number, int) for number in numbers) else None
 
 
-def _demand_lines(demand, plan, lost=None):
-    """Return what waits, and for what; nothing when the demand is not known. lost: of _lost_jobs."""
+def _demand_lines(demand, plan, not_leased=None):
+    """Return the number of idle jobs and what they wait for; [] if the demand is unknown.
+
+    not_leased: as _jobs_not_leased returns it.
+    """
+    not_leased = not_leased or {}
     groups = _groups(demand)
     if groups is None or (demand["demand"].get("as_of", 0) is None and not groups):
         return []
     stale = sum(group.get("stale", 0) for group in groups)
     idle = sum(group["count"] for group in groups) - stale
-    text = f"Demand: {_many(idle, 'idle job')} in {_many(len(groups), 'group')}" if idle else "Demand: no idle jobs"
+    text = f"Demand: {_count(idle, 'idle job')} in {_count(len(groups), 'group')}" if idle else "Demand: no idle jobs"
     if idle and plan.get("plan") is not None:
         coming = sum(sum(item["serves"].values()) for item in plan["plan"])
-        left = sum(each["count"] for each in plan.get("unserved") or [])
+        unserved = sum(each["count"] for each in plan.get("unserved") or [])
         parts = (
             (coming, "for glideins on their way"),
-            (idle - coming - left - sum((lost or {}).values()), "for free slots"),
-            *((jobs, why) for why, jobs in (lost or {}).items()),
-            (left, "not served"),
+            (idle - coming - unserved - sum(not_leased.values()), "for free slots"),
+            *((jobs, reason) for reason, jobs in not_leased.items()),
+            (unserved, "not served"),
         )
-        text += ": " + ", ".join(f"{number} {what}" for number, what in parts if number > 0)
-    more = (
+        text += ": " + ", ".join(f"{number} {description}" for number, description in parts if number > 0)
+    not_counted = (
         (stale, "of schedds that do not answer"),
         (
             sum(group.get("over_limit", 0) for group in groups),
@@ -303,7 +333,7 @@ def _demand_lines(demand, plan, lost=None):
         ),
         (sum(group.get("leased", 0) for group in groups), "that other sites have a lease on"),
     )
-    text += "." + "".join(f" Not counted: {number} {what}." for number, what in more if number)
+    text += "." + "".join(f" Not counted: {number} {description}." for number, description in not_counted if number)
     return _wrap(text, "")
 
 
@@ -313,34 +343,34 @@ def _unserved_lines(demand, plan):
     texts = []
     for each in plan.get("unserved") or []:
         first = groups.get(each["group"], {}).get("first_job")
-        like = f" like {first}" if first else ""
-        texts.append(f"{_many(each['count'], 'job')}{like} (group {each['group']}): {each['reason']}")
+        example = f" like {first}" if first else ""
+        texts.append(f"{_count(each['count'], 'job')}{example} (group {each['group']}): {each['reason']}")
     for group in groups.values():
         for reason, jobs in sorted((group.get("limited_by") or {}).items()):
-            texts.append(f"{_many(jobs, 'job')} (group {group['id']}): {reason}")
+            texts.append(f"{_count(jobs, 'job')} (group {group['id']}): {reason}")
     for each in (demand.get("demand") or {}).get("unreadable") or []:
         first = each.get("first_job") or "unknown"
-        why = each.get("error") or f"{each.get('attribute')} has no usable value"
-        texts.append(f"{_many(each['count'], 'job')} like {first}: {why}, so that HTCondor never starts them")
-    return _listed(texts, "group")
+        reason = each.get("error") or f"{each.get('attribute')} has no usable value"
+        texts.append(f"{_count(each['count'], 'job')} like {first}: {reason}, so that HTCondor never starts them")
+    return _paragraphs(texts, "group")
 
 
-def _part(title, lines):
-    """Return the lines with an empty one and a title before them; nothing when there are none."""
+def _section(title, lines):
+    """Return the lines after an empty line and the title; [] without lines."""
     return ([""] + ([title] if title else []) + lines) if lines else []
 
 
-def _listed(texts, noun):
-    """Return indented paragraphs, at most _LISTED_MOST, and how many there are more."""
-    lines = [line for text in texts[:_LISTED_MOST] for line in _wrap(text, "  ")]
-    more = len(texts) - _LISTED_MOST
-    return lines + ([f"  and {_many(more, noun)} more"] if more > 0 else [])
+def _paragraphs(texts, noun):
+    """Return indented paragraphs, at most _MAX_PARAGRAPHS, and the number of those that are left out."""
+    lines = [line for text in texts[:_MAX_PARAGRAPHS] for line in _wrap(text, "  ")]
+    more = len(texts) - _MAX_PARAGRAPHS
+    return lines + ([f"  and {_count(more, noun)} more"] if more > 0 else [])
 
 
 def _table(head, rows):
-    """Return aligned lines, each followed by its note; nothing without rows. rows: [(cells, note)].
+    """Return aligned lines, each followed by its note; [] without rows. rows: [(cells, note)].
 
-    Names that are too long are cut; then the note begins with them in full.
+    Names that are too long are cut. The note then begins with the full names.
     """
     if not rows:
         return []
@@ -348,17 +378,17 @@ def _table(head, rows):
     lines = [_row(head, widths)]
     for cells, note in rows:
         is_cut = any(len(cell) > width for cell, width in zip(cells, widths))
-        texts = (["/".join(cells[:_NAMES])] if is_cut else []) + ([note] if note else [])
+        texts = (["/".join(cells[:_NAME_COLUMNS])] if is_cut else []) + ([note] if note else [])
         lines += [_row(cells, widths)] + (_wrap(": ".join(texts), "  ") if texts else [])
     return lines
 
 
 def _widths(rows):
-    """Return the columns' widths: as wide as their cells, but names less so until all fit."""
+    """Return the columns' widths: those of their widest cells, with narrower names if the row is too wide."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     while sum(widths) + 2 * (len(widths) - 1) > WIDTH:
-        widest = max(range(_NAMES), key=lambda column: widths[column])
-        if widths[widest] <= _NAME_LEAST:
+        widest = max(range(_NAME_COLUMNS), key=lambda column: widths[column])
+        if widths[widest] <= _MIN_NAME_WIDTH:
             break
         widths[widest] -= 1
     return widths
@@ -366,39 +396,39 @@ def _widths(rows):
 
 def _row(cells, widths):
     texts = [
-        _cut(cell, width).ljust(width) if column < _NAMES else cell.rjust(width)
+        _cut(cell, width).ljust(width) if column < _NAME_COLUMNS else cell.rjust(width)
         for column, (cell, width) in enumerate(zip(cells, widths))
     ]
     return "  ".join(texts).rstrip()
 
 
 def _wrap(text, indent):
-    """Return the lines of a text of any origin: each within the width, further ones indented more."""
+    """Return a text of any origin as lines within the width; all but the first are indented further."""
     return textwrap.wrap(_one_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
 
 
 def _used(work):
-    """The busy share of core-seconds, {"granted_core_s", "busy_core_s"}, in per cent; - where there were none."""
+    """Return the busy share of core-seconds, {"granted_core_s", "busy_core_s"}, in per cent; "-" without any."""
     granted = (work or {}).get("granted_core_s")
     return f"{round(100 * work['busy_core_s'] / granted)}%" if granted else "-"
 
 
 def _one_line(text):
-    """Return a text of any origin without line breaks and control characters, not too long to be read."""
+    """Return a text of any origin in one line, printable, of at most _MAX_PROBLEM_LENGTH characters."""
     line = " ".join(str(text).split())
-    return _cut("".join(character if character.isprintable() else "?" for character in line), _PROBLEM_MOST)
+    return _cut("".join(character if character.isprintable() else "?" for character in line), _MAX_PROBLEM_LENGTH)
 
 
 def _cut(text, width):
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def _many(number, noun):
+def _count(number, noun):
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _number(value):
-    """A number for people, of at most 8 characters; ? where nobody knows."""
+    """Return a number as text of at most 8 characters; "?" if it is unknown."""
     if value is None:
         return "?"
-    return str(value) if value <= _NUMBER_MOST else f">{_NUMBER_MOST}"
+    return str(value) if value <= _MAX_NUMBER else f">{_MAX_NUMBER}"

@@ -4,6 +4,7 @@
 """Pull mode: the login node runs the cycles of its site itself, with the demand server or with a file."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -148,10 +149,13 @@ def test_a_login_node_that_does_not_reach_the_server_reads_a_file(alice, server,
 
 
 def test_the_playbooks_know_the_variables_of_a_cycle():
-    """What cycle.yml reads of a site has to be in the inventory that the role writes."""
+    """What cycle.yml and the site modules read of a site has to be in the inventory that the role writes."""
     root = INVENTORY.parents[1]
     words = (root / "playbooks" / "cycle.yml").read_text(encoding="utf-8").replace("{", " ").replace("}", " ").split()
     read = {word.strip("\"'(),") for word in words if word.strip("\"'(),").startswith("glidein_")}
+    for path in ("plugin_utils/site_action.py", "action/glideins.py"):
+        read.update(re.findall(r'": "(glidein_\w+)"', (root / "plugins" / path).read_text(encoding="utf-8")))
+    assert {"glidein_entries", "glidein_collector"} <= read
     # Of the controller, or written by the role in its own way.
     own = {"glidein_sites", "glidein_pull", "glidein_ssh_session", "glidein_ssh_session_args",
            "glidein_login_hook", "glidein_renew", "glidein_demand_url", "glidein_demand_ca_path",

@@ -10,17 +10,14 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.glidein.ops.plugins.doc_fragments.hosts import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.filter import (
-    cycle_outcomes,
-    cycle_reports,
-    cycle_sites,
     cycle_summary,
-    cycle_tokens,
-    cycle_work,
+    demand_tokens,
     lease_limits,
-    module_error,
     seconds,
     shape_names,
+    site_reports,
     status_table,
+    tarball_list,
     unknown_variables,
 )
 
@@ -28,17 +25,14 @@ from ansible_collections.glidein.ops.plugins.filter import (
 @pytest.mark.parametrize(
     "plugin",
     [
-        cycle_outcomes,
-        cycle_reports,
-        cycle_sites,
         cycle_summary,
-        cycle_tokens,
-        cycle_work,
+        demand_tokens,
         lease_limits,
-        module_error,
         seconds,
         shape_names,
+        site_reports,
         status_table,
+        tarball_list,
         unknown_variables,
     ],
 )
@@ -66,7 +60,7 @@ def test_a_filter_takes_what_its_documentation_says(plugin):
 
 def test_the_filters_give_what_their_documentation_says():
     demand, plan = {"demand": {"groups": []}}, {"plan": []}
-    assert cycle_summary.FilterModule().filters()["cycle_summary"]([], demand, plan) == {
+    assert cycle_summary.FilterModule().filters()["cycle_summary"]({}, {}, demand, plan, {}, {}) == {
         "lines": ["Demand: no idle jobs."],
         "problems": [],
     }
@@ -84,3 +78,15 @@ def test_shapes_of_invalid_entries_are_an_error_of_the_filter():
     names = shape_names.FilterModule().filters()["shape_names"]
     with pytest.raises(AnsibleFilterError, match="glidein_entries.main.walltime: missing"):
         names({"main": {"shapes": {"core": {"cpus": 1, "memory_mb": 1, "disk_mb": 1}}}})
+
+
+def test_a_list_of_tarballs_is_parsed_by_line():
+    parse = tarball_list.FilterModule().filters()["tarball_list"]
+    line = "native x86_64 2.41 23.9.6 0123abcd native.tar.gz"
+    assert parse("") == []
+    assert parse(f"{line}\n") == [
+        {"name": "native", "arch": "x86_64", "glibc": "2.41", "htcondor": "23.9.6", "sha256": "0123abcd",
+         "file": "native.tar.gz", "line": line}
+    ]  # fmt: skip
+    with pytest.raises(AnsibleFilterError, match="list of tarballs: invalid line 'native x86_64'; expected the fields"):
+        parse("native x86_64\n")

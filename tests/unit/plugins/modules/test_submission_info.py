@@ -50,6 +50,7 @@ def test_a_glidein_that_waits_is_in_the_queue_and_has_no_log(run, slurm):
     assert not result["changed"]
     assert result["jobs"] == [{"id": "7_1", "state": "queued", "reason": "Resources"}]
     assert (result["in_queue"], result["registered"], result["logs"]) == (1, 0, [])
+    assert result["msg"] == "7_1 is queued (Resources)."
 
 
 def test_a_glidein_that_joined_the_pool_says_so_in_its_log(run, slurm, write_log):
@@ -66,6 +67,7 @@ def test_a_glidein_that_has_ended_is_known_by_its_log_alone(run, write_log):
     write_log(1, STARTED + ENDED)
     result = run()
     assert (result["in_queue"], result["registered"]) == (0, 0)
+    assert result["msg"] == "no glidein of the submission is in the queue."
     assert result["logs"][0]["exit_status"] == 0
 
 

@@ -27,7 +27,7 @@ def unknown(**changes):
     return dict(item(), present=None, queued=None, running=None, sick=None, **changes)
 
 
-def matched(**changes):
+def applied(**changes):
     """A result of the module glideins."""
     return dict({"changed": False, "submitted": [], "cancelled": [], "decisions": [], "errors": []}, **changes)
 
@@ -36,14 +36,29 @@ def submitted(count=1, job_id="7", entry="main", shape="core"):
     return {"entry": entry, "shape": shape, "count": count, "job_id": job_id}
 
 
-def outcome(site="lab", host="login1", error=None, result=None, report_error=None, queue=None):
+def outcome(site="lab", host=None, error=None, result=None, report_error=None, queue=None):
+    """What happened at one site; `arguments` makes the results of a cycle of several."""
     return {
-        "host": host,
+        "host": host or ("login1" if site == "lab" else f"login-{site}"),
         "site": site,
         "error": error,
         "queue": queue,
-        "matched": matched() if result is None else result,
+        "result": applied() if result is None else result,
         "report_error": report_error,
+    }
+
+
+def arguments(outcomes, demand, plan, lease, check_mode):
+    """The arguments of cycle_summary for these outcomes."""
+    errors = [{"site": each["site"], "error": each["report_error"]} for each in outcomes if each["report_error"]]
+    return {
+        "sites": {each["host"]: {key: each[key] for key in ("site", "error", "queue")} for each in outcomes},
+        "glideins": {each["host"]: each["result"] for each in outcomes},
+        "demand": demand,
+        "plan": plan,
+        "lease": lease,
+        "report": {"failed": bool(errors), "errors": errors},
+        "check_mode": check_mode,
     }
 
 
@@ -58,7 +73,7 @@ def asked(*groups, **changes):
 
 def summary(outcomes=None, demanded=None, plan=None, check_mode=False, lease=None):
     outcomes = [outcome()] if outcomes is None else outcomes
-    return cycle_summary(outcomes, demanded or asked(), plan or planned(), lease or SKIPPED, check_mode)
+    return cycle_summary(**arguments(outcomes, demanded or asked(), plan or planned(), lease or SKIPPED, check_mode))
 
 
 def rows(lines, head="SITE"):
@@ -95,7 +110,7 @@ def part(lines, title):
 
 def test_a_cycle_says_what_waits_what_was_done_and_why():
     result = summary(
-        [outcome(result=matched(submitted=[submitted(2, "123")]))],
+        [outcome(result=applied(submitted=[submitted(2, "123")]))],
         asked(group("a", 3), group("b", 4)),
         planned(item(present=3, queued=2, running=1, registered=1, serves={"a": 2}, reason="2 idle jobs to serve")),
     )
@@ -153,8 +168,8 @@ def test_a_shape_that_has_anything_is_shown(key):
 def test_work_of_one_entry_is_not_shown_at_another():
     result = summary(
         [
-            outcome(result=matched(submitted=[submitted(2, entry="long")])),
-            outcome("other", result=matched(submitted=[submitted(5)])),
+            outcome(result=applied(submitted=[submitted(2, entry="long")])),
+            outcome("other", result=applied(submitted=[submitted(5)])),
         ],
         plan=planned(item(running=1), item(entry="long")),
     )
@@ -163,13 +178,13 @@ def test_work_of_one_entry_is_not_shown_at_another():
 
 def test_cancelled_glideins_are_counted():
     cancelled = [{"entry": "main", "shape": "core", "count": 2, "job_ids": ["7_1", "7_2"]}]
-    result = summary([outcome(result=matched(cancelled=cancelled))], plan=planned(item()))
+    result = summary([outcome(result=applied(cancelled=cancelled))], plan=planned(item()))
     assert rows(result["lines"])[0]["CANCELLED"] == "2"
 
 
 def test_orphans_that_were_cancelled_are_told():
     cancelled = [{"entry": None, "shape": None, "count": 2, "job_ids": ["7_1", "7_2"]}]
-    result = summary([outcome(result=matched(cancelled=cancelled))], plan=planned(item()))
+    result = summary([outcome(result=applied(cancelled=cancelled))], plan=planned(item()))
     assert "lab: 2 queued glideins cancelled whose entry or shape is not in the inventory." in result["lines"]
 
 
@@ -194,7 +209,7 @@ def test_check_mode_says_what_would_be_done():
     decision = {"entry": "main", "shape": "core", "present": 3, "submit": 2, "cancel": 1, "limited_by": None}
     before = {"orphans": {"queued": 1, "running": 4}}
     result = summary(
-        [outcome(result=matched(decisions=[decision], before=before))], plan=planned(item()), check_mode=True
+        [outcome(result=applied(decisions=[decision], before=before))], plan=planned(item()), check_mode=True
     )
     row = rows(result["lines"])[0]
     assert (row["TO_SUBMIT"], row["TO_CANCEL"]) == ("2", "1")
@@ -221,7 +236,7 @@ def test_an_unreachable_site_is_left_as_it_is_and_the_others_work():
     result = summary(
         [
             outcome("gone", "far", error="Failed to connect to the host via ssh", result=SKIPPED),
-            outcome(result=matched(submitted=[submitted()])),
+            outcome(result=applied(submitted=[submitted()])),
         ],
         plan=planned(unknown(site="gone", reason="kept as it is"), item()),
     )
@@ -263,7 +278,7 @@ def test_a_refused_submission_is_told_with_its_entry_and_cut_to_what_can_be_read
         {"entry": "main", "shape": "core", "error": "sbatch x failed:\n" + "no way " * 1000},
         {"entry": None, "shape": None, "error": "scancel failed"},
     ]
-    result = summary([outcome(result=matched(failed=failed, msg="Site lab: all of it", errors=errors))])
+    result = summary([outcome(result=applied(failed=failed, msg="Site lab: all of it", errors=errors))])
     assert result["problems"][0].startswith("lab (login1): main/core: sbatch x failed: no way no way ")
     assert (len(result["problems"][0]), result["problems"][0][-3:]) == (800, "...")
     assert result["problems"][1:] == ["lab (login1): scancel failed"]
@@ -272,7 +287,7 @@ def test_a_refused_submission_is_told_with_its_entry_and_cut_to_what_can_be_read
 def test_a_submission_of_unknown_outcome_is_told_as_one():
     errors = [{"entry": "main", "shape": "core", "error": "The outcome of this submission is unknown"}]
     result = summary(
-        [outcome(result=matched(failed=True, submitted=[submitted(2, None)], errors=errors))], plan=planned(item())
+        [outcome(result=applied(failed=True, submitted=[submitted(2, None)], errors=errors))], plan=planned(item())
     )
     assert rows(result["lines"])[0]["SUBMITTED"] == "2_(job_unknown)"
     assert result["problems"] == ["lab (login1): main/core: The outcome of this submission is unknown"]
@@ -312,6 +327,16 @@ def test_a_report_that_was_not_taken_is_a_problem_of_its_own():
         "lab (login1): left as it is: down",
         "lab: not reported to the demand server: HTTP 401",
     ]
+
+
+def test_a_report_that_could_not_start_failed_for_all_and_one_that_was_skipped_for_none():
+    sites = {"login1": {"site": "lab", "error": None, "queue": None}}
+
+    def problems(report):
+        return cycle_summary(sites, {}, asked(), planned(), SKIPPED, report)["problems"]
+
+    assert problems({"failed": True, "msg": "no library"}) == ["lab: not reported to the demand server: no library"]
+    assert problems(SKIPPED) == []
 
 
 def test_a_wrong_configuration_is_told_once():
@@ -457,7 +482,7 @@ def cycles(draw):
         counts = {key: draw(numbers) for key in ("present", "queued", "running", "sick", "registered")}
         one = item(site, entry, shape, draw(texts), **dict(counts, serves={"a": draw(numbers)}))
         items.append(one if draw(st.booleans()) else dict(one, present=None, queued=None, running=None, sick=None))
-        result = matched(
+        result = applied(
             submitted=[submitted(draw(numbers), draw(job_ids), entry, shape)],
             cancelled=[{"entry": draw(st.sampled_from([entry, None])), "shape": shape, "count": draw(numbers)}],
             decisions=[{"entry": entry, "shape": shape, "submit": draw(numbers), "cancel": draw(numbers)}],
@@ -474,7 +499,8 @@ def cycles(draw):
 @given(cycles(), st.booleans())
 def test_no_line_is_ever_wider_than_a_terminal(cycle, check_mode):
     outcomes, demanded, plan = cycle
-    lines = cycle_summary(outcomes, demanded, plan, SKIPPED, check_mode)["lines"] + status_table(plan, demanded)
+    lines = cycle_summary(**arguments(outcomes, demanded, plan, SKIPPED, check_mode))["lines"]
+    lines += status_table(plan, demanded)
     assert max(len(line) for line in lines) <= WIDTH
     assert all(line.isprintable() for line in lines)
 

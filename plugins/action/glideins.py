@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the module glideins, unless the queue shows that it would do nothing."""
+
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.site_report import has_work, site_report
+from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SITE_VARIABLES, SiteActionModule
+
+# Defaults of the module's options of these names.
+CREDENTIAL = "token"
+LOG_DAYS = 14
+
+
+class ActionModule(SiteActionModule):
+    """See the module of the same name."""
+
+    VARIABLES = {
+        **SITE_VARIABLES,
+        "collector": "glidein_collector",
+        "credential": "glidein_credential",
+        "scratch": "glidein_scratch",
+        "environment": "glidein_environment",
+        "modules": "glidein_modules",
+        "log_days": "glidein_log_days",
+    }
+
+    def _run_module(self, tmp, task_vars):
+        queue = self._task.args.pop("queue", None)
+        if queue is None or self._has_work(queue):
+            return super()._run_module(tmp, task_vars)
+        return self._unchanged(queue)
+
+    def _has_work(self, queue):
+        """Return whether the module would do anything, or report an error."""
+        options = self._task.args
+        try:
+            log_days = int(options.get("log_days", LOG_DAYS))
+            since = options.get("summaries_since")
+            return has_work(
+                queue,
+                options["plan"],
+                options.get("credential", CREDENTIAL) == "token",
+                None if since is None else float(since),
+                log_days,
+                time.time(),
+            )
+        # An option is invalid or missing: the module reports it.
+        except (KeyError, TypeError, ValueError):
+            return True
+
+    def _unchanged(self, queue):
+        """Return the result of a run that did nothing."""
+        items = self._task.args["plan"]
+        report = None if self._task.check_mode else dict(site_report(queue, items), summaries=None)
+        nothing = {"submit": 0, "cancel": 0, "limited_by": None}
+        decisions = [dict(nothing, **{key: item[key] for key in ("entry", "shape", "present")}) for item in items]
+        return {
+            "changed": False,
+            "submitted": [],
+            "cancelled": [],
+            "before": queue,
+            "after": queue,
+            "decisions": decisions,
+            "errors": [],
+            "hints": [],
+            "scripts": [],
+            "report": report,
+        }

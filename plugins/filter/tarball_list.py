@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+name: tarball_list
+short_description: Parse the list of tarballs of the role tarball
+version_added: 0.1.0
+author:
+  - the glidein.ops authors (@glidein-ops)
+description:
+  - Returns the tarballs that the file C(tarballs.list) of the role P(glidein.ops.tarball#role) names.
+options:
+  _input:
+    description:
+      - Content of the file, with one tarball on each line.
+    type: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show the names of the tarballs
+  ansible.builtin.debug:
+    msg: "{{ content | glidein.ops.tarball_list | map(attribute='name') }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - One mapping for each tarball, with C(name), C(arch), C(glibc), C(htcondor), C(sha256), C(file), and C(line), the
+      whole line.
+  type: list
+  elements: dict
+"""
+
+from ansible.errors import AnsibleFilterError
+
+FIELDS = ("name", "arch", "glibc", "htcondor", "sha256", "file")
+
+
+def tarball_list(text):
+    """Return the tarballs of a list. Raises AnsibleFilterError if a line has another number of fields."""
+    tarballs = []
+    for line in text.splitlines():
+        values = line.split()
+        if len(values) != len(FIELDS):
+            raise AnsibleFilterError(f"list of tarballs: invalid line {line!r}; expected the fields {' '.join(FIELDS)}")
+        tarballs.append(dict(zip(FIELDS, values), line=line))
+    return tarballs
+
+
+class FilterModule:
+    """The filter of this file's name."""
+
+    def filters(self):
+        return {"tarball_list": tarball_list}

@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Site modules on the controller: options from the host's variables, and when the login node is not contacted."""
+
+import pytest
+from ansible_collections.glidein.ops.plugins.action.glideins import ActionModule as GlideinsAction
+from ansible_collections.glidein.ops.plugins.action.queue_info import ActionModule as QueueAction
+from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import OptionError
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
+
+VARIABLES = {"inventory_hostname": "login1", "glidein_scheduler": "slurm", "glidein_entries": {"main": {}}}
+QUEUE = {
+    "site": "lab",
+    "as_of": NOW,
+    "entries": [
+        {"entry": "main", "shape": "core", "queued": 1, "running": 2, "sick": 0, "sick_reasons": [],
+         "running_glideins": []}
+    ],
+    "orphans": {"queued": 0, "running": 1},
+    "credential_expires": None,
+    "files": {"deployed": True, "credential": True, "newest_output": NOW - 500.5, "oldest_log": NOW - 10 * 86400.0},
+}  # fmt: skip
+PLAN = [{"site": "lab", "entry": "main", "shape": "core", "present": 3, "reason": "3 jobs", "registered": 2}]
+
+
+class Task:
+    """The part of Ansible's task that the action plugins use."""
+
+    def __init__(self, args, check_mode=False):
+        self.args = args
+        self.check_mode = check_mode
+
+
+class Templar:
+    """Stands for Ansible's: a variable that names another one which is missing cannot be templated."""
+
+    def template(self, value):
+        if value == "{{ missing }}":
+            raise ValueError("'missing' is undefined")
+        return value
+
+
+def action_of(cls, args, check_mode=False):
+    action = cls.__new__(cls)
+    action._task, action._templar = Task(args, check_mode), Templar()
+    return action
+
+
+def options(cls=QueueAction, args=None, **variables):
+    return action_of(cls, args or {})._options(dict(VARIABLES, **variables))
+
+
+def test_options_that_are_not_given_are_those_of_the_host():
+    assert options(glidein_home="/data", glidein_limits=None, glidein_collector="cm") == {
+        "deployment": "glidein",
+        "site": "login1",
+        "scheduler": "slurm",
+        "entries": {"main": {}},
+        "home": "/data",
+    }
+    assert options(glidein_site="lab", glidein_deployment="pool")["site"] == "lab"
+    assert options(GlideinsAction, glidein_collector="cm", glidein_log_days=3)["log_days"] == 3
+
+
+def test_an_option_of_the_task_replaces_a_variable_that_is_not_even_read():
+    assert options(args={"scheduler": "sge"}, glidein_scheduler="{{ missing }}")["scheduler"] == "sge"
+
+
+@pytest.mark.parametrize(
+    "cls, variables, message",
+    [
+        (QueueAction, {"glidein_limits": "{{ missing }}"}, "glidein_limits: 'missing' is undefined"),
+        (QueueAction, {"glidein_entries": None}, "glidein_entries: missing for login1; docs/variables.md describes it"),
+        (GlideinsAction, {}, "glidein_collector: missing for login1; docs/variables.md describes it"),
+    ],
+)
+def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, message):
+    with pytest.raises(OptionError) as error:
+        options(cls, **variables)
+    assert str(error.value) == message
+
+
+def has_work(queue=None, plan=PLAN, **args):
+    args = {"plan": plan, "summaries_since": NOW - 500.5, **args}
+    return action_of(GlideinsAction, args)._has_work(dict(QUEUE, **(queue or {})))
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch):
+    monkeypatch.setattr("time.time", lambda: NOW)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"summaries_since": None},
+        {"credential": "pool_password", "queue": {"files": dict(QUEUE["files"], credential=False)}},
+        {"credential": "pool_password", "queue": {"credential_expires": NOW}},
+        {"queue": {"files": dict(QUEUE["files"], newest_output=None, oldest_log=None)}, "summaries_since": 0},
+        {"log_days": 0},
+        {"queue": {"orphans": {"queued": 0, "running": 5}}},
+        {"plan": [dict(PLAN[0], present=None)]},
+    ],
+)
+def test_a_site_whose_queue_is_as_planned_has_no_work(changes):
+    assert has_work(**changes) is False
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"summaries_since": NOW - 501},
+        {"summaries_since": 0},
+        {"summaries_since": "yesterday"},
+        {"log_days": 10},
+        {"log_days": "soon"},
+        {"queue": {"credential_expires": NOW}},
+        {"queue": {"files": dict(QUEUE["files"], credential=False)}},
+        {"queue": {"files": dict(QUEUE["files"], deployed=False)}},
+        {"queue": {"orphans": {"queued": 1, "running": 0}}},
+        {"queue": {"entries": []}},
+        {"queue": {"entries": [dict(QUEUE["entries"][0], running=1)]}},
+        {"queue": {"entries": [dict(QUEUE["entries"][0], running=3)]}},
+        {"queue": {"entries": [dict(QUEUE["entries"][0], sick=1)]}},
+        {"plan": None},
+    ],
+)
+def test_a_site_has_work_where_anything_is_not_as_planned(changes):
+    assert has_work(**changes) is True
+
+
+def unchanged(check_mode=False):
+    return action_of(GlideinsAction, {"plan": PLAN}, check_mode)._unchanged(QUEUE)
+
+
+def test_a_site_where_nothing_was_to_be_done_reports_what_its_queue_shows():
+    result = unchanged()
+    assert (result["changed"], result["before"], result["after"], result["errors"]) == (False, QUEUE, QUEUE, [])
+    assert result["decisions"] == [
+        {"entry": "main", "shape": "core", "present": 3, "submit": 0, "cancel": 0, "limited_by": None}
+    ]
+    report = result["report"]
+    assert report.pop("entries") == [
+        {"entry": "main", "shape": "core", "present": 3, "wanted": None, "queued": 1, "running": 2, "sick": 0,
+         "sick_reasons": [], "registered": 2, "launched": 0, "cancelled": 0, "reason": "3 jobs", "error": None,
+         "running_glideins": []}
+    ]  # fmt: skip
+    assert report == {"as_of": NOW, "error": None, "orphans": 1, "summaries": None}
+
+
+def test_check_mode_reports_nothing():
+    assert unchanged(check_mode=True)["report"] is None

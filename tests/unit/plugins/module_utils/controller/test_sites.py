@@ -1,0 +1,214 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import collections.abc
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
+    demand_tokens,
+    site_definitions,
+    site_reports,
+)
+
+QUEUE = {"site": "lab", "entries": []}
+DOWN = {"unreachable": True, "msg": "Task failed: Connection timed out"}
+TOKEN = "token-of-lab"  # noqa: S105
+TOKEN_OF_A_SITE = "glidein_demand_token"  # noqa: S105
+
+
+def host(**variables):
+    """Variables of a host."""
+    return dict({"glidein_scheduler": "slurm"}, **variables)
+
+
+def define(hosts, **queues):
+    """The definitions of hosts, whose queues were read or gave another result, as a list."""
+    found = site_definitions(hosts, list(hosts), dict({name: {"queue": QUEUE} for name in hosts}, **queues))
+    assert list(found) == list(hosts)
+    return list(found.values())
+
+
+class AnsibleVaultError(Exception):
+    """Stands for Ansible's error of that name."""
+
+
+class Unreadable(collections.abc.Mapping):
+    """Variables of which one cannot be read: it names another that is not there, or is in a vault."""
+
+    def __init__(self, name, variables, error=None):
+        self.name = name
+        self.error = error
+        self.variables = dict(variables, **{name: None})
+
+    def __getitem__(self, key):
+        if key == self.name:
+            raise self.error or RuntimeError(f"{key}: 'nothing' is undefined")
+        return self.variables[key]
+
+    def __iter__(self):
+        return iter(self.variables)
+
+    def __len__(self):
+        return len(self.variables)
+
+
+def test_a_definition_is_what_the_plan_takes():
+    hosts = {"h": host(glidein_site="lab", glidein_entries={"main": {}}, glidein_limits={"total": 3}), "away": host()}
+    assert site_definitions(hosts, ["h", "away"], {"h": {"queue": QUEUE}, "away": DOWN}) == {
+        "h": {
+            "site": "lab",
+            "scheduler": "slurm",
+            "scheduler_options": {},
+            "entries": {"main": {}},
+            "limits": {"total": 3},
+            "queue": QUEUE,
+            "error": None,
+        },
+        "away": {
+            "site": "away",
+            "scheduler": "slurm",
+            "scheduler_options": {},
+            "entries": {},
+            "limits": {},
+            "queue": None,
+            "error": "Connection timed out",
+        },
+    }
+
+
+def test_only_the_hosts_that_are_named_are_defined():
+    hosts = {"h": host(glidein_demand_token=TOKEN), "pulls": host(glidein_demand_token=TOKEN)}
+    assert list(site_definitions(hosts, ["h"], {})) == ["h"]
+    assert demand_tokens(hosts, ["h"]) == {"h": TOKEN}
+
+
+def test_variables_that_cannot_be_read_cost_only_their_site():
+    hosts = {"odd": Unreadable("glidein_entries", host()), "list": host(glidein_limits=[1]), "h": host()}
+    odd, listed, good = define(hosts)
+    assert (odd["site"], odd["queue"], odd["error"]) == ("odd", None, "glidein_entries: 'nothing' is undefined")
+    assert listed["error"] == "glidein_limits: [1] is not accepted; allowed: a mapping"
+    assert good["error"] is None
+    assert [site["site"] for site in define({"h": Unreadable("glidein_site", host())})] == ["h"]
+
+
+def test_only_sites_with_a_token_have_one():
+    hosts = {
+        "h": host(glidein_site="lab", glidein_demand_token=TOKEN),
+        "none": host(),
+        "odd": Unreadable(TOKEN_OF_A_SITE, host()),
+    }
+    assert demand_tokens(hosts, list(hosts)) == {"lab": TOKEN}
+
+
+@pytest.mark.parametrize(
+    "variables, words",
+    [
+        (host(**{TOKEN_OF_A_SITE: "two words"}), "is not accepted (not shown)"),
+        (host(**{TOKEN_OF_A_SITE: "{{ nothing }}"}), "is not accepted (not shown)"),
+        (host(**{TOKEN_OF_A_SITE: "broken\n"}), "is not accepted (not shown)"),
+        (host(**{TOKEN_OF_A_SITE: "   "}), "is not accepted (not shown)"),
+        (Unreadable(TOKEN_OF_A_SITE, host()), "cannot be read (RuntimeError; not shown)"),
+    ],
+)
+def test_a_site_whose_token_is_none_is_left_as_it_is_and_stops_no_other(variables, words):
+    hosts = {"odd": variables, "h": host(glidein_demand_token=TOKEN)}
+    odd, good = define(hosts)
+    assert odd["queue"] is None
+    assert odd["error"].startswith(f"glidein_demand_token: {words}")
+    assert (good["queue"], good["error"]) == (QUEUE, None)
+    assert demand_tokens(hosts, list(hosts)) == {"h": TOKEN}
+
+
+def vault_error():
+    error = RuntimeError("A vault exception marker was tripped.")
+    error.__cause__ = AnsibleVaultError("Decryption failed")
+    return error
+
+
+def test_a_token_in_a_vault_that_cannot_be_decrypted_says_so():
+    (site,) = define({"h": Unreadable(TOKEN_OF_A_SITE, host(), vault_error())})
+    assert site["error"].startswith("glidein_demand_token: the vault that holds it cannot be decrypted: the vault ")
+    (site,) = define({"h": Unreadable("glidein_entries", host(), vault_error())})
+    assert site["error"].startswith("glidein_entries: the vault that holds it cannot be decrypted")
+
+
+def test_a_token_that_refers_to_a_missing_variable_names_it():
+    error = RuntimeError("'vault_token' is undefined")
+    (site,) = define({"h": Unreadable(TOKEN_OF_A_SITE, host(), error)})
+    assert site["error"].endswith("it refers to a variable that is not there: 'vault_token' is undefined")
+
+
+def test_a_site_with_a_misspelt_variable_is_left_as_it_is_and_stops_no_other():
+    odd, good = define({"h": host(glidein_limts={"total": 1}), "good": host()})
+    assert odd["queue"] is None
+    words = "glidein_limts: unknown variable (did you mean 'glidein_limits'?)"
+    assert odd["error"].startswith(words)
+    assert (good["queue"], good["error"]) == (QUEUE, None)
+
+
+def test_a_queue_that_was_not_read_is_reported_before_what_is_wrong_with_variables():
+    (site,) = define({"h": host(**{TOKEN_OF_A_SITE: "a b"})}, h=DOWN)
+    assert site["error"].startswith("Connection timed out; glidein_demand_token: is not accepted")
+    (site,) = define({"h": host(glidein_limts={"total": 1})}, h=DOWN)
+    assert site["error"].startswith("Connection timed out; glidein_limts: unknown variable")
+
+
+def test_a_site_without_a_session_says_why_its_queue_was_not_read():
+    session = {"live": False, "msg": "login needed since ..."}
+    skipped = {"changed": False, "skipped": True}
+    (site,) = site_definitions({"h": host()}, ["h"], {"h": skipped}, {"h": session}).values()
+    assert site["error"] == "login needed since ..."
+    (site,) = site_definitions({"h": host()}, ["h"], {}).values()
+    assert site["error"] == "its queue was not read"
+
+
+class Counted(dict):
+    """hostvars that counts how often a host's are put together."""
+
+    looked_up = 0
+
+    def __getitem__(self, key):
+        self.looked_up += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("use", [lambda hosts, names: site_definitions(hosts, names, {}), demand_tokens])
+def test_the_variables_of_a_host_are_put_together_once(use):
+    hosts = Counted(h=host(glidein_demand_token=TOKEN))
+    use(hosts, ["h"])
+    assert hosts.looked_up == 1
+
+
+def report_of(result=None, error=None, demand=None, plan=None, lease=None):
+    sites = {"h": {"site": "lab", "error": error}}
+    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, demand or {}, plan or {}, lease or {})
+    assert found["site"] == "lab"
+    return found["report"]
+
+
+def test_a_report_is_what_was_done_or_why_nothing_was():
+    assert report_of({"report": {"as_of": 1}}) == {"as_of": 1}
+    assert report_of(error="Connection timed out") == {"error": "Connection timed out"}
+    assert report_of({"failed": True, "msg": "no payload"}) == {"error": "no payload"}
+    assert report_of(demand={"failed": True, "msg": "HTTP 503"}) == {"error": "HTTP 503"}
+    assert report_of(plan={"failed": True, "msg": "no library"}) == {"error": "no library"}
+    assert report_of(lease={"failed": True, "msg": "invalid ttl"}) == {"error": "invalid ttl"}
+    assert report_of() == {"error": "not planned"}
+
+
+def test_a_report_says_why_jobs_are_not_served_at_this_site():
+    rows = [
+        {"group": "few", "count": 1, "reason": "for all"},
+        {"group": "many", "count": 9, "reason": "for all"},
+    ]
+    here = {"few": {"other": "of another site"}, "many": {"lab": "x" * 600, "other": "of another site"}}
+    reported = report_of({"report": {"as_of": 1}}, plan={"unserved": rows, "unserved_at": here})
+    assert reported["unserved"] == [
+        {"group": "many", "count": 9, "reason": "x" * 500},
+        {"group": "few", "count": 1, "reason": "for all"},
+    ]
+
+
+def test_a_report_names_the_largest_groups_that_are_not_served():
+    rows = [{"group": f"g{number}", "count": number, "reason": ""} for number in range(80)]
+    assert [row["count"] for row in report_of(plan={"unserved": rows})["unserved"]] == list(range(79, 29, -1))
