@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Text from outside on its way into a shell script."""
+"""Quoting of operators' values for shell scripts and ClassAds."""
 
 import re
 
@@ -42,3 +42,13 @@ def environment_word(text):
 
 def _expanded(variable):
     return '"${' + variable.strip("${}") + '-}"'
+
+
+def classad_literal(value):
+    """Return a text, number or truth value as a ClassAd literal."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -8,7 +8,7 @@ import os
 import re
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.entries import check_environment, check_modules
+from ansible_collections.glidein.ops.plugins.module_utils.entries import MODULES, SCRATCH, check_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
     GlideinError,
@@ -17,7 +17,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     OutcomeUnknownError,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import decide, orphans_to_cancel
@@ -26,13 +25,25 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory im
 from ansible_collections.glidein.ops.plugins.module_utils.site.submissions import Submissions
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import site_report
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, credential_expires, utc
+from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, text
 
-_COLLECTOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z")
+_PAYLOAD_OPTIONS = Spec(
+    {
+        "collector": {
+            "type": text(
+                re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z"),
+                "HOST or HOST:PORT of letters, digits, dots, dashes and underscores",
+            ),
+            "required": True,
+        },
+        "scratch": {"type": SCRATCH, "required": True},
+        "modules": {"type": MODULES, "default": []},
+    }
+)
 _REMEDY = (
     " {} of {} glideins were submitted. If the batch system limits the tasks of an array job, set limits.array of the "
     "entry; if it limits the jobs of a user, set limits.queued or limits.total."
 )
-_COLLECTOR_RULE = "HOST or HOST:PORT of letters, digits, dots, dashes and underscores"
 
 
 def payload_of(directory, params):
@@ -41,21 +52,10 @@ def payload_of(directory, params):
     directory: SiteDir; params: {"collector", "credential": "token" or "pool_password", "scratch", "environment",
     "modules"} of the module glideins. Raises InputError, NotDeployedError.
     """
-    collector, scratch = params["collector"], params["scratch"]
     token = params["credential"] == "token"
     problems = []
-
-    def wrong(variable, value, rule):
-        problems.append(f"{variable}: {value!r} is not accepted; allowed: {rule}")
-
-    environment = check_environment(wrong, "environment", params["environment"])
-    modules = check_modules(wrong, "modules", params["modules"])
-    if not _COLLECTOR.match(collector):
-        wrong("collector", collector, _COLLECTOR_RULE)
-    try:
-        scratch_word(scratch)
-    except ValueError:
-        wrong("scratch", scratch, SCRATCH_RULE)
+    checked = _PAYLOAD_OPTIONS.check(problems, "", {name: params[name] for name in _PAYLOAD_OPTIONS.options})
+    environment = check_environment(problems, "environment", params["environment"])
     if problems:
         raise InputError(problems)
     home = directory.deployed(token)
@@ -65,10 +65,10 @@ def payload_of(directory, params):
         "home": home,
         "log_dir": directory.log_dir,
         "credential": directory.credential if token else "",
-        "collector": collector,
-        "scratch": scratch,
+        "collector": checked["collector"],
+        "scratch": checked["scratch"],
         "environment": environment,
-        "modules": modules or [],
+        "modules": checked["modules"],
     }
 
 

@@ -3,18 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is handed to a batch system for a glidein: directives, the settings of glidein.sh, and the call of it."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.entries import (
-    DEFAULT_FAST_FAILURE_S,
-    DEFAULT_FAST_FAILURES,
-    DEFAULT_LOG_MB,
-    DEFAULT_LOST_S,
-    classad_literal,
-    idle_after_job_s,
-    idle_timeout_s,
-    start_expression,
-)
+from ansible_collections.glidein.ops.plugins.module_utils.entries import ENTRY, idle_after_job_s, idle_timeout_s
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import environment_word, scratch_word, sh_quote
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import (
+    classad_literal,
+    environment_word,
+    scratch_word,
+    sh_quote,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.shapes import RESOURCES
 
 # Where `module` is defined, for shells that read no profile: Environment Modules, Lmod.
 _MODULE_INITS = (
@@ -117,12 +114,13 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     }
     if shape["min_disk_mb"] != shape["disk_mb"]:
         values["GLIDEIN_MIN_DISK_MB"] = shape["min_disk_mb"]
-    if (entry["fast_failures"], entry["fast_failure_s"]) != (DEFAULT_FAST_FAILURES, DEFAULT_FAST_FAILURE_S):
+    default = ENTRY.default
+    if (entry["fast_failures"], entry["fast_failure_s"]) != (default("fast_failures"), default("fast_failure_time")):
         values["GLIDEIN_FAST_FAILURES"] = entry["fast_failures"]
         values["GLIDEIN_FAST_FAILURE_S"] = entry["fast_failure_s"]
-    if entry["lost_s"] != DEFAULT_LOST_S:
+    if entry["lost_s"] != default("lost_timeout"):
         values["GLIDEIN_LOST_S"] = entry["lost_s"]
-    if entry["log_mb"] != DEFAULT_LOG_MB:
+    if entry["log_mb"] != default("log_mb"):
         values["GLIDEIN_LOG_MB"] = entry["log_mb"]
     if entry["checks"]:
         checks = [f"{name} {entry['checks'][name]}".rstrip() for name in sorted(entry["checks"])]
@@ -154,3 +152,31 @@ def _options(entry, shape):
         "GLIDEIN_IMAGE": entry["image"],
         "GLIDEIN_RANK": entry["rank"],
     }
+
+
+# Resource -> a job's request in the START expression, and the number of its units that make one unit of `accept`.
+_REQUESTS = {
+    "cpus": ("(TARGET.RequestCpus ?: 1)", 1),
+    "memory_mb": ("(TARGET.RequestMemory ?: 0)", 1),
+    "disk_mb": ("(TARGET.RequestDisk ?: 0)", 1024),
+    "gpus": ("(TARGET.RequestGPUs ?: 0)", 1),
+}
+
+
+def start_expression(entry):
+    """Return the ClassAd expression of the jobs that a glidein of the entry starts; "" for any job.
+
+    It is true for the jobs that the plan orders glideins for, by `accept` and `accept_requirements`. As in the plan, a
+    fraction of a unit counts as a whole one.
+    """
+    conditions = []
+    for resource in RESOURCES:
+        bounds = entry["accept"].get(resource, {"min": None, "max": None})
+        request, unit = _REQUESTS[resource]
+        if bounds["min"]:
+            conditions.append(f"{request} > {(bounds['min'] - 1) * unit}")
+        if bounds["max"] is not None:
+            conditions.append(f"{request} <= {bounds['max'] * unit}")
+    if entry["accept_requirements"]:
+        conditions.append(f"({entry['accept_requirements']})" if conditions else entry["accept_requirements"])
+    return " && ".join(conditions)

@@ -5,9 +5,10 @@
 
 import collections
 
-from ansible_collections.glidein.ops.plugins.module_utils.entries import LIMITS, integer
+from ansible_collections.glidein.ops.plugins.module_utils.entries import LIMITS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, StaleInputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.validation import integer
 
 # submit: glideins to submit now; cancel: list of Job to cancel, the sick ones first, then the newest first; limited_by:
 # name of the limit that made submit smaller than what is missing, or None.
@@ -77,7 +78,7 @@ def check_plan(plan, plan_as_of, site, now_s, max_age_s):
             problems.append(f"{where}: has no {', '.join(missing)}")
             continue
         if item.get("site", site["site"]) != site["site"]:
-            problems.append(f"{where}.site: {item['site']!r} is not accepted; allowed: {site['site']!r}, this site")
+            problems.append(f"{where}.site: {item['site']!r} is invalid; expected {site['site']!r}, this site")
         key = (item["entry"], item["shape"])
         if item["entry"] not in site["entries"] or item["shape"] not in site["entries"][item["entry"]]["shapes"]:
             problems.append(f"{where}: entry {item['entry']!r} with shape {item['shape']!r} is not in glidein_entries")
@@ -86,7 +87,7 @@ def check_plan(plan, plan_as_of, site, now_s, max_age_s):
         present = None if item["present"] is None else integer(item["present"])
         if item["present"] is not None and (present is None or present < 0):
             problems.append(
-                f"{where}.present: {item['present']!r} is not accepted; allowed: a whole number, 0 or more, or "
+                f"{where}.present: {item['present']!r} is invalid; expected a whole number, 0 or more, or "
                 "null to leave the entry as it is"
             )
         wanted[key] = dict(item, present=present)

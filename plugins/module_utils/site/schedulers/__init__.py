@@ -12,6 +12,7 @@ import os
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.options import check_options
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
 def _slurm():
@@ -74,7 +75,7 @@ def make_scheduler(name, options=None, entries=None, environ=None):
     options: glidein_scheduler_options; entries: {name: entry} of normalise_site; environ: default os.environ.
     """
     if name not in SCHEDULERS:
-        raise InputError(f"glidein_scheduler: {name!r} is not accepted; allowed: {', '.join(sorted(SCHEDULERS))}")
+        raise InputError(invalid("glidein_scheduler", name, f"one of {', '.join(sorted(SCHEDULERS))}"))
     kind = SCHEDULERS[name]()
     options = check_options(kind, options)
     problems = [problem for entry in (entries or {}).values() for problem in kind.check_entry(entry)]
