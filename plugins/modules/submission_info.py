@@ -92,6 +92,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs impo
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import read_text
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_options import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
 def look(params):
@@ -99,7 +100,7 @@ def look(params):
     queue = SiteQueue(params)
     check_job_id(params["job_id"])
     if params["log_lines"] < 0:
-        raise InputError(f"log_lines: {params['log_lines']} is not accepted; allowed: 0 or more")
+        raise InputError(invalid("log_lines", params["log_lines"], "a whole number of at least 0"))
     # The queue before the logs: what is not in it any more has written its last line.
     jobs = [job for job in queue.jobs() if job.submission == params["job_id"]]
     logs = []

@@ -11,6 +11,7 @@ import shutil
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 _JOB_ID = re.compile(r"^[0-9A-Za-z][][0-9A-Za-z._-]*\Z")
 # What is ours in a directory that may have others' logs, too: a batch job's output, a glidein's daemons' logs.
@@ -31,7 +32,7 @@ def read_log(text):
 def check_job_id(job_id):
     """Raise InputError for what cannot be the id of a submission: it becomes part of a pattern of file names."""
     if not _JOB_ID.match(job_id):
-        raise InputError(f"job_id: {job_id!r} is not accepted; allowed: letters, digits and . _ - [ ]")
+        raise InputError(invalid("job_id", job_id, "letters, digits and . _ - [ ]"))
 
 
 def find_logs(log_dir, pattern):

@@ -46,8 +46,8 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
     name = job_name(site["deployment"], site["site"], entry_name, shape_name)
     lines = ["#!/bin/sh"]
     if scheduler.directive_prefix:
-        directives = scheduler.directives(entry, _asked(shape), name, payload["log_dir"]) + entry["directives"]
-        lines += [f"{scheduler.directive_prefix} {directive}" for directive in directives]
+        options = scheduler.script_options(entry, _asked(shape), name, payload["log_dir"])
+        lines += [f"{scheduler.directive_prefix} {option}" for option in options]
     if scheduler.own_output:
         lines += ["", f'exec >>{sh_quote(payload["log_dir"])}/{name}."{scheduler.own_output}".out 2>&1 || exit 11']
     lines += _surroundings(entry, payload)

@@ -87,7 +87,7 @@ def check_plan(plan, plan_as_of, site, now_s, max_age_s):
         present = None if item["present"] is None else integer(item["present"])
         if item["present"] is not None and (present is None or present < 0):
             problems.append(
-                f"{where}.present: {item['present']!r} is invalid; expected a whole number, 0 or more, or "
+                f"{where}.present: {item['present']!r} is invalid; expected a whole number of at least 0, or "
                 "null to leave the entry as it is"
             )
         wanted[key] = dict(item, present=present)

@@ -14,6 +14,7 @@ import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError, NotDeployedError
 from ansible_collections.glidein.ops.plugins.module_utils.site import submissions
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # Versions on their way out lie in directories of such names.
 _REMOVED = "removed-"
@@ -132,7 +133,7 @@ def _checked_path(option, value):
     """Return an absolute path, ~ replaced. Raises InputError."""
     path = os.path.abspath(os.path.expanduser(value))
     if not _PATH.match(path):
-        raise InputError(f"{option}: {value!r} is not accepted; allowed: a path of letters, digits, blanks, /._,+@%=~-")
+        raise InputError(invalid(option, value, "a path of letters, digits, blanks, /._,+@%=~-"))
     return path
 
 

@@ -85,8 +85,8 @@ class SiteQueue:
         """Return a hash of what a glidein of this entry and shape asks the batch system for. Raises InputError."""
         name = job_name(self.site["deployment"], self.site["site"], entry, shape)
         settings = self.site["entries"][entry]
-        lines = self.scheduler.directives(settings, settings["shapes"][shape], name, self.directory.log_dir)
-        text = "\n".join(lines + settings["directives"])
+        options = self.scheduler.script_options(settings, settings["shapes"][shape], name, self.directory.log_dir)
+        text = "\n".join(options)
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def read(self):

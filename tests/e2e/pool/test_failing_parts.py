@@ -160,7 +160,7 @@ def test_nothing_is_submitted_on_demand_that_is_too_old(alice, server, slurm, cm
 @pytest.mark.parametrize(
     "variables, said",
     [
-        ({"glidein_scheduler": "slrum"}, "glidein_scheduler: 'slrum' is not accepted; allowed: "),
+        ({"glidein_scheduler": "slrum"}, "glidein_scheduler: 'slrum' is invalid; expected "),
         ({"glidein_entries": {}}, "glidein_entries: missing"),
         ({"glidein_limts": {"total": 1}}, "glidein_limts: unknown variable (did you mean 'glidein_limits'?)"),
         (

@@ -6,6 +6,8 @@
 import abc
 import collections
 import glob
+import re
+import shlex
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt, quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
@@ -14,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     OutcomeUnknownError,
     OutputError,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # States that all batch systems are mapped to.
 QUEUED = "queued"
@@ -35,6 +38,9 @@ Job.__new__.__defaults__ = (None, False)  # of started and never_starts (Python 
 # without the key; allowed: the words that are accepted, or None for the name of a resource of the site's own.
 Form = collections.namedtuple("Form", ["default", "allowed"])
 
+# The first word of a directive.
+_OPTION = re.compile(r"^--?[A-Za-z]")
+
 # Arguments of one cancelling command; more would not fit on every system's command line.
 CANCEL_CHUNK = 500
 
@@ -51,8 +57,15 @@ class Scheduler(abc.ABC):
     name = ""
     # Command name -> default argument list; operators override them in glidein_scheduler_options.commands.
     commands = {}
-    # The command among them that removes jobs from the queue.
+    # The command among them that submits jobs, and the one that removes them from the queue.
+    submit_command = ""
     removing_command = ""
+    # Options of the submitting command that an entry's directives may not contain -> the reason. The script has the
+    # collection's options after the operator's, and the last one wins: so only options are refused that the collection
+    # does not set and that would break counting, the number of glideins, or the submission.
+    refused_options = {}
+    # The submitting command's one-letter options without a value, of which one word may contain several.
+    flag_letters = ""
     # Variables of the user's environment that would change what commands do or print, and exceptions from that.
     scrub_prefixes = ()
     keep = ()
@@ -106,17 +119,44 @@ class Scheduler(abc.ABC):
             where = f"glidein_entries.{entry['name']}.resources.{key}"
             if key not in cls.resources:
                 known = ", ".join(sorted(cls.resources)) or "none"
-                problems.append(f"{where}: no such key with {cls.name}; the keys are: {known}")
+                problems.append(f"{where}: unknown key for {cls.name}; the keys are {known}")
                 continue
             allowed = cls.resources[key].allowed
             if allowed is not None and value not in allowed:
-                problems.append(f"{where}: {value!r} is not accepted; allowed: {', '.join(allowed)}")
+                problems.append(invalid(where, value, f"one of {', '.join(allowed)}"))
         return problems
 
     @classmethod
-    @abc.abstractmethod
     def check_directives(cls, entry):
-        """Return one sentence for each of the entry's `directives` that is malformed or sets what is set here."""
+        """Return one error for each of the entry's `directives` that is malformed or refused."""
+        problems = []
+        for number, directive in enumerate(entry["directives"]):
+            where = f"glidein_entries.{entry['name']}.directives[{number}]"
+            try:
+                words = shlex.split(directive)
+            except ValueError:  # a quote is not closed
+                words = []
+            if not words or not _OPTION.match(words[0]) or directive.rstrip().endswith("\\"):
+                expected = f"an option of {cls.submit_command}, which begins with -, with all quotes closed"
+                problems.append(invalid(where, directive, expected))
+                continue
+            for option in cls.refused_in(words, entry):
+                expected = f"an option of {cls.submit_command} other than {option}: {cls.refused_options[option]}"
+                problems.append(invalid(where, directive, expected))
+        return problems
+
+    @classmethod
+    def refused_in(cls, words, entry):
+        """Return the keys of refused_options that the submitting command may find in a directive, split into words."""
+        options = [option for word in words if word.startswith("-") for option in cls.options_in(word)]
+        return [option for option in options if option in cls.refused_options]
+
+    @classmethod
+    def options_in(cls, word):
+        """Return the options that the submitting command may read in a word that begins with -, as getopt does."""
+        letters = word[1:]
+        flags = len(letters) - len(letters.lstrip(cls.flag_letters))
+        return [f"-{letter}" for letter in letters[: flags + 1]]
 
     @classmethod
     def check_more(cls, entry):
@@ -135,6 +175,13 @@ class Scheduler(abc.ABC):
 
         Raises InputError for a log_dir (an absolute path) that this batch system cannot write to.
         """
+
+    def script_options(self, entry, shape, job_name, log_dir):
+        """Return all options of the batch script: the operator's directives, then the collection's, which win.
+
+        Raises InputError, as directives does.
+        """
+        return entry["directives"] + self.directives(entry, shape, job_name, log_dir)
 
     def description(self, entry, shape, job_name, payload, script):
         """Return the text of a submit description that goes with the script (a path), or None where there is none.

@@ -10,6 +10,7 @@ import os
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
     COMPLETING,
     QUEUED,
@@ -19,6 +20,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     Job,
     Scheduler,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # MiB of the sandbox beside what jobs may use: the payload, and the tarball unpacked (UNPACKED_MB of scratch.sh).
 SANDBOX_MB = 100
@@ -64,29 +66,33 @@ _NONE_MATCHED = re.compile(r"^Couldn't find/remove all jobs matching constraint 
 _DIRECTIVE = re.compile(
     r"^(?P<attribute>\+|MY\.|)(?P<key>[A-Za-z_][A-Za-z0-9_.]*)\s*=(?P<value>.*\S.*)\Z", re.IGNORECASE
 )
-# Keys that are set here, or upon which counting, cancelling, n-means-n and never-twice depend, as commands and as the
-# attributes that they make. Compared in lower case and without underscores.
-_RESERVED = {
-    "requestcpus cpus requestmemory memory requestdisk disk requestgpus gpus requiregpus": "shapes",
-    "allowedexecuteduration allowedjobduration": "walltime",
-    "accountinggroup acctgroup": "account",
-    "batchqueue": "queue",
-    "environment env getenv": "environment",
-    "jobmaxvacatetime": "glidein_scheduler_options.grace",
-    "universe jobuniverse executable cmd arguments args transferexecutable copytospool initialdir iwd rootdir"
-    " transferinputfiles transferinput encryptinputfiles dontencryptinputfiles shouldtransferfiles"
-    " whentotransferoutput transferoutputfiles transferoutput transferoutputremaps preservescratch"
-    " output stdout out error stderr err input stdin in streamoutput streamout streamerror streamerr"
-    " killsig removekillsig holdkillsig killsigtimeout wantgracefulremoval"
-    " leaveinqueue leavejobinqueue notification jobnotification batchname jobbatchname glideinjobname"
-    " periodicremove periodichold periodicrelease periodicvacate onexitremove onexithold"
-    " maxretries jobmaxretries retryuntil successexitcode hold jobstatus"
-    " maxmaterialize jobmaterializelimit maxidle jobmaterializemaxidle"
-    " clusterid cluster procid process owner user numshadowstarts qdate queue interactive"
-    " wantioproxy jobleaseduration deferraltime cronminute cronhour crondayofmonth cronmonth crondayofweek"
-    " remoteinitialdir transferin transferout transfererr": "",
+# Reason -> commands, and the attributes that they make, which are refused. Compared in lower case without underscores.
+# condor_submit takes the last of several equal commands, and prefers the names that `description` uses to older ones
+# (seen with 23.9.6). So only commands are refused that the collection does not set.
+_REFUSED = {
+    "the glideins would never start": "hold jobstatus",
+    "the glideins could be started twice": "maxretries jobmaxretries retryuntil successexitcode onexitremove onexithold"
+    " periodichold periodicrelease periodicvacate numshadowstarts jobleaseduration",
+    "the plan sets the number of glideins": "maxmaterialize jobmaterializelimit maxidle jobmaterializemaxidle queue",
+    "glideins would not know their walltime; use walltime of the entry": "allowedjobduration",
+    "the glideins would not be counted": "clusterid cluster procid process owner user qdate",
+    "glideins would be ended without notice": "removekillsig holdkillsig killsigtimeout",
+    "the credential would be transferred without encryption": "dontencryptinputfiles",
+    "the glideins would wait for a time": "deferraltime cronminute cronhour crondayofmonth cronmonth crondayofweek",
+    "the collection sets the files of a glidein": "rootdir remoteinitialdir input stdin in transferin transferout"
+    " transfererr transferoutputremaps preservescratch wantioproxy interactive",
 }
-_INSTEAD = {key: instead for keys, instead in _RESERVED.items() for key in keys.split()}
+_REASONS = {name: reason for reason, names in _REFUSED.items() for name in names.split()}
+# Attributes of the commands in `description`. With + or MY. they override the command wherever they stand.
+# fmt: off
+_OWN_ATTRIBUTES = (
+    "requestcpus", "requestmemory", "requestdisk", "requestgpus", "requiregpus", "allowedexecuteduration",
+    "jobmaxvacatetime", "accountinggroup", "acctgroup", "environment", "env", "jobuniverse", "cmd", "args",
+    "arguments", "iwd", "transferexecutable", "transferinput", "encryptinputfiles", "shouldtransferfiles",
+    "whentotransferoutput", "transferoutput", "out", "err", "streamout", "streamerr", "killsig",
+    "wantgracefulremoval", "leavejobinqueue", "jobnotification", "jobbatchname", "periodicremove",
+)
+# fmt: on
 
 
 class HTCondor(Scheduler):
@@ -94,6 +100,7 @@ class HTCondor(Scheduler):
 
     name = "htcondor"
     commands = {"condor_submit": ["condor_submit"], "condor_q": ["condor_q"], "condor_rm": ["condor_rm"]}
+    submit_command = "condor_submit"
     removing_command = "condor_rm"
     # Each of these would be a line of the commands' configuration. CONDOR_CONFIG does not begin so.
     scrub_prefixes = ("_CONDOR_", "_condor_", "_Condor_")
@@ -129,21 +136,24 @@ class HTCondor(Scheduler):
     def check_directives(cls, entry):
         problems = []
         for number, directive in enumerate(entry["directives"]):
-            where = f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; allowed: "
+            where = f"glidein_entries.{entry['name']}.directives[{number}]"
             match = _DIRECTIVE.match(directive)
             if not match or directive.rstrip().endswith("\\"):
-                problems.append(where + "a line of a submit description: command = value, or +Attribute = value")
+                expected = "a line of a submit description: command = value, or +Attribute = value"
+                problems.append(invalid(where, directive, expected))
                 continue
-            key = match.group("key").lower().replace("_", "")
-            if key == "requirements" and match.group("attribute"):
-                problems.append(
-                    where + "requirements = expression, without + or MY., which is added to what is set here"
-                )
+            name, is_attribute = match.group("key"), bool(match.group("attribute"))
+            key = name.lower().replace("_", "")
+            if key == "requirements" and is_attribute:
+                expected = "requirements without + or MY.: the expression is added to that of the collection"
+                problems.append(invalid(where, directive, expected))
             elif key == "requirements" and not _is_closed(match.group("value")):
-                problems.append(where + "an expression whose quotes and parentheses match")
-            elif key in _INSTEAD:
-                instead = f"; use {_INSTEAD[key]} of the entry" if _INSTEAD[key] else ""
-                problems.append(f"{where}commands other than {match.group('key')}, which is set here{instead}")
+                problems.append(invalid(where, directive, "an expression whose quotes and parentheses match"))
+            elif key in _REASONS:
+                problems.append(invalid(where, directive, f"a command other than {name}: {_REASONS[key]}"))
+            elif is_attribute and key in _OWN_ATTRIBUTES:
+                expected = f"an attribute other than {name}, which the collection sets"
+                problems.append(invalid(where, directive, expected))
         return problems
 
     @classmethod
@@ -151,10 +161,8 @@ class HTCondor(Scheduler):
         attribute = entry["resources"].get("gpu_type")
         if not attribute or re.match(r"^[A-Za-z_][A-Za-z0-9_]*\Z", attribute):
             return []
-        return [
-            f"glidein_entries.{entry['name']}.resources.gpu_type: {attribute!r} is not accepted; allowed: DeviceName, "
-            "none, or the name of an attribute of the machines' ads"
-        ]
+        expected = "DeviceName, none, or the name of an attribute of the machines' ads"
+        return [invalid(f"glidein_entries.{entry['name']}.resources.gpu_type", attribute, expected)]
 
     def directives(self, entry, shape, job_name, log_dir):
         return []  # HTCondor reads none in a script: all is in the description
@@ -167,6 +175,11 @@ class HTCondor(Scheduler):
         log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"
         lines = [
             f"# Glideins of the entry {entry['name']}, written by glidein.ops. How many is said to condor_submit.",
+        ]
+        others = [directive for directive in entry["directives"] if _requirements_of(directive) is None]
+        if others:
+            lines += ["# Of the entry. The commands below override these.", *others, ""]
+        lines += [
             "universe = vanilla",
             f"batch_name = {job_name}",
             f'+GlideinJobName = "{job_name}"',
@@ -213,9 +226,6 @@ class HTCondor(Scheduler):
             "leave_in_queue = false",
             "notification = never",
         ]
-        others = [directive for directive in entry["directives"] if _requirements_of(directive) is None]
-        if others:
-            lines += ["", "# Of the entry"] + others
         return "\n".join(lines) + "\n"
 
     def _requests(self, entry, shape):
@@ -232,7 +242,7 @@ class HTCondor(Scheduler):
         if shape["gpus"]:
             lines.append(f"request_gpus = {shape['gpus']}")
             if shape["gpu_type"] and self.form(entry, "gpu_type") == "DeviceName":
-                lines.append(f'require_gpus = regexp({_literal(_pattern(shape["gpu_type"]))}, DeviceName, "i")')
+                lines.append(f'require_gpus = regexp({classad_literal(_pattern(shape["gpu_type"]))}, DeviceName, "i")')
         return lines
 
     def _requirements(self, entry, shape):
@@ -243,7 +253,7 @@ class HTCondor(Scheduler):
         wanted += [f"({more})" for more in map(_requirements_of, entry["directives"]) if more is not None]
         attribute = self.form(entry, "gpu_type")
         if shape["gpu_type"] and attribute not in ("DeviceName", "none"):
-            wanted.append(f"TARGET.{attribute} == {_literal(shape['gpu_type'])}")
+            wanted.append(f"TARGET.{attribute} == {classad_literal(shape['gpu_type'])}")
         return wanted
 
     def submit_argv(self, path, job_name, tasks):
@@ -268,7 +278,7 @@ class HTCondor(Scheduler):
         return self.argv["condor_q"] + [
             "-allusers",
             "-constraint",
-            f"Owner == {_literal(user)}",
+            f"Owner == {classad_literal(user)}",
             "-json",
             "-attributes",
             ",".join(_ATTRIBUTES),
@@ -333,7 +343,7 @@ class HTCondor(Scheduler):
             for cluster, pairs in clusters
         )
         states = "" if running else f" && (JobStatus == {_IDLE} || JobStatus == {_HELD})"
-        return self.argv["condor_rm"] + ["-constraint", f"Owner == {_literal(user)}{states} && ({meant})"]
+        return self.argv["condor_rm"] + ["-constraint", f"Owner == {classad_literal(user)}{states} && ({meant})"]
 
     def had_ended(self, error):
         # One sentence, whether nothing matched or the constraint was not understood; then another stands before it.
@@ -392,12 +402,6 @@ def _within(attribute, numbers):
         for first, last in ranges
     ]
     return "(" + " || ".join(parts) + ")"
-
-
-def _literal(text):
-    """Return text as a ClassAd string."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _pattern(word):

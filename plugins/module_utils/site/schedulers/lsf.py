@@ -5,7 +5,6 @@
 
 import json
 import re
-import shlex
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
@@ -22,6 +21,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     Scheduler,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.lsf_time import epoch
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # STAT of bjobs; None: has ended, merely still shown.
 STATES = {
@@ -68,46 +68,10 @@ _LONG_OPTIONS = (
     "-wa", "-wt", "-XF", "-yaml", "-Zs",
 )
 # fmt: on
-# Options that are set here, or that counting, cancelling or n-means-n depend upon -> what to use instead.
-_RESERVED = {
-    "-J": "",
-    "-n": "shapes",
-    "-nnodes": "",
-    "-q": "queue",
-    "-P": "account",
-    "-W": "walltime",
-    "-M": "shapes and resources",
-    "-x": "shapes with whole_node",
-    "-o": "",
-    "-oo": "",
-    "-e": "",
-    "-eo": "",
-    "-r": "",
-    "-rn": "",
-    "-k": "",
-    "-w": "",
-    "-H": "",
-    "-K": "",
-    "-I": "",
-    "-Ip": "",
-    "-Is": "",
-    "-IS": "",
-    "-ISp": "",
-    "-ISs": "",
-    "-IX": "",
-    "-is": "",
-    "-i": "",
-    "-pack": "",
-    "-Zs": "",
-    "-json": "",
-    "-yaml": "",
-    "-jsdl": "",
-    "-h": "",
-    "-V": "",
-    "-cwd": "",  # OpenLava and Volclava read it as -c
-    "-env": "environment",  # OpenLava and Volclava read it as -e
-}
-_OURS_IN_R = re.compile(r"\b(?:span|mem|tmp|ngpus\w*)\b")
+_WAITS = "bsub would not return before the glideins end"
+_OTHER_JOB = "bsub would read the job or its input from another file"
+# What the collection sets in -R.
+_OWN_REQUIREMENTS = re.compile(r"\b(?:span|mem|tmp|ngpus\w*)\b")
 
 _GPU_TYPE = re.compile(r"^[A-Za-z0-9_.-]+\Z")
 _LOG_DIR = re.compile(r"^/[A-Za-z0-9_./+@,=~-]*\Z")
@@ -153,7 +117,36 @@ class Lsf(Scheduler):
 
     name = "lsf"
     commands = {"bsub": ["bsub"], "bjobs": ["bjobs"], "bkill": ["bkill"], "lsid": ["lsid"], "bparams": ["bparams"]}
+    submit_command = "bsub"
     removing_command = "bkill"
+    # In a script, OpenLava and Volclava take the first of several -n, -W and -M, the last of several -J, -q, -P and -o,
+    # and refuse a second -R. IBM does not document the order for LSF. So what the collection sets is refused, too.
+    refused_options = {
+        "-J": "the collection sets it",
+        "-n": "use shapes of the entry",
+        "-q": "use queue of the entry",
+        "-P": "use account of the entry",
+        "-W": "use walltime of the entry",
+        "-M": "use shapes and resources of the entry",
+        "-x": "use shapes with whole_node of the entry",
+        "-gpu": "use shapes of the entry",
+        "-R": "use constraint, shapes and resources of the entry",
+        "-o": "the collection sets it",
+        "-oo": "the collection sets it",
+        "-e": "the glidein's log would lack its errors",
+        "-eo": "the glidein's log would lack its errors",
+        "-r": "the glideins could be started twice",
+        "-rn": "the collection sets it",
+        "-k": "the glideins could be started twice",
+        "-w": "the glideins would wait for other jobs",
+        "-H": "the glideins would never start",
+        "-cwd": "OpenLava and Volclava read it as -c",
+        "-env": "OpenLava and Volclava read it as -e; use environment of the entry",
+        "-nnodes": "a glidein runs on one node",
+    }
+    refused_options.update(dict.fromkeys(("-K", "-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs", "-IX"), _WAITS))
+    refused_options.update(dict.fromkeys(("-i", "-is", "-pack", "-Zs", "-json", "-yaml", "-jsdl"), _OTHER_JOB))
+    refused_options.update(dict.fromkeys(("-h", "-V"), "no job would be submitted"))
     # The environment of bsub becomes the job's: only what finds LSF's configuration is let through. Not LSB_*, BSUB_*:
     # they change the queue, the project, the format of bjobs, or silence bsub. TMPDIR would be the login node's.
     only_prefixes = (
@@ -200,41 +193,39 @@ class Lsf(Scheduler):
     # -- what an entry may ask for -----------------------------------------------------------------------------
 
     @classmethod
-    def check_directives(cls, entry):
-        problems = []
-        gpus = any(shape["gpus"] for shape in entry["shapes"].values())
-        for number, directive in enumerate(entry["directives"]):
-            where = f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; allowed: "
-            words = _words(directive)
-            if not words or not words[0].startswith("-"):
-                problems.append(where + "an option of bsub, which begins with -, its quotes closed, no \\ at its end")
-                continue
-            for word in words:
-                ours = _option_of_ours(word, directive, gpus)
-                if ours:
-                    remedy = _remedy(ours)
-                    instead = f"; use {remedy} of the entry" if remedy else ""
-                    problems.append(where + f"options of bsub other than {ours}, which is set here{instead}")
-                    break
-        return problems
+    def refused_in(cls, words, entry):
+        refused = super().refused_in(words, entry)
+        if not any(shape["gpus"] for shape in entry["shapes"].values()):
+            refused = [option for option in refused if option != "-gpu"]
+        if not _OWN_REQUIREMENTS.search(" ".join(words)):
+            refused = [option for option in refused if option != "-R"]
+        return refused
+
+    @classmethod
+    def options_in(cls, word):
+        # -n2 is -n 2, but -network is another option.
+        if word in _LONG_OPTIONS:
+            return [word]
+        return [next((option for option in ("-gpu", "-cwd", "-env") if word.startswith(option)), word[:2])]
+
+    def script_options(self, entry, shape, job_name, log_dir):
+        return self.directives(entry, shape, job_name, log_dir) + entry["directives"]
 
     @classmethod
     def check_more(cls, entry):
         where = f"glidein_entries.{entry['name']}"
         problems = []
         if entry["constraint"] and re.search(r"[\[\]]", entry["constraint"]):
-            problems.append(
-                f"{where}.constraint: {entry['constraint']!r} is not accepted; "
-                "allowed: what stands within select[...], without brackets"
-            )
+            expected = "the expression within select[...], without brackets"
+            problems.append(invalid(f"{where}.constraint", entry["constraint"], expected))
         form = entry["resources"].get("gpus", cls.resources["gpus"].default)
         for name, shape in sorted(entry["shapes"].items()):
             kind = shape["gpu_type"]
             if kind and (form != "gpu" or not _GPU_TYPE.match(kind)):
-                problems.append(
-                    f"{where}.shapes.{name}.gpu_type: {kind!r} is not accepted; allowed: letters, digits and _ . - for "
-                    "gmodel= of -gpu; with another word in resources.gpus give it as constraint"
+                expected = (
+                    "letters, digits and _ . - for gmodel= of -gpu; with another resources.gpus, state it as constraint"
                 )
+                problems.append(invalid(f"{where}.shapes.{name}.gpu_type", kind, expected))
         return problems
 
     # -- scripts -----------------------------------------------------------------------------------------------
@@ -242,8 +233,8 @@ class Lsf(Scheduler):
     def directives(self, entry, shape, job_name, log_dir):
         if not _LOG_DIR.match(log_dir):
             raise InputError(
-                f"the log directory {log_dir!r} cannot stand in a #BSUB line; "
-                "allowed: letters, digits and _ . / + @ , = ~ -"
+                f"glidein_log_dir: {log_dir!r} is invalid for a #BSUB line; expected an absolute path of letters, "
+                "digits and _ . / + @ , = ~ -"
             )
         lines = [f"-J {job_name}"]
         if entry["queue"]:
@@ -521,37 +512,3 @@ def _with_reason(job, text):
 
 def _sentence(reason):
     return " ".join(reason.split()).rstrip(";").rstrip()
-
-
-def _words(directive):
-    """Return the words of a directive as bsub takes it apart, or [] for what it would take apart in another way."""
-    if directive.rstrip().endswith("\\"):
-        return []  # would go on in the next line
-    try:
-        return shlex.split(directive, posix=False)
-    except ValueError:
-        return []
-
-
-def _option_of_ours(word, directive, gpus):
-    """Return the option set here that a word of a directive would set again, or None. gpus: whether -gpu is among ours.
-
-    -n2, -n 2 are the same to bsub; -network is another option.
-    """
-    if not word.startswith("-"):
-        return None
-    glued = next((option for option in ("-gpu", "-cwd", "-env") if word.startswith(option)), word[:2])
-    option = word if word in _LONG_OPTIONS else glued
-    if option in _RESERVED or (option == "-gpu" and gpus):
-        return option
-    if option == "-R" and _OURS_IN_R.search(directive):
-        return option
-    return None
-
-
-def _remedy(option):
-    if option == "-gpu":
-        return "shapes"
-    if option == "-R":
-        return "constraint, shapes and resources"
-    return _RESERVED[option]

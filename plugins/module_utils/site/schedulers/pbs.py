@@ -9,6 +9,7 @@ import re
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import Scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.units import clock
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # 12.server, 12[].server (an array job), 12[3].server (a task of it); a server's name may have dots and dashes.
 JOB_ID = re.compile(r"^(\d+)(\[\d*\])?(\.[A-Za-z0-9][A-Za-z0-9._-]*)?\Z")
@@ -20,36 +21,29 @@ _REFUSED_OR_NOT = re.compile(
     re.IGNORECASE,
 )
 
-# Options that are set here, or upon which counting, cancelling, n-means-n or a clean environment depend -> the key of
-# an entry to use instead, if there is one.
-RESERVED = {
-    "-N": "",
-    "-S": "",
-    "-o": "",
-    "-e": "",
-    "-j": "",
-    "-r": "",
-    "-m": "",
-    "-q": "queue",
-    "-A": "account",
-    "-C": "",
-    "-I": "",
-    "-X": "",
-    "-h": "",
-    "-u": "",
-    "-z": "",
-    "-V": "environment",
-    "-W block": "",
-    "-W depend": "",
-    "-l walltime": "walltime",
-}
+# NAME= of -l and -W.
+_ASSIGNED = re.compile(r"([A-Za-z_]+)\s*=")
 
 
 class Pbs(Scheduler):
     """qsub, qstat and qdel."""
 
     commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
+    submit_command = "qsub"
     removing_command = "qdel"
+    # Options, and attributes that -W and -l set. qsub takes the last of several options in a script; for -l of
+    # PBS Professional see PbsPro.script_options.
+    refused_options = {
+        "-h": "the glideins would never start",
+        "-I": "qsub would start an interactive job",
+        "-u": "the glideins would not be counted",
+        "-V": "the glideins would get the login node's environment; use environment of the entry",
+        "-X": "qsub would wait for the job",
+        "-z": "qsub would not print the job's id",
+        "block=": "qsub would not return before the glidein ends",
+        "depend=": "the glideins would wait for other jobs",
+        "interactive=": "qsub would start an interactive job",
+    }
     # PBS_DPREFIX would turn the script's directives into comments; others change what qstat prints.
     scrub_prefixes = ("PBS",)
     keep = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_HOME", "PBS_SERVER")
@@ -76,8 +70,6 @@ class Pbs(Scheduler):
         "fi",
         'exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',
     )
-    # As getopt knows them: qsub's options, each with a colon if it takes a value.
-    options_of_qsub = ""
     # max_array_size, max_queued and max_queuable: pbs_messages.c of OpenPBS, pbs_error_db.h and req_quejob.c of Torque.
     too_many = re.compile(
         r"exceeds server or queue size limit|array size too large|Maximum number of jobs"
@@ -86,7 +78,6 @@ class Pbs(Scheduler):
     )
     # Options of qsub that make an array job; its indices follow.
     array_options = ()
-    reserved = RESERVED
     # What a constraint may be, and a type of GPU: nothing that would begin another resource or another chunk of nodes.
     constraint = None
     constraint_rule = ""
@@ -96,45 +87,26 @@ class Pbs(Scheduler):
     ended = None
 
     @classmethod
-    def check_directives(cls, entry):
-        problems = []
-        for number, directive in enumerate(entry["directives"]):
-            where = f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted"
-            try:
-                found = _settings(directive, cls.options_of_qsub)
-            except ValueError as error:
-                problems.append(f"{where}: {error}; allowed: options of qsub, such as -W group_list=physics")
-                continue
-            for ours in found:
-                if ours in cls.reserved:
-                    instead = f"; use {cls.reserved[ours]} of the entry" if cls.reserved[ours] else ""
-                    problems.append(
-                        f"{where}; allowed: options of qsub other than {ours}, which is set here or would undo what "
-                        f"is{instead}"
-                    )
-        return problems
+    def refused_in(cls, words, entry):
+        values = " ".join(re.sub("^-[A-Za-z]", "", word) for word in words)  # -Wdepend= is -W depend=
+        assigned = [f"{name}=" for name in _ASSIGNED.findall(values)]
+        return super().refused_in(words, entry) + [name for name in assigned if name in cls.refused_options]
 
     @classmethod
     def check_more(cls, entry):
         problems = []
         where = f"glidein_entries.{entry['name']}"
         if entry["constraint"] and not cls.constraint.match(entry["constraint"]):
-            problems.append(
-                f"{where}.constraint: {entry['constraint']!r} is not accepted; allowed: {cls.constraint_rule}"
-            )
+            problems.append(invalid(f"{where}.constraint", entry["constraint"], cls.constraint_rule))
         for key, form in cls.resources.items():
             name = entry["resources"].get(key, form.default)
             if form.allowed is None and not cls._resource.match(name):
-                problems.append(
-                    f"{where}.resources.{key}: {name!r} is not accepted; allowed: none, or the name of a resource: "
-                    "letters, digits, _ and -"
-                )
+                expected = "none, or the name of a resource: letters, digits, _ and -"
+                problems.append(invalid(f"{where}.resources.{key}", name, expected))
         for shape_name, shape in sorted(entry["shapes"].items()):
             if shape["gpu_type"] and not cls._gpu_type.match(shape["gpu_type"]):
-                problems.append(
-                    f"{where}.shapes.{shape_name}.gpu_type: {shape['gpu_type']!r} is not accepted; "
-                    "allowed: letters, digits and _ . -"
-                )
+                where_gpu = f"{where}.shapes.{shape_name}.gpu_type"
+                problems.append(invalid(where_gpu, shape["gpu_type"], "letters, digits and _ . -"))
         return problems
 
     def directives(self, entry, shape, job_name, log_dir):
@@ -223,60 +195,5 @@ def reason_of(comment, letter, holds):
 def _quoted(path):
     """Return a path as qsub reads it within a directive line: in double quotes, where nothing is special."""
     if '"' in path or not path.isprintable():
-        raise InputError(f"log_dir: {path!r} is not accepted; allowed: a path without double quotes and line breaks")
+        raise InputError(invalid("log_dir", path, "a path without double quotes and line breaks"))
     return f'"{path}"'
-
-
-def _settings(directive, known):
-    """Return what a directive sets: -N, and -l NAME or -W NAME for each name of a list. known: options_of_qsub.
-
-    Raises ValueError that says what is wrong with it.
-    """
-    words = _words(directive)
-    found = []
-    while words:
-        word = words.pop(0)
-        if not word.startswith("-") or len(word) < 2:
-            raise ValueError(f"{word!r} is no option")
-        letters = word[1:]
-        while letters:
-            letter, letters = letters[0], letters[1:]
-            place = known.find(letter)
-            if letter == ":" or place < 0:
-                raise ValueError(f"-{letter} is no option that qsub is known to have")
-            if known[place + 1 : place + 2] != ":":
-                found.append(f"-{letter}")
-                continue
-            if not letters and not words:
-                raise ValueError(f"-{letter} has no value")
-            value = letters or words.pop(0)
-            names = [item.partition("=")[0].strip() for item in value.split(",")] if letter in "lW" else []
-            found += [f"-{letter} {name}" for name in names] or [f"-{letter}"]
-            break
-    return found
-
-
-def _words(line):
-    """Return a directive's words as qsub splits it (make_argv in its source). Raises ValueError."""
-    words, word, started = [], "", False
-    place = 0
-    while place < len(line):
-        char = line[place]
-        if char in "\"'":
-            end = line.find(char, place + 1)
-            if end < 0:
-                raise ValueError(f"{char} is not closed")
-            word, started, place = word + line[place + 1 : end], True, end
-        elif char == "\\":
-            place += 1
-            word, started = word + line[place : place + 1], True
-        elif char.isspace():
-            words += [word] if started else []
-            word, started = "", False
-        else:
-            word, started = word + char, True
-        place += 1
-    words += [word] if started else []
-    if not words:
-        raise ValueError("it is empty")
-    return words

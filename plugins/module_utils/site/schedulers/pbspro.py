@@ -19,7 +19,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs import (
     JOB_ID,
-    RESERVED,
     Pbs,
     is_array,
     is_task,
@@ -68,25 +67,17 @@ class PbsPro(Pbs):
         "whole_node": Form("excl", ("excl", "exclhost", "none")),
     }
     grace_s = 10  # kill_delay of the queue
-    options_of_qsub = "a:A:c:C:e:fhIXj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:W:v:Vz"
-    array_options = ("-r", "y", "-J")  # on the command line, -r y overrides the script's -r n
-    reserved = dict(
-        RESERVED,
+    flag_letters = "fhIVXz"
+    refused_options = dict(
+        Pbs.refused_options,
         **{
-            "-J": "",
-            "-l select": "shapes and constraint",
-            "-l place": "resources.whole_node",
-            "-l nodes": "shapes",
-            "-l ncpus": "shapes",
-            "-l mem": "shapes",
-            "-l vmem": "shapes",
-            "-l pmem": "shapes",
-            "-l pvmem": "shapes",
-            "-l ngpus": "shapes",
-            "-l min_walltime": "walltime",
-            "-l max_walltime": "walltime",
+            "-J": "the plan sets the number of glideins",
+            "array_indices_submitted=": "the plan sets the number of glideins",
+            "max_walltime=": "glideins would not know their walltime; use walltime of the entry",
+            "min_walltime=": "glideins would not know their walltime; use walltime of the entry",
         },
     )
+    array_options = ("-r", "y", "-J")  # on the command line, -r y overrides the script's -r n
     constraint = re.compile(
         r"^[A-Za-z][A-Za-z0-9_-]*(?:=[A-Za-z0-9_.@/-]+)?(?::[A-Za-z][A-Za-z0-9_-]*(?:=[A-Za-z0-9_.@/-]+)?)*\Z"
     )
@@ -113,6 +104,14 @@ class PbsPro(Pbs):
         sharing = self.form(entry, "whole_node") if shape["whole_node"] else "none"
         place = "pack" if sharing == "none" else f"pack:{sharing}"
         return [f"select=1:{':'.join(chunk)}", f"place={place}"]
+
+    def script_options(self, entry, shape, job_name, log_dir):
+        # In a script, qsub takes the first -l for a resource, but the last of several other options.
+        ours = self.directives(entry, shape, job_name, log_dir)
+        if not entry["directives"]:
+            return ours
+        requests = [option for option in ours if option.startswith("-l ")]
+        return requests + entry["directives"] + [option for option in ours if option not in requests]
 
     def output_of_pbs(self, job_name):
         # One file for all: OpenPBS would take ${PBS_JOBID} in it literally. It holds what the last one left.

@@ -25,38 +25,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge_xm
     parse_details,
     parse_xml,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid, missing
 
-# Options of qsub that are set here, or that counting, cancelling or n-means-n depend upon -> the entry's key to use.
-_RESERVED = {
-    "-N": "",
-    "-t": "",
-    "-q": "queue",
-    "-P": "account",
-    "-pe": "resources.parallel_environment",
-    "-r": "",
-    "-notify": "",
-    "-S": "",
-    "-j": "",
-    "-o": "",
-    "-e": "",
-    "-i": "",
-    "-V": "environment",
-    "-b": "",
-    "-C": "",
-    "-@": "",
-    "-a": "",
-    "-h": "",
-    "-hold_jid": "",
-    "-hold_jid_ad": "",
-    "-now": "",
-    "-sync": "",
-    "-terse": "",
-    "-verify": "",
-    "-help": "",
-    "-inherit": "",
-    "-clear": "",
-    "-ckpt": "",
-}
 _COMPLEX = re.compile(r"^(?P<name>[A-Za-z_][A-Za-z0-9_.]*)(?::(?P<per>slot|job))?\Z")
 _COMPLEX_RULE = "none, or the name of a resource (complex), which may be followed by :slot or :job"
 _PE = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
@@ -86,7 +56,24 @@ class GridEngine(Scheduler):
 
     name = "sge"
     commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
+    submit_command = "qsub"
     removing_command = "qdel"
+    # qsub takes the last of several options in a script, as seen with 8.1.9; only -q adds up.
+    refused_options = {
+        "-ckpt": "the glideins could be started twice",
+        "-h": "the glideins would never start",
+        "-help": "no job would be submitted",
+        "-hold_jid": "the glideins would wait for other jobs",
+        "-hold_jid_ad": "the glideins would wait for other jobs",
+        "-now": "qsub would not return before the glideins start",
+        "-q": "it adds to the queues of the entry; use queue of the entry",
+        "-sync": "qsub would not return before the glideins end",
+        "-t": "the plan sets the number of glideins",
+        "-V": "the glideins would get the login node's environment; use environment of the entry",
+        "-verify": "no job would be submitted",
+        "-w v": "no job would be submitted",
+        "-w p": "no job would be submitted",
+    }
     # What a batch job sees of its own, and SGE_LONG_QNAMES and the like.
     scrub_prefixes = ("SGE_",)
     keep = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME")
@@ -116,52 +103,9 @@ class GridEngine(Scheduler):
     # -- what an entry may ask for -----------------------------------------------------------------------------
 
     @classmethod
-    def check_directives(cls, entry):
-        problems = []
-        for number, directive in enumerate(entry["directives"]):
-            where = f"glidein_entries.{entry['name']}.directives[{number}]"
-            try:
-                words = shlex.split(directive)
-            except ValueError:
-                words = []
-            if not words or not words[0].startswith("-"):
-                problems.append(
-                    f"{where}: {directive!r} is not accepted; allowed: an option of qsub, which begins with -"
-                )
-                continue
-            for ours, instead in cls._options_of_ours(words, entry):
-                remedy = f"; use {instead} of the entry" if instead else ""
-                problems.append(
-                    f"{where}: {directive!r} is not accepted; allowed: options of qsub other than {ours}, "
-                    f"which is set here{remedy}"
-                )
-        return problems
-
-    @classmethod
-    def _options_of_ours(cls, words, entry):
-        """Yield (what a directive sets that is set here, the entry's key to use instead or "")."""
-        for position, word in enumerate(words):
-            value = words[position + 1] if position + 1 < len(words) else ""
-            if word in _RESERVED:
-                yield word, _RESERVED[word]
-            elif word == "-w" and value[:1] in ("v", "p"):
-                yield f"-w {value}, which submits nothing and", ""
-            elif word == "-l":
-                for name, instead in cls._resources_of_ours(value, entry):
-                    yield f"-l {name}", instead
-
-    @classmethod
-    def _resources_of_ours(cls, requests, entry):
-        """Yield (resource, the entry's key to use instead) for each request that is made here, too."""
-        ours = {"h_rt": "walltime"}
-        for key in ("memory", "disk", "gpus", "gpu_type", "whole_node"):
-            match = _COMPLEX.match(entry["resources"].get(key, cls.resources[key].default))
-            if match and match.group("name") != "none":
-                ours[match.group("name")] = "shapes"
-        for request in requests.split(","):
-            name = request.partition("=")[0].strip()
-            if name in ours:
-                yield name, ours[name]
+    def refused_in(cls, words, entry):
+        pairs = [f"{word} {value[:1]}" for word, value in zip(words, words[1:])]
+        return [option for option in words + pairs if option in cls.refused_options]
 
     @classmethod
     def check_more(cls, entry):
@@ -170,19 +114,15 @@ class GridEngine(Scheduler):
         for key, value in sorted(entry["resources"].items()):
             pattern, rule = (_PE, "none, or a name") if key == "parallel_environment" else (_COMPLEX, _COMPLEX_RULE)
             if key in cls.resources and not pattern.match(value):
-                problems.append(f"{where}.resources.{key}: {value!r} is not accepted; allowed: {rule}")
+                problems.append(invalid(f"{where}.resources.{key}", value, rule))
         several = [shape for shape in sorted(entry["shapes"]) if entry["shapes"][shape]["cpus"] > 1]
         if several and "parallel_environment" not in entry["resources"]:
-            problems.append(
-                f"{where}.resources.parallel_environment: missing; allowed: the name of the parallel environment that "
-                f"gives several cores on one node (allocation_rule $pe_slots, see `qconf -spl`), which the shapes "
-                f"{', '.join(several)} need, or none where one slot is a whole node"
+            expected = (
+                "the name of the parallel environment that allots several cores on one node (allocation_rule "
+                f"$pe_slots, see `qconf -spl`), which the shapes {', '.join(several)} need; or none if one slot is a "
+                "whole node"
             )
-        for name, instead in cls._resources_of_ours(entry["constraint"] or "", entry):
-            problems.append(
-                f"{where}.constraint: {entry['constraint']!r} is not accepted; allowed: resources other than {name}, "
-                f"which is asked for here; use {instead} of the entry"
-            )
+            problems.append(missing(f"{where}.resources.parallel_environment", expected))
         return problems + cls._check_shares(entry)
 
     @classmethod
@@ -193,8 +133,11 @@ class GridEngine(Scheduler):
             return []
         slots = {name: _slots(entry, shape) for name, shape in entry["shapes"].items()}
         return [
-            f"glidein_entries.{entry['name']}.shapes.{name}.gpus: {shape['gpus']} is not accepted; allowed: a multiple "
-            f"of the {slots[name]} slots, because resources.gpus asks for them by the slot"
+            invalid(
+                f"glidein_entries.{entry['name']}.shapes.{name}.gpus",
+                shape["gpus"],
+                f"a multiple of the {slots[name]} slots, because resources.gpus requests GPUs for each slot",
+            )
             for name, shape in sorted(entry["shapes"].items())
             if shape["gpus"] % slots[name]
         ]
@@ -203,13 +146,10 @@ class GridEngine(Scheduler):
 
     def directives(self, entry, shape, job_name, log_dir):
         if not _LOG_DIR.match(log_dir):
-            raise InputError(
-                f"the log directory {log_dir!r} is not accepted with {self.name}; allowed: an absolute path of "
-                "letters, digits, blanks and / . _ + @ % = ~ -: set glidein_log_dir"
-            )
+            expected = f"with {self.name} an absolute path of letters, digits, blanks and / . _ + @ % = ~ -"
+            raise InputError(invalid("glidein_log_dir", log_dir, expected))
         slots = _slots(entry, shape)
-        # What sge_request files of the site, the user and the working directory ask for is dropped.
-        lines = ["-clear", f"-N {job_name}"]
+        lines = [f"-N {job_name}"]
         if entry["queue"]:
             lines.append(f"-q {entry['queue']}")
         if entry["account"]:
@@ -236,6 +176,10 @@ class GridEngine(Scheduler):
             f'-o "{log_dir}/$JOB_NAME.$JOB_ID.$TASK_ID.out"',
         ]
         return lines
+
+    def script_options(self, entry, shape, job_name, log_dir):
+        # -clear drops the requests of the site's, the user's and the working directory's sge_request files.
+        return ["-clear"] + super().script_options(entry, shape, job_name, log_dir)
 
     def _request(self, entry, key, amount, slots=1, unit="", usual="job"):
         """Return the directive that asks for a resource, in a list, or an empty one where the entry wants none."""

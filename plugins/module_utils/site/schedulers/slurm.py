@@ -5,7 +5,6 @@
 
 import calendar
 import re
-import shlex
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
@@ -81,46 +80,16 @@ _MAY_START = re.compile(
     re.IGNORECASE,
 )
 
-# Options that are set here and that counting, cancelling or n-means-n depend upon.
-_RESERVED = {
-    "-J": "--job-name",
+# Short forms of refused options.
+_LONG_FORMS = {
     "-a": "--array",
-    "-t": "--time",
-    "-N": "--nodes",
-    "-n": "--ntasks",
-    "-c": "--cpus-per-task",
-    "-o": "--output",
-    "-e": "--error",
-    "-p": "--partition",
-    "-A": "--account",
     "-d": "--dependency",
-    "-D": "--chdir",
-    "-M": "--clusters",
-    "-W": "--wait",
+    "-e": "--error",
+    "-h": "--help",
     "-H": "--hold",
-}
-_RESERVED_LONG = tuple(_RESERVED.values()) + (
-    "--requeue",
-    "--no-requeue",
-    "--export",
-    "--signal",
-    "--mem",
-    "--mem-per-cpu",
-    "--parsable",
-    "--wrap",
-    "--uid",
-    "--test-only",
-)
-# Options of one letter that take no value, so that sbatch reads another one in what follows.
-_FLAGS = "hHIkKOQsvVWX"
-_INSTEAD = {
-    "--partition": "queue",
-    "--account": "account",
-    "--time": "walltime",
-    "--gres": "shapes",
-    "--mem": "shapes",
-    "--mem-per-cpu": "shapes",
-    "--cpus-per-task": "shapes",
+    "-M": "--clusters",
+    "-V": "--version",
+    "-W": "--wait",
 }
 
 _FIELDS = ("%i", "%T", "%V", "%S", "%r", "%j")  # the name is last: it alone may contain the separator
@@ -138,7 +107,22 @@ class Slurm(Scheduler):
 
     name = "slurm"
     commands = {"sbatch": ["sbatch"], "squeue": ["squeue"], "scancel": ["scancel"]}
+    submit_command = "sbatch"
     removing_command = "scancel"
+    # sbatch takes the last of several options in a script, as seen with 24.11.
+    refused_options = {
+        "--array": "the plan sets the number of glideins",
+        "--clusters": "the glideins would not be counted; make a site for each cluster",
+        "--dependency": "the glideins would wait for other jobs",
+        "--error": "the glidein's log would lack its errors",
+        "--help": "no job would be submitted",
+        "--hold": "the glideins would never start",
+        "--test-only": "no job would be submitted",
+        "--usage": "no job would be submitted",
+        "--version": "no job would be submitted",
+        "--wait": "sbatch would not return before the glideins end",
+    }
+    flag_letters = "hHIkKOQsvVWX"
     # SBATCH_* would override the script's directives, SQUEUE_* the output format; SLURM_TIME_FORMAT the times.
     scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
     keep = ("SLURM_CONF",)
@@ -159,24 +143,12 @@ class Slurm(Scheduler):
     batch_id = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
 
     @classmethod
-    def check_directives(cls, entry):
-        problems = []
-        gpus = any(shape["gpus"] for shape in entry["shapes"].values())
-        for number, directive in enumerate(entry["directives"]):
-            if not _is_one_option(directive):
-                problems.append(
-                    f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; "
-                    "allowed: one option of sbatch, which begins with -"
-                )
-                continue
-            ours = _option_of_ours(directive, gpus)
-            if ours:
-                instead = f"; use {_INSTEAD[ours]} of the entry" if ours in _INSTEAD else ""
-                problems.append(
-                    f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; "
-                    f"allowed: options of sbatch other than {ours}, which is set here{instead}"
-                )
-        return problems
+    def options_in(cls, word):
+        if word.startswith("--"):
+            # --arr=1-3 is --array=1-3.
+            name = word.partition("=")[0]
+            return [option for option in cls.refused_options if option.startswith(name)]
+        return [_LONG_FORMS.get(option) for option in super().options_in(word)]
 
     def directives(self, entry, shape, job_name, log_dir):
         lines = [f"--job-name={job_name}"]
@@ -300,34 +272,6 @@ class Slurm(Scheduler):
         # scancel goes on to the other ids and then exits with 1.
         lines = error.stderr.splitlines()
         return bool(lines) and all(_NO_SUCH_JOB.match(line) for line in lines)
-
-
-def _is_one_option(directive):
-    """Tell whether sbatch would take a directive for a single option: it reads all words of a line, and bundles too."""
-    try:
-        words = shlex.split(directive)
-    except ValueError:  # a quote that is not closed
-        return False
-    if not words or not re.match(r"^-[A-Za-z]|^--[A-Za-z]", words[0]):
-        return False
-    bundle = not words[0].startswith("--") and words[0][1] in _FLAGS and len(words[0]) > 2
-    return not bundle and not any(word.startswith("-") for word in words[1:])
-
-
-def _option_of_ours(directive, gpus):
-    """Return the option set here that a directive would set again, or None. gpus: whether --gres is among ours.
-
-    -N2, -N 2, --nodes=2, --nodes 2 and --nod=2 are all the same to sbatch.
-    """
-    option = re.split(r"[=\s]", directive, maxsplit=1)[0]
-    if not option.startswith("--"):
-        option = _RESERVED.get(option[:2], option)
-    if not option.startswith("--"):
-        return None
-    reserved = _RESERVED_LONG + (("--gres",) if gpus else ())
-    return next((ours for ours in reserved if ours == option), None) or next(
-        (ours for ours in reserved if ours.startswith(option)), None
-    )
 
 
 def _epoch(text):

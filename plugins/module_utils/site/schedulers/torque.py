@@ -17,7 +17,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs import (
     JOB_ID,
-    RESERVED,
     Pbs,
     is_array,
     is_task,
@@ -61,28 +60,17 @@ class Torque(Pbs):
         "whole_node": Form("none", ("n", "none")),
     }
     grace_s = 2  # kill_delay of the queue or server
-    # Those of 6.1.3; -K, -L and -i are not in older versions.
-    options_of_qsub = "a:A:b:c:C:d:D:e:EfF:hi:Ij:J:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:Xxz"
-    array_options = ("-t",)
-    reserved = dict(
-        RESERVED,
+    flag_letters = "EfhInVxXz"
+    refused_options = dict(
+        Pbs.refused_options,
         **{
-            "-t": "",
-            "-x": "",
-            "-P": "",
-            "-J": "",
-            "-l nodes": "shapes and constraint",
-            "-l ncpus": "shapes",
-            "-l procs": "shapes",
-            "-l select": "shapes",
-            "-l mem": "shapes",
-            "-l vmem": "shapes",
-            "-l pmem": "shapes",
-            "-l pvmem": "shapes",
-            "-l gpus": "shapes",
-            "-L": "shapes",
+            "-P": "the glideins would not be counted",
+            "-t": "the plan sets the number of glideins",
+            "-x": "qsub would start an interactive job",
+            "job_array_request=": "the plan sets the number of glideins",
         },
     )
+    array_options = ("-t",)
     constraint = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]*(?::[A-Za-z][A-Za-z0-9_.-]*)*\Z")
     constraint_rule = "properties of a node, joined by :"
     ended = re.compile(

@@ -273,7 +273,7 @@ def test_sick_glideins_are_cancelled_when_none_is_to_be_present(run, slurm):
     [
         ({"plan_age_s": 700}, "s old; allowed: at most 600 s (max_plan_age)"),
         ({"plan_age_s": -100}, "clocks"),
-        ({"scheduler": "pbs"}, "'pbs' is not accepted; allowed: htcondor, lsf, pbspro, sge, slurm, torque, uge"),
+        ({"scheduler": "pbs"}, "'pbs' is invalid; expected one of htcondor, lsf, pbspro, sge, slurm, torque, uge"),
         ({"entries": {"main": raw_entry(walltime="48x")}}, "glidein_entries.main.walltime: '48x'"),
         ({"limits": {"total": -1}}, "glidein_limits.total: -1"),
         ({"collector": "cm:9618;id"}, "collector: 'cm:9618;id'"),
@@ -475,9 +475,9 @@ def test_logs_can_lie_elsewhere(run, slurm, tmp_path):
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"environment": {"A": "x\ny"}}, "environment.A: 'x\\ny' is not accepted"),
-        ({"modules": ["a b"]}, "modules: ['a b'] is not accepted"),
-        ({"log_dir": "/logs$(id)"}, "log_dir: '/logs$(id)' is not accepted"),
+        ({"environment": {"A": "x\ny"}}, "environment.A: 'x\\ny' is invalid"),
+        ({"modules": ["a b"]}, "modules: ['a b'] is invalid"),
+        ({"log_dir": "/logs$(id)"}, "log_dir: '/logs$(id)' is invalid"),
     ],
 )
 def test_a_wrong_surrounding_is_refused_before_anything_is_submitted(run, slurm, changes, words):

@@ -218,11 +218,11 @@ def test_a_plan_from_the_future_shows_that_clocks_disagree():
 @pytest.mark.parametrize(
     "wrong, words",
     [
-        (item(site="other"), "plan[0].site: 'other' is not accepted; allowed: 'lab'"),
+        (item(site="other"), "plan[0].site: 'other' is invalid; expected 'lab'"),
         (item(entry="gone"), "plan[0]: entry 'gone' with shape 'core' is not in glidein_entries"),
-        (item(present=-1), "plan[0].present: -1 is not accepted"),
-        (item(present="three"), "plan[0].present: 'three' is not accepted"),
-        (item(present=True), "plan[0].present: True is not accepted"),
+        (item(present=-1), "plan[0].present: -1 is invalid"),
+        (item(present="three"), "plan[0].present: 'three' is invalid"),
+        (item(present=True), "plan[0].present: True is invalid"),
         ({"entry": "main"}, "plan[0]: has no shape, present"),
     ],
 )

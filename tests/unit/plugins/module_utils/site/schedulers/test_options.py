@@ -23,7 +23,10 @@ def test_an_unknown_batch_system_is_named_with_the_known_ones():
             {"commands": {"sbatch": "sbatch -v"}},
             "commands.sbatch: 'sbatch -v' is invalid; expected an argument list",
         ),
-        ({"commands": {"sbatch": ["a\0b"]}}, "commands.sbatch: ['a\\x00b'] is invalid; expected an argument list without NUL characters"),
+        (
+            {"commands": {"sbatch": ["a\0b"]}},
+            "commands.sbatch: ['a\\x00b'] is invalid; expected an argument list without NUL characters",
+        ),
         ({"commands": ["x"]}, "glidein_scheduler_options.commands: "),
         ({"count_commands": {"queued": ["q"]}}, "count_commands: parameters are required together: queued, running"),
         (
