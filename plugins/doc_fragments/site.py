@@ -75,7 +75,8 @@ options:
       - C(cpu_only) and C(gpu_only) (default V(false)) stand for a C(max) of 0 and a C(min) of 1 GPU in C(accept).
       - "C(accept_requirements) is a ClassAd expression that is true for the jobs that glideins are ordered for. MY is
         the machine, TARGET the job, such as V(TARGET.ProjectName == \"icecube\")."
-      - C(directives) is a list of further options for the batch script, such as V(-C EGRESS). They come after ours.
+      - C(directives) is a list of further options for the batch script, such as V(-C EGRESS). The
+        collection's own options override them.
       - C(environment), C(modules) and C(scratch) add to, or take the place of, those of M(glidein.ops.glideins). In
         values of C(environment), V($NAME) and V(${NAME}) stand for variables of the batch job; nothing else is
         replaced.
