@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is handed to a batch system for a glidein: directives, the settings of glidein.sh, and the call of it."""
+"""The batch script of a glidein: options of the batch system, the settings of glidein.sh, and its call."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import ENTRY, idle_after_job_s, idle_timeout_s
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
@@ -13,7 +13,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.quoting import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import RESOURCES
 
-# Where `module` is defined, for shells that read no profile: Environment Modules, Lmod.
+# Files of Environment Modules and Lmod that define `module`, for shells that read no profile.
 _MODULE_INITS = (
     "/etc/profile.d/modules.sh /etc/profile.d/lmod.sh /etc/profile.d/z00_lmod.sh /usr/share/modules/init/sh "
     "/usr/share/lmod/lmod/init/sh"
@@ -21,9 +21,9 @@ _MODULE_INITS = (
 
 
 def batch_files(scheduler, site, entry_name, shape_name, payload, path):
-    """Return the files of a glidein's submission, [(path, text)]; the last one is what is handed over.
+    """Return the files of a glidein's submission, [(path, text)]. The last one is submitted.
 
-    path: where the script will lie; the others as in batch_script.
+    path: the path of the script; the others as in batch_script.
     """
     files = [(path, batch_script(scheduler, site, entry_name, shape_name, payload))]
     entry = site["entries"][entry_name]
@@ -48,8 +48,8 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
     if scheduler.directive_prefix:
         options = scheduler.script_options(entry, _asked(shape), name, payload["log_dir"])
         lines += [f"{scheduler.directive_prefix} {option}" for option in options]
-    if scheduler.own_output:
-        lines += ["", f'exec >>{sh_quote(payload["log_dir"])}/{name}."{scheduler.own_output}".out 2>&1 || exit 11']
+    if scheduler.script_output:
+        lines += ["", f'exec >>{sh_quote(payload["log_dir"])}/{name}."{scheduler.script_output}".out 2>&1 || exit 11']
     lines += _surroundings(entry, payload)
     lines += [
         "",
@@ -64,12 +64,12 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
 
 
 def _asked(shape):
-    """Return a shape with the memory that the batch system is asked for."""
+    """Return a shape whose memory_mb is the memory that the batch system is asked for."""
     return dict(shape, memory_mb=shape["asked_memory_mb"])
 
 
 def _surroundings(entry, payload):
-    """Return the lines that make the environment which the site's operator lists: variables, then modules."""
+    """Return the lines that set the operator's environment variables and load the modules."""
     environment = dict(payload["environment"], **entry["environment"])
     modules = payload["modules"] if entry["modules"] is None else entry["modules"]
     lines = [""] if environment or modules else []
@@ -88,7 +88,7 @@ def _surroundings(entry, payload):
 
 
 def _settings(site, entry, shape_name, shape, payload, scheduler):
-    """Return {name: shell word} of all that glidein.sh is told."""
+    """Return {name: shell word} of all settings of glidein.sh."""
     attributes = [f"{name} = {classad_literal(entry['attributes'][name])}" for name in sorted(entry["attributes"])]
     values = {
         "GLIDEIN_DEPLOYMENT": site["deployment"],
@@ -130,14 +130,14 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     words = {name: sh_quote(str(value)) for name, value in values.items()}
     words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])
     words["GLIDEIN_BATCH_ID"] = f'"{scheduler.batch_id}"'
-    # What there is none of (a credential beside the tarball) is nowhere on the compute node, either.
+    # If there is no credential beside the tarball, there is none on the compute node, either.
     words.update({name: word for name, word in scheduler.shell_settings.items() if values.get(name) != ""})
     words.update({name: sh_quote(text) for name, text in _options(entry, shape).items() if text})
     return words
 
 
 def _options(entry, shape):
-    """Return {setting of glidein.sh: text} of what need not be set; empty where the entry says nothing."""
+    """Return {setting of glidein.sh: text} of optional settings; the text is empty without a value."""
     granted = entry["granted"] or ""
     if granted == "auto" and shape["whole_node"]:
         granted = "node"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What PBS Professional (OpenPBS) and Torque have in common: qsub's directives, ids of jobs, signals."""
+"""The common parts of PBS Professional (OpenPBS) and Torque: qsub's options, ids of jobs, signals."""
 
 import abc
 import re
@@ -14,7 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 # 12.server, 12[].server (an array job), 12[3].server (a task of it); a server's name may have dots and dashes.
 JOB_ID = re.compile(r"^(\d+)(\[\d*\])?(\.[A-Za-z0-9][A-Za-z0-9._-]*)?\Z")
 
-# qsub's messages when the request was sent and the answer lost. "cannot connect" is none of them: nothing was sent.
+# qsub's errors if the request was sent and the answer was lost. After "cannot connect", nothing was sent.
 _REFUSED_OR_NOT = re.compile(
     r"tim(?:ed|e)[ -]?out|end of file|premature end|connection (?:reset|closed|lost|aborted)|broken pipe"
     r"|communication failure|protocol|no reply",
@@ -30,7 +30,7 @@ class Pbs(Scheduler):
 
     commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
     submit_command = "qsub"
-    removing_command = "qdel"
+    remove_command = "qdel"
     # Options, and attributes that -W and -l set. qsub takes the last of several options in a script; for -l of
     # PBS Professional see PbsPro.script_options.
     refused_options = {
@@ -44,18 +44,17 @@ class Pbs(Scheduler):
         "depend=": "the glideins would wait for other jobs",
         "interactive=": "qsub would start an interactive job",
     }
-    # PBS_DPREFIX would turn the script's directives into comments; others change what qstat prints.
+    # PBS_DPREFIX would turn the script's directives into comments; others change the output of qstat.
     scrub_prefixes = ("PBS",)
     keep = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_HOME", "PBS_SERVER")
     directive_prefix = "#PBS"
     batch_id = "$PBS_JOBID"
-    # By the script itself: PBS would bring the output back when the job has ended, and OpenPBS would call it by a name
-    # that does not tell what it is.
-    own_output = "$PBS_JOBID"
-    # pbs_mom tells a shell the name of this script, and the shell runs it. qdel, preemption and limits send TERM to all
-    # processes of the job's session, that shell included; it dies of it, whereupon pbs_mom kills the rest at once,
-    # whatever kill_delay says. So it is stopped while the glidein works: then TERM waits, and KILL still works. (With
-    # Torque's $exec_with_exec there is no such shell.) PBS_JOBCOOKIE: this is a job of PBS, not somebody's shell.
+    # PBS itself would copy the output back only at the job's end, and OpenPBS under a name without the job's id.
+    script_output = "$PBS_JOBID"
+    # pbs_mom passes the name of this script to a shell, which runs it. qdel, preemption and limits send TERM to all
+    # processes of the job's session. TERM would end that shell, and pbs_mom would then kill the glidein at once,
+    # without kill_delay. So the shell is stopped while the glidein runs: then TERM is pending, and KILL still works.
+    # (With Torque's $exec_with_exec there is no such shell.) PBS_JOBCOOKIE: the script runs in a job of PBS.
     call = (
         "# PBS sends TERM to all processes of a job. Should the shell that started this script die of it, PBS would",
         "# kill the glidein at once: so that shell sleeps until the glidein has ended.",
@@ -71,19 +70,19 @@ class Pbs(Scheduler):
         'exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',
     )
     # max_array_size, max_queued and max_queuable: pbs_messages.c of OpenPBS, pbs_error_db.h and req_quejob.c of Torque.
-    too_many = re.compile(
+    too_many_pattern = re.compile(
         r"exceeds server or queue size limit|array size too large|Maximum number of jobs"
         r"|would exceed .*per-(?:user|group|project) limit",
         re.IGNORECASE,
     )
-    # Options of qsub that make an array job; its indices follow.
+    # Options of qsub for an array job, before its indices.
     array_options = ()
-    # What a constraint may be, and a type of GPU: nothing that would begin another resource or another chunk of nodes.
+    # Valid constraints and GPU types: without characters that would begin another resource or another chunk of nodes.
     constraint = None
     constraint_rule = ""
     _gpu_type = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
     _resource = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*\Z")
-    # What qdel prints of a job that has ended in the meantime.
+    # qdel's error for a job that has already ended.
     ended = None
 
     @classmethod
@@ -118,7 +117,7 @@ class Pbs(Scheduler):
             lines.append(f"-A {entry['account']}")
         lines += [f"-l {resource}" for resource in self.requests(entry, shape)]
         lines += [f"-l walltime={clock(entry['walltime_s'])}", "-r n", "-m n", "-j oe"]
-        # What PBS itself has to say of a job, such as that it exceeded a limit.
+        # For messages of PBS itself, such as that the job exceeded a limit.
         lines.append(f"-o {_quoted(f'{log_dir}/{self.output_of_pbs(job_name)}')}")
         return lines
 
@@ -135,28 +134,28 @@ class Pbs(Scheduler):
         return self.argv["qsub"] + array + [path]
 
     def parse_submission(self, stdout):
-        # Wrappers of qsub at some sites print more, budgets for example; an id with its server's name is no such thing.
+        # Wrappers of qsub at some sites print further lines, such as budgets. The id contains the server's name.
         lines = [line.strip() for line in stdout.splitlines() if line.strip()]
         for line in reversed(lines):
             match = JOB_ID.match(line)
             if match and (match.group(3) or len(lines) == 1) and submission_of(line) == line:
                 return line
-        raise self.unreadable("the job id that qsub printed", stdout)
+        raise self.output_error("the job id that qsub printed", stdout)
 
     def may_have_submitted(self, error):
-        # A qsub that a signal ended (rc below 0) may have sent its request, too.
+        # A qsub that was ended by a signal (rc below 0) may have sent its request, too.
         lost = error.rc is not None and (error.rc < 0 or _REFUSED_OR_NOT.search(error.stderr))
         return super().may_have_submitted(error) or bool(lost)
 
     def log_pattern(self, submission):
         match = JOB_ID.match(submission)
         if not match:
-            raise self.unreadable("a job id", submission)
+            raise self.output_error("a job id", submission)
         # 12[3].server belongs to 12[].server; in a pattern, [[] is a bracket.
         return f"*.{match.group(1)}{'[[]*]' if match.group(2) else ''}{match.group(3) or ''}.out"
 
     def had_ended(self, error):
-        # qdel goes on to the other ids and exits with the status of one that failed.
+        # qdel processes the other ids and exits with the status of one that failed.
         lines = [line for line in error.stderr.splitlines() if line.strip()]
         return bool(lines) and all(self.ended.match(line) for line in lines)
 
@@ -168,24 +167,24 @@ def submission_of(job_id):
 
 
 def is_task(job_id):
-    """Tell whether an id (of JOB_ID) is one of a task of an array job."""
+    """Return whether an id (of JOB_ID) is that of a task of an array job."""
     return JOB_ID.match(job_id).group(2) not in (None, "[]")
 
 
 def is_array(job_id):
-    """Tell whether an id (of JOB_ID) is one of an array job as a whole."""
+    """Return whether an id (of JOB_ID) is that of an array job as a whole."""
     return JOB_ID.match(job_id).group(2) == "[]"
 
 
 def owned_by(owner, user):
-    """Tell whether a Job_Owner, user@host, is this user."""
+    """Return whether a Job_Owner, user@host, is this user."""
     return str(owner).rpartition("@")[0] == user
 
 
 def reason_of(comment, letter, holds):
-    """Return why a job does not run: PBS's comment, or what its attributes say.
+    """Return the reason why a job does not run: PBS's comment, or its attributes.
 
-    qhold leaves an older comment as it was; "job held, too many failed attempts to run" is the server's own.
+    qhold does not change an older comment; "job held, too many failed attempts to run" is a comment of the server.
     """
     if letter == "H" and holds and "held" not in comment.lower():
         return f"Hold_Types = {holds}"
@@ -193,7 +192,7 @@ def reason_of(comment, letter, holds):
 
 
 def _quoted(path):
-    """Return a path as qsub reads it within a directive line: in double quotes, where nothing is special."""
+    """Return a path in double quotes, within which qsub treats no character of a directive as special."""
     if '"' in path or not path.isprintable():
         raise InputError(invalid("log_dir", path, "a path without double quotes and line breaks"))
     return f'"{path}"'

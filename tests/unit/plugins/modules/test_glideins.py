@@ -196,7 +196,7 @@ def test_the_next_run_counts_what_an_unknown_submission_left(run, slurm):
         ("down", "failed with exit status 1: slurm_load_jobs error: Unable to contact slurm controller"),
         ("garbage", "slurm: cannot read squeue's output, which does not begin with its header: 'slurm_load_jobs: "),
         ("empty", "slurm: cannot read squeue's output, which does not begin with its header: 'nothing was printed'"),
-        ("cut", "was cut after 43 characters"),
+        ("cut", "was truncated after 43 characters"),
         ("hang", "gave no answer within 1 s and was stopped"),
     ],
 )

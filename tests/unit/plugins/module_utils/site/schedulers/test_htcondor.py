@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor import HTCondor
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.options import check_options
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.scheduler_options import check_options
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
 from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import ad, answer_to, big_queue, printed

@@ -26,7 +26,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.lsf import STATES, Lsf
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.lsf_time import epoch
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.options import check_options
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.scheduler_options import check_options
 from ansible_collections.glidein.ops.tests.unit.support import fake_lsf
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
@@ -504,7 +504,7 @@ def test_a_single_job_has_its_name_from_the_script():
 
 @pytest.mark.parametrize(
     "flavour, refused",
-    [("openlava", "mbatchd crashes on -gpu"), ("volclava", "bsub does not know -gpu"), ("spectrum", None)],
+    [("openlava", "mbatchd crashes on -gpu"), ("volclava", "bsub does not support -gpu"), ("spectrum", None)],
 )
 def test_a_system_that_cannot_read_the_gpu_option_is_not_given_it(flavour, refused, tmp_path):
     path = tmp_path / "s.sh"

@@ -21,7 +21,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     array_sizes,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge import GridEngine
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge_xml import MOST_NUMBERS, epoch_s
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge_xml import MAX_JOB_NUMBERS, epoch_s
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.gridengine_output import (
     HEAD,
@@ -513,13 +513,13 @@ def test_nothing_is_asked_when_nothing_is_missing():
 
 
 def test_not_too_much_is_asked():
-    running = [record("r", number=str(number)) for number in range(1, MOST_NUMBERS + 50)]
+    running = [record("r", number=str(number)) for number in range(1, MAX_JOB_NUMBERS + 50)]
     asked = grid_engine(listing(record("Eqw", number="900")), listing(record("Eqw", number="900"), running=running))
     asked.runner.replies[0] = asked.runner.replies.pop()
     asked.runner.replies.append("")
     asked.jobs("me")
     numbers = asked.runner.called[1][-1].split(",")
-    assert len(numbers) == MOST_NUMBERS and numbers[0] == "900"
+    assert len(numbers) == MAX_JOB_NUMBERS and numbers[0] == "900"
 
 
 # -- files of qstat's default options
@@ -542,7 +542,9 @@ def of_root(path, *replies):
 @pytest.mark.parametrize("text", ["-q all.q\n", "-u * -l arch=x\n", "# all\n-ext -s r\n"])
 def test_default_options_that_would_hide_jobs_are_an_error_that_names_the_file(root, text):
     root.write_text(text)
-    with pytest.raises(OutputError, match=r"default/common/sge_qstat makes qstat take -(q|l|ext) each time"):
+    with pytest.raises(
+        OutputError, match=r"default/common/sge_qstat contains -(q|l|ext), with which qstat could omit jobs"
+    ):
         of_root(root).jobs("me")
 
 

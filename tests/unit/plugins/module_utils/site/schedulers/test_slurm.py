@@ -13,7 +13,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.options import check_options
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.scheduler_options import check_options
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.slurm import STATES, Slurm
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, site
 
@@ -91,7 +91,7 @@ def test_no_output_at_all_is_no_answer():
 
 @pytest.mark.parametrize("kept", [-1, -9, -60])
 def test_output_that_ends_within_a_line_is_refused(kept):
-    with pytest.raises(OutputError, match="squeue -r -u me -o .* was cut after [0-9]+ characters"):
+    with pytest.raises(OutputError, match="squeue -r -u me -o .* was truncated after [0-9]+ characters"):
         answering(RECORDED[:kept]).jobs("me")
 
 
