@@ -227,6 +227,8 @@ def _entry(problems, variable, raw, site_array):
     """Return one normalised entry without its name. With an error, the result is incomplete."""
     known = len(problems)
     entry = ENTRY.check(problems, variable, raw)
+    if raw is not None and not isinstance(raw, dict):
+        return {}
     entry["directives"] = _directives(problems, f"{variable}.directives", entry["directives"])
     entry["attributes"] = _attributes(problems, f"{variable}.attributes", entry["attributes"])
     entry["environment"] = check_environment(problems, f"{variable}.environment", entry["environment"])

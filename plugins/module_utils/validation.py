@@ -189,8 +189,9 @@ class Spec:
         missing options are None in the result.
         """
         if value is not None and not isinstance(value, dict):
-            problems.append(invalid(variable, value, f"a mapping with the keys {', '.join(self.options)}"))
-            value = None
+            keys = f" with the keys {', '.join(self.options)}" if len(self.options) <= _KEYS_LISTED else ""
+            problems.append(invalid(variable, value, f"a mapping{keys}"))
+            return dict.fromkeys(self.options)
         given = {key: option for key, option in (value or {}).items() if option is not None and key in self.options}
         problems += [unknown_key(variable, key, list(self.options)) for key in value or {} if key not in self.options]
         result = self._validator.validate(given)

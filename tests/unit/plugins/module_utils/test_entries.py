@@ -383,6 +383,17 @@ def test_all_mistakes_come_in_one_error():
     ]
 
 
+def test_an_entry_that_is_no_mapping_is_one_error():
+    assert problems({"main": "x"}) == ["glidein_entries.main: 'x' is invalid; expected a mapping"]
+
+
+def test_an_option_that_is_null_is_as_if_it_were_absent():
+    nulls = dict.fromkeys(
+        ("limits", "accept", "directives", "environment", "lost_timeout", "priority", "checks", "node")
+    )
+    assert normalised(**nulls) == normalised()
+
+
 @pytest.mark.parametrize("entries", [None, {}, [], "x", {"main": "x"}, {"main": None}, {1: raw_entry()}])
 def test_entries_of_another_kind_are_an_error_not_a_crash(entries):
     assert problems(entries)
