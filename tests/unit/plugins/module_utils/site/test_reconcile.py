@@ -205,7 +205,7 @@ def test_a_number_that_jinja_made_text_is_a_number():
 
 
 def test_an_old_plan_is_refused():
-    with pytest.raises(StaleInputError, match=r"plan_as_of: the plan is 601 s old; allowed: at most 600 s"):
+    with pytest.raises(StaleInputError, match=r"plan_as_of: the plan is 601 s old; expected at most 600 s"):
         checked([item()], age_s=601)
 
 
@@ -233,5 +233,5 @@ def test_a_plan_that_is_not_for_this_site_is_refused(wrong, words):
 
 
 def test_the_same_pair_twice_is_refused():
-    with pytest.raises(InputError, match="there twice"):
+    with pytest.raises(InputError, match="in the plan twice"):
         checked([item(), item(present=2)])
