@@ -319,14 +319,14 @@ def _checks(problems, variable, raw):
         if not isinstance(name, str) or not _IDENTIFIER.match(name):
             expected = "the file name of a check: letters, digits and underscores"
             problems.append(invalid(f"name of {variable}.{name}", name, expected))
-        elif arguments and (not isinstance(arguments, str) or not _CHECK_ARGUMENTS.match(arguments)):
+        elif arguments not in (None, "") and not (isinstance(arguments, str) and _CHECK_ARGUMENTS.match(arguments)):
             expected = "words of letters, digits and _ . / : @ % + = , -"
             problems.append(invalid(f"{variable}.{name}", arguments, expected))
     return {name: arguments or "" for name, arguments in raw.items()}
 
 
 def _check_required_checks(problems, variable, entry):
-    """Append an error if require_checks is no list of names of `checks`."""
+    """Append an error unless require_checks is a list of names of `checks`."""
     required = entry["require_checks"]
     if not isinstance(required, list) or not all(
         isinstance(name, str) and name in entry["checks"] for name in required

@@ -52,7 +52,7 @@ def path(variable, key):
 
 
 def unknown_key(variable, key, keys):
-    """Return the error for a key that is none of `keys`. variable: the path of the mapping."""
+    """Return the error for a key that is not in `keys`. variable: the path of the mapping."""
     listed = f"the keys are {', '.join(keys)}" if len(keys) <= _KEYS_LISTED else "docs/variables.md lists the keys"
     return f"{path(variable, key)}: unknown key{did_you_mean(key, keys)}; {listed}"
 
@@ -64,7 +64,7 @@ class Type:
     errors.
     """
 
-    __name__ = "option"  # stands in the messages of ArgumentSpecValidator
+    __name__ = "option"  # part of the messages of ArgumentSpecValidator
 
     def __init__(self, expected, convert):
         self.expected = expected

@@ -55,7 +55,7 @@ def payload_settings(directory, params):
     token = params["credential"] == "token"
     problems = []
     checked = _PAYLOAD_OPTIONS.check(problems, "", {name: params[name] for name in _PAYLOAD_OPTIONS.options})
-    environment = check_environment(problems, "environment", params["environment"])
+    environment = check_environment(problems, "environment", params["environment"] or {})
     if problems:
         raise InputError(problems)
     home = directory.deployed(token)

@@ -104,7 +104,7 @@ class Scheduler(abc.ABC):
         self.options = options
         self.argv = options["commands"]
 
-    # -- what an entry may ask for -----------------------------------------------------------------------------
+    # -- checks of an entry --------------------------------------------------------------------------------------
 
     @classmethod
     def check_entry(cls, entry):

@@ -191,7 +191,7 @@ class Lsf(Scheduler):
         self._plain = False  # bjobs does not support -o ... -json
         self._parameters = None  # output of bparams -l
 
-    # -- what an entry may ask for -----------------------------------------------------------------------------
+    # -- checks of an entry --------------------------------------------------------------------------------------
 
     @classmethod
     def refused_in(cls, words, entry):

@@ -103,7 +103,7 @@ class GridEngine(Scheduler):
     letters_of_suspension = "sST"
     letters_of_others = "dEhqwrtRz"
 
-    # -- what an entry may ask for -----------------------------------------------------------------------------
+    # -- checks of an entry --------------------------------------------------------------------------------------
 
     @classmethod
     def refused_in(cls, words, entry):

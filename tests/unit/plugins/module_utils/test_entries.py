@@ -359,6 +359,7 @@ def test_the_names_of_all_shapes_can_be_asked_for():
         ({"check_period": "5s"}, ["glidein_entries.main.check_period", "at least 10 s"]),
         ({"checks": "cvmfs"}, ["glidein_entries.main.checks", "a mapping"]),
         ({"checks": {"../x": None}}, ["glidein_entries.main.checks.../x", "the file name of a check"]),
+        ({"checks": {"x": 0}}, ["glidein_entries.main.checks.x: 0 is invalid", "words of letters"]),
         ({"checks": {"x": "a'b"}}, ["glidein_entries.main.checks.x", "words of letters"]),
         ({"checks": {"x": "a\nb"}}, ["glidein_entries.main.checks.x", "words of letters"]),
         ({"checks": ["x"], "require_checks": ["y"]}, ["glidein_entries.main.require_checks", "also in checks"]),
