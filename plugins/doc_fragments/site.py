@@ -25,49 +25,49 @@ options:
     required: true
   scheduler_options:
     description:
-      - How to reach the batch system on this site. All keys are optional.
+      - How the commands of the site's batch system are run. All keys are optional.
       - "C(commands) maps the name of a command to the argument list to run instead, for example
         C({sbatch: [/opt/slurm/bin/sbatch]}). An unknown name is an error that lists the known ones."
       - C(timeout) is the number of seconds after which a command is stopped, by default 60.
-      - C(grace) is the number of seconds between the notice that the batch system gives a job and its kill; without it
-        what the batch system has as installed.
-      - C(rerunnable_arrays), of V(pbspro) only, allows array jobs, by default V(false). PBS Professional takes only
-        arrays whose tasks it may start again, as C(qrerun) does. Without it each glidein is a job of its own.
+      - C(grace) is the number of seconds between the batch system's notice to a job and its kill. The default is that
+        of the batch system as installed.
+      - C(rerunnable_arrays), only for V(pbspro), allows array jobs, by default V(false). PBS Professional accepts only
+        arrays whose tasks it may start again, as C(qrerun) does. Without it, each glidein is a job of its own.
       - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number and a
-        line break, for sites whose jobs cannot be listed in the usual way. They run for each entry and shape;
-        C({job_name}), C({queue}) and C({user}) in an argument are replaced. What is counted so cannot be cancelled."
+        line break, for sites whose list of jobs is not supported. They run for each entry and shape; C({job_name}),
+        C({queue}) and C({user}) in an argument are replaced. Glideins that are counted so cannot be cancelled."
     type: dict
     default: {}
   entries:
     description:
       - "The site's entries: a mapping from the name of an entry to a mapping with the keys below. Any other key is an
-        error."
-      - C(queue) and C(account) are the queue or partition and the account to charge; without them the site's defaults.
-      - C(walltime) (required) is how long a glidein may last. Here and below a duration is a number of seconds, or text
+        error. A key whose value is null is treated as absent."
+      - C(queue) and C(account) are the queue or partition and the account to charge; by default those of the site.
+      - C(walltime) (required) is the time limit of a glidein. Here and below a duration is a number of seconds, or text
         such as V(48h), V(90m), V(1d12h) or V(2:30:00).
       - "C(shapes) (required, unless there is C(node)) maps names to sizes of glideins: C(cpus), C(memory_mb) (MiB),
         C(disk_mb) (MiB), C(gpus) (default 0), C(gpu_type), and C(whole_node) (default V(false)), which keeps other
         jobs off the node. Each of the numbers may be a range with C(min) and C(max). It stands for C(min), twice that,
         and so on, up to C(max). Several ranges stand for all combinations, at most 64 sizes, with names such as
         C(NAME-4c-16000m).
-        C(min_disk_mb) is the least free disk with which a glidein goes on; it offers what is free
-        then (default C(disk_mb), with C(whole_node) or C(granted=auto) at most V(1000))."
-      - C(node) is the most that a glidein may ask for, with the keys of a shape. Shapes are made of it then, called
-        C(whole), C(half), C(quarter), C(eighth), C(sixteenth), C(thirtysecond) and C(sixtyfourth), down to one core
-        and, if it has GPUs, one GPU. With C(whole_node) there is only the whole.
+        A glidein with less free disk than C(min_disk_mb) ends; it offers what is free (default C(disk_mb), with
+        C(whole_node) or C(granted=auto) at most V(1000))."
+      - C(node) is the largest possible request of a glidein, with the keys of a shape. It replaces C(shapes) by shapes
+        named C(whole), C(half), C(quarter), C(eighth), C(sixteenth), C(thirtysecond) and C(sixtyfourth), down to one
+        core and, if it has GPUs, one GPU. With C(whole_node) there is only C(whole).
       - "C(limits) has C(queued) (default 10), C(total) (queued, running and all others in the queue; default 100),
         C(per_cycle) (submitted by one run; default 10), C(cores) and C(gpus) (of all that are in the queue; default
         any number, looked at by M(glidein.ops.plan) alone) and C(array) (tasks of one array job; default any number,
         V(1) for no array jobs)."
-      - "C(resources) says how the batch system is asked for what a shape has, by C(memory), C(memory_unit), C(disk),
-        C(gpus), C(gpu_type), C(whole_node) and C(parallel_environment). Each batch system has its own words and
-        defaults for them; V(none) asks for nothing."
-      - C(constraint) restricts the nodes, in the batch system's own words.
-      - C(memory_per_core_mb) is for sites that hand out memory by the core. Shapes get more cores rather than more
-        memory, and all the memory that comes with them.
+      - "C(resources) sets how the batch system is asked for the resources of a shape, by C(memory), C(memory_unit),
+        C(disk), C(gpus), C(gpu_type), C(whole_node) and C(parallel_environment). Each batch system has its own values
+        and defaults; with V(none) the resource is not requested."
+      - C(constraint) restricts the nodes, in the syntax of the batch system.
+      - C(memory_per_core_mb) is for sites that allot memory by the core. A shape then has as many cores as its memory
+        needs, and all memory of these cores.
       - C(memory_overhead_mb) (default 64 and 4 for each core) is the memory that the glidein itself needs. The batch
-        system is asked for that much more than jobs are offered. With C(whole_node), C(node) or C(memory_per_core_mb),
-        jobs are offered that much less than is asked for.
+        system is asked for so much more than jobs are offered. With C(whole_node), C(node) or C(memory_per_core_mb),
+        jobs are offered so much less than is requested.
       - C(accept) has C(min) and C(max) for any of C(cpus), C(memory_mb), C(disk_mb), C(gpus) of jobs that the entry
         is for. Glideins are ordered for such jobs only, and start no others.
       - C(rank) is a ClassAd expression; MY is the machine, TARGET the job. The negotiator prefers for each job the
@@ -75,19 +75,20 @@ options:
       - C(cpu_only) and C(gpu_only) (default V(false)) stand for a C(max) of 0 and a C(min) of 1 GPU in C(accept).
       - "C(accept_requirements) is a ClassAd expression that is true for the jobs that glideins are ordered for. MY is
         the machine, TARGET the job, such as V(TARGET.ProjectName == \"icecube\")."
-      - C(directives) is a list of further options for the batch script, such as V(-C EGRESS). They come after ours.
-      - C(environment), C(modules) and C(scratch) add to, or take the place of, those of M(glidein.ops.glideins). In
-        values of C(environment), V($NAME) and V(${NAME}) stand for variables of the batch job; nothing else is
+      - C(directives) is a list of further options for the batch script, such as V(-C EGRESS). The
+        collection's own options override them.
+      - C(environment) adds to that of M(glidein.ops.glideins); C(modules) and C(scratch) replace those of that module.
+        In values of C(environment), V($NAME) and V(${NAME}) stand for variables of the batch job; nothing else is
         replaced.
       - "C(attributes) maps ClassAd attributes to the values that the glidein's machine ad carries."
-      - C(retirement) is how long before its end a glidein takes no more jobs (default V(10m), or a quarter of the
-        walltime if that is shorter); C(idle_timeout) is how long it waits for a job (default V(20m), V(10m) for
-        shapes with C(whole_node)); C(idle_after_job) is the same for one that has run a job (default C(idle_timeout) if
-        that is given, else V(5m)).
-      - C(lost_timeout) (default V(20m); 0 for never) is after how long without the pool's collector, and without a job,
-        a glidein ends. C(log_mb) (default 20) is how many MiB its daemons' logs may take in its scratch directory.
-      - C(fast_failures) (default 5; 0 for never) is after how many jobs in a row that failed, each within
-        C(fast_failure_time) (default V(60s)), a glidein takes no more.
+      - C(retirement) is the time before its end in which a glidein accepts no more jobs (default V(10m), or a quarter
+        of the walltime if that is shorter). C(idle_timeout) is the time without a job after which it ends (default
+        V(20m), V(10m) for shapes with C(whole_node)). C(idle_after_job) is the same for one that has run a job (default
+        C(idle_timeout) if that is given, else V(5m)).
+      - C(lost_timeout) (default V(20m); 0 for never) is the time without the pool's collector, and without a job, after
+        which a glidein ends. C(log_mb) (default 20) is the limit in MiB on its daemons' logs in its scratch directory.
+      - C(fast_failures) (default 5; 0 for never) is the number of consecutive jobs that failed, each within
+        C(fast_failure_time) (default V(60s)), after which a glidein accepts no more.
       - C(checks) maps names of executables that the glidein runs every C(check_period) (default V(10m)) to their
         arguments, or is a list of names. C(require_checks) names those that must have passed before a job starts.
       - C(priority) orders entries; the higher is used first (default 0). C(weight) (default 1) is an entry's share

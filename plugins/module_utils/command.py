@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs outside commands: argument lists only, with a time limit and an environment that cannot change their output."""
+"""Commands of batch systems: argument lists, with a time limit and an environment that does not change their output."""
 
 import contextlib
 import os
@@ -18,30 +18,30 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 )
 
 DEFAULT_TIMEOUT_S = 60
-# Bytes that a command may print, on standard output and standard error together: some hundred thousand jobs of a user.
-MOST_OUTPUT = 256 * 2**20
-# Bytes of each output that the error of a command with too much output keeps.
+# The limit on standard output and standard error together: the list of some hundred thousand jobs fits.
+MAX_OUTPUT_BYTES = 256 * 2**20
+# Bytes of each output that the error for too much output contains.
 _KEPT_OUTPUT = 64 * 2**10
 _CHUNK = 2**16
-# How much of an output goes into a message; the whole of it is in the error's fields.
+# Characters of an output in a message; the fields of the error contain the whole output.
 QUOTED_CHARS = 400
 
 
 def quote_argv(argv):
-    """Return an argument list as one line that a person could paste into a shell."""
+    """Return an argument list as a shell command line."""
     return " ".join(shlex.quote(argument) for argument in argv)
 
 
-# What a command finds its way with, where the rest of the environment would travel to the compute node.
+# Variables that a command needs itself, at sites where its environment becomes the environment of the job.
 ESSENTIAL = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LD_LIBRARY_PATH", "TMPDIR")
 
 
 def clean_environment(environ, scrub_prefixes=(), keep=(), only_prefixes=None):
     """Return a copy of `environ` for batch commands.
 
-    Variables that begin with one of `scrub_prefixes` go (unless in `keep`), the locale is C and the time zone UTC, so
-    that numbers, words and times look the same on every site. only_prefixes: when given, nothing else than ESSENTIAL,
-    `keep` and variables that begin so is let through in the first place.
+    Variables that begin with one of `scrub_prefixes` are removed, except those in `keep`. The locale is C and the time
+    zone UTC, so that the output has the same form at every site. only_prefixes: if given, all variables are removed but
+    ESSENTIAL, `keep` and those that begin with one of these.
     """
     prefixes = tuple(scrub_prefixes) + ("LC_", "LANG")
     if only_prefixes is not None:
@@ -58,20 +58,20 @@ def clean_environment(environ, scrub_prefixes=(), keep=(), only_prefixes=None):
 class Runner:
     """Runs commands for one batch system.
 
-    timeout_s: seconds after which a command and its children are killed. most_output: bytes that a command may print
-    before it is killed. environment: see clean_environment.
+    timeout_s: the time limit of a command, after which it and its children are killed; max_output_bytes: the limit on
+    its output, after which it is killed; environment: see clean_environment.
     """
 
-    def __init__(self, environment, timeout_s=DEFAULT_TIMEOUT_S, most_output=MOST_OUTPUT):
+    def __init__(self, environment, timeout_s=DEFAULT_TIMEOUT_S, max_output_bytes=MAX_OUTPUT_BYTES):
         self.environment = environment
         self.timeout_s = timeout_s
-        self.most_output = most_output
+        self.max_output_bytes = max_output_bytes
 
     def run(self, argv, stdin=os.devnull):
         """Run `argv` and return its standard output as text. stdin: path of the file that it reads as standard input.
 
-        Raises CommandTimeoutError, CommandStoppedError when it prints more than most_output, or CommandError when it
-        cannot be started or its exit status is not 0.
+        Raises CommandTimeoutError, CommandStoppedError (more than max_output_bytes of output), or CommandError (not
+        started, or an exit status other than 0).
         """
         try:
             with open(stdin, "rb") as source:
@@ -81,16 +81,16 @@ class Runner:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     env=self.environment,
-                    # A session of its own: a wrapper script's children are stopped with it.
+                    # In a session of its own: at the time limit, the children of a wrapper script are killed, too.
                     start_new_session=True,
                 )
         except OSError as error:
             raise CommandError(f"{quote_argv(argv)} could not be started: {error.strerror}.", argv) from error
         out, err, is_late = self._read(process)
-        if len(out) + len(err) > self.most_output:
+        if len(out) + len(err) > self.max_output_bytes:
             raise CommandStoppedError(
-                f"{quote_argv(argv)} printed more than {_megabytes(self.most_output)} and was stopped; it began with: "
-                f"{excerpt(_text((out or err)[:_KEPT_OUTPUT]))}",
+                f"{quote_argv(argv)} printed more than {_megabytes(self.max_output_bytes)} and was stopped; it began "
+                f"with: {excerpt(_text((out or err)[:_KEPT_OUTPUT]))}",
                 argv,
                 None,
                 _text(out[:_KEPT_OUTPUT]),
@@ -115,8 +115,8 @@ class Runner:
     def _read(self, process):
         """Return (standard output, standard error, whether the time limit was reached) of a process that has ended.
 
-        Each output is a bytearray. The process is killed at the time limit, and when it has printed more than
-        most_output; at most one chunk more than that is read.
+        Each output is a bytearray. The process is killed at the time limit, or after it has printed more than
+        max_output_bytes; at most one further chunk is read.
         """
         deadline_s = time.monotonic() + self.timeout_s
         outputs = {process.stdout: bytearray(), process.stderr: bytearray()}
@@ -130,7 +130,7 @@ class Runner:
                     outputs[key.fileobj] += chunk
                     if not chunk:
                         selector.unregister(key.fileobj)
-                if sum(map(len, outputs.values())) > self.most_output:
+                if sum(map(len, outputs.values())) > self.max_output_bytes:
                     break
                 is_late = bool(selector.get_map()) and time.monotonic() >= deadline_s
             has_more = bool(selector.get_map())
@@ -147,7 +147,7 @@ class Runner:
 def excerpt(text):
     """Return the beginning of `text` on one line, short enough for a message."""
     text = text.strip()
-    beginning = text[: 4 * QUOTED_CHARS]  # joining all the words of a long list would take most of a second
+    beginning = text[: 4 * QUOTED_CHARS]  # to join all words of a long list takes most of a second
     line = " ".join(beginning.split())
     whole = len(line) <= QUOTED_CHARS and len(beginning) == len(text)
     return line if whole else line[:QUOTED_CHARS] + "..."
@@ -156,7 +156,7 @@ def excerpt(text):
 def _kill(process):
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    # A process in uninterruptible sleep (dead NFS server) does not end: leave it, we know enough.
+    # A process in uninterruptible sleep (dead NFS server) does not end: do not wait for it.
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=5)
 

@@ -1,19 +1,19 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can go wrong, by kind. Modules turn these into one fail_json at their edge."""
+"""The exceptions of this collection. Each module converts them into one fail_json."""
 
 
 class GlideinError(Exception):
-    """Base of all errors of this collection; the text is for the operator."""
+    """Base of all errors of this collection. The text is a message for the operator."""
 
     def details(self):
-        """Return what a module adds to its failure besides the message (a dict of JSON values)."""
+        """Return the further keys of the module's failure, besides the message: a dict of JSON values."""
         return {}
 
 
 class InputError(GlideinError):
-    """What the operator wrote is wrong. `problems` has one sentence per mistake."""
+    """Invalid input of the operator. `problems`: one sentence for each error."""
 
     def __init__(self, problems):
         self.problems = [problems] if isinstance(problems, str) else list(problems)
@@ -21,25 +21,25 @@ class InputError(GlideinError):
 
 
 class NotDeployedError(GlideinError):
-    """The login node lacks what deploy.yml puts there."""
+    """The login node lacks files that deploy.yml installs."""
 
 
 class BusyError(GlideinError):
-    """Another run is at work on the same site."""
+    """Another run is changing the same site."""
 
 
 class StaleInputError(GlideinError):
-    """A plan that is too old, or whose clock disagrees with ours, to act upon."""
+    """The input is too old, or the clocks of the two hosts disagree."""
 
 
 class OutputError(GlideinError):
-    """A command succeeded, but what it printed cannot be read."""
+    """A command succeeded, but its output is invalid."""
 
 
 class CommandError(GlideinError):
-    """A command could not be run or failed.
+    """A command could not be started, or failed.
 
-    cmd: argument list; rc: exit status (None when it never started or was stopped); stdout, stderr: text.
+    cmd: argument list; rc: exit status (None if it was not started or was killed); stdout, stderr: text.
     """
 
     def __init__(self, message, cmd, rc=None, stdout="", stderr=""):
@@ -54,15 +54,15 @@ class CommandError(GlideinError):
 
 
 class CommandStoppedError(CommandError):
-    """A command was stopped before it had ended."""
+    """A command was killed before it had ended."""
 
 
 class CommandTimeoutError(CommandStoppedError):
-    """A command was stopped because it ran longer than its time limit."""
+    """A command was killed because it ran longer than its time limit."""
 
 
 class OutcomeUnknownError(GlideinError):
-    """A submission may or may not have happened. `cause` is the error that left us in doubt."""
+    """The outcome of a submission is unknown. `cause`: the error that left it unknown."""
 
     def __init__(self, cause):
         self.cause = cause
@@ -73,16 +73,16 @@ class OutcomeUnknownError(GlideinError):
 
 
 class ServerError(GlideinError):
-    """The demand server could not be asked, or answered with an error."""
+    """The demand server did not answer, or answered with an error."""
 
 
 class RefusedError(ServerError):
-    """The demand server does not know the token, or wants another one for this."""
+    """The demand server refused the token: it is unknown, or lacks the permission."""
 
 
 class InvalidParamsError(ServerError):
-    """The demand server does not take these parameters; one of an earlier version does not know all of them."""
+    """The demand server refused the parameters. An earlier version does not support all of them."""
 
 
 class NoAnswerError(ServerError):
-    """The demand server could not be asked: to ask again at once would be in vain."""
+    """The demand server did not answer. An immediate retry would fail, too."""

@@ -14,34 +14,34 @@ _JOB_NAME = re.compile(r"^g[0-9a-f]{5}-[0-9a-f]{8}\Z")
 
 
 def is_name(value):
-    """Tell whether `value` may name a deployment, site, entry or shape."""
+    """Return whether `value` is a valid name of a deployment, site, entry or shape."""
     return isinstance(value, str) and bool(NAME.match(value))
 
 
 def did_you_mean(name, known, prefix=""):
-    """Return " (did you mean 'X'?)" with the known name that is nearest to an unknown one; "" if none is near.
+    """Return " (did you mean 'X'?)" with the known name that is most similar to an unknown one; "" without one.
 
-    prefix: what all of them begin with, which makes none nearer.
+    prefix: the common beginning of all names, which is not compared.
     """
-    ends = [each[len(prefix) :] for each in known]
+    ends = [other[len(prefix) :] for other in known]
     nearest = difflib.get_close_matches(str(name)[len(prefix) :], ends, n=1)
     return f" (did you mean '{prefix}{nearest[0]}'?)" if nearest else ""
 
 
 def job_prefix(deployment):
-    """Return the 7 characters with which the names of all batch jobs of a deployment begin."""
+    """Return the first 7 characters of the names of all batch jobs of a deployment."""
     return f"g{hashlib.sha256(deployment.encode('utf-8')).hexdigest()[:5]}-"
 
 
 def job_name(deployment, site, entry, shape):
-    """Return the batch job name of a glidein: 15 characters, because old PBS allows no more.
+    """Return the name of a glidein's batch job. It has 15 characters, the limit of old PBS versions.
 
-    The queue alone then says whose a job is and what it is for.
+    A job in the queue is thereby attributed to its deployment, site, entry and shape.
     """
     what = "\0".join((site, entry, shape)).encode("utf-8")
     return job_prefix(deployment) + hashlib.sha256(what).hexdigest()[:8]
 
 
-def is_job_of(name, deployment):
-    """Tell whether a batch job's name is one that job_name makes for `deployment`."""
+def is_job_name(name, deployment):
+    """Return whether the name of a batch job is one of a glidein of `deployment`."""
     return bool(_JOB_NAME.match(name)) and name.startswith(job_prefix(deployment))

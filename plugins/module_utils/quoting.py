@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Text from outside on its way into a shell script."""
+"""Quoting of operators' values for shell scripts and ClassAds."""
 
 import re
 
@@ -15,7 +15,7 @@ _SCRATCH = re.compile(r"^(?:" + _PLAIN + "|" + _VARIABLE + "|" + _WITH_DEFAULT +
 
 
 def sh_quote(text):
-    """Return `text` as one single-quoted shell word. Line breaks stay; NUL raises ValueError (no shell can hold it)."""
+    """Return `text` as one single-quoted shell word, with its line breaks. Raises ValueError for a NUL character."""
     if "\0" in text:
         raise ValueError("a NUL character cannot be passed to a shell")
     return "'" + text.replace("'", "'\\''") + "'"
@@ -24,7 +24,7 @@ def sh_quote(text):
 def scratch_word(text):
     """Return a scratch directory as a double-quoted shell word whose variables the compute node expands.
 
-    Only what SCRATCH_RULE names is let through, so that nothing else is ever expanded; else ValueError.
+    Raises ValueError for text that SCRATCH_RULE does not allow, so that the shell expands nothing else.
     """
     if not _SCRATCH.match(text):
         raise ValueError(SCRATCH_RULE)
@@ -34,7 +34,7 @@ def scratch_word(text):
 def environment_word(text):
     """Return the value of an environment variable as a shell word in which $NAME and ${NAME} are expanded.
 
-    A variable that is not set becomes empty. Everything else stands as it is: no other form of $ means anything.
+    A variable that is not set becomes empty. Nothing else is expanded, in particular no other form of $.
     """
     parts = _SPLIT_AT_VARIABLES.split(text)
     return "".join(_expanded(part) if index % 2 else sh_quote(part) for index, part in enumerate(parts) if part) or "''"
@@ -42,3 +42,13 @@ def environment_word(text):
 
 def _expanded(variable):
     return '"${' + variable.strip("${}") + '-}"'
+
+
+def classad_literal(value):
+    """Return a text, number or truth value as a ClassAd literal."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

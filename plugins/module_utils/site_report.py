@@ -1,23 +1,23 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the demand server is told of a site, and whether there is anything to do there at all. Pure functions.
+"""The report of a site to the demand server, and whether a site needs a run of the module glideins. Pure functions.
 
-The module glideins makes the report on the login node. For a site whose queue is as the plan wants it, the controller
-makes it, and the login node is not asked a second time.
+The module glideins makes the report on the login node. If the queue already matches the plan, the controller makes the
+report, without a second connection to the login node.
 """
 
 _DAY_S = 86400
 
-# What the demand server takes of jobs that are not served: groups, and characters of a reason.
-MOST_UNSERVED = 50
-MOST_REASON = 500
+# Limits of the demand server for jobs that are not served: groups, and characters of a reason.
+MAX_UNSERVED = 50
+MAX_REASON_CHARS = 500
 
 
 def site_report(queue, items, submitted=(), cancelled=(), errors=()):
-    """Return what demand_report tells the server of a site, without `summaries`.
+    """Return the report of a site for the module demand_report, without `summaries`.
 
-    queue: of queue_info, as it was read last; items: the site's items of the plan; submitted, cancelled: [{"entry",
+    queue: the last result of queue_info; items: the site's items of the plan; submitted, cancelled: [{"entry",
     "shape", "count", and "job_id" of submissions}]; errors: [{"entry", "shape", "error"}].
     """
     counts = _by_key(queue)
@@ -53,16 +53,16 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
 
 
 def unserved(plan, site):
-    """Return {"unserved": [{"group", "count", "reason"}]}: jobs that a plan does not serve, and why a site does not.
+    """Return {"unserved": [{"group", "count", "reason"}]}: the jobs that a plan does not serve at a site, with reasons.
 
-    plan: result of the module plan; {} without a plan. At most MOST_UNSERVED, those with most jobs.
+    plan: result of the module plan; {} without a plan. At most MAX_UNSERVED groups, those with most jobs.
     """
     rows = plan.get("unserved")
     if rows is None:
         return {}
-    rows = sorted(rows, key=lambda row: (-row["count"], row["group"]))[:MOST_UNSERVED]
+    rows = sorted(rows, key=lambda row: (-row["count"], row["group"]))[:MAX_UNSERVED]
     here = plan.get("unserved_at") or {}
-    reasons = [here.get(row["group"], {}).get(site, row["reason"])[:MOST_REASON] for row in rows]
+    reasons = [here.get(row["group"], {}).get(site, row["reason"])[:MAX_REASON_CHARS] for row in rows]
     return {
         "unserved": [
             {"group": row["group"], "count": row["count"], "reason": reason} for row, reason in zip(rows, reasons)
@@ -71,11 +71,11 @@ def unserved(plan, site):
 
 
 def has_work(queue, items, token, summaries_since, log_days, now_s):
-    """Tell whether the module glideins would do anything at a site, or have an error to tell.
+    """Return whether the module glideins would change anything at a site, or report an error.
 
     queue: of queue_info; items: the site's items of the plan that was made with it; token: whether glideins need a
-    credential file; summaries_since: up to when the server knows the glideins' summaries, None when it does not ask;
-    log_days: after how many days logs are removed, 0 for never; now_s: epoch seconds.
+    credential file; summaries_since: the server has the summaries written up to this time (None: it needs none);
+    log_days: logs are removed after so many days (0: never); now_s: epoch seconds.
     """
     files, counts = queue["files"], _by_key(queue)
     if not files["deployed"] or (token and not files["credential"]):
@@ -102,7 +102,7 @@ def _by_key(queue):
 
 
 def _total(changes, key):
-    """Sum of the counts for (entry, shape); submissions of unknown outcome do not count."""
+    """Return the sum of the counts for (entry, shape), without submissions of unknown outcome."""
     return sum(
         change["count"]
         for change in changes

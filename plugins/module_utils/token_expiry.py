@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a site's token ends. Nothing else of it leaves this file: it is a secret."""
+"""The expiry time of a site's token. The functions return no other part of the token, which is a secret."""
 
 import base64
 import json
@@ -14,9 +14,9 @@ _LATEST = 253402300799
 
 
 def expires(text):
-    """Return when a token ends, in epoch seconds, or None when it does not say.
+    """Return the expiry time of a token in epoch seconds, or None if it has none.
 
-    text: a JSON Web Token as RFC 7519 defines it, which HTCondor's IDTOKENs are; its signature is not looked at.
+    text: a JSON Web Token (RFC 7519), such as HTCondor's IDTOKENs. The signature is not verified.
     """
     parts = text.strip().split(".")
     if len(parts) != 3:
@@ -33,7 +33,7 @@ def expires(text):
 
 
 def credential_expires(path):
-    """Return when the token in a file ends, in epoch seconds; None when there is no file, or it does not say."""
+    """Return the expiry time of the token in a file in epoch seconds; None without a file or an expiry time."""
     try:
         with open(path, encoding="utf-8", errors="replace") as handle:
             return expires(handle.read())
@@ -42,5 +42,5 @@ def credential_expires(path):
 
 
 def utc(epoch_s):
-    """Return a time for people: 2026-11-21 01:29:42 UTC."""
+    """Return a time as text, such as 2026-11-21 01:29:42 UTC."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(epoch_s))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Units that operators write."""
+"""Durations as text."""
 
 import re
 
@@ -13,10 +13,10 @@ _SECONDS = re.compile(r"^[0-9]+\Z")
 
 
 def parse_duration(value):
-    """Return a duration in seconds, or None when `value` has none of DURATION_FORMS.
+    """Return a duration in seconds, or None if `value` has none of DURATION_FORMS.
 
-    Two-part clock times ("2:30") are refused: they could be minutes or hours. (Unquoted 2:30:00 in YAML 1.1 arrives as
-    the number 9000, which means the same.)
+    "2:30" is refused: it could be minutes or hours. (YAML 1.1 reads an unquoted 2:30:00 as the number 9000: the same
+    duration.)
     """
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         return None
@@ -33,7 +33,7 @@ def parse_duration(value):
 
 
 def clock(seconds):
-    """Return seconds as H:MM:SS, the form that batch systems share (hours may exceed 24)."""
+    """Return seconds as H:MM:SS, the form of all batch systems. The hours may exceed 24."""
     minutes, second = divmod(int(seconds), 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour}:{minute:02d}:{second:02d}"

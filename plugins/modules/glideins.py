@@ -8,16 +8,16 @@ module: glideins
 short_description: Make the glideins of a site match the plan
 version_added: 0.1.0
 description:
-  - Counts the site's glideins in the batch queue again, and submits what is missing to the numbers of O(plan), or
-    cancels queued ones that are too many, newest first. All entries of the site in one run; a second run changes
-    nothing.
-  - Glideins that are held, suspended or can never start take their place in the limits and are cancelled first when
-    there are more glideins than planned. One that can never start is not replaced by another one of the same request.
+  - Counts the site's glideins in the batch queue again. Submits the glideins that are missing from the numbers of
+    O(plan), or cancels surplus queued ones, newest first. One run does this for all entries of the site. A second run
+    changes nothing.
+  - Glideins that are held, suspended or can never start count towards the limits, and are cancelled first if there are
+    more glideins than planned. One that can never start is not replaced by another one of the same request.
   - Never submits beyond the limits of the entries and of the site, and never cancels a glidein that has started, unless
     O(cancel_running=true).
-  - Queued glideins that this site submitted for an entry or shape that is no more are cancelled.
-  - A submission whose outcome is unknown, because the batch system gave no answer in time, is an error and is not
-    repeated in this run.
+  - Queued glideins that this site submitted for an entry or shape that is no longer configured are cancelled.
+  - If the batch system does not answer in time, the outcome of a submission is unknown. That is an error, and the
+    submission is not repeated in this run.
   - Runs on the site's login node, as the user who submits the glideins, after the site has been deployed.
   - Options of the site, and O(collector), O(credential), O(scratch), O(environment), O(modules) and O(log_days), that
     are not given are taken from the host's variables C(glidein_...) of the same name.
@@ -33,12 +33,12 @@ attributes:
     details: Counts and decides in the same way, and submits, cancels and writes nothing.
   diff_mode:
     support: full
-    details: Shows the counts as they are and as they are to be, and the whole batch script of every submission.
+    details: Shows the counts before and after, and the whole batch script of every submission.
 options:
   plan:
     description:
-      - The items of RV(glidein.ops.plan#module:plan) for this site. Entries and shapes that it does not name, and those
-        whose C(present) is null, are left as they are.
+      - The items of RV(glidein.ops.plan#module:plan) for this site. Entries and shapes that are absent, or whose
+        C(present) is null, are not changed.
     type: list
     elements: dict
     required: true
@@ -51,7 +51,7 @@ options:
     type: dict
   plan_as_of:
     description:
-      - When the plan was made, in epoch seconds, RV(glidein.ops.plan#module:as_of).
+      - Time of the plan in epoch seconds, RV(glidein.ops.plan#module:as_of).
     type: int
     required: true
   max_plan_age:
@@ -66,56 +66,55 @@ options:
     required: true
   credential:
     description:
-      - What the glideins prove themselves with. V(token) is an IDTOKEN in the file C(credential) of the site's
+      - The credential of the glideins. V(token) is an IDTOKEN in the file C(credential) of the site's
         directory; V(pool_password) is inside the tarball.
-      - A token that has expired is an error, and nothing is submitted or cancelled.
+      - If the token has expired, the module fails, and nothing is submitted or cancelled.
     type: str
     choices: [token, pool_password]
     default: token
   scratch:
     description:
-      - Directory on the compute node below which a glidein makes its own. Variables in it are replaced there; allowed
-        are C($NAME), C(${NAME}) and C(${NAME:-path}).
+      - Directory on the compute node in which a glidein creates its own. The compute node replaces variables in it, in
+        the forms C($NAME), C(${NAME}) and C(${NAME:-path}).
     type: str
     default: "${TMPDIR:-/tmp}"
   environment:
     description:
-      - Environment variables of every batch job, such as those of a proxy. A batch job gets no others of the login
-        node. Entries can add to them and change them with their own C(environment).
+      - Environment variables of every batch job, such as those of a proxy. A batch job gets no other variables of
+        the login node. C(environment) of an entry adds to them and overrides them.
       - V($NAME) and V(${NAME}) in a value stand for variables that the batch job has on the compute node, such as
         V($SLURM_JOB_ID); nothing else is replaced.
-      - They stand in the batch scripts, which are private files, and in the batch system's records. No place for a
-        secret.
+      - Do not use them for secrets. The batch scripts, which are private files, and the batch system's records contain
+        them.
     type: dict
     default: {}
   modules:
     description:
-      - Environment modules that every batch job loads first, by C(module load). The C(modules) of an entry take their
-        place.
+      - Environment modules that every batch job loads first, with C(module load). C(modules) of an entry replaces them.
     type: list
     elements: str
     default: []
   log_days:
     description:
-      - Logs of batch jobs and glideins to which nothing has been written for this number of days, and at least for the
-        longest walltime and a day, are removed. V(0) keeps all.
+      - Logs of batch jobs and glideins are removed after so many days without a write, but not before the longest
+        walltime and a day have passed. V(0) keeps all.
     type: int
     default: 14
   summaries_since:
     description:
-      - Up to when the demand server has the summaries that glideins leave in their logs, in epoch seconds. What was
-        written later becomes part of RV(report), as C(summaries), for M(glidein.ops.demand_report).
-      - Without it, no log is looked at.
+      - The demand server has the summaries that glideins wrote to their logs up to this time, in epoch seconds. Later
+        ones are returned as C(summaries) of RV(report), for M(glidein.ops.demand_report).
+      - Without this option, no log is read.
     type: float
   cancel_running:
     description:
-      - Whether glideins that run are cancelled, too, when cancelling all that wait is not enough; their jobs are told
-        to vacate. For emptying a site.
+      - Whether running glideins are cancelled, too, if there are more than planned after all waiting ones were
+        cancelled. Their jobs are vacated. Use it to empty a site.
     type: bool
     default: false
   fail_on_error:
     description:
-      - Whether the module fails, after all entries have had their turn, when an entry could not be made to match.
+      - Whether the module fails at its end if a submission or cancellation of an entry failed.
       - Wrong options, a plan that is too old, a site that is not deployed and a queue that cannot be read are always
         failures; nothing is changed then.
     type: bool
@@ -152,7 +151,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 submitted:
-  description: Submissions, one for each array job. C(job_id) is null when the outcome is unknown.
+  description: Submissions, one for each array job. C(job_id) is null if the outcome is unknown.
   returned: always, when the queue could be read
   type: list
   elements: dict
@@ -177,7 +176,7 @@ before:
     versions: {}
     credential_expires: 1797803273
 after:
-  description: The queue after; null when it could not be read again. In check mode the same as RV(before).
+  description: The queue after; null if it could not be read again. In check mode the same as RV(before).
   returned: always, when the queue could be read
   type: dict
   sample:
@@ -190,27 +189,27 @@ after:
     versions: {}
     credential_expires: 1797803273
 decisions:
-  description: What was decided for every item of the plan. C(submit) and C(cancel) are numbers; C(limited_by) names the
-    limit because of which less is submitted than is missing, or is null.
+  description: The decision for every item of the plan. C(submit) and C(cancel) are numbers; C(limited_by) is the
+    limit that reduced C(submit), or null.
   returned: always, when the queue could be read
   type: list
   elements: dict
   sample: [{entry: main, shape: core, present: 5, submit: 3, cancel: 0, limited_by: null}]
 errors:
-  description: What went wrong, by C(entry) and C(shape) (null for the site as a whole), with C(error) as a sentence,
+  description: The errors, by C(entry) and C(shape) (null for the site as a whole), with C(error) as a sentence,
     and C(cmd), C(rc), C(stdout), C(stderr) of a command that failed.
   returned: always, when the queue could be read
   type: list
   elements: dict
   sample: []
 hints:
-  description: What the operator can set so that the batch system refuses less, such as C(limits.array); also warnings.
+  description: Options with which the batch system would refuse less, such as C(limits.array). Each is also a warning.
   returned: always, when the queue could be read
   type: list
   elements: str
   sample: []
 scripts:
-  description: The batch scripts of what is submitted, with C(path) and C(content).
+  description: The batch scripts of the submissions, with C(path) and C(content).
   returned: always, when the queue could be read
   type: list
   elements: dict
@@ -220,10 +219,10 @@ scripts:
       path: /home/glidein/.glidein/lab/0a1b2c3d4e5f/scripts/main.core.sh
       content: "#!/bin/sh"
 report:
-  description: What M(glidein.ops.demand_report) tells the server; null in check mode. For every entry and shape of the
-    plan it has the numbers, the plan's reason, the error if there was one, and the running glideins
+  description: The report for M(glidein.ops.demand_report); null in check mode. For every entry and shape of the
+    plan it has the numbers, the plan's reason, the error, if any, and the running glideins
     (C(running_glideins)) as in RV(glidein.ops.queue_info#module:queue). C(summaries) has C(since), C(until) and
-    C(glideins), what each of those that have ended did; null without O(summaries_since).
+    C(glideins), the summaries of glideins that have ended; null without O(summaries_since).
   returned: always, when the queue could be read
   type: dict
   sample:
@@ -241,35 +240,39 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.apply import Matching, failure_message, payload_of
+from ansible_collections.glidein.ops.plugins.module_utils.site.apply import (
+    QueueUpdate,
+    failure_message,
+    payload_settings,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import remove_old_logs
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_summaries import new_summaries
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import check_plan
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_options import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
 
 
-def match(params, check_mode):
-    """Decide, and act unless in check mode; return the Matching. Raises GlideinError."""
+def update_queue(params, check_mode):
+    """Decide, and act unless in check mode; return the QueueUpdate. Raises GlideinError."""
     queue = SiteQueue(params)
     wanted = check_plan(params["plan"], params["plan_as_of"], queue.site, time.time(), params["max_plan_age"])
 
     def decide():
-        payload = payload_of(queue.directory, params)
-        return Matching(queue, wanted, payload, params["cancel_running"])
+        payload = payload_settings(queue.directory, params)
+        return QueueUpdate(queue, wanted, payload, params["cancel_running"])
 
     if check_mode:
         return decide()
-    # The version that is current is looked up within the lock: unused versions are removed under the same one.
+    # The current version is read under the lock: payload_versions removes versions under the same lock.
     with queue.directory.lock():
-        matching = decide()
-        matching.act()
+        update = decide()
+        update.act()
         longest_s = max(entry["walltime_s"] for entry in queue.site["entries"].values())
         remove_old_logs(queue.directory.log_dir, queue.site["deployment"], params["log_days"], time.time(), longest_s)
-    return matching
+    return update
 
 
 def summaries(params, queue):
-    """Return what glideins have told of themselves since it was asked last, or None when nobody asks."""
+    """Return the new summaries of glideins, or None if the server needs none."""
     if params["summaries_since"] is None:
         return None
     return new_summaries(
@@ -296,20 +299,20 @@ def main():
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     try:
-        matching = match(module.params, module.check_mode)
+        update = update_queue(module.params, module.check_mode)
     except GlideinError as error:
         module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
-    result = matching.result(acted=not module.check_mode)
+    result = update.result(acted=not module.check_mode)
     if result["report"] is not None:
-        result["report"]["summaries"] = summaries(module.params, matching.queue)
-    result["changed"] = matching.changes if module.check_mode else bool(matching.submitted or matching.cancelled)
+        result["report"]["summaries"] = summaries(module.params, update.queue)
+    result["changed"] = update.changes if module.check_mode else bool(update.submitted or update.cancelled)
     if module._diff:
-        result["diff"] = matching.intended
-    for hint in matching.hints:
+        result["diff"] = update.intended
+    for hint in update.hints:
         module.warn(f"Site {module.params['site']}: {hint}")
-    if matching.errors and module.params["fail_on_error"]:
-        first = {key: value for key, value in matching.errors[0].items() if key in ("cmd", "rc", "stdout", "stderr")}
-        module.fail_json(msg=failure_message(module.params["site"], matching.errors), **dict(result, **first))
+    if update.errors and module.params["fail_on_error"]:
+        first = {key: value for key, value in update.errors[0].items() if key in ("cmd", "rc", "stdout", "stderr")}
+        module.fail_json(msg=failure_message(module.params["site"], update.errors), **dict(result, **first))
     module.exit_json(**result)
 
 

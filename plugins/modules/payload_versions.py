@@ -5,12 +5,13 @@
 
 DOCUMENTATION = r"""
 module: payload_versions
-short_description: Remove versions of the payload that no glidein uses any more
+short_description: Remove versions of the payload that no glidein uses
 version_added: 0.1.0
 description:
   - Removes from a site's directory every version of the payload that is not the current one and that no queued or
     running glidein may still need.
-  - Works under the same lock as M(glidein.ops.glideins), so that no submission is made from a version that is going.
+  - Works under the same lock as M(glidein.ops.glideins), so that no glidein is submitted with a version that is being
+    removed.
   - Runs on the site's login node, as the user who submits the glideins.
   - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
 author:
@@ -52,7 +53,7 @@ removed:
   elements: str
   sample: [0a1b2c3d4e5f]
 kept:
-  description: Versions that are there still.
+  description: Versions that were kept.
   returned: success
   type: list
   elements: str
@@ -61,7 +62,7 @@ kept:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_options import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
 
 
 def decide(queue):
@@ -71,11 +72,11 @@ def decide(queue):
     return unused, sorted(set(versions) - set(unused))
 
 
-def tidy(params, check_mode):
-    """Remove what is not needed; return (removed, kept). Raises GlideinError or OSError."""
+def remove_unused(params, check_mode):
+    """Remove the versions that are not in use; return (removed, kept). Raises GlideinError or OSError."""
     queue = SiteQueue(params)
     if check_mode:
-        return decide(queue)  # without the lock, which is a file that would be made
+        return decide(queue)  # without the lock, whose file would be created
     with queue.directory.lock(params["patience"]):
         removed, kept = decide(queue)
         queue.directory.sweep()
@@ -89,7 +90,7 @@ def main():
     spec.update(patience={"type": "int", "default": 60})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     try:
-        removed, kept = tidy(module.params, module.check_mode)
+        removed, kept = remove_unused(module.params, module.check_mode)
     except GlideinError as error:
         module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
     except OSError as error:

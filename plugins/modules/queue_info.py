@@ -8,10 +8,11 @@ module: queue_info
 short_description: Count a site's glideins in its batch queue
 version_added: 0.1.0
 description:
-  - Counts the glideins of a deployment in the batch queue, by entry and shape, as the batch system itself tells.
-  - Says which versions of the payload a queued or running glidein may still need, and when the site's token ends.
-  - Runs on the site's login node, as the user who submits the glideins. Output of the batch system that cannot be read
-    is an error, never a count of zero.
+  - Counts the glideins of a deployment in the batch queue, by entry and shape, as the batch system reports them.
+  - Returns the versions of the payload that a queued or running glidein may still need, and the expiry time of the
+    site's token.
+  - Runs on the site's login node, as the user who submits the glideins. Invalid output of the batch system is
+    an error, never a count of zero.
   - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
 author:
   - the glidein.ops authors (@glidein-ops)
@@ -52,7 +53,7 @@ queue:
       type: str
       sample: lab
     as_of:
-      description: When the queue was read, in epoch seconds.
+      description: Time at which the queue was read, in epoch seconds.
       type: int
       sample: 1795211273
     user:
@@ -89,12 +90,12 @@ queue:
           type: int
           sample: 0
         sick:
-          description: Glideins that are held or suspended, or that the batch system says can never start.
+          description: Glideins that are held or suspended, or that can never start, as the batch system reports.
           type: int
           sample: 1
         never_starts:
-          description: Those of the sick ones of which the batch system says that they can never start, and that ask for
-            what a new one would ask for.
+          description: Sick glideins that can never start, as the batch system reports, and that have the same request
+            as a new one would have.
           type: int
           sample: 0
         sick_reasons:
@@ -107,26 +108,28 @@ queue:
           type: int
           sample: 95
         queued_since:
-          description: When the queued glideins were submitted, in epoch seconds, and how many at each time; sorted. Of
-            more than 50 times, those within steps of some minutes count as the newest of their step.
+          description: Submission times of the queued glideins in epoch seconds, with the number of glideins at each
+            time; sorted. If there are more than 50 times, those within a step of some minutes are replaced by the
+            newest of the step.
           type: list
           elements: list
           sample: [[1795211178, 2]]
         running_since:
-          description: When the running glideins started, in the same form. Those of which the batch system does not
-            tell are not in it.
+          description: Start times of the running glideins, in the same form. Glideins whose start time is unknown are
+            not included.
           type: list
           elements: list
           sample: [[1795211013, 3]]
         running_glideins:
-          description: The running glideins, with C(id) (that of the batch system, which is C(GLIDEIN_BatchId) in the
-            machine ad) and C(wait_s), the seconds between submission and start, null when the batch system does not
-            tell. Null when there are more than 2000. Of a site with more than 10000, those with the most are null, too.
+          description: The running glideins, with C(id), the id of the batch system (C(GLIDEIN_BatchId) in the machine
+            ad), and C(wait_s), the seconds between submission and start, null if unknown. Null if there are more than
+            2000. If a site has more than 10000, those of the largest entries are null, too.
           type: list
           elements: dict
           sample: [{id: "123_1", wait_s: 340}, {id: "123_2", wait_s: 351}]
     orphans:
-      description: C(queued) and C(running) glideins that this site submitted for an entry or shape that is no more.
+      description: C(queued) and C(running) glideins that this site submitted for an entry or shape that is no longer
+        configured.
       type: dict
       sample: {queued: 0, running: 0}
     others:
@@ -135,28 +138,27 @@ queue:
       type: dict
       sample: {queued: 0, running: 0}
     versions:
-      description: The versions of the payload on the login node; C(in_use) when a glidein may need it, C(current) when
-        it is the one that the next glidein gets.
+      description: The versions of the payload on the login node. C(in_use) is true if a glidein may need the version,
+        C(current) if the next glidein gets it.
       type: dict
       sample: {0a1b2c3d4e5f: {in_use: true, current: true}}
     credential_expires:
-      description: When the site's token ends, in epoch seconds; null when there is none, as with a pool password, or
-        when it does not say.
+      description: Expiry time of the site's token in epoch seconds; null without a token, as with a pool password, or
+        without an expiry time.
       type: int
       sample: 1797803273
     files:
       description:
-        - C(deployed), whether there is a version that the next glidein can get; C(credential), whether there is a
-          credential file.
-        - C(newest_output), when a batch job last wrote to its output, and C(oldest_log), when the oldest log that
-          M(glidein.ops.glideins) may remove was written to, both in epoch seconds, null where there is none.
+        - C(deployed) is true if a version for the next glidein exists, C(credential) if the credential file exists.
+        - C(newest_output) is the last time at which a batch job wrote to its output. C(oldest_log) is the last write to
+          the oldest log that M(glidein.ops.glideins) may remove. Both are in epoch seconds, null without a log.
       type: dict
       sample: {deployed: true, credential: true, newest_output: 1795211273.5, oldest_log: 1795200000.0}
 """
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_options import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
 
 
 def main():

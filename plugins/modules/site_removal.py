@@ -10,9 +10,9 @@ version_added: 0.1.0
 description:
   - Cancels the site's queued glideins. If none of its glideins is left in the batch queue, the site's directory is
     removed with payload, credential and logs.
-  - If glideins run, nothing is removed and the module fails, because a running glidein uses these files. Repeat it when
-    they have ended, or cancel them with O(cancel_running).
-  - Works under the same lock as M(glidein.ops.glideins), so no cycle submits meanwhile.
+  - If glideins run, nothing is removed and the module fails, because a running glidein uses these files. Repeat it
+    after they have ended, or cancel them with O(cancel_running).
+  - Works under the same lock as M(glidein.ops.glideins), so that no cycle submits at the same time.
   - Runs on the site's login node, as the user who submits the glideins.
   - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
 author:
@@ -74,65 +74,65 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_options import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
 
 INTERVAL_S = 2
 
 
 def remove(params, check_mode):
-    """Cancel and remove; return the result. Raises GlideinError or OSError."""
+    """Cancel the site's glideins and remove its directory; return the result. Raises GlideinError or OSError."""
     queue = SiteQueue(params)
     path = queue.directory.path
     if not os.path.isdir(path):
         return {"changed": False, "cancelled": [], "path": path}
     if check_mode:
-        doomed, kept = decide(queue, params["cancel_running"])
-        refuse(params["site"], kept)
-        return {"changed": True, "cancelled": [job.id for job in doomed], "path": path}
+        to_cancel, kept = decide(queue, params["cancel_running"])
+        check_no_jobs(params["site"], kept)
+        return {"changed": True, "cancelled": [job.id for job in to_cancel], "path": path}
     home = os.path.dirname(path)
     with queue.directory.lock(params["patience"]):
-        cancelled = empty(queue, params)
+        cancelled = cancel_all(queue, params)
         folder = tempfile.mkdtemp(prefix="removed-", dir=home)
         os.rename(path, os.path.join(folder, "site"))
-    # After the lock is closed: a network file system keeps an open file's name.
+    # After the lock is closed: a network file system keeps the name of an open file.
     shutil.rmtree(folder)
-    # A link is the operator's own.
+    # A link belongs to the operator.
     if not os.path.islink(home) and not os.listdir(home):
         os.rmdir(home)
     return {"changed": True, "cancelled": cancelled, "path": path}
 
 
 def decide(queue, cancel_running):
-    """Return (jobs to cancel, jobs that have started and are left) of the site's jobs in the queue."""
-    jobs = queue.read()[0].ours()
-    doomed = [job for job in jobs if cancel_running or job.cancellable]
-    return doomed, [job for job in jobs if job not in doomed]
+    """Return (jobs to cancel, jobs to keep because they have started) of the site's jobs in the queue."""
+    jobs = queue.read()[0].all()
+    to_cancel = [job for job in jobs if cancel_running or job.cancellable]
+    return to_cancel, [job for job in jobs if job not in to_cancel]
 
 
-def empty(queue, params):
-    """Cancel until no glidein of the site is in the queue; return the ids. Raises BusyError if some are left."""
+def cancel_all(queue, params):
+    """Cancel until no glidein of the site is in the queue; return the ids. Raises BusyError if some remain."""
     cancelled = []
     deadline = time.time() + params["patience"]
     while True:
-        doomed, kept = decide(queue, params["cancel_running"])
-        ids = [job.id for job in doomed if job.id not in cancelled]
+        to_cancel, kept = decide(queue, params["cancel_running"])
+        ids = [job.id for job in to_cancel if job.id not in cancelled]
         if ids:
             cancelled += queue.scheduler.cancel(queue.user, ids, params["cancel_running"])
-        if not doomed:
-            refuse(params["site"], kept)
+        if not to_cancel:
+            check_no_jobs(params["site"], kept)
             return cancelled
         if time.time() >= deadline:
-            refuse(params["site"], doomed + kept)
+            check_no_jobs(params["site"], to_cancel + kept)
         time.sleep(INTERVAL_S)
 
 
-def refuse(site, jobs):
+def check_no_jobs(site, jobs):
     """Raise BusyError if there are jobs."""
     if jobs:
         states = ", ".join(f"{number} {state}" for state, number in state_counts(jobs).items() if number)
         raise BusyError(
             f"{site} has glideins that started or have not ended ({states}), so its files were not removed. No further "
-            "ones are queued. Repeat this when they have ended, or cancel them: -e remove_cancel_running=true."
+            "ones are queued. Repeat this after they have ended, or cancel them: -e remove_cancel_running=true."
         )
 
 

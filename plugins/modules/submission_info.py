@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: submission_info
-short_description: Report the states and logs of the glideins of one submission
+short_description: Return the states and logs of the glideins of one submission
 version_added: 0.1.0
 description:
   - Returns the state of each glidein of one submission in the batch queue, and its log.
@@ -56,7 +56,7 @@ EXAMPLES = r"""
 RETURN = r"""
 jobs:
   description: Glideins that are in the queue, each with C(id), C(state) (queued, running, completing or sick) and
-    C(reason), the batch system's word for why it does not run.
+    C(reason), why it does not run, as the batch system reports.
   returned: success
   type: list
   elements: dict
@@ -67,7 +67,7 @@ in_queue:
   type: int
   sample: 1
 registered:
-  description: Number of glideins whose log says that they joined the pool.
+  description: Number of glideins that have registered with the pool, according to their logs.
   returned: success
   type: int
   sample: 1
@@ -77,7 +77,7 @@ msg:
   type: str
   sample: "123_1 is queued (Priority)."
 logs:
-  description: Logs, each with C(path), C(text), C(registered) and C(exit_status), which is null before the end.
+  description: Logs, each with C(path), C(text), C(registered) and C(exit_status), which is null until the end.
   returned: success
   type: list
   elements: dict
@@ -97,7 +97,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs impo
     tail,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import read_text
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_options import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
 def states(jobs):
@@ -106,13 +107,13 @@ def states(jobs):
     return (", ".join(texts) if texts else "no glidein of the submission is in the queue") + "."
 
 
-def look(params):
+def read_submission(params):
     """Return the module's result. Raises GlideinError."""
     queue = SiteQueue(params)
     check_job_id(params["job_id"])
     if params["log_lines"] < 0:
-        raise InputError(f"log_lines: {params['log_lines']} is not accepted; allowed: 0 or more")
-    # The queue before the logs: what is not in it any more has written its last line.
+        raise InputError(invalid("log_lines", params["log_lines"], "a whole number of at least 0"))
+    # The queue before the logs: a job that has left the queue has written its last line.
     jobs = [job for job in queue.jobs() if job.submission == params["job_id"]]
     logs = []
     for path in find_logs(queue.directory.log_dir, queue.scheduler.log_pattern(params["job_id"])):
@@ -132,7 +133,7 @@ def main():
     spec.update(job_id={"type": "str", "required": True}, log_lines={"type": "int", "default": 100})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     try:
-        result = look(module.params)
+        result = read_submission(module.params)
     except GlideinError as error:
         module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
     except OSError as error:

@@ -45,7 +45,7 @@ def measure(lab):
     checkout.importable()
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-    from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import count, queue_result
+    from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import queue_result, sort_jobs
     from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 
     entries = {"main": {"walltime": "1h", "shapes": {"core": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}}}
@@ -55,7 +55,7 @@ def measure(lab):
         printed = listing(system, job_name("glidein", "bench", "main", "core"))
         scheduler = make_scheduler(system, entries=site["entries"], environ={})
         began = time.perf_counter()
-        counted = count(scheduler.parse_list(printed, USER), site, set())
+        counted = sort_jobs(scheduler.parse_list(printed, USER), site, set())
         queue = queue_result(site, counted, USER, time.time(), {}, None)
         found[f"{system}_s"] = round(time.perf_counter() - began, 3)
         (entry,) = queue["entries"]

@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes a site's queue match the plan: the act that belongs to reconcile's decision."""
+"""Submits and cancels what reconcile.py has decided, so that a site's queue matches the plan."""
 
 import collections
 import os
 import re
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.entries import check_environment, check_modules
+from ansible_collections.glidein.ops.plugins.module_utils.entries import MODULES, SCRATCH, check_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
     GlideinError,
@@ -17,7 +17,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     OutcomeUnknownError,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import decide, orphans_to_cancel
@@ -26,36 +25,37 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory im
 from ansible_collections.glidein.ops.plugins.module_utils.site.submissions import Submissions
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import site_report
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, credential_expires, utc
+from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, text
 
-_COLLECTOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z")
-_REMEDY = (
-    " {} of {} glideins were submitted. If the batch system limits the tasks of an array job, set limits.array of the "
-    "entry; if it limits the jobs of a user, set limits.queued or limits.total."
+_PAYLOAD_OPTIONS = Spec(
+    {
+        "collector": {
+            "type": text(
+                re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z"),
+                "HOST or HOST:PORT of letters, digits, dots, dashes and underscores",
+            ),
+            "required": True,
+        },
+        "scratch": {"type": SCRATCH, "required": True},
+        "modules": {"type": MODULES, "default": []},
+    }
 )
-_COLLECTOR_RULE = "HOST or HOST:PORT of letters, digits, dots, dashes and underscores"
+_TOO_MANY = (
+    " {} of {} glideins were submitted. If the batch system limits the tasks of an array job, set limits.array of the "
+    "entry. If it limits the jobs of a user, set limits.queued or limits.total."
+)
 
 
-def payload_of(directory, params):
-    """Return what batch_files needs to know of the deployed payload.
+def payload_settings(directory, params):
+    """Return the `payload` of batch_files: the deployed payload and the settings of the batch job.
 
-    directory: SiteDir; params: {"collector", "credential": "token" or "pool_password", "scratch", "environment",
+    directory: SiteDirectory; params: {"collector", "credential": "token" or "pool_password", "scratch", "environment",
     "modules"} of the module glideins. Raises InputError, NotDeployedError.
     """
-    collector, scratch = params["collector"], params["scratch"]
     token = params["credential"] == "token"
     problems = []
-
-    def wrong(variable, value, rule):
-        problems.append(f"{variable}: {value!r} is not accepted; allowed: {rule}")
-
-    environment = check_environment(wrong, "environment", params["environment"])
-    modules = check_modules(wrong, "modules", params["modules"])
-    if not _COLLECTOR.match(collector):
-        wrong("collector", collector, _COLLECTOR_RULE)
-    try:
-        scratch_word(scratch)
-    except ValueError:
-        wrong("scratch", scratch, SCRATCH_RULE)
+    checked = _PAYLOAD_OPTIONS.check(problems, "", {name: params[name] for name in _PAYLOAD_OPTIONS.options})
+    environment = check_environment(problems, "environment", params["environment"] or {})
     if problems:
         raise InputError(problems)
     home = directory.deployed(token)
@@ -65,25 +65,25 @@ def payload_of(directory, params):
         "home": home,
         "log_dir": directory.log_dir,
         "credential": directory.credential if token else "",
-        "collector": collector,
-        "scratch": scratch,
+        "collector": checked["collector"],
+        "scratch": checked["scratch"],
         "environment": environment,
-        "modules": modules or [],
+        "modules": checked["modules"],
     }
 
 
 def _check_not_expired(path):
-    """Raise NotDeployedError for a token that no collector would take: its glideins would start in vain."""
+    """Raise NotDeployedError for an expired token, which every collector refuses."""
     end = credential_expires(path)
     if end is not None and end <= time.time():
         raise NotDeployedError(f"The token {path} expired at {utc(end)}: {REMEDY}.")
 
 
-class Matching:
-    """One run for one site. Decides when made; `act` does what was decided; `result` tells.
+class QueueUpdate:
+    """One run of the module glideins for one site. The constructor decides; `act` submits and cancels.
 
-    queue: SiteQueue; wanted: of reconcile.check_plan; payload: of payload_of; cancel_running: whether glideins that run
-    are cancelled, too, when there are too many. Raises CommandError, OutputError.
+    queue: SiteQueue; wanted: result of reconcile.check_plan; payload: result of payload_settings; cancel_running:
+    whether surplus glideins that run are cancelled, too. Raises CommandError, OutputError.
     """
 
     def __init__(self, queue, wanted, payload, cancel_running=False):
@@ -100,24 +100,24 @@ class Matching:
         self.submitted = []
         self.cancelled = []
         self.errors = []
-        # What the operator can do better, of a run that did all it was to do.
+        # Advice to the operator after a complete run.
         self.hints = []
-        # The command that gave no answer in time.
-        self.silent = None
+        # The command that timed out; no further command is run.
+        self.timed_out = None
 
     @property
     def changes(self):
-        """Whether anything is to be submitted or cancelled."""
+        """Return whether anything is to be submitted or cancelled."""
         return bool(self.scripts or self.orphans or any(decision.cancel for decision in self.decisions))
 
     def act(self):
-        """Cancel and submit what was decided; the failure of one entry leaves the others working."""
+        """Cancel and submit what was decided. A failure of one entry does not affect the others."""
         if not self.changes:
             return
         try:
             os.makedirs(self.payload["log_dir"], mode=0o700, exist_ok=True)
         except OSError as error:
-            raise InputError(f"log_dir: {self.payload['log_dir']} cannot be made: {error.strerror}") from error
+            raise InputError(f"log_dir: {self.payload['log_dir']} cannot be created: {error.strerror}") from error
         self._cancel(None, None, self.orphans)
         for decision in self.decisions:
             self._cancel(decision.entry, decision.shape, decision.cancel)
@@ -125,7 +125,7 @@ class Matching:
             key = (decision.entry, decision.shape)
             if decision.submit:
                 self._submit(decision, [script for script in self.scripts if (script["entry"], script["shape"]) == key])
-        if self.silent:
+        if self.timed_out:
             self.after = None
             return
         try:
@@ -149,15 +149,15 @@ class Matching:
         }
 
     def report(self):
-        """Return what demand_report tells the server of this run."""
+        """Return the report of this run for the module demand_report."""
         items = [self.wanted[(decision.entry, decision.shape)] for decision in self.decisions]
         return site_report(self.after or self.before, items, self.submitted, self.cancelled, self.errors)
 
     def diff(self):
-        """Return Ansible's diff: the counts as they are and as they are to be, and each script that is written."""
+        """Return Ansible's diff: the counts before and after, and each script that is written."""
         before, after = [], []
         for decision in self.decisions:
-            counts = state_counts(self.counted.targets[(decision.entry, decision.shape)])
+            counts = state_counts(self.counted.by_shape[(decision.entry, decision.shape)])
             line = "{entry}/{shape}: {queued} queued, {running} running, {sick} sick\n"
             names = {"entry": decision.entry, "shape": decision.shape}
             before.append(line.format(**dict(counts, **names)))
@@ -170,7 +170,7 @@ class Matching:
             after.append("orphans: 0 queued\n")
         header = f"glideins of {self.queue.site['site']}"
         diffs = [{"before_header": header, "after_header": header, "before": "".join(before), "after": "".join(after)}]
-        # The whole script, also where one like it was handed over before: this is what the batch system gets.
+        # The whole script, even if the same one was submitted before: it is the batch system's input.
         for script in self.scripts:
             diffs.append(
                 {"before_header": "", "after_header": script["path"], "before": "", "after": script["content"]}
@@ -205,7 +205,7 @@ class Matching:
                 write_private(script["path"], script["content"])
             self._submit_all(decision, scripts[-1]["path"], record)
         except OSError as error:
-            # The line before a submission stands: its outcome counts as unknown, which keeps the version.
+            # The line before a submission remains: the outcome counts as unknown, and the version is kept.
             path = error.filename or self.payload["home"]
             text = f"{path} on the login node cannot be written: {error.strerror}. Check free space, quota and owner."
             self._failed(decision.entry, decision.shape, text)
@@ -213,10 +213,10 @@ class Matching:
             self._failed(decision.entry, decision.shape, error)
 
     def _submit_all(self, decision, path, record):
-        """Submit all glideins of a decision, in smaller arrays when the batch system refuses one for its size.
+        """Submit all glideins of a decision. If the batch system refuses an array for its size, submit smaller arrays.
 
-        After any other failure nothing more is tried in this run: what was refused once would be refused again. Raises
-        OSError, CommandTimeoutError.
+        After any other failure, submit no more of the decision in this run: the batch system would refuse it again.
+        Raises OSError, CommandTimeoutError.
         """
         scheduler = self.queue.scheduler
         largest = self.queue.site["entries"][decision.entry]["array"]
@@ -226,24 +226,24 @@ class Matching:
         sizes = collections.deque(array_sizes(left, largest, scheduler.smallest_array))
         while sizes:
             tasks = sizes.popleft()
-            error = self._hand_over(decision, path, tasks, record)
+            error = self._submit_one(decision, path, tasks, record)
             if error is None:
                 left -= tasks or 1
             elif tasks and tasks > 1 and scheduler.refused_for_number(error):
                 largest, refused = tasks // 2, tasks
                 sizes = collections.deque(array_sizes(left, largest, scheduler.smallest_array))
             else:
-                more = _REMEDY.format(decision.submit - left, decision.submit)
+                more = _TOO_MANY.format(decision.submit - left, decision.submit)
                 for_number = scheduler.refused_for_number(error)
                 self._failed(decision.entry, decision.shape, error, more if for_number else "")
                 return
         if refused:
             self.hints.append(
-                f"{decision.entry}/{decision.shape}: the batch system refused an array of {refused} glideins and took "
-                f"{largest} at a time. Set limits.array of the entry to {largest}."
+                f"{decision.entry}/{decision.shape}: the batch system refused an array of {refused} glideins and "
+                f"accepted {largest} at a time. Set limits.array of the entry to {largest}."
             )
 
-    def _hand_over(self, decision, path, tasks, record):
+    def _submit_one(self, decision, path, tasks, record):
         """Submit an array of `tasks` glideins, or one (None); return the error (GlideinError), or None."""
         site = self.queue.site
         name = job_name(site["deployment"], site["site"], decision.entry, decision.shape)
@@ -263,24 +263,24 @@ class Matching:
         return None
 
     def _skipped(self, entry, shape):
-        """Tell whether the batch system has stopped to answer in this run; it is not asked again then."""
-        if self.silent:
-            text = f"nothing was tried here after the time-out of {self.silent} in this run."
+        """Return whether a command has timed out in this run; then report that this change was not attempted."""
+        if self.timed_out:
+            text = f"nothing was submitted or cancelled here after {self.timed_out} timed out in this run."
             self.errors.append({"entry": entry, "shape": shape, "error": text})
-        return self.silent is not None
+        return self.timed_out is not None
 
     def _failed(self, entry, shape, error, more=""):
         failure = {"entry": entry, "shape": shape, "error": f"{error}{more}"}
         cause = error.cause if isinstance(error, OutcomeUnknownError) else error
         if isinstance(cause, CommandTimeoutError):
-            self.silent = cause.cmd[0]
+            self.timed_out = cause.cmd[0]
         if isinstance(error, GlideinError):
             failure.update(error.details())
         self.errors.append(failure)
 
 
 def failure_message(site, errors):
-    """Return one message for all errors of a run."""
+    """Return one message with all errors of a run."""
     texts = []
     for error in errors:
         where = f"{error['entry']}/{error['shape']}: " if error["entry"] else ""
@@ -289,7 +289,7 @@ def failure_message(site, errors):
 
 
 def _submission(decision, tasks, job_id):
-    """One element of `submitted`; job_id None: the outcome is unknown."""
+    """Return one element of `submitted`. job_id: None if the outcome is unknown."""
     return {"entry": decision.entry, "shape": decision.shape, "count": tasks or 1, "job_id": job_id}
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a glidein's batch log says of it. The lines are those of files/glidein/lib/report.sh and daemons.sh."""
+"""The logs of glideins on the login node. files/glidein/lib/report.sh and daemons.sh write the lines."""
 
 import contextlib
 import glob
@@ -10,11 +10,12 @@ import re
 import shutil
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_name
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 _JOB_ID = re.compile(r"^[0-9A-Za-z][][0-9A-Za-z._-]*\Z")
-# What is ours in a directory that may have others' logs, too: a batch job's output, a glidein's daemons' logs.
-# (Torque puts -INDEX behind the name of an array task's output; HTCondor's error file has the daemons' logs.)
+# Names of a batch job's output and of the directory of a glidein's daemons' logs. The log directory may contain other
+# files. (Torque adds -INDEX to the name of an array task's output; HTCondor's error file has the daemons' logs.)
 OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.(?:out(?:-\d+)?|err)\Z")
 _DAEMONS = re.compile(r"^glidein_[0-9][0-9A-Za-z_.-]*_[0-9A-Za-z]{8}\Z")
 _DAEMON_LOG = re.compile(r"^\w*Log[\w.]*\Z")
@@ -23,27 +24,27 @@ _ENDED = re.compile(r"^\S+ glidein: ended because .*\(exit status (\d+), after \
 
 
 def read_log(text):
-    """Return {"registered": bool, "exit_status": int or None while it runs} of one glidein's log."""
+    """Return {"registered": bool, "exit_status": int, None while the glidein runs} of one glidein's log."""
     endings = _ENDED.findall(text)
     return {"registered": bool(_REGISTERED.search(text)), "exit_status": int(endings[-1]) if endings else None}
 
 
 def check_job_id(job_id):
-    """Raise InputError for what cannot be the id of a submission: it becomes part of a pattern of file names."""
+    """Raise InputError for an invalid id of a submission. The id becomes part of a pattern of file names."""
     if not _JOB_ID.match(job_id):
-        raise InputError(f"job_id: {job_id!r} is not accepted; allowed: letters, digits and . _ - [ ]")
+        raise InputError(invalid("job_id", job_id, "letters, digits and . _ - [ ]"))
 
 
 def find_logs(log_dir, pattern):
-    """Return the paths of the logs that match (Scheduler.log_pattern), sorted; none before a glidein has started."""
+    """Return the sorted paths of the logs that match a pattern of Scheduler.log_pattern."""
     return sorted(glob.glob(os.path.join(glob.escape(log_dir), pattern)))
 
 
 def remove_old_logs(log_dir, deployment, days, now_s, longest_s=0):
-    """Remove what batch jobs of a deployment, and glidein.sh, have left in log_dir and not written to for `days`.
+    """Remove the logs of a deployment's batch jobs and glideins that were not written to for `days`.
 
-    days: 0 keeps all; now_s: epoch seconds; longest_s: the longest walltime, during which a quiet glidein may still
-    write. What cannot be looked at or removed stays: the next run tries again.
+    days: 0 keeps all; now_s: epoch seconds; longest_s: the longest walltime: a glidein may still write to its log for
+    that long. Logs that cannot be read or removed are left to the next run.
     """
     if days <= 0:
         return
@@ -55,15 +56,18 @@ def remove_old_logs(log_dir, deployment, days, now_s, longest_s=0):
 
 
 def log_times(log_dir, deployment):
-    """Return {"newest_output": when a batch job of a deployment last wrote to its output, "oldest_log": when the oldest
-    of what remove_old_logs may remove was written to}, in epoch seconds, None where there is none."""
+    """Return {"newest_output", "oldest_log"}: times in epoch seconds, or None without such a file.
+
+    newest_output: the last time at which a batch job of the deployment wrote to its output; oldest_log: the last write
+    to the oldest log that remove_old_logs may remove.
+    """
     outputs, daemons = [], []
     with contextlib.suppress(OSError):
         for item in os.scandir(log_dir):
             with contextlib.suppress(OSError):
                 _sort(item, deployment, outputs, daemons)
     newest, oldest = max(outputs, default=None), min(outputs, default=None)
-    # Only as many directories are looked into as it takes to find one.
+    # The directories are read in order of their age, until one is found.
     for mtime, item in sorted(daemons, key=lambda pair: pair[0]):
         if oldest is not None and oldest <= mtime:
             break
@@ -75,11 +79,11 @@ def log_times(log_dir, deployment):
 
 
 def _sort(item, deployment, outputs, daemons):
-    """Put the time of an output, or (time, directory) of daemons' logs, on its list."""
+    """Append the time of an output to `outputs`, or (time, directory) of daemons' logs to `daemons`."""
     mtime = item.stat(follow_symlinks=False).st_mtime
     output = OUTPUT.match(item.name)
     if output:
-        if is_job_of(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
+        if is_job_name(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
             outputs.append(mtime)
     elif _DAEMONS.match(item.name):
         daemons.append((mtime, item))
@@ -89,14 +93,14 @@ def _remove_if_old(item, deployment, oldest):
     if item.stat(follow_symlinks=False).st_mtime > oldest:
         return
     output = OUTPUT.match(item.name)
-    if output and is_job_of(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
+    if output and is_job_name(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
         os.unlink(item.path)
     elif _is_of_daemons(item):
         shutil.rmtree(item.path)
 
 
 def _is_of_daemons(item):
-    """Tell whether this is a directory of daemons' logs and nothing else: others may only look like ours by name."""
+    """Return whether this is a directory with nothing but daemons' logs. Its name alone is no proof."""
     return (
         bool(_DAEMONS.match(item.name))
         and item.is_dir(follow_symlinks=False)
@@ -105,6 +109,6 @@ def _is_of_daemons(item):
 
 
 def tail(text, lines):
-    """Return the last `lines` (0 or more) lines of a text, without a line break at the end."""
+    """Return the last lines of a text, without a line break at the end. lines: their number, 0 or more."""
     found = text.splitlines()
     return "\n".join(found[max(0, len(found) - lines) :])

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The line of JSON that a glidein leaves in its batch log at its end (files/glidein/lib/summary.sh), for a report.
+"""The summaries of glideins. Each writes a line of JSON to its batch log at its end (files/glidein/lib/summary.sh).
 
-Nothing is remembered on the login node. The demand server says up to which time of writing it has the logs (`since`),
-is given what was written later, and moves that time on in the transaction that takes it in: whatever dies at whatever
-moment, each glidein counts once.
+The login node stores no state. The demand server states the time up to which it has the logs (`since`), and receives
+the later ones. It stores them and the new time in one transaction. So each glidein counts once, even if the cycle dies.
 """
 
 import itertools
@@ -13,32 +12,33 @@ import json
 import os
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_name, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import OUTPUT
 
-# Of one report: some hundred bytes each.
-MOST_TOLD = 500
-# Of logs that are opened in one run; those of glideins that run tell nothing yet.
-MOST_READ = 2000
-# The demand server refuses a report of more (MAX_SUMMARIES in glidein_demand/web/checks.py).
-MOST_TAKEN = 1000
-# A file server may show a file later than another that was written after it. What is told twice, the server knows.
+# Summaries in one report; each has some hundred bytes.
+MAX_SUMMARIES = 500
+# Logs that are read in one run. Those of running glideins have no summary yet.
+MAX_LOGS_READ = 2000
+# The demand server refuses a report with more summaries (MAX_SUMMARIES in glidein_demand/web/checks.py).
+MAX_ACCEPTED = 1000
+# A file server may show a file later than another that was written after it. So the summaries of this time before
+# `since` are sent again; the demand server ignores those that it has.
 SLACK_S = 300
-MOST_TOLD_AGAIN = 100
-# The line stands at the end. (Daemons' logs that go to the same place are in a file of their own, or before it.)
+MAX_RESENT = 100
+# The line is at the end of the log. (Daemons' logs are in other files, or before it.)
 TAIL_BYTES = 65536
 
 _LINE = re.compile(r"^\S+ glidein: summary (\{.*\})$", re.MULTILINE)
 _TEXTS = {"name": 200, "batch_id": 128, "reason": 300}
 _NUMBERS = ("started", "ended", "granted_cpus", "granted_core_s", "busy_core_s", "jobs", "jobs_failed")
 _NUMBERS_OR_NULL = ("registered", "exit_status")
-# As the demand server takes them (glidein_demand/web/checks.py): it refuses a whole report for one that it does not.
+# The limits of the demand server (glidein_demand/web/checks.py), which refuses a whole report for one invalid summary.
 _MOST = 10**12
 _MOST_STATUS = 255
 
 
 def read_summaries(text, site):
-    """Return the summaries of a site's glideins in a log. (A sweep tells of another glidein, in its own log.)"""
+    """Return the summaries of a site's glideins in a log. (A glidein may sweep up after another one and report it.)"""
     found = [_checked(line) for line in _LINE.findall(text)]
     return [summary for summary in found if summary is not None and summary["site"] == site]
 
@@ -46,30 +46,30 @@ def read_summaries(text, site):
 def new_summaries(log_dir, deployment, site, since, now_s):
     """Return {"since", "until", "glideins": [summary]} of the logs written to after `since` (epoch seconds).
 
-    until: what `since` is to be for the next call, when these have been taken in. A log that cannot be read is left
-    out: it would be in the way of all others for ever.
+    until: the value of `since` for the next call, after the server has stored these. A log that cannot be read is left
+    out. Otherwise it would block all others.
     """
     logs = _logs(log_dir, deployment, since - SLACK_S)
     found, until = [], since
     read = 0
-    # Files of one time (a file server may know whole seconds only) stay together: `until` cannot tell them apart.
+    # Files of the same time (a file server may round to seconds) stay together, because `until` is a time.
     for mtime, group in itertools.groupby([log for log in logs if log[0] > since], key=lambda log: log[0]):
         paths = [path for _mtime, path in group]
-        if read and read + len(paths) > MOST_READ:
+        if read and read + len(paths) > MAX_LOGS_READ:
             break
         read += len(paths)
-        told = [summary for path in paths for summary in read_summaries(_tail(path), site)]
-        if found and len(found) + len(told) > MOST_TOLD:
+        new = [summary for path in paths for summary in read_summaries(_tail(path), site)]
+        if found and len(found) + len(new) > MAX_SUMMARIES:
             break
-        found += told[:MOST_TAKEN]
+        found += new[:MAX_ACCEPTED]
         until = max(until, mtime)
     again = []
     for _mtime, path in reversed([log for log in logs if log[0] <= since]):
-        if len(again) >= min(MOST_TOLD_AGAIN, MOST_TOLD + MOST_TOLD_AGAIN - len(found)):
+        if len(again) >= min(MAX_RESENT, MAX_SUMMARIES + MAX_RESENT - len(found)):
             break
         again += read_summaries(_tail(path), site)
-    # A file from the future would hide all that come until then.
-    return {"since": since, "until": max(since, min(until, now_s)), "glideins": found + again[:MOST_TOLD_AGAIN]}
+    # A file with a time in the future would hide all logs that are written until then.
+    return {"since": since, "until": max(since, min(until, now_s)), "glideins": found + again[:MAX_RESENT]}
 
 
 def _logs(log_dir, deployment, since):
@@ -79,7 +79,7 @@ def _logs(log_dir, deployment, since):
         with os.scandir(log_dir) as items:
             for item in items:
                 output = OUTPUT.match(item.name)
-                if not output or not is_job_of(output.group("name"), deployment):
+                if not output or not is_job_name(output.group("name"), deployment):
                     continue
                 try:
                     mtime = item.stat(follow_symlinks=False).st_mtime
@@ -103,7 +103,7 @@ def _tail(path):
 
 
 def _checked(line):
-    """Return the values of a summary and nothing else in it; None for what is none: a job may have written it."""
+    """Return the valid keys of a summary, or None for an invalid one: a job may have written the line."""
     try:
         raw = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,22 +1,19 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is handed to a batch system for a glidein: directives, the settings of glidein.sh, and the call of it."""
+"""The batch script of a glidein: options of the batch system, the settings of glidein.sh, and its call."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.entries import (
-    DEFAULT_FAST_FAILURE_S,
-    DEFAULT_FAST_FAILURES,
-    DEFAULT_LOG_MB,
-    DEFAULT_LOST_S,
-    classad_literal,
-    idle_after_job_s,
-    idle_timeout_s,
-    start_expression,
-)
+from ansible_collections.glidein.ops.plugins.module_utils.entries import ENTRY, idle_after_job_s, idle_timeout_s
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import environment_word, scratch_word, sh_quote
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import (
+    classad_literal,
+    environment_word,
+    scratch_word,
+    sh_quote,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.shapes import RESOURCES
 
-# Where `module` is defined, for shells that read no profile: Environment Modules, Lmod.
+# Files of Environment Modules and Lmod that define `module`, for shells that read no profile.
 _MODULE_INITS = (
     "/etc/profile.d/modules.sh /etc/profile.d/lmod.sh /etc/profile.d/z00_lmod.sh /usr/share/modules/init/sh "
     "/usr/share/lmod/lmod/init/sh"
@@ -24,9 +21,9 @@ _MODULE_INITS = (
 
 
 def batch_files(scheduler, site, entry_name, shape_name, payload, path):
-    """Return the files of a glidein's submission, [(path, text)]; the last one is what is handed over.
+    """Return the files of a glidein's submission, [(path, text)]. The last one is submitted.
 
-    path: where the script will lie; the others as in batch_script.
+    path: the path of the script; the others as in batch_script.
     """
     files = [(path, batch_script(scheduler, site, entry_name, shape_name, payload))]
     entry = site["entries"][entry_name]
@@ -49,10 +46,10 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
     name = job_name(site["deployment"], site["site"], entry_name, shape_name)
     lines = ["#!/bin/sh"]
     if scheduler.directive_prefix:
-        directives = scheduler.directives(entry, _asked(shape), name, payload["log_dir"]) + entry["directives"]
-        lines += [f"{scheduler.directive_prefix} {directive}" for directive in directives]
-    if scheduler.own_output:
-        lines += ["", f'exec >>{sh_quote(payload["log_dir"])}/{name}."{scheduler.own_output}".out 2>&1 || exit 11']
+        options = scheduler.script_options(entry, _asked(shape), name, payload["log_dir"])
+        lines += [f"{scheduler.directive_prefix} {option}" for option in options]
+    if scheduler.script_output:
+        lines += ["", f'exec >>{sh_quote(payload["log_dir"])}/{name}."{scheduler.script_output}".out 2>&1 || exit 11']
     lines += _surroundings(entry, payload)
     lines += [
         "",
@@ -67,12 +64,12 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
 
 
 def _asked(shape):
-    """Return a shape with the memory that the batch system is asked for."""
+    """Return a shape whose memory_mb is the memory that the batch system is asked for."""
     return dict(shape, memory_mb=shape["asked_memory_mb"])
 
 
 def _surroundings(entry, payload):
-    """Return the lines that make the environment which the site's operator lists: variables, then modules."""
+    """Return the lines that set the operator's environment variables and load the modules."""
     environment = dict(payload["environment"], **entry["environment"])
     modules = payload["modules"] if entry["modules"] is None else entry["modules"]
     lines = [""] if environment or modules else []
@@ -91,7 +88,7 @@ def _surroundings(entry, payload):
 
 
 def _settings(site, entry, shape_name, shape, payload, scheduler):
-    """Return {name: shell word} of all that glidein.sh is told."""
+    """Return {name: shell word} of all settings of glidein.sh."""
     attributes = [f"{name} = {classad_literal(entry['attributes'][name])}" for name in sorted(entry["attributes"])]
     values = {
         "GLIDEIN_DEPLOYMENT": site["deployment"],
@@ -117,12 +114,13 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     }
     if shape["min_disk_mb"] != shape["disk_mb"]:
         values["GLIDEIN_MIN_DISK_MB"] = shape["min_disk_mb"]
-    if (entry["fast_failures"], entry["fast_failure_s"]) != (DEFAULT_FAST_FAILURES, DEFAULT_FAST_FAILURE_S):
+    default = ENTRY.default
+    if (entry["fast_failures"], entry["fast_failure_s"]) != (default("fast_failures"), default("fast_failure_time")):
         values["GLIDEIN_FAST_FAILURES"] = entry["fast_failures"]
         values["GLIDEIN_FAST_FAILURE_S"] = entry["fast_failure_s"]
-    if entry["lost_s"] != DEFAULT_LOST_S:
+    if entry["lost_s"] != default("lost_timeout"):
         values["GLIDEIN_LOST_S"] = entry["lost_s"]
-    if entry["log_mb"] != DEFAULT_LOG_MB:
+    if entry["log_mb"] != default("log_mb"):
         values["GLIDEIN_LOG_MB"] = entry["log_mb"]
     if entry["checks"]:
         checks = [f"{name} {entry['checks'][name]}".rstrip() for name in sorted(entry["checks"])]
@@ -132,14 +130,14 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     words = {name: sh_quote(str(value)) for name, value in values.items()}
     words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])
     words["GLIDEIN_BATCH_ID"] = f'"{scheduler.batch_id}"'
-    # What there is none of (a credential beside the tarball) is nowhere on the compute node, either.
+    # If there is no credential beside the tarball, there is none on the compute node, either.
     words.update({name: word for name, word in scheduler.shell_settings.items() if values.get(name) != ""})
     words.update({name: sh_quote(text) for name, text in _options(entry, shape).items() if text})
     return words
 
 
 def _options(entry, shape):
-    """Return {setting of glidein.sh: text} of what need not be set; empty where the entry says nothing."""
+    """Return {setting of glidein.sh: text} of optional settings; the text is empty without a value."""
     granted = entry["granted"] or ""
     if granted == "auto" and shape["whole_node"]:
         granted = "node"
@@ -154,3 +152,31 @@ def _options(entry, shape):
         "GLIDEIN_IMAGE": entry["image"],
         "GLIDEIN_RANK": entry["rank"],
     }
+
+
+# Resource -> a job's request in the START expression, and the number of its units that make one unit of `accept`.
+_REQUESTS = {
+    "cpus": ("(TARGET.RequestCpus ?: 1)", 1),
+    "memory_mb": ("(TARGET.RequestMemory ?: 0)", 1),
+    "disk_mb": ("(TARGET.RequestDisk ?: 0)", 1024),
+    "gpus": ("(TARGET.RequestGPUs ?: 0)", 1),
+}
+
+
+def start_expression(entry):
+    """Return the ClassAd expression of the jobs that a glidein of the entry starts; "" for any job.
+
+    It is true for the jobs that the plan orders glideins for, by `accept` and `accept_requirements`. As in the plan, a
+    fraction of a unit counts as a whole one.
+    """
+    conditions = []
+    for resource in RESOURCES:
+        bounds = entry["accept"].get(resource, {"min": None, "max": None})
+        request, unit = _REQUESTS[resource]
+        if bounds["min"]:
+            conditions.append(f"{request} > {(bounds['min'] - 1) * unit}")
+        if bounds["max"] is not None:
+            conditions.append(f"{request} <= {bounds['max'] * unit}")
+    if entry["accept_requirements"]:
+        conditions.append(f"({entry['accept_requirements']})" if conditions else entry["accept_requirements"])
+    return " && ".join(conditions)

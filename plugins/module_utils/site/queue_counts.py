@@ -1,47 +1,46 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The batch queue, counted by entry and shape."""
+"""Counts of the batch queue by entry and shape."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of, job_name
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_name, job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 
-# Running glideins of one entry and shape, and of all of a site, that are named one by one; the demand server takes no
-# more in a report.
-MOST_NAMED = 2000
-MOST_NAMED_OF_SITE = 10000
+# Running glideins whose ids are listed: of one entry and shape, and of a site. The demand server accepts no more in a
+# report.
+MAX_NAMED = 2000
+MAX_NAMED_OF_SITE = 10000
 
-# Entries of queued_since and running_since, which are sent by every site in every cycle.
-MOST_TIMES = 50
+# Elements of queued_since and running_since, which every site sends in every cycle.
+MAX_TIMES = 50
 
 
-class Counted:
+class SiteJobs:
     """The jobs of one site in the queue.
 
-    targets: {(entry, shape): [Job]} for every configured pair; orphans: jobs that this site submitted for a pair that
-    is no longer configured; others: jobs of our deployment that this site knows nothing of (another site of the
-    inventory may share the account).
+    by_shape: {(entry, shape): [Job]} for every configured pair; orphans: jobs that this site submitted for a pair that
+    is no longer configured; others: other jobs of the deployment (another site of the inventory may share the account).
     """
 
-    def __init__(self, targets, orphans, others):
-        self.targets = targets
+    def __init__(self, by_shape, orphans, others):
+        self.by_shape = by_shape
         self.orphans = orphans
         self.others = others
 
-    def number(self, key, *states):
-        """Return how many glideins of (entry, shape) are in one of these states."""
-        return sum(1 for job in self.targets[key] if job.state in states)
+    def count(self, key, *states):
+        """Return the number of glideins of (entry, shape) that are in one of these states."""
+        return sum(1 for job in self.by_shape[key] if job.state in states)
 
-    def ours(self):
-        """Return every job of this site."""
-        return [job for key in self.targets for job in self.targets[key]] + self.orphans
+    def all(self):
+        """Return all jobs of this site."""
+        return [job for key in self.by_shape for job in self.by_shape[key]] + self.orphans
 
 
-def count(jobs, site, recorded_names):
-    """Sort a queue's jobs (list of Job, anybody's names) into a Counted.
+def sort_jobs(jobs, site, recorded_names):
+    """Return the SiteJobs of a queue's jobs (list of Job, with any names).
 
-    site: result of normalise_site; recorded_names: job names that this site has submitted, of which those that match
-    no (entry, shape) any more make orphans.
+    site: result of normalise_site; recorded_names: names of all jobs that this site has submitted. A job with such a
+    name that matches no (entry, shape) is an orphan.
     """
     deployment = site["deployment"]
     by_name = {
@@ -49,18 +48,18 @@ def count(jobs, site, recorded_names):
         for entry in site["entries"].values()
         for shape in entry["shapes"]
     }
-    targets = {key: [] for key in by_name.values()}
+    by_shape = {key: [] for key in by_name.values()}
     orphans, others = [], []
     for job in jobs:
         if job.name in by_name:
-            targets[by_name[job.name]].append(job)
-        elif is_job_of(job.name, deployment):
+            by_shape[by_name[job.name]].append(job)
+        elif is_job_name(job.name, deployment):
             (orphans if job.name in recorded_names else others).append(job)
-    return Counted(targets, orphans, others)
+    return SiteJobs(by_shape, orphans, others)
 
 
-def targets(site):
-    """Return [(job name, queue or None)] of every entry and shape of a site (of normalise_site)."""
+def job_names(site):
+    """Return [(job name, queue or None)] of every entry and shape of a site (result of normalise_site)."""
     return [
         (job_name(site["deployment"], site["site"], entry["name"], shape), entry["queue"])
         for entry in site["entries"].values()
@@ -69,13 +68,14 @@ def targets(site):
 
 
 def queue_result(site, counted, user, now_s, versions, credential_expires):
-    """Return the `queue` that queue_info gives to plan.
+    """Return the `queue` of the module queue_info, which the module plan reads.
 
-    now_s: epoch seconds; versions: see sitedir.version_usage; credential_expires: of token.credential_expires.
+    counted: SiteJobs; now_s: epoch seconds; versions: see site_directory.version_usage; credential_expires: see
+    token_expiry.credential_expires.
     """
     entries = []
-    for entry, shape in sorted(counted.targets):
-        jobs = counted.targets[(entry, shape)]
+    for entry, shape in sorted(counted.by_shape):
+        jobs = counted.by_shape[(entry, shape)]
         waiting = [job.submitted for job in jobs if job.state == QUEUED]
         result = {"entry": entry, "shape": shape, "job_name": job_name(site["deployment"], site["site"], entry, shape)}
         result.update(state_counts(jobs))
@@ -101,17 +101,17 @@ def queue_result(site, counted, user, now_s, versions, credential_expires):
 
 
 def since(times):
-    """Return [[epoch, glideins], ...] of times of glideins, sorted, at most MOST_TIMES entries.
+    """Return [[epoch, glideins], ...] of times of glideins, sorted, with at most MAX_TIMES elements.
 
-    Where there are more times, those within steps of 1, 2, 4 ... minutes count as the newest of the step: nothing is
-    taken for older than it is.
+    If there are more times, those within a step of 1, 2, 4 ... minutes are replaced by the newest of the step. So no
+    glidein appears older than it is.
     """
     step_s = 1
     while True:
         found = {}
         for time_s in sorted(times):
             found.setdefault(time_s // step_s, []).append(time_s)
-        if len(found) <= MOST_TIMES:
+        if len(found) <= MAX_TIMES:
             return [[max(there), len(there)] for step, there in sorted(found.items())]
         step_s = step_s * 2 if step_s > 1 else 60
 
@@ -122,11 +122,11 @@ def state_counts(jobs):
 
 
 def _named(jobs):
-    """Return [{"id", "wait_s"}] of running jobs, or None when there are too many to name them.
+    """Return [{"id", "wait_s"}] of running jobs, or None if they are more than MAX_NAMED.
 
-    id: what the glidein advertises as GLIDEIN_BatchId; wait_s: seconds between submission and start, None when unknown.
+    id: GLIDEIN_BatchId of the glidein's ad; wait_s: seconds between submission and start, None if unknown.
     """
-    if len(jobs) > MOST_NAMED:
+    if len(jobs) > MAX_NAMED:
         return None
     return [
         {"id": job.id, "wait_s": None if job.started is None else max(0, job.started - job.submitted)}
@@ -135,9 +135,9 @@ def _named(jobs):
 
 
 def _name_fewer(entries):
-    """Name no glidein of the entries that have the most, until no more than MOST_NAMED_OF_SITE are named."""
+    """Remove the ids of the entries with most glideins, until at most MAX_NAMED_OF_SITE remain."""
     named = sorted((entry for entry in entries if entry["running_glideins"]), key=lambda entry: entry["running"])
-    while sum(len(entry["running_glideins"]) for entry in named) > MOST_NAMED_OF_SITE:
+    while sum(len(entry["running_glideins"]) for entry in named) > MAX_NAMED_OF_SITE:
         named.pop()["running_glideins"] = None
 
 

@@ -1,26 +1,28 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What to submit and cancel so that a site's queue matches the plan. Pure: decides, does nothing."""
+"""The decision what to submit and cancel so that a site's queue matches the plan. Pure functions."""
 
 import collections
 
-from ansible_collections.glidein.ops.plugins.module_utils.entries import LIMITS, integer
+from ansible_collections.glidein.ops.plugins.module_utils.entries import LIMITS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, StaleInputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.validation import integer
 
-# submit: glideins to submit now; cancel: list of Job to cancel, the sick ones first, then the newest first; limited_by:
-# name of the limit that made submit smaller than what is missing, or None.
+# submit: number of glideins to submit; cancel: list of Job to cancel, the sick ones first, then the newest first;
+# limited_by: name of the limit that reduced submit, or None.
 Decision = collections.namedtuple("Decision", ["entry", "shape", "present", "submit", "cancel", "limited_by"])
 
-# A plan from the future by more than this means that two clocks disagree.
+# A plan that is further in the future proves that the clocks of two hosts disagree.
 CLOCK_TOLERANCE_S = 60
 
 
-class Room:
-    """How many more glideins an entry or a site may get, by its limits {queued, total, per_cycle: int or None}.
+class RemainingLimits:
+    """The number of further glideins that the limits of an entry or a site allow.
 
-    queued, total: glideins that wait, and all that are in the queue; ordered: those of this cycle among them.
+    limits: {queued, total, per_cycle: int or None}; queued, total: glideins that wait, and all in the queue; ordered:
+    those among them that were submitted in this cycle.
     """
 
     def __init__(self, label, limits, queued, total, ordered=0):
@@ -30,7 +32,7 @@ class Room:
         self.left = {key: None if limits[key] is None else max(0, limits[key] - used[key]) for key in LIMITS}
 
     def tightest(self):
-        """Return (glideins that may still come or None for any number, name of the limit that says so)."""
+        """Return (number of further glideins or None for any number, name of the limit that allows no more)."""
         bounded = [(self.left[key], key) for key in LIMITS if self.left[key] is not None]
         if not bounded:
             return None, None
@@ -38,35 +40,35 @@ class Room:
         return left, f"{self.label} {key} {self.limits[key]}"
 
     def take(self, glideins):
-        """Use up room for this many more glideins."""
+        """Subtract this number of further glideins."""
         for key in LIMITS:
             if self.left[key] is not None:
                 self.left[key] -= glideins
 
 
-def room_of(rooms):
-    """Return (glideins that all `rooms` admit or None for any number, name of the limit that is the tightest)."""
-    bounded = [room.tightest() for room in rooms]
+def smallest_remaining(limits):
+    """Return (number of further glideins that all limits allow or None for any number, name of the smallest limit)."""
+    bounded = [remaining.tightest() for remaining in limits]
     bounded = [(left, name) for left, name in bounded if left is not None]
     return min(bounded) if bounded else (None, None)
 
 
 def check_plan(plan, plan_as_of, site, now_s, max_age_s):
-    """Return {(entry, shape): plan item} of a plan for `site` (of normalise_site).
+    """Return {(entry, shape): plan item} of a plan for `site` (result of normalise_site).
 
-    Raises StaleInputError when it is older than max_age_s or from the future, InputError when it is not for this site.
+    Raises StaleInputError if the plan is older than max_age_s or from the future, InputError if it is for another site.
     """
     age_s = now_s - plan_as_of
     if age_s > max_age_s:
         raise StaleInputError(
-            f"plan_as_of: the plan is {int(age_s)} s old; allowed: at most {max_age_s} s "
-            "(max_plan_age). Nothing was changed: make a new plan. If that is refused, too, the clock of this login "
-            "node is ahead of the controller's."
+            f"plan_as_of: the plan is {int(age_s)} s old; expected at most {max_age_s} s (max_plan_age). Nothing was "
+            "changed. Make a new plan. If the new plan is refused, too, the clock of this login node is ahead of the "
+            "controller's."
         )
     if age_s < -CLOCK_TOLERANCE_S:
         raise StaleInputError(
             f"plan_as_of: the plan is from {int(-age_s)} s in the future: the clocks of the "
-            "controller and of this login node disagree. Nothing was changed."
+            "controller and of this login node disagree. Nothing was changed. Correct the clocks."
         )
     problems = []
     wanted = {}
@@ -77,16 +79,16 @@ def check_plan(plan, plan_as_of, site, now_s, max_age_s):
             problems.append(f"{where}: has no {', '.join(missing)}")
             continue
         if item.get("site", site["site"]) != site["site"]:
-            problems.append(f"{where}.site: {item['site']!r} is not accepted; allowed: {site['site']!r}, this site")
+            problems.append(f"{where}.site: {item['site']!r} is invalid; expected {site['site']!r}, this site")
         key = (item["entry"], item["shape"])
         if item["entry"] not in site["entries"] or item["shape"] not in site["entries"][item["entry"]]["shapes"]:
             problems.append(f"{where}: entry {item['entry']!r} with shape {item['shape']!r} is not in glidein_entries")
         if key in wanted:
-            problems.append(f"{where}: entry {item['entry']!r} with shape {item['shape']!r} is there twice")
+            problems.append(f"{where}: entry {item['entry']!r} with shape {item['shape']!r} is in the plan twice")
         present = None if item["present"] is None else integer(item["present"])
         if item["present"] is not None and (present is None or present < 0):
             problems.append(
-                f"{where}.present: {item['present']!r} is not accepted; allowed: a whole number, 0 or more, or "
+                f"{where}.present: {item['present']!r} is invalid; expected a whole number of at least 0, or "
                 "null to leave the entry as it is"
             )
         wanted[key] = dict(item, present=present)
@@ -98,58 +100,58 @@ def check_plan(plan, plan_as_of, site, now_s, max_age_s):
 def decide(wanted, counted, site, cancel_running=False):
     """Return a Decision for every (entry, shape) of the plan, in order of entry priority and name.
 
-    wanted: see check_plan; counted: Counted of this moment; site: normalise_site. What is `present` are the queued and
-    running; sick and completing glideins meet no target but take their place in the limits. One that can never start is
-    not replaced, as another one of the same request could not start either. Only glideins that have not started are
-    cancelled, the sick ones first; with cancel_running those that run, too, when that is not enough. Room that
-    cancelling makes is used by the next cycle, when it is known to be there.
+    wanted: see check_plan; counted: the current SiteJobs; site: result of normalise_site. `present` of the plan is the
+    number of queued and running glideins. Sick and completing glideins are not part of it, but count towards the
+    limits. A glidein that can never start is not replaced: another one of the same request could not start either.
+    Only glideins that have not started are cancelled, the sick ones first; with cancel_running, also running ones if
+    necessary. Glideins that a cycle cancels still count towards the limits in this cycle.
     """
-    waiting = sum(1 for job in counted.ours() if job.state in (QUEUED, SICK))
-    site_room = Room("site limit", site["limits"], waiting, len(counted.ours()))
-    rooms = {}
+    waiting = sum(1 for job in counted.all() if job.state in (QUEUED, SICK))
+    site_limits = RemainingLimits("site limit", site["limits"], waiting, len(counted.all()))
+    entry_limits = {}
     decisions = []
     for key in sorted(wanted, key=lambda key: (-site["entries"][key[0]]["priority"], key)):
         entry = site["entries"][key[0]]
-        if key[0] not in rooms:
-            rooms[key[0]] = _entry_room(entry, counted)
+        if key[0] not in entry_limits:
+            entry_limits[key[0]] = _limits_of_entry(entry, counted)
         present = wanted[key]["present"]
         if present is None:
             decisions.append(Decision(key[0], key[1], None, 0, [], None))
             continue
-        there = counted.number(key, QUEUED, RUNNING)
-        never_start = sum(1 for job in counted.targets[key] if job.never_starts)
+        there = counted.count(key, QUEUED, RUNNING)
+        never_start = sum(1 for job in counted.by_shape[key] if job.never_starts)
         missing = min(present - there - never_start, _ordered(wanted[key]))
-        sick_surplus = there + counted.number(key, SICK) - present - (wanted[key].get("kept_sick") or 0)
-        submit, cancel, limited_by = 0, _sick_to_cancel(counted.targets[key], sick_surplus, cancel_running), None
+        sick_surplus = there + counted.count(key, SICK) - present - (wanted[key].get("kept_sick") or 0)
+        submit, cancel, limited_by = 0, _sick_to_cancel(counted.by_shape[key], sick_surplus, cancel_running), None
         if missing > 0:
-            room, name = room_of([rooms[key[0]], site_room])
+            room, name = smallest_remaining([entry_limits[key[0]], site_limits])
             submit = missing if room is None else min(missing, room)
             limited_by = name if submit < missing else None
-            rooms[key[0]].take(submit)
-            site_room.take(submit)
+            entry_limits[key[0]].take(submit)
+            site_limits.take(submit)
         elif present < there:
-            cancel = cancel + _to_cancel(counted.targets[key], there - present, cancel_running)
+            cancel = cancel + _to_cancel(counted.by_shape[key], there - present, cancel_running)
         decisions.append(Decision(key[0], key[1], present, submit, cancel, limited_by))
     return decisions
 
 
 def newest_first(jobs):
-    """Return jobs sorted by submit time, the newest first; tasks of one array by falling number."""
+    """Return jobs sorted by submit time, the newest first; tasks of one array by descending number."""
     return sorted(jobs, key=lambda job: (job.submitted, _numbers(job.id)), reverse=True)
 
 
 def orphans_to_cancel(counted, cancel_running=False):
-    """Return the orphans that have not started; with cancel_running all that do not end already."""
+    """Return the orphans that have not started; with cancel_running, all orphans but the completing ones."""
     return newest_first(
         [job for job in counted.orphans if job.cancellable or (cancel_running and job.state != COMPLETING)]
     )
 
 
 def _ordered(item):
-    """Return how many more glideins a plan item asks for than it was made with, or `present` when it does not say that.
+    """Return the number of glideins that a plan item adds to those that it counted; `present` without these counts.
 
-    What ended in the meantime is not replaced: the plan may have wanted it to end, or be made on input that allows no
-    ordering. The next plan sees that it is gone.
+    Glideins that have ended since the plan was made are not replaced. The plan may have expected their end, or may not
+    allow further ones. The next plan counts again.
     """
     if item.get("queued") is None or item.get("running") is None:
         return item["present"]
@@ -157,9 +159,9 @@ def _ordered(item):
 
 
 def _sick_to_cancel(jobs, surplus, cancel_running):
-    """Return at most `surplus` sick jobs: those that may start before those that never do, the newest of each first.
+    """Return at most `surplus` sick jobs: first those that may start, then those that never start, newest first each.
 
-    One that never starts shows, as long as it stays, that its request is in vain.
+    A job that never starts is kept longest: it shows that its request cannot be fulfilled.
     """
     sick = [job for job in jobs if job.state == SICK and (job.cancellable or cancel_running)]
     chosen = newest_first([job for job in sick if not job.never_starts])
@@ -168,17 +170,17 @@ def _sick_to_cancel(jobs, surplus, cancel_running):
 
 
 def _to_cancel(jobs, surplus, cancel_running):
-    """Return at most `surplus` jobs: queued ones, then (if allowed) running ones, the newest of each first."""
+    """Return at most `surplus` jobs: queued ones, then with cancel_running running ones, newest first each."""
     chosen = newest_first([job for job in jobs if job.state == QUEUED and job.cancellable])
     if cancel_running:
         chosen += newest_first([job for job in jobs if job.state == RUNNING])
     return chosen[:surplus]
 
 
-def _entry_room(entry, counted):
-    jobs = [job for shape in entry["shapes"] for job in counted.targets[(entry["name"], shape)]]
+def _limits_of_entry(entry, counted):
+    jobs = [job for shape in entry["shapes"] for job in counted.by_shape[(entry["name"], shape)]]
     waiting = sum(1 for job in jobs if job.state in (QUEUED, SICK))
-    return Room("limit", entry["limits"], waiting, len(jobs))
+    return RemainingLimits("limit", entry["limits"], waiting, len(jobs))
 
 
 def _numbers(job_id):

@@ -14,26 +14,27 @@ import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError, NotDeployedError
 from ansible_collections.glidein.ops.plugins.module_utils.site import submissions
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
-# Versions on their way out lie in directories of such names.
+# The beginning of the names of directories with versions that are being removed.
 _REMOVED = "removed-"
 _VERSION = re.compile(r"^[0-9a-f]{12}\Z")
-# What glidein.sh accepts: its paths stand in condor_config and in LD_LIBRARY_PATH.
+# The paths that glidein.sh accepts: it writes them to condor_config and to LD_LIBRARY_PATH.
 _PATH = re.compile(r"^/[A-Za-z0-9 /._,+@%=~-]*\Z")
 
 
-class SiteDir:
-    """Paths below `home` (default ~/.glidein) for one site, and what is there."""
+class SiteDirectory:
+    """The directory of one site below `home` (default ~/.glidein)."""
 
     def __init__(self, home, site, log_dir=None):
-        """log_dir: where batch jobs and glideins leave their logs; default `log` in the site's directory."""
+        """log_dir: directory for the logs of batch jobs and glideins; default `log` in the site's directory."""
         self.site = site
         self.path = os.path.join(_checked_path("home", home), site)
         self.log_dir = _checked_path("log_dir", log_dir) if log_dir else os.path.join(self.path, "log")
         self.credential = os.path.join(self.path, "credential")
 
     def check_owner(self, deployment):
-        """Raise InputError when the directory is another deployment's: its credential and versions are not ours."""
+        """Raise InputError if the directory belongs to another deployment, with its credential and versions."""
         owner = read_text(os.path.join(self.path, "deployment")).strip()
         if owner and owner != deployment:
             raise InputError(
@@ -43,7 +44,7 @@ class SiteDir:
             )
 
     def versions(self):
-        """Return the names of the payload versions that are there."""
+        """Return the names of the installed payload versions."""
         try:
             names = os.listdir(self.path)
         except FileNotFoundError:
@@ -67,14 +68,16 @@ class SiteDir:
         return {version: submissions.read(self.version_dir(version)) for version in self.versions()}
 
     def deployed(self, token):
-        """Return the current version's directory. token: whether a credential file has to be there.
+        """Return the current version's directory. token: whether a credential file is required.
 
         Raises NotDeployedError.
         """
         remedy = "Run the playbook glidein.ops.deploy for this host first."
         current = self.current()
         if current is None:
-            raise NotDeployedError(f"{self.path}/current is no link to a payload version on this login node. {remedy}")
+            raise NotDeployedError(
+                f"{self.path}/current on this login node is not a link to a payload version. {remedy}"
+            )
         needed = [os.path.join(self.version_dir(current), "glidein.sh")] + ([self.credential] if token else [])
         for path in needed:
             if not os.path.isfile(path):
@@ -82,7 +85,7 @@ class SiteDir:
         return self.version_dir(current)
 
     def files(self):
-        """Return {"deployed": whether there is a current version, "credential": whether there is such a file}."""
+        """Return {"deployed": whether a current version exists, "credential": whether the credential file exists}."""
         try:
             self.deployed(False)
         except NotDeployedError:
@@ -91,10 +94,10 @@ class SiteDir:
 
     @contextlib.contextmanager
     def lock(self, patience_s=0):
-        """Keep other runs for this site out as long as the context lasts.
+        """Lock the site against other runs until the context ends.
 
-        Raises BusyError when another run is still at work after patience_s seconds, NotDeployedError when there is no
-        directory of ours. On a file system without locks there is none.
+        Raises BusyError if another run still holds the lock after patience_s seconds, NotDeployedError without a site
+        directory. On a file system that does not support locks, nothing is locked.
         """
         path = os.path.join(self.path, ".lock")
         deadline = time.time() + patience_s
@@ -116,13 +119,13 @@ class SiteDir:
             yield
 
     def remove_version(self, version):
-        """Remove a payload version. Nobody finds half of it: it loses its name first."""
+        """Remove a payload version. It is renamed first, so that no glidein finds an incomplete version."""
         doomed = tempfile.mkdtemp(prefix=_REMOVED, dir=self.path)
         os.rename(self.version_dir(version), os.path.join(doomed, version))
         shutil.rmtree(doomed)
 
     def sweep(self):
-        """Remove what removals that were interrupted have left."""
+        """Remove the remains of removals that were interrupted."""
         for name in os.listdir(self.path):
             if name.startswith(_REMOVED):
                 shutil.rmtree(os.path.join(self.path, name))
@@ -132,12 +135,12 @@ def _checked_path(option, value):
     """Return an absolute path, ~ replaced. Raises InputError."""
     path = os.path.abspath(os.path.expanduser(value))
     if not _PATH.match(path):
-        raise InputError(f"{option}: {value!r} is not accepted; allowed: a path of letters, digits, blanks, /._,+@%=~-")
+        raise InputError(invalid(option, value, "a path of letters, digits, blanks, /._,+@%=~-"))
     return path
 
 
 def _try_lock(handle):
-    """Return whether the lock is ours now, or cannot be had on this file system."""
+    """Return whether this process holds the lock now, or the file system does not support locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -148,7 +151,8 @@ def _try_lock(handle):
 def version_usage(records, current, jobs_of_deployment):
     """Return {version: {"in_use": bool, "current": bool}}.
 
-    records: SiteDir.records(); current: name or None; jobs_of_deployment: all Jobs of our deployment in the queue.
+    records: SiteDirectory.records(); current: name or None; jobs_of_deployment: all Jobs of the deployment in the
+    queue.
     """
     ids = {job.submission for job in jobs_of_deployment}
     return {
@@ -161,12 +165,12 @@ def version_usage(records, current, jobs_of_deployment):
 
 
 def recorded_names(records):
-    """Return the set of all job names in SiteDir.records()."""
+    """Return the set of all job names in SiteDirectory.records()."""
     return {name for lines in records.values() for name in submissions.job_names(lines)}
 
 
 def read_text(path):
-    """Return a file's text, or "" when there is none."""
+    """Return a file's text, or "" if it does not exist."""
     try:
         with open(path, encoding="utf-8", errors="replace") as handle:
             return handle.read()
@@ -175,7 +179,7 @@ def read_text(path):
 
 
 def write_private(path, text):
-    """Write a file (0600) so that a reader sees the old or the new text, never a part. Makes its directory (0700)."""
+    """Write a file (0600) atomically, and create its directory (0700)."""
     directory = os.path.dirname(path)
     os.makedirs(directory, mode=0o700, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=".", dir=directory)  # 0600

@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""submissions.jsonl of each payload version: what was submitted with it, so that nothing in use is ever removed.
+"""The file submissions.jsonl of each payload version: its submissions, so that no version in use is removed.
 
 One line before and one after each submission, joined by "id":
     {"time": epoch, "event": "submitting", "id": "...", "entry": "RM", "shape": "node", "job_name": "g...", "count": 3,
      "request": "..."}
     {"time": epoch, "event": "submitted", "id": "...", "job_id": "123"}     or "refused", or "unknown" with "error"
-"request" is a hash of what the batch system was asked for.
-A "submitting" that nothing follows (the run died) has an unknown outcome too.
+"request" is a hash of the options of the batch job.
+The outcome of a "submitting" without a later line is unknown, too: the run died.
 """
 
 import json
@@ -19,13 +19,13 @@ FILE = "submissions.jsonl"
 
 
 class Submissions:
-    """The record of one version directory."""
+    """The submissions.jsonl of one version directory."""
 
     def __init__(self, version_dir):
         self.path = os.path.join(version_dir, FILE)
 
     def begin(self, entry, shape, job_name, count, request=None):
-        """Record that a submission is about to be made; return its id. request: of SiteQueue.request_hash."""
+        """Record that a submission begins; return its id. request: result of SiteQueue.request_hash."""
         submission = os.urandom(16).hex()
         self._append(
             {
@@ -45,17 +45,17 @@ class Submissions:
         self._append({"event": "submitted", "id": submission, "job_id": job_id})
 
     def refused(self, submission, error):
-        """Record that the batch system took nothing."""
+        """Record that the batch system refused a submission."""
         self._append({"event": "refused", "id": submission, "error": str(error)})
 
     def unknown(self, submission, error):
-        """Record that nobody knows whether the batch system took it."""
+        """Record that the outcome of a submission is unknown."""
         self._append({"event": "unknown", "id": submission, "error": str(error)})
 
     def _append(self, line):
         line["time"] = int(time.time())
         data = (json.dumps(line, sort_keys=True) + "\n").encode("utf-8")
-        # One write of one line: a reader sees the whole of it or nothing.
+        # One write call for one line, so that a reader never sees a part of it.
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, data)
@@ -65,9 +65,9 @@ class Submissions:
 
 
 def read(version_dir):
-    """Return the lines of a version's record as dicts; [] when there is none.
+    """Return the lines of a version's record as dicts; [] without a record.
 
-    A line that cannot be read (the disk was full) counts as a submission of unknown outcome.
+    An invalid line (the disk was full) counts as a submission of unknown outcome.
     """
     try:
         with open(os.path.join(version_dir, FILE), encoding="utf-8", errors="replace") as handle:
@@ -88,12 +88,12 @@ def _parse(text):
 
 
 def job_names(lines):
-    """Return the set of job names that these lines record."""
+    """Return the set of job names in these lines."""
     return {line["job_name"] for line in lines if line.get("job_name")}
 
 
 def requests(lines):
-    """Return {the batch system's id of a submission: its request} of the submissions whose request is recorded."""
+    """Return {the batch system's id of a submission: its request} of all submissions with a recorded request."""
     of_submission = {line["id"]: line["request"] for line in lines if line.get("id") and line.get("request")}
     return {
         str(line["job_id"]): of_submission[line["id"]]
@@ -103,13 +103,13 @@ def requests(lines):
 
 
 def in_use(lines, queued_ids, any_of_ours):
-    """Tell whether a version with these lines may still be needed by a glidein.
+    """Return whether a glidein may still need a version with these lines.
 
-    queued_ids: set of submission ids in the queue; any_of_ours: whether any glidein of the deployment is in the queue,
-    which could be from a submission of unknown outcome.
+    queued_ids: set of submission ids in the queue; any_of_ours: whether any glidein of the deployment is in the queue.
+    It could come from a submission of unknown outcome.
     """
     settled = {line.get("id") for line in lines if line["event"] in ("submitted", "refused")}
-    nameless = "" in queued_ids  # counted by the operator's own commands: any submission may be theirs
+    nameless = "" in queued_ids  # counted by count_commands: the job may come from any submission
     for line in lines:
         if line["event"] == "submitted" and (nameless or str(line.get("job_id")) in queued_ids):
             return True

@@ -61,7 +61,7 @@ def test_an_unreachable_site_keeps_its_jobs_and_with_a_broken_one_stops_no_other
     problems = " ".join(cycle.summary.split("PROBLEMS")[1].split())
     assert "unreachable (unreachable): left as it is:" in problems
     assert "/opt/none/squeue" in problems
-    assert "glidein_entries.cpu.walltime: 'soon' is not accepted" in problems
+    assert "glidein_entries.cpu.walltime: 'soon' is invalid" in problems
 
 
 def test_the_run_ends_with_an_error_when_that_was_asked_for(more_sites):
@@ -160,12 +160,12 @@ def test_nothing_is_submitted_on_demand_that_is_too_old(alice, server, slurm, cm
 @pytest.mark.parametrize(
     "variables, said",
     [
-        ({"glidein_scheduler": "slrum"}, "glidein_scheduler: 'slrum' is not accepted; allowed: "),
+        ({"glidein_scheduler": "slrum"}, "glidein_scheduler: 'slrum' is invalid; expected "),
         ({"glidein_entries": {}}, "glidein_entries: missing"),
         ({"glidein_limts": {"total": 1}}, "glidein_limts: unknown variable (did you mean 'glidein_limits'?)"),
         (
             {"glidein_entries": {"cpu": {**ENTRY, "limits": {"total": -1}}}},
-            "glidein_entries.cpu.limits.total: -1 is not accepted",
+            "glidein_entries.cpu.limits.total: -1 is invalid",
         ),
         (
             {"glidein_entries": {"cpu": {**ENTRY, "walltime": "2 fortnights"}}},

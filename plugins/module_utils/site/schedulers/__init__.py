@@ -1,17 +1,18 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The batch systems that this collection can submit to. A new one is a file here, a function and a line in SCHEDULERS.
+"""The supported batch systems. To add one, add a file here, a function and a line in SCHEDULERS.
 
-A module on a login node is compiled anew in each run, so that only the site's own batch system is imported. Ansible
-finds what a module needs by its import statements, also by those within functions.
+Only the site's own batch system is imported: a login node compiles a module anew in each run. Ansible also finds
+import statements within functions, so that it copies all files that a module needs.
 """
 
 import os
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.options import check_options
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.scheduler_options import check_options
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
 def _slurm():
@@ -69,12 +70,12 @@ SCHEDULERS = {
 
 
 def make_scheduler(name, options=None, entries=None, environ=None):
-    """Return a Scheduler, its options and the site's normalised entries checked. Raises InputError.
+    """Return a Scheduler, after a check of its options and the site's normalised entries. Raises InputError.
 
     options: glidein_scheduler_options; entries: {name: entry} of normalise_site; environ: default os.environ.
     """
     if name not in SCHEDULERS:
-        raise InputError(f"glidein_scheduler: {name!r} is not accepted; allowed: {', '.join(sorted(SCHEDULERS))}")
+        raise InputError(invalid("glidein_scheduler", name, f"one of {', '.join(sorted(SCHEDULERS))}"))
     kind = SCHEDULERS[name]()
     options = check_options(kind, options)
     problems = [problem for entry in (entries or {}).values() for problem in kind.check_entry(entry)]

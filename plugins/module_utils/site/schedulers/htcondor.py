@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTCondor: the site's own batch system is a pool, too. Sources: the manual's condor_submit, condor_q and condor_rm
-pages and its list of job ClassAd attributes, 9.0 to 23.9; what 23.9.6 was seen to do."""
+"""HTCondor as the site's own batch system. Sources: the manual's pages of condor_submit, condor_q and condor_rm and its
+list of job ClassAd attributes, 9.0 to 23.9; tests with 23.9.6."""
 
 import itertools
 import json
@@ -10,25 +10,27 @@ import os
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
     COMPLETING,
     QUEUED,
     RUNNING,
     SICK,
-    Form,
     Job,
+    RequestOption,
     Scheduler,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
-# MiB of the sandbox beside what jobs may use: the payload, and the tarball unpacked (UNPACKED_MB of scratch.sh).
+# MiB of the sandbox that jobs cannot use: the payload and the unpacked tarball (UNPACKED_MB of scratch.sh).
 SANDBOX_MB = 100
 
-# The schedd starts a shadow for each start of a job, and counts them itself, at once. (NumJobStarts comes minutes late,
-# and not at all when the shadow dies.)
+# The schedd starts a shadow for each start of a job, and counts shadows at once. (NumJobStarts is updated minutes
+# later, and not at all if the shadow dies.)
 _NEVER_STARTED = "(MY.NumShadowStarts ?: 0) == 0"
 _STARTED_ONCE = "(MY.NumShadowStarts ?: 0) > 0"
 
-# JobStatus; None: has ended, merely still shown.
+# JobStatus. None: the job has ended, but is still listed.
 _IDLE, _HELD, _SUSPENDED = 1, 5, 7
 STATES = {
     _IDLE: QUEUED,
@@ -40,7 +42,7 @@ STATES = {
     _SUSPENDED: SICK,
 }
 
-# HoldReasonCode of jobs that ran longer than allowed_job_duration, allowed_execute_duration: nothing is to be repaired.
+# HoldReasonCode of jobs that ran longer than allowed_job_duration or allowed_execute_duration, which is no error.
 _RAN_TOO_LONG = (46, 47)
 
 _ATTRIBUTES = (
@@ -55,38 +57,42 @@ _ATTRIBUTES = (
     "LastRejMatchReason",
 )
 _SUBMITTED = re.compile(r"^(\d+)\.\d+ - \1\.\d+\Z")
-# The schedd has got all of the transaction; whether it has written it nobody says.
+# The schedd received the whole transaction. Whether it committed it is unknown.
 _REFUSED_OR_NOT = re.compile(r"failed to commit|timed out|connection (?:reset|closed)|broken pipe", re.IGNORECASE)
 _NONE_MATCHED = re.compile(r"^Couldn't find/remove all jobs matching constraint \(")
 
-# A line of a submit description: a command or, after + or MY., an attribute. Whatever else such a file may have (queue,
-# include, if, use, @=, comments) is not let through.
+# A line of a submit description: a command or, after + or MY., an attribute. Other lines (queue, include, if, use, @=,
+# comments) are refused.
 _DIRECTIVE = re.compile(
     r"^(?P<attribute>\+|MY\.|)(?P<key>[A-Za-z_][A-Za-z0-9_.]*)\s*=(?P<value>.*\S.*)\Z", re.IGNORECASE
 )
-# Keys that are set here, or upon which counting, cancelling, n-means-n and never-twice depend, as commands and as the
-# attributes that they make. Compared in lower case and without underscores.
-_RESERVED = {
-    "requestcpus cpus requestmemory memory requestdisk disk requestgpus gpus requiregpus": "shapes",
-    "allowedexecuteduration allowedjobduration": "walltime",
-    "accountinggroup acctgroup": "account",
-    "batchqueue": "queue",
-    "environment env getenv": "environment",
-    "jobmaxvacatetime": "glidein_scheduler_options.grace",
-    "universe jobuniverse executable cmd arguments args transferexecutable copytospool initialdir iwd rootdir"
-    " transferinputfiles transferinput encryptinputfiles dontencryptinputfiles shouldtransferfiles"
-    " whentotransferoutput transferoutputfiles transferoutput transferoutputremaps preservescratch"
-    " output stdout out error stderr err input stdin in streamoutput streamout streamerror streamerr"
-    " killsig removekillsig holdkillsig killsigtimeout wantgracefulremoval"
-    " leaveinqueue leavejobinqueue notification jobnotification batchname jobbatchname glideinjobname"
-    " periodicremove periodichold periodicrelease periodicvacate onexitremove onexithold"
-    " maxretries jobmaxretries retryuntil successexitcode hold jobstatus"
-    " maxmaterialize jobmaterializelimit maxidle jobmaterializemaxidle"
-    " clusterid cluster procid process owner user numshadowstarts qdate queue interactive"
-    " wantioproxy jobleaseduration deferraltime cronminute cronhour crondayofmonth cronmonth crondayofweek"
-    " remoteinitialdir transferin transferout transfererr": "",
+# Reason -> commands, and the attributes that they make, which are refused. Compared in lower case without underscores.
+# condor_submit takes the last of several equal commands, and prefers the names that `description` uses to older ones
+# (seen with 23.9.6). So only commands are refused that the collection does not set.
+_REFUSED = {
+    "the glideins would never start": "hold jobstatus",
+    "the glideins could be started twice": "maxretries jobmaxretries retryuntil successexitcode onexitremove onexithold"
+    " periodichold periodicrelease periodicvacate numshadowstarts jobleaseduration",
+    "the plan sets the number of glideins": "maxmaterialize jobmaterializelimit maxidle jobmaterializemaxidle queue",
+    "glideins would not know their walltime; use walltime of the entry": "allowedjobduration",
+    "the glideins would not be counted": "clusterid cluster procid process owner user qdate",
+    "glideins would be ended without notice": "removekillsig holdkillsig killsigtimeout",
+    "the credential would be transferred without encryption": "dontencryptinputfiles",
+    "the glideins would wait for a time": "deferraltime cronminute cronhour crondayofmonth cronmonth crondayofweek",
+    "the collection sets the files of a glidein": "rootdir remoteinitialdir input stdin in transferin transferout"
+    " transfererr transferoutputremaps preservescratch wantioproxy interactive",
 }
-_INSTEAD = {key: instead for keys, instead in _RESERVED.items() for key in keys.split()}
+_REASONS = {name: reason for reason, names in _REFUSED.items() for name in names.split()}
+# Attributes of the commands in `description`. With + or MY. they override the command wherever they stand.
+# fmt: off
+_OWN_ATTRIBUTES = (
+    "requestcpus", "requestmemory", "requestdisk", "requestgpus", "requiregpus", "allowedexecuteduration",
+    "jobmaxvacatetime", "accountinggroup", "acctgroup", "environment", "env", "jobuniverse", "cmd", "args",
+    "arguments", "iwd", "transferexecutable", "transferinput", "encryptinputfiles", "shouldtransferfiles",
+    "whentotransferoutput", "transferoutput", "out", "err", "streamout", "streamerr", "killsig",
+    "wantgracefulremoval", "leavejobinqueue", "jobnotification", "jobbatchname", "periodicremove",
+)
+# fmt: on
 
 
 class HTCondor(Scheduler):
@@ -94,30 +100,33 @@ class HTCondor(Scheduler):
 
     name = "htcondor"
     commands = {"condor_submit": ["condor_submit"], "condor_q": ["condor_q"], "condor_rm": ["condor_rm"]}
-    removing_command = "condor_rm"
-    # Each of these would be a line of the commands' configuration. CONDOR_CONFIG does not begin so.
+    submit_command = "condor_submit"
+    remove_command = "condor_rm"
+    # Each of these would change the configuration of the commands. CONDOR_CONFIG does not match.
     scrub_prefixes = ("_CONDOR_", "_condor_", "_Condor_")
-    # What sites set to say which schedd is theirs.
+    # Variables with which a site selects its schedd.
     keep = tuple(
         prefix + name
         for prefix in ("_CONDOR_", "_condor_")
         for name in ("SCHEDD_HOST", "SCHEDD_NAME", "COLLECTOR_HOST", "CREDD_HOST")
     )
-    # As an argument, a path with = in it would be taken for an assignment.
+    # condor_submit would read a path with = as an assignment.
     script_on_stdin = True
     cancels_only_queued = True
     resources = {
-        "memory": Form("request_memory", ("request_memory", "none")),
-        "disk": Form("request_disk", ("request_disk", "none")),
-        "gpu_type": Form("DeviceName", None),
-        "whole_node": Form("all_cores", ("all_cores", "none")),
+        "memory": RequestOption("request_memory", ("request_memory", "none")),
+        "disk": RequestOption("request_disk", ("request_disk", "none")),
+        "gpu_type": RequestOption("DeviceName", None),
+        "whole_node": RequestOption("all_cores", ("all_cores", "none")),
     }
     # MAX_JOBS_PER_SUBMISSION, MAX_JOBS_PER_OWNER, MAX_JOBS_SUBMITTED
-    too_many = re.compile(r"MAX_JOBS_(?:PER_SUBMISSION|PER_OWNER|SUBMITTED)|exceed.* number of jobs", re.IGNORECASE)
-    grace_s = 120  # JobMaxVacateTime, which we set; a machine's MachineMaxVacateTime (600) may be less
+    too_many_pattern = re.compile(
+        r"MAX_JOBS_(?:PER_SUBMISSION|PER_OWNER|SUBMITTED)|exceed.* number of jobs", re.IGNORECASE
+    )
+    grace_s = 120  # JobMaxVacateTime, which the description sets; a machine's MachineMaxVacateTime (600) may be less
     batch_id = "$GLIDEIN_OUTER_JOB"
-    # What is transferred lies in the job's sandbox; nothing else of this host is there. (TMPDIR, where the scratch
-    # directory is made unless the operator wants another place, is the sandbox, too.)
+    # The transferred files are in the job's sandbox; no other file of this host is available. (TMPDIR, the default
+    # place of the scratch directory, is the sandbox, too.)
     shell_settings = {
         "GLIDEIN_HOME": '"$_CONDOR_SCRATCH_DIR"',
         "GLIDEIN_CREDENTIAL": '"$_CONDOR_SCRATCH_DIR/credential"',
@@ -129,21 +138,24 @@ class HTCondor(Scheduler):
     def check_directives(cls, entry):
         problems = []
         for number, directive in enumerate(entry["directives"]):
-            where = f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; allowed: "
+            where = f"glidein_entries.{entry['name']}.directives[{number}]"
             match = _DIRECTIVE.match(directive)
             if not match or directive.rstrip().endswith("\\"):
-                problems.append(where + "a line of a submit description: command = value, or +Attribute = value")
+                expected = "a line of a submit description: command = value, or +Attribute = value"
+                problems.append(invalid(where, directive, expected))
                 continue
-            key = match.group("key").lower().replace("_", "")
-            if key == "requirements" and match.group("attribute"):
-                problems.append(
-                    where + "requirements = expression, without + or MY., which is added to what is set here"
-                )
+            name, is_attribute = match.group("key"), bool(match.group("attribute"))
+            key = name.lower().replace("_", "")
+            if key == "requirements" and is_attribute:
+                expected = "requirements without + or MY.: the expression is added to that of the collection"
+                problems.append(invalid(where, directive, expected))
             elif key == "requirements" and not _is_closed(match.group("value")):
-                problems.append(where + "an expression whose quotes and parentheses match")
-            elif key in _INSTEAD:
-                instead = f"; use {_INSTEAD[key]} of the entry" if _INSTEAD[key] else ""
-                problems.append(f"{where}commands other than {match.group('key')}, which is set here{instead}")
+                problems.append(invalid(where, directive, "an expression whose quotes and parentheses match"))
+            elif key in _REASONS:
+                problems.append(invalid(where, directive, f"a command other than {name}: {_REASONS[key]}"))
+            elif is_attribute and key in _OWN_ATTRIBUTES:
+                expected = f"an attribute other than {name}, which the collection sets"
+                problems.append(invalid(where, directive, expected))
         return problems
 
     @classmethod
@@ -151,13 +163,11 @@ class HTCondor(Scheduler):
         attribute = entry["resources"].get("gpu_type")
         if not attribute or re.match(r"^[A-Za-z_][A-Za-z0-9_]*\Z", attribute):
             return []
-        return [
-            f"glidein_entries.{entry['name']}.resources.gpu_type: {attribute!r} is not accepted; allowed: DeviceName, "
-            "none, or the name of an attribute of the machines' ads"
-        ]
+        expected = "DeviceName, none, or the name of an attribute of the machines' ads"
+        return [invalid(f"glidein_entries.{entry['name']}.resources.gpu_type", attribute, expected)]
 
     def directives(self, entry, shape, job_name, log_dir):
-        return []  # HTCondor reads none in a script: all is in the description
+        return []  # HTCondor reads no options in a script: they are in the description
 
     def description(self, entry, shape, job_name, payload, script):
         credential = payload["credential"]
@@ -167,6 +177,11 @@ class HTCondor(Scheduler):
         log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"
         lines = [
             f"# Glideins of the entry {entry['name']}, written by glidein.ops. How many is said to condor_submit.",
+        ]
+        others = [directive for directive in entry["directives"] if _requirements_of(directive) is None]
+        if others:
+            lines += ["# Of the entry. The commands below override these.", *others, ""]
+        lines += [
             "universe = vanilla",
             f"batch_name = {job_name}",
             f'+GlideinJobName = "{job_name}"',
@@ -213,26 +228,23 @@ class HTCondor(Scheduler):
             "leave_in_queue = false",
             "notification = never",
         ]
-        others = [directive for directive in entry["directives"] if _requirements_of(directive) is None]
-        if others:
-            lines += ["", "# Of the entry"] + others
         return "\n".join(lines) + "\n"
 
     def _requests(self, entry, shape):
         """Return the request_... lines: cores, MiB, KiB, GPUs."""
         cpus = shape["cpus"]
-        if shape["whole_node"] and self.form(entry, "whole_node") == "all_cores":
-            # Evaluated against each machine: all cores that it has, which can only be had where none is taken.
+        if shape["whole_node"] and self.requested_as(entry, "whole_node") == "all_cores":
+            # Evaluated against each machine: all its cores, which only a machine without other jobs can provide.
             cpus = f"ifThenElse((TARGET.TotalCpus ?: 0) > {cpus}, int(TARGET.TotalCpus), {cpus})"
         lines = [f"request_cpus = {cpus}"]
-        if self.form(entry, "memory") != "none":
+        if self.requested_as(entry, "memory") != "none":
             lines.append(f"request_memory = {shape['memory_mb']}")
-        if self.form(entry, "disk") != "none":
+        if self.requested_as(entry, "disk") != "none":
             lines.append(f"request_disk = {(shape['disk_mb'] + SANDBOX_MB) * 1024}")
         if shape["gpus"]:
             lines.append(f"request_gpus = {shape['gpus']}")
-            if shape["gpu_type"] and self.form(entry, "gpu_type") == "DeviceName":
-                lines.append(f'require_gpus = regexp({_literal(_pattern(shape["gpu_type"]))}, DeviceName, "i")')
+            if shape["gpu_type"] and self.requested_as(entry, "gpu_type") == "DeviceName":
+                lines.append(f'require_gpus = regexp({classad_literal(_pattern(shape["gpu_type"]))}, DeviceName, "i")')
         return lines
 
     def _requirements(self, entry, shape):
@@ -241,49 +253,49 @@ class HTCondor(Scheduler):
         if entry["constraint"]:
             wanted.append(f"({entry['constraint']})")
         wanted += [f"({more})" for more in map(_requirements_of, entry["directives"]) if more is not None]
-        attribute = self.form(entry, "gpu_type")
+        attribute = self.requested_as(entry, "gpu_type")
         if shape["gpu_type"] and attribute not in ("DeviceName", "none"):
-            wanted.append(f"TARGET.{attribute} == {_literal(shape['gpu_type'])}")
+            wanted.append(f"TARGET.{attribute} == {classad_literal(shape['gpu_type'])}")
         return wanted
 
     def submit_argv(self, path, job_name, tasks):
-        # -queue takes all arguments after it.
+        # -queue consumes all arguments after it.
         return self.argv["condor_submit"] + ["-terse", "-queue", str(tasks or 1)]
 
     def parse_submission(self, stdout):
         match = _SUBMITTED.match(stdout.strip())
         if not match:
-            raise self.unreadable("the job ids that condor_submit printed", stdout)
+            raise self.output_error("the job ids that condor_submit printed", stdout)
         return match.group(1)
 
     def may_have_submitted(self, error):
         return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
 
     def log_pattern(self, submission):
-        # .err has what the shell said, and the ends of the daemons' logs.
+        # .err contains the errors of the shell, and the ends of the daemons' logs.
         return f"*.{submission}.*.[oe][ur][tr]"
 
     def list_argv(self, user):
-        # -allusers: else a pool's administrator may have hidden jobs from, or added others' to, what is printed.
+        # -allusers: otherwise the pool's configuration could hide jobs, or add those of other users.
         return self.argv["condor_q"] + [
             "-allusers",
             "-constraint",
-            f"Owner == {_literal(user)}",
+            f"Owner == {classad_literal(user)}",
             "-json",
             "-attributes",
             ",".join(_ATTRIBUTES),
         ]
 
     def parse_list(self, stdout, user):
-        # With no job there is no output at all, not even [].
+        # Without jobs there is no output at all, not even [].
         if not stdout.strip():
             return []
         try:
             ads = json.loads(stdout)
         except ValueError:
-            raise self.unreadable("condor_q's output", stdout) from None
+            raise self.output_error("condor_q's output", stdout) from None
         if not isinstance(ads, list):
-            raise self.unreadable("condor_q's output", stdout)
+            raise self.output_error("condor_q's output", stdout)
         jobs = (self._parse_ad(ad) for ad in ads)
         return [job for job in jobs if job]
 
@@ -300,7 +312,7 @@ class HTCondor(Scheduler):
             started = None if started is None else _number(started)
             state = STATES[status]
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise self.unreadable("a job in condor_q's output", json.dumps(ad), _id_of(ad)) from None
+            raise self.output_error("a job in condor_q's output", json.dumps(ad), _id_of(ad)) from None
         if state is None:
             return None
         why = ""
@@ -311,45 +323,45 @@ class HTCondor(Scheduler):
         elif status == _IDLE:
             why = rejected.strip()
             if shadows:
-                state = COMPLETING  # evicted: periodic_remove takes it away
+                state = COMPLETING  # evicted: periodic_remove removes it
         return Job(
             id=f"{cluster}.{process}",
             submission=str(cluster),
             name=name,
             state=state,
-            # One that is held has no process on any node.
+            # A held job has no process on any node.
             cancellable=state == QUEUED or status == _HELD,
             reason=why,
             submitted=queued,
-            # JobCurrentStartDate begins anew when a schedd comes back.
+            # Not JobCurrentStartDate: it is reset when the schedd restarts.
             started=started if state in (RUNNING, COMPLETING) or status == _SUSPENDED else None,
         )
 
     def cancel_argv(self, user, ids, running):
-        # Evaluated by the schedd when it removes: what has started since it was counted is left alone.
+        # The schedd evaluates this when it removes: jobs that have started since they were counted are not removed.
         clusters = itertools.groupby(sorted(_split(job_id) for job_id in ids), key=lambda pair: pair[0])
         meant = " || ".join(
             f"(ClusterId == {cluster} && {_within('ProcId', [process for unused, process in pairs])})"
             for cluster, pairs in clusters
         )
         states = "" if running else f" && (JobStatus == {_IDLE} || JobStatus == {_HELD})"
-        return self.argv["condor_rm"] + ["-constraint", f"Owner == {_literal(user)}{states} && ({meant})"]
+        return self.argv["condor_rm"] + ["-constraint", f"Owner == {classad_literal(user)}{states} && ({meant})"]
 
     def had_ended(self, error):
-        # One sentence, whether nothing matched or the constraint was not understood; then another stands before it.
+        # The same line is printed if no job matched and if the constraint is invalid, then after another line.
         lines = [line for line in error.stderr.splitlines() if line.strip()]
         return len(lines) == 1 and bool(_NONE_MATCHED.match(lines[0]))
 
 
 def _requirements_of(directive):
-    """Return the expression of a directive that sets requirements, which are added to ours; None of any other."""
+    """Return the expression of a directive that sets requirements, None for any other directive."""
     match = _DIRECTIVE.match(directive)
     ours = match and not match.group("attribute") and match.group("key").lower() == "requirements"
     return match.group("value").strip() if ours else None
 
 
 def _is_closed(expression):
-    """Tell whether the quotes and parentheses of an expression match, so that it can stand within parentheses."""
+    """Return whether the quotes and parentheses of an expression match, so that it can be put in parentheses."""
     depth = 0
     for part in re.findall(r'"(?:[^"\\]|\\.)*"|.', expression):
         depth += {"(": 1, ")": -1}.get(part, 0)
@@ -359,11 +371,11 @@ def _is_closed(expression):
 
 
 def _transferable(path, home):
-    """Return a file to transfer as it can stand in a list: relative to home. Raises InputError."""
+    """Return the path of a file to transfer relative to home, for a list of files. Raises InputError."""
     relative = os.path.relpath(path, home)
     if "," in relative:
         raise InputError(
-            f"glidein_home: {path!r} has a comma, with which HTCondor separates the files that it transfers"
+            f"glidein_home: {path!r} has a comma; expected a path without one: HTCondor separates files by commas"
         )
     return relative
 
@@ -394,19 +406,13 @@ def _within(attribute, numbers):
     return "(" + " || ".join(parts) + ")"
 
 
-def _literal(text):
-    """Return text as a ClassAd string."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 def _pattern(word):
     """Return a regular expression that matches exactly this word of letters, digits and some punctuation."""
     return re.sub(r"([.+])", r"[\1]", word)
 
 
 def _id_of(ad):
-    """Return the Job.id of an ad that cannot be read, or None when it does not tell."""
+    """Return the Job.id of an invalid ad, or None without one."""
     cluster, process = (ad.get(key) for key in ("ClusterId", "ProcId")) if isinstance(ad, dict) else (None, None)
     return f"{cluster}.{process}" if isinstance(cluster, int) and isinstance(process, int) else None
 

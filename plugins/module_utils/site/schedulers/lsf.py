@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""LSF: IBM Spectrum LSF 10.1 by its documentation, OpenLava 4.0 and Volclava 2.2 by recordings and source."""
+"""LSF. Sources: documentation of IBM Spectrum LSF 10.1; recorded output and source of OpenLava 4.0, Volclava 2.2."""
 
 import json
 import re
-import shlex
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
@@ -17,24 +16,25 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     QUEUED,
     RUNNING,
     SICK,
-    Form,
     Job,
+    RequestOption,
     Scheduler,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.lsf_time import epoch
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
-# STAT of bjobs; None: has ended, merely still shown.
+# STAT of bjobs. None: the job has ended, but is still listed.
 STATES = {
     "PEND": QUEUED,
     "FWD_PEND": QUEUED,
-    "WAIT": QUEUED,  # member of a chunk of jobs, not its turn yet
-    "PROV": RUNNING,  # has its host, which is being woken
+    "WAIT": QUEUED,  # member of a chunk of jobs that has not started yet
+    "PROV": RUNNING,  # its host is powered on
     "RUN": RUNNING,
     "PSUSP": SICK,
     "USUSP": SICK,
     "SSUSP": SICK,
     "UNKWN": SICK,  # its host does not answer
-    "ZOMBI": SICK,  # was to be ended while its host did not answer
+    "ZOMBI": SICK,  # killed while its host did not answer
     "DONE": None,
     "EXIT": None,
     "PDONE": None,
@@ -42,8 +42,9 @@ STATES = {
 }
 _NOT_STARTED = ("PEND", "FWD_PEND", "WAIT", "PSUSP")
 
-# Why a pending job will not start until somebody changes it or the configuration (lsb.reason.c). What is said of hosts
-# ("...: 3 hosts") may pass by itself: memory that others use and memory that nobody has look the same.
+# Reasons (lsb.reason.c) for which a pending job does not start until the job or the configuration is changed. Reasons
+# with a number of hosts ("...: 3 hosts") may end by themselves: memory that is in use and memory that no host has are
+# reported in the same way.
 _NEVER_STARTS = re.compile(
     r"""(?:^|;\s*)(?:
         Dependency\ condition\ invalid\ or\ never\ satisfied
@@ -57,7 +58,7 @@ _NEVER_STARTS = re.compile(
     re.VERBOSE,
 )
 
-# Options of bsub (10.1) of more than one letter: they are read before "-n4" is taken for -n 4.
+# Options of bsub (10.1) with several letters. Other words are read as one letter and its value: -n4 is -n 4.
 # fmt: off
 _LONG_OPTIONS = (
     "-alloc_flags", "-app", "-ar", "-clusters", "-cn_cu", "-cn_mem", "-core_isolation", "-csm", "-cwd", "-data",
@@ -68,46 +69,10 @@ _LONG_OPTIONS = (
     "-wa", "-wt", "-XF", "-yaml", "-Zs",
 )
 # fmt: on
-# Options that are set here, or that counting, cancelling or n-means-n depend upon -> what to use instead.
-_RESERVED = {
-    "-J": "",
-    "-n": "shapes",
-    "-nnodes": "",
-    "-q": "queue",
-    "-P": "account",
-    "-W": "walltime",
-    "-M": "shapes and resources",
-    "-x": "shapes with whole_node",
-    "-o": "",
-    "-oo": "",
-    "-e": "",
-    "-eo": "",
-    "-r": "",
-    "-rn": "",
-    "-k": "",
-    "-w": "",
-    "-H": "",
-    "-K": "",
-    "-I": "",
-    "-Ip": "",
-    "-Is": "",
-    "-IS": "",
-    "-ISp": "",
-    "-ISs": "",
-    "-IX": "",
-    "-is": "",
-    "-i": "",
-    "-pack": "",
-    "-Zs": "",
-    "-json": "",
-    "-yaml": "",
-    "-jsdl": "",
-    "-h": "",
-    "-V": "",
-    "-cwd": "",  # OpenLava and Volclava read it as -c
-    "-env": "environment",  # OpenLava and Volclava read it as -e
-}
-_OURS_IN_R = re.compile(r"\b(?:span|mem|tmp|ngpus\w*)\b")
+_WAITS = "bsub would not return before the glideins end"
+_OTHER_JOB = "bsub would read the job or its input from another file"
+# What the collection sets in -R.
+_OWN_REQUIREMENTS = re.compile(r"\b(?:span|mem|tmp|ngpus\w*)\b")
 
 _GPU_TYPE = re.compile(r"^[A-Za-z0-9_.-]+\Z")
 _LOG_DIR = re.compile(r"^/[A-Za-z0-9_./+@,=~-]*\Z")
@@ -116,25 +81,25 @@ _SUBMITTED = re.compile(r"^Job <([0-9]+)> is submitted\b[^\n]*$", re.MULTILINE)
 _ANSWER_LOST = re.compile(
     r"sending/receiving a message|timed? ?out|not responding|connection reset|broken pipe|protocol error", re.IGNORECASE
 )
-# As the first line of lsid has it. IBM's and Platform's know -rn; the others take it for a mistake.
+# The first line of lsid. bsub of IBM and Platform supports -rn; the others refuse it.
 _IBM = re.compile(r"^(?:IBM|Platform)\b.*\bLSF\b", re.MULTILINE)
 _WITHOUT_GPU = (
     (re.compile(r"^OpenLava\b", re.MULTILINE), "OpenLava's mbatchd crashes on -gpu"),
-    (re.compile(r"^volclava\b", re.MULTILINE | re.IGNORECASE), "Volclava's bsub does not know -gpu"),
+    (re.compile(r"^volclava\b", re.MULTILINE | re.IGNORECASE), "Volclava's bsub does not support -gpu"),
 )
-# As bparams -l of all has it.
+# A line of bparams -l of all these systems.
 _LARGEST_ARRAY = re.compile(r"^\s*MAX_JOB_ARRAY_SIZE\s*=\s*([0-9]+)\s*$", re.MULTILINE)
 _GPU_DIRECTIVE = re.compile(rb"^#BSUB\s.*-gpu\b", re.MULTILINE)
 
 _FIELDS = ("jobid", "jobindex", "stat", "job_name", "submit_time", "start_time", "pend_reason")
 _JOB_ID = re.compile(r"^([0-9]+)(?:\[([0-9]+)\])?\Z")
-# What is left of one of our names in a column that is too narrow: its end, after an asterisk.
+# The end of a glidein's job name, after an asterisk, in a column that is too narrow.
 _CUT = re.compile(r"^\*[0-9a-f-]{1,14}(?:\[\d+\])?\Z")
 _ELEMENT = re.compile(r"^(.*)\[([0-9]+)\]\Z", re.DOTALL)
 _SEVERAL = re.compile(r"\[[0-9]+[-,:][0-9,:-]*\](?:%[0-9]+)?\Z")
 _HEADER = "JOBID "
 _WIDE_TIME = r"[0-9]{2}/[0-9]{2}-[0-9]{2}:[0-9]{2}:[0-9]{2}"
-# A line of bjobs -W. EXEC_HOST and JOB_NAME are taken apart afterwards: a job that waits has no host.
+# A line of bjobs -W. EXEC_HOST and JOB_NAME are separated later: a waiting job has no host.
 _WIDE = re.compile(
     r"^(?P<id>[0-9]+)\s+\S+\s+(?P<stat>[A-Z_]+)\s+\S+\s+\S+\s+(?P<host_and_name>\S.*?)\s*"
     r"(?P<submitted>" + _WIDE_TIME + r")\s.*?[0-9]+:[0-9]{2}:[0-9]{2}\.[0-9]{2}\s+\S+\s+\S+\s+(?:-|[0-9,]+)\s+"
@@ -153,9 +118,39 @@ class Lsf(Scheduler):
 
     name = "lsf"
     commands = {"bsub": ["bsub"], "bjobs": ["bjobs"], "bkill": ["bkill"], "lsid": ["lsid"], "bparams": ["bparams"]}
-    removing_command = "bkill"
-    # The environment of bsub becomes the job's: only what finds LSF's configuration is let through. Not LSB_*, BSUB_*:
-    # they change the queue, the project, the format of bjobs, or silence bsub. TMPDIR would be the login node's.
+    submit_command = "bsub"
+    remove_command = "bkill"
+    # In a script, OpenLava and Volclava take the first of several -n, -W and -M, the last of several -J, -q, -P and -o,
+    # and refuse a second -R. IBM does not document the order for LSF. So what the collection sets is refused, too.
+    refused_options = {
+        "-J": "the collection sets it",
+        "-n": "use shapes of the entry",
+        "-q": "use queue of the entry",
+        "-P": "use account of the entry",
+        "-W": "use walltime of the entry",
+        "-M": "use shapes and resources of the entry",
+        "-x": "use shapes with whole_node of the entry",
+        "-gpu": "use shapes of the entry",
+        "-R": "use constraint, shapes and resources of the entry",
+        "-o": "the collection sets it",
+        "-oo": "the collection sets it",
+        "-e": "the glidein's log would lack its errors",
+        "-eo": "the glidein's log would lack its errors",
+        "-r": "the glideins could be started twice",
+        "-rn": "the collection sets it",
+        "-k": "the glideins could be started twice",
+        "-w": "the glideins would wait for other jobs",
+        "-H": "the glideins would never start",
+        "-cwd": "OpenLava and Volclava read it as -c",
+        "-env": "OpenLava and Volclava read it as -e; use environment of the entry",
+        "-nnodes": "a glidein runs on one node",
+    }
+    refused_options.update(dict.fromkeys(("-K", "-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs", "-IX"), _WAITS))
+    refused_options.update(dict.fromkeys(("-i", "-is", "-pack", "-Zs", "-json", "-yaml", "-jsdl"), _OTHER_JOB))
+    refused_options.update(dict.fromkeys(("-h", "-V"), "no job would be submitted"))
+    # The environment of bsub becomes that of the job: only variables that locate LSF's configuration are kept. LSB_*
+    # and BSUB_* could change the queue, the project, the output of bjobs, or silence bsub. TMPDIR is that of the login
+    # node.
     only_prefixes = (
         "LSF_BINDIR",
         "LSF_CONFDIR",
@@ -170,71 +165,68 @@ class Lsf(Scheduler):
     directive_prefix = "#BSUB"
     script_on_stdin = True
     resources = {
-        "memory": Form("job", ("job", "core", "none")),
-        "memory_unit": Form("none", ("KB", "MB", "GB", "explicit", "none")),
-        "disk": Form("none", ("tmp", "none")),
-        "gpus": Form("gpu", ("gpu", "ngpus_physical", "none")),
-        "whole_node": Form("exclusive", ("exclusive", "none")),
+        "memory": RequestOption("job", ("job", "core", "none")),
+        "memory_unit": RequestOption("none", ("KB", "MB", "GB", "explicit", "none")),
+        "disk": RequestOption("none", ("tmp", "none")),
+        "gpus": RequestOption("gpu", ("gpu", "ngpus_physical", "none")),
+        "whole_node": RequestOption("exclusive", ("exclusive", "none")),
     }
     grace_s = 20  # INT, TERM, KILL, each JOB_TERMINATE_INTERVAL (10 s) after the one before
-    # As installed, LSF keeps a job's output in a spool until its end; a glidein's log is wanted while it runs.
-    own_output = "$LSB_JOBID.${LSB_JOBINDEX:-0}"
+    # As installed, LSF keeps a job's output in a spool directory until its end. The log is needed earlier.
+    script_output = "$LSB_JOBID.${LSB_JOBINDEX:-0}"
     # MAX_JOB_ARRAY_SIZE; limits of jobs in queues and of users (lsb.err.c).
-    too_many = re.compile(
+    too_many_pattern = re.compile(
         r"Job array index too large|has reached its job limit|not have enough (?:per-user )?job slots"
         r"|Pending job threshold reached",
         re.IGNORECASE,
     )
-    # LSB_JOBINDEX is 0 where there is no array.
-    # bkill and the run limit signal every process of the job; TERM, which comes last, is HTCondor's word for "vacate".
+    # bkill and the run limit signal every process of the job. The last signal, TERM, makes HTCondor vacate the job.
     shell_settings = {"GLIDEIN_NOTICE_TO_ALL": "'INT USR2'"}
     batch_id = '${LSB_JOBID}$([ "${LSB_JOBINDEX:-0}" = 0 ] || echo "[$LSB_JOBINDEX]")'
 
     def __init__(self, runner, options):
         super().__init__(runner, options)
         self.now = time.time
-        self._product = None  # what lsid said
-        self._plain = False  # bjobs has refused -o ... -json
-        self._parameters = None  # what bparams -l said
+        self._product = None  # output of lsid
+        self._plain = False  # bjobs does not support -o ... -json
+        self._parameters = None  # output of bparams -l
 
-    # -- what an entry may ask for -----------------------------------------------------------------------------
+    # -- checks of an entry --------------------------------------------------------------------------------------
 
     @classmethod
-    def check_directives(cls, entry):
-        problems = []
-        gpus = any(shape["gpus"] for shape in entry["shapes"].values())
-        for number, directive in enumerate(entry["directives"]):
-            where = f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; allowed: "
-            words = _words(directive)
-            if not words or not words[0].startswith("-"):
-                problems.append(where + "an option of bsub, which begins with -, its quotes closed, no \\ at its end")
-                continue
-            for word in words:
-                ours = _option_of_ours(word, directive, gpus)
-                if ours:
-                    remedy = _remedy(ours)
-                    instead = f"; use {remedy} of the entry" if remedy else ""
-                    problems.append(where + f"options of bsub other than {ours}, which is set here{instead}")
-                    break
-        return problems
+    def refused_in(cls, words, entry):
+        refused = super().refused_in(words, entry)
+        if not any(shape["gpus"] for shape in entry["shapes"].values()):
+            refused = [option for option in refused if option != "-gpu"]
+        if not _OWN_REQUIREMENTS.search(" ".join(words)):
+            refused = [option for option in refused if option != "-R"]
+        return refused
+
+    @classmethod
+    def options_in(cls, word):
+        # -n2 is -n 2, but -network is another option.
+        if word in _LONG_OPTIONS:
+            return [word]
+        return [next((option for option in ("-gpu", "-cwd", "-env") if word.startswith(option)), word[:2])]
+
+    def script_options(self, entry, shape, job_name, log_dir):
+        return self.directives(entry, shape, job_name, log_dir) + entry["directives"]
 
     @classmethod
     def check_more(cls, entry):
         where = f"glidein_entries.{entry['name']}"
         problems = []
         if entry["constraint"] and re.search(r"[\[\]]", entry["constraint"]):
-            problems.append(
-                f"{where}.constraint: {entry['constraint']!r} is not accepted; "
-                "allowed: what stands within select[...], without brackets"
-            )
+            expected = "the expression within select[...], without brackets"
+            problems.append(invalid(f"{where}.constraint", entry["constraint"], expected))
         form = entry["resources"].get("gpus", cls.resources["gpus"].default)
         for name, shape in sorted(entry["shapes"].items()):
             kind = shape["gpu_type"]
             if kind and (form != "gpu" or not _GPU_TYPE.match(kind)):
-                problems.append(
-                    f"{where}.shapes.{name}.gpu_type: {kind!r} is not accepted; allowed: letters, digits and _ . - for "
-                    "gmodel= of -gpu; with another word in resources.gpus give it as constraint"
+                expected = (
+                    "letters, digits and _ . - for gmodel= of -gpu; with another resources.gpus, state it as constraint"
                 )
+                problems.append(invalid(f"{where}.shapes.{name}.gpu_type", kind, expected))
         return problems
 
     # -- scripts -----------------------------------------------------------------------------------------------
@@ -242,45 +234,45 @@ class Lsf(Scheduler):
     def directives(self, entry, shape, job_name, log_dir):
         if not _LOG_DIR.match(log_dir):
             raise InputError(
-                f"the log directory {log_dir!r} cannot stand in a #BSUB line; "
-                "allowed: letters, digits and _ . / + @ , = ~ -"
+                f"glidein_log_dir: {log_dir!r} is invalid for a #BSUB line; expected an absolute path of letters, "
+                "digits and _ . / + @ , = ~ -"
             )
         lines = [f"-J {job_name}"]
         if entry["queue"]:
             lines.append(f"-q {entry['queue']}")
         if entry["account"]:
             lines.append(f"-P {entry['account']}")
-        # One -R: Volclava refuses a second one.
+        # Only one -R: Volclava refuses a second one.
         lines += [f"-n {shape['cpus']}", f'-R "{self._requirement(entry, shape)}"']
         limit = self._memory_limit(entry, shape)
         if limit:
             lines.append(f"-M {limit}")
         minutes = -(-entry["walltime_s"] // 60)
         lines.append(f"-W {minutes // 60}:{minutes % 60:02d}")
-        if shape["gpus"] and self.form(entry, "gpus") == "gpu":
+        if shape["gpus"] and self.requested_as(entry, "gpus") == "gpu":
             kind = f":gmodel={shape['gpu_type']}" if shape["gpu_type"] else ""
             lines.append(f'-gpu "num={shape["gpus"]}{kind}:mode=shared:j_exclusive=yes"')
-        if shape["whole_node"] and self.form(entry, "whole_node") == "exclusive":
+        if shape["whole_node"] and self.requested_as(entry, "whole_node") == "exclusive":
             lines.append("-x")
-        # LSF's own report, with what it has to say of the end (TERM_MEMLIMIT and the like); without it there would be
-        # mail. %I is 0 where there is no array. Not .out: that is the glidein's log.
+        # LSF's own report, with the reason of the end (such as TERM_MEMLIMIT). Without -o, LSF would send it by mail.
+        # %I is 0 without an array. Not .out: that is the glidein's log.
         lines.append(f'-o "{log_dir}/{job_name}.%J.%I.err"')
         return lines
 
     def _requirement(self, entry, shape):
         """Return the resource requirement string."""
         usage = []
-        memory = self.form(entry, "memory")
-        unit = self.form(entry, "memory_unit")
-        # rusage is in MB where the limits are in KB: LSF_UNIT_FOR_LIMITS is not set there.
+        memory = self.requested_as(entry, "memory")
+        unit = self.requested_as(entry, "memory_unit")
+        # If LSF_UNIT_FOR_LIMITS is not set, limits are in KB, but rusage is in MB.
         unit = "MB" if unit in ("KB", "none") else unit
         if memory != "none":
-            # Rounded up: what is given is never less than what the glidein offers.
+            # Rounded up, so that the job never gets less than the glidein offers.
             mb = shape["memory_mb"] if memory == "job" else -(-shape["memory_mb"] // shape["cpus"])
             usage.append(f"mem={_amount(mb, unit)}")
-        if self.form(entry, "disk") == "tmp":
+        if self.requested_as(entry, "disk") == "tmp":
             usage.append(f"tmp={_amount(shape['disk_mb'], unit)}")
-        if shape["gpus"] and self.form(entry, "gpus") == "ngpus_physical":
+        if shape["gpus"] and self.requested_as(entry, "gpus") == "ngpus_physical":
             usage.append(f"ngpus_physical={shape['gpus']}")
         parts = []
         if entry["constraint"]:
@@ -290,16 +282,16 @@ class Lsf(Scheduler):
         return " ".join(parts + ["span[hosts=1]"])
 
     def _memory_limit(self, entry, shape):
-        """Return the value of -M, or None: without a unit, no number is right on every cluster."""
-        unit = self.form(entry, "memory_unit")
-        if unit == "none" or self.form(entry, "memory") == "none":
+        """Return the value of -M, or None without memory_unit: then the unit of the cluster is unknown."""
+        unit = self.requested_as(entry, "memory_unit")
+        if unit == "none" or self.requested_as(entry, "memory") == "none":
             return None
         return _amount(shape["memory_mb"], unit)
 
     # -- submitting --------------------------------------------------------------------------------------------
 
     def submit(self, path, job_name, tasks):
-        # Before anything is submitted: whatever fails here leaves nothing behind.
+        # Before the submission, so that a failure here has no effect.
         argv = self.argv["lsid"]
         if self._product is None:
             self._product = self.runner.run(argv)
@@ -314,19 +306,19 @@ class Lsf(Scheduler):
         return super().submit(path, job_name, tasks)
 
     def largest_array(self):
-        # Volclava takes a larger one as one plain job.
+        # Volclava makes one plain job of a larger array.
         if self._parameters is None:
             try:
                 self._parameters = self.runner.run(self.argv["bparams"] + ["-l"])
             except CommandTimeoutError:
                 raise
             except CommandError:
-                self._parameters = ""  # what it refuses, it refuses with the reason
+                self._parameters = ""  # bsub then refuses an array that is too large
         match = _LARGEST_ARRAY.search(self._parameters)
         return max(1, int(match.group(1))) if match else None
 
     def submit_argv(self, path, job_name, tasks):
-        # Never run again by the system, whatever the queue says; only where bsub knows this option.
+        # -rn: never rerun, in spite of the queue's configuration. Only if bsub supports this option.
         never_again = ["-rn"] if self._product is not None and _IBM.search(self._product) else []
         array = [] if tasks is None else ["-J", f"{job_name}[1-{tasks}]" if tasks > 1 else f"{job_name}[1]"]
         return self.argv["bsub"] + never_again + array
@@ -334,18 +326,18 @@ class Lsf(Scheduler):
     def parse_submission(self, stdout):
         found = _SUBMITTED.findall(stdout)
         if len(found) != 1:
-            raise self.unreadable("the job id that bsub printed", stdout)
+            raise self.output_error("the job id that bsub printed", stdout)
         return found[0]
 
     def may_have_submitted(self, error):
-        # The request was sent and the answer lost: mbatchd may have taken it.
+        # The request was sent and the answer was lost: mbatchd may have accepted it.
         return super().may_have_submitted(error) or bool(_ANSWER_LOST.search(error.stderr))
 
     # -- counting ----------------------------------------------------------------------------------------------
 
     def list_argv(self, user):
         if self._plain:
-            # Wide, with seconds and start times; every other form cuts job names or has no year, no seconds.
+            # Wide, with seconds and start times. Every other form truncates job names or lacks the year or the seconds.
             return self.argv["bjobs"] + ["-u", user, "-W"]
         return self.argv["bjobs"] + ["-u", user, "-o", " ".join(_FIELDS), "-json"]
 
@@ -358,8 +350,8 @@ class Lsf(Scheduler):
             except CommandError as error:
                 if error.rc is None:
                     raise
-                # Older ones do not know the options or the fields; and with -json, Volclava fails in the same way for
-                # no jobs and for no answer. The plain form tells them apart.
+                # Older versions do not support the options or the fields. With -json, Volclava fails in the same way
+                # without jobs and without an answer. The plain form distinguishes them.
                 self._plain = True
         jobs = super().jobs(user)
         if not any(job.state == QUEUED for job in jobs):
@@ -375,24 +367,24 @@ class Lsf(Scheduler):
 
     def _parse_json(self, stdout):
         try:
-            # strict: the reason of a pending job may have line breaks, as they are.
+            # strict: the reason of a pending job may contain line breaks without escapes.
             document = json.loads(stdout, strict=False)
             records, count = document["RECORDS"], int(document["JOBS"])
         except (ValueError, KeyError, TypeError):
-            raise self.unreadable("bjobs's JSON", stdout) from None
+            raise self.output_error("bjobs's JSON", stdout) from None
         if not isinstance(records, list) or count != len(records):
-            raise self.unreadable("bjobs's JSON: the number of RECORDS is not that of JOBS", stdout)
+            raise self.output_error("bjobs's JSON: the number of RECORDS is not that of JOBS", stdout)
         jobs = []
         for record in records:
             if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
-                raise self.unreadable("a record of bjobs's JSON", repr(record))
+                raise self.output_error("a record of bjobs's JSON", repr(record))
             try:
                 values = [record[field.upper()].strip() for field in _FIELDS]
             except KeyError:
-                raise self.unreadable("a record of bjobs's JSON", repr(record)) from None
+                raise self.output_error("a record of bjobs's JSON", repr(record)) from None
             match = _JOB_ID.match(values[0])
             if not match or (values[1] and not values[1].isdigit()):
-                raise self.unreadable("a job id in bjobs's JSON", repr(record))
+                raise self.output_error("a job id in bjobs's JSON", repr(record))
             index = match.group(2) or values[1]
             jobs.append(self._job(match.group(1), index, *values[2:], text=repr(record)))
         return [job for job in jobs if job]
@@ -400,12 +392,12 @@ class Lsf(Scheduler):
     def _parse_wide(self, stdout):
         lines = stdout.splitlines()
         if not lines or not lines[0].startswith(_HEADER):
-            raise self.unreadable("bjobs's output", stdout)
+            raise self.output_error("bjobs's output", stdout)
         jobs = []
         for line in lines[1:]:
             match = _WIDE.match(line)
             if not match:
-                raise self.unreadable("a line of bjobs's output", line)
+                raise self.output_error("a line of bjobs's output", line)
             host, unused, name = match.group("host_and_name").partition(" ")
             if match.group("stat") in _NOT_STARTED and (host != "-" or not name.strip()):
                 name = match.group("host_and_name")
@@ -428,25 +420,27 @@ class Lsf(Scheduler):
     def _job(self, number, index, stat, name, submitted, started, reason, text, one_by_one=False):
         """Return a Job, or None for one that has ended.
 
-        number, index: of the array; text: for messages; one_by_one: whether the list shows each element of an array in
-        a line of its own, so that a name with several indexes is one plain job: Volclava makes that of an array larger
-        than MAX_JOB_ARRAY_SIZE.
+        number, index: of the array; text: for messages; one_by_one: whether the list has a line for each element of an
+        array. Then a name with several indexes is one plain job: Volclava makes one of an array that is larger than
+        MAX_JOB_ARRAY_SIZE.
         """
         if stat not in STATES:
-            raise self.unreadable("a job's state in bjobs's output", text, number)
+            raise self.output_error("a job's state in bjobs's output", text, number)
         if STATES[stat] is None:
             return None
         if _CUT.match(name):
-            raise self.unreadable("a job's name in bjobs's output, which is cut", text, number)
+            raise self.output_error("a job's name in bjobs's output, which is truncated", text, number)
         element = _ELEMENT.match(name)
         if element:
             name, in_name = element.groups()
             if index not in ("", "0", in_name):
-                raise self.unreadable("an array index in bjobs's output", text, number)
+                raise self.output_error("an array index in bjobs's output", text, number)
             index = in_name
         elif _SEVERAL.search(name):
             if index in ("", "0") and not one_by_one:
-                raise self.unreadable("an array in bjobs's output, of which the elements are not listed", text, number)
+                raise self.output_error(
+                    "an array in bjobs's output, of which the elements are not listed", text, number
+                )
             name = _SEVERAL.sub("", name)
         has_started = stat not in _NOT_STARTED
         now_s = self.now()
@@ -454,7 +448,7 @@ class Lsf(Scheduler):
             submitted_s = epoch(submitted, now_s)
             started_s = epoch(started, now_s) if has_started and started not in ("", "-") else None
         except ValueError:
-            raise self.unreadable("a time in bjobs's output", text, number) from None
+            raise self.output_error("a time in bjobs's output", text, number) from None
         state, why = STATES[stat], _sentence(reason)
         never_starts = state == QUEUED and bool(_NEVER_STARTS.search(why))
         if never_starts:
@@ -465,10 +459,10 @@ class Lsf(Scheduler):
         return Job(job_id, number, name, state, not has_started, why, submitted_s, started_s, never_starts)
 
     def _pending_reasons(self, user):
-        """Return {submission: why its first pending job does not start}; job names are cut in this list."""
+        """Return {submission: reason why its first pending job does not start}. This list truncates job names."""
         try:
             argv = self.argv["bjobs"] + ["-u", user, "-p"]
-            printed = self.whole(self.runner.run(argv), argv)
+            printed = self.complete_output(self.runner.run(argv), argv)
         except CommandError as error:
             if error.stderr.strip() in (_NO_JOB, _NONE_PENDING) and not error.stdout.strip():
                 return {}
@@ -487,7 +481,7 @@ class Lsf(Scheduler):
                 else:
                     reasons[number] = []
             elif number is None or line[0] not in " \t":
-                raise self.unreadable("a line of bjobs -p", line)
+                raise self.output_error("a line of bjobs -p", line)
         return {number: " ".join(lines) for number, lines in reasons.items()}
 
     # -- cancelling --------------------------------------------------------------------------------------------
@@ -496,13 +490,13 @@ class Lsf(Scheduler):
         return self.argv["bkill"] + list(ids)
 
     def had_ended(self, error):
-        # bkill goes on to the other ids and then exits with 255.
+        # bkill processes the other ids and then exits with 255.
         lines = error.stderr.splitlines()
         return bool(lines) and all(_HAD_ENDED.match(line.strip()) for line in lines)
 
 
 def _amount(mb, unit):
-    """Return MiB as LSF reads it in a unit, rounded up; explicit: with the unit behind it, as LSF 10.1 understands."""
+    """Return MiB in a unit of LSF, rounded up. explicit: with the unit after the number, which LSF 10.1 supports."""
     if unit == "explicit":
         return f"{mb}MB"
     if unit == "KB":
@@ -511,7 +505,7 @@ def _amount(mb, unit):
 
 
 def _with_reason(job, text):
-    """Return a Job with the reason why it waits, which may make it sick."""
+    """Return a Job with the reason why it waits. With some reasons, its state is sick."""
     why = _sentence(text)
     if job.state != QUEUED or not why:
         return job
@@ -521,37 +515,3 @@ def _with_reason(job, text):
 
 def _sentence(reason):
     return " ".join(reason.split()).rstrip(";").rstrip()
-
-
-def _words(directive):
-    """Return the words of a directive as bsub takes it apart, or [] for what it would take apart in another way."""
-    if directive.rstrip().endswith("\\"):
-        return []  # would go on in the next line
-    try:
-        return shlex.split(directive, posix=False)
-    except ValueError:
-        return []
-
-
-def _option_of_ours(word, directive, gpus):
-    """Return the option set here that a word of a directive would set again, or None. gpus: whether -gpu is among ours.
-
-    -n2, -n 2 are the same to bsub; -network is another option.
-    """
-    if not word.startswith("-"):
-        return None
-    glued = next((option for option in ("-gpu", "-cwd", "-env") if word.startswith(option)), word[:2])
-    option = word if word in _LONG_OPTIONS else glued
-    if option in _RESERVED or (option == "-gpu" and gpus):
-        return option
-    if option == "-R" and _OURS_IN_R.search(directive):
-        return option
-    return None
-
-
-def _remedy(option):
-    if option == "-gpu":
-        return "shapes"
-    if option == "-R":
-        return "constraint, shapes and resources"
-    return _RESERVED[option]

@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The times that LSF's bjobs prints: most of them without the year."""
+"""The times that LSF's bjobs prints, most of them without the year."""
 
 import calendar
 import re
 import time
 
-# How far the master's clock may be ahead of ours before a time is taken for one of last year.
+# If a time without a year is further in the future than this, it is one of last year.
 _AHEAD_S = 86400
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WORDS = re.compile(
@@ -20,7 +20,7 @@ _NUMBERS = re.compile(r"^(?P<month>[0-9]{2})/(?P<day>[0-9]{2})-(?P<clock>[0-9]{2
 def epoch(text, now_s):
     """Return epoch seconds of `Nov 21 06:10`, `Nov 21 06:10:22 2026` or `11/21-06:10:22`, in UTC (the runner sets TZ).
 
-    Without a year it is the latest time of that name that is not in the future of now_s, the epoch seconds of now.
+    Without a year, the result is the latest such time that is not after now_s, the current time in epoch seconds.
     Raises ValueError.
     """
     match = _WORDS.match(text) or _NUMBERS.match(text)
@@ -32,7 +32,7 @@ def epoch(text, now_s):
     if not 1 <= month <= 12 or clock[0] > 23 or clock[1] > 59 or clock[2] > 60:
         raise ValueError(text)
     this_year = time.gmtime(now_s).tm_year
-    # Eight years back there is a 29 February in any case.
+    # Any nine years in a row contain a 29 February.
     years = [int(parts["year"])] if parts.get("year") else range(this_year + 1, this_year - 9, -1)
     for year in years:
         if not 1 <= int(parts["day"]) <= calendar.monthrange(year, month)[1]:

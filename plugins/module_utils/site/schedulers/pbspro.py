@@ -14,12 +14,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     QUEUED,
     RUNNING,
     SICK,
-    Form,
     Job,
+    RequestOption,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs import (
     JOB_ID,
-    RESERVED,
     Pbs,
     is_array,
     is_task,
@@ -28,9 +27,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs im
     submission_of,
 )
 
-# job_state (pbs_job_attributes(7B)); None: has ended, merely still shown.
+# job_state (pbs_job_attributes(7B)). None: the job has ended, but is still listed.
 STATES = {
-    "B": RUNNING,  # of an array job as a whole, which is no glidein
+    "B": RUNNING,  # an array job as a whole, which is not a glidein
     "E": COMPLETING,
     "F": None,
     "H": SICK,
@@ -38,8 +37,8 @@ STATES = {
     "Q": QUEUED,
     "R": RUNNING,
     "S": SICK,
-    "T": QUEUED,  # on its way to another queue
-    "U": SICK,  # suspended because the workstation's user is back
+    "T": QUEUED,  # moves to another queue
+    "U": SICK,  # suspended because the workstation is in use
     "W": QUEUED,  # waits for its time
     "X": None,  # task of an array
 }
@@ -49,9 +48,9 @@ _NEVER_STARTS = re.compile(r"^Can Never Run\b", re.IGNORECASE)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = re.compile(r"^[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})\Z")
 
-# What is read of a job.
+# The attributes of a job that are read.
 _READ = ("Job_Name", "Job_Owner", "job_state", "Hold_Types", "comment", "ctime", "stime")
-# Users' values may hold control characters as they are.
+# Values of users may contain control characters without escapes.
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -61,32 +60,24 @@ class PbsPro(Pbs):
     name = "pbspro"
     arrays_are_rerunnable = True  # qsub: cannot submit non-rerunable Array Job
     resources = {
-        "memory": Form("mem", ("mem", "vmem", "none")),
-        "disk": Form("none", None),
-        "gpus": Form("ngpus", None),
-        "gpu_type": Form("gpu_type", None),
-        "whole_node": Form("excl", ("excl", "exclhost", "none")),
+        "memory": RequestOption("mem", ("mem", "vmem", "none")),
+        "disk": RequestOption("none", None),
+        "gpus": RequestOption("ngpus", None),
+        "gpu_type": RequestOption("gpu_type", None),
+        "whole_node": RequestOption("excl", ("excl", "exclhost", "none")),
     }
     grace_s = 10  # kill_delay of the queue
-    options_of_qsub = "a:A:c:C:e:fhIXj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:W:v:Vz"
-    array_options = ("-r", "y", "-J")  # on the command line, -r y overrides the script's -r n
-    reserved = dict(
-        RESERVED,
+    flag_letters = "fhIVXz"
+    refused_options = dict(
+        Pbs.refused_options,
         **{
-            "-J": "",
-            "-l select": "shapes and constraint",
-            "-l place": "resources.whole_node",
-            "-l nodes": "shapes",
-            "-l ncpus": "shapes",
-            "-l mem": "shapes",
-            "-l vmem": "shapes",
-            "-l pmem": "shapes",
-            "-l pvmem": "shapes",
-            "-l ngpus": "shapes",
-            "-l min_walltime": "walltime",
-            "-l max_walltime": "walltime",
+            "-J": "the plan sets the number of glideins",
+            "array_indices_submitted=": "the plan sets the number of glideins",
+            "max_walltime=": "glideins would not know their walltime; use walltime of the entry",
+            "min_walltime=": "glideins would not know their walltime; use walltime of the entry",
         },
     )
+    array_options = ("-r", "y", "-J")  # on the command line, -r y overrides the script's -r n
     constraint = re.compile(
         r"^[A-Za-z][A-Za-z0-9_-]*(?:=[A-Za-z0-9_.@/-]+)?(?::[A-Za-z][A-Za-z0-9_-]*(?:=[A-Za-z0-9_.@/-]+)?)*\Z"
     )
@@ -95,49 +86,59 @@ class PbsPro(Pbs):
 
     @property
     def smallest_array(self):
-        """Return the fewest tasks of an array job: PBS refuses 1-1. Without rerunnable_arrays no number is enough."""
+        """Return the smallest number of tasks of an array job: PBS refuses 1-1. Infinite without rerunnable_arrays."""
         return 2 if self.options["rerunnable_arrays"] else float("inf")
 
     def requests(self, entry, shape):
         chunk = [f"ncpus={shape['cpus']}"]
-        memory = self.form(entry, "memory")
+        memory = self.requested_as(entry, "memory")
         wanted = [
             (memory, f"{shape['memory_mb']}mb"),
-            (self.form(entry, "disk"), f"{shape['disk_mb']}mb"),
-            (self.form(entry, "gpus") if shape["gpus"] else "none", shape["gpus"]),
-            (self.form(entry, "gpu_type") if shape["gpu_type"] else "none", shape["gpu_type"]),
+            (self.requested_as(entry, "disk"), f"{shape['disk_mb']}mb"),
+            (self.requested_as(entry, "gpus") if shape["gpus"] else "none", shape["gpus"]),
+            (self.requested_as(entry, "gpu_type") if shape["gpu_type"] else "none", shape["gpu_type"]),
         ]
         chunk += [f"{name}={value}" for name, value in wanted if name != "none"]
         if entry["constraint"]:
             chunk += [item if "=" in item else f"{item}=True" for item in entry["constraint"].split(":")]
-        sharing = self.form(entry, "whole_node") if shape["whole_node"] else "none"
+        sharing = self.requested_as(entry, "whole_node") if shape["whole_node"] else "none"
         place = "pack" if sharing == "none" else f"pack:{sharing}"
         return [f"select=1:{':'.join(chunk)}", f"place={place}"]
 
+    def script_options(self, entry, shape, job_name, log_dir):
+        # In a script, qsub takes the first -l for a resource, but the last of several other options.
+        ours = self.directives(entry, shape, job_name, log_dir)
+        if not entry["directives"]:
+            return ours
+        requests = [option for option in ours if option.startswith("-l ")]
+        return requests + entry["directives"] + [option for option in ours if option not in requests]
+
     def output_of_pbs(self, job_name):
-        # One file for all: OpenPBS would take ${PBS_JOBID} in it literally. It holds what the last one left.
+        # One file for all jobs, which the last one overwrites: OpenPBS does not expand ${PBS_JOBID} in its name.
         return f"{job_name}.pbs.out"
 
     def list_argv(self, user):
-        # -t: each task of an array. -u would print a table, whatever -f says.
+        # -t: each task of an array. -u would print a table in spite of -f.
         return self.argv["qstat"] + ["-t", "-f", "-F", "json"]
 
     def parse_list(self, stdout, user):
-        # Without "Jobs" there are none. qstat prints that also when it reached no server, but then exits with 255.
+        # "Jobs" is absent if there are none. qstat also prints this without a server, but then exits with 255.
         found = self._document(stdout).get("Jobs", {})
         if not isinstance(found, dict) or not all(isinstance(job, dict) for job in found.values()):
-            raise self.unreadable("the jobs in qstat's output", stdout)
+            raise self.output_error("the jobs in qstat's output", stdout)
         if not all("Job_Owner" in job for job in found.values()):
-            raise self.unreadable("qstat's output: a job without its owner", stdout)
+            raise self.output_error("qstat's output: a job without its owner", stdout)
         mine = {job_id: job for job_id, job in found.items() if owned_by(job["Job_Owner"], user)}
         for job_id in mine:
             if not JOB_ID.match(job_id):
-                raise self.unreadable("a job id in qstat's output", job_id)
+                raise self.output_error("a job id in qstat's output", job_id)
         arrays = {job_id: str(mine[job_id].get("job_state")) for job_id in mine if is_array(job_id)}
         with_tasks = {submission_of(job_id) for job_id in mine if is_task(job_id)}
         for job_id, letter in arrays.items():
             if job_id not in with_tasks and self._state(job_id, letter) is not None:
-                raise self.unreadable("qstat's output: an array job without its tasks (is -t missing?)", job_id, job_id)
+                raise self.output_error(
+                    "qstat's output: an array job without its tasks (is -t missing?)", job_id, job_id
+                )
         tasks = [job_id for job_id in mine if job_id not in arrays]
         jobs = [self._job(job_id, mine[job_id], arrays.get(submission_of(job_id))) for job_id in tasks]
         return [job for job in jobs if job]
@@ -149,20 +150,20 @@ class PbsPro(Pbs):
             try:
                 document = _by_lines(stdout)
             except ValueError:
-                raise self.unreadable("qstat's output", stdout) from None
+                raise self.output_error("qstat's output", stdout) from None
         if not isinstance(document, dict) or "pbs_version" not in document:
-            raise self.unreadable("qstat's output", stdout)
+            raise self.output_error("qstat's output", stdout)
         return document
 
     def _state(self, job_id, letter):
         if letter not in STATES:
-            raise self.unreadable("a job's state in qstat's output", f"{job_id}: {letter}", job_id)
+            raise self.output_error("a job's state in qstat's output", f"{job_id}: {letter}", job_id)
         return STATES[letter]
 
     def _job(self, job_id, job, array_letter):
         letter = str(job.get("job_state"))
         if letter == "Q" and array_letter == "H":
-            letter = array_letter  # tasks of an array job that is held: they wait for its release
+            letter = array_letter  # tasks of a held array job wait for its release
         state = self._state(job_id, letter)
         if state is None:
             return None
@@ -174,7 +175,7 @@ class PbsPro(Pbs):
             why = comment
             state = SICK if _NEVER_STARTS.match(why) else state
         started = letter in _STARTED
-        # The tasks that wait bear the time at which the first of their array started.
+        # stime of a waiting task is the time at which the first task of the array started.
         begun = self._epoch(job_id, job.get("stime")) if started and "stime" in job else None
         return Job(
             job_id,
@@ -192,17 +193,17 @@ class PbsPro(Pbs):
         try:
             return _epoch(str(text))
         except ValueError:
-            raise self.unreadable("a time in qstat's output", f"{job_id}: {text}", job_id) from None
+            raise self.output_error("a time in qstat's output", f"{job_id}: {text}", job_id) from None
 
     def cancel_argv(self, user, ids, running):
-        # There is no option for the time between TERM and KILL: it is kill_delay of the queue. -W force would leave
-        # the processes.
+        # No option sets the time between TERM and KILL, which is kill_delay of the queue. -W force would not kill the
+        # processes.
         return self.argv["qdel"] + list(ids)
 
 
 @functools.lru_cache(maxsize=1024)
 def _epoch(text):
-    """Return epoch seconds of ctime(3)'s form, in UTC (the runner sets TZ); strptime would look at the locale.
+    """Return epoch seconds of a time as ctime(3) prints it, in UTC (the runner sets TZ), in any locale.
 
     Raises ValueError.
     """
@@ -216,13 +217,13 @@ def _epoch(text):
 
 
 def _by_lines(text):
-    """Return the document of qstat -F json, of which a job's attribute is no JSON. Raises ValueError.
+    """Return the document of qstat -F json if the value of a job's attribute is invalid JSON. Raises ValueError.
 
-    Up to PBS 20, qstat prints quotes and backslashes in values as they are, so that one user's qsub -v 'X="a b"' spoils
-    the whole. But each value stands on a line of its own, with line breaks escaped.
+    Up to PBS 20, qstat does not escape quotes and backslashes in values: one user's qsub -v 'X="a b"' makes the whole
+    document invalid. But each value is on a line of its own, with escaped line breaks.
     """
     document, path, complete = {}, [], False
-    for line in map(str.strip, io.StringIO(text)):  # line by line: what is not a list at all is refused at its first
+    for line in map(str.strip, io.StringIO(text)):  # line by line, so that other output is refused at its first line
         if not line:
             continue
         if complete or not (path or line == "{"):
@@ -259,7 +260,7 @@ def _key(line):
 
 
 def _plain(raw):
-    """Return the value of a line, as text if it is no JSON."""
+    """Return the value of a line, as text if it is invalid JSON."""
     raw = raw[:-1] if raw.endswith(",") else raw
     try:
         return _DECODER.decode(raw)

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Son of Grid Engine, and what comes from Sun Grid Engine. Sources: the manual pages of qsub, qstat, qdel, sge_request,
-queue_conf and complex of 8.1.9, and what Debian's 8.1.9 does."""
+"""Sun Grid Engine and its successors, such as Son of Grid Engine. Sources: the manual pages of qsub, qstat, qdel,
+sge_request, queue_conf and complex of 8.1.9, and tests with Debian's 8.1.9."""
 
 import contextlib
 import os
@@ -15,8 +15,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     QUEUED,
     RUNNING,
     SICK,
-    Form,
     Job,
+    RequestOption,
     Scheduler,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge_xml import (
@@ -25,51 +25,22 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge_xm
     parse_details,
     parse_xml,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid, missing
 
-# Options of qsub that are set here, or that counting, cancelling or n-means-n depend upon -> the entry's key to use.
-_RESERVED = {
-    "-N": "",
-    "-t": "",
-    "-q": "queue",
-    "-P": "account",
-    "-pe": "resources.parallel_environment",
-    "-r": "",
-    "-notify": "",
-    "-S": "",
-    "-j": "",
-    "-o": "",
-    "-e": "",
-    "-i": "",
-    "-V": "environment",
-    "-b": "",
-    "-C": "",
-    "-@": "",
-    "-a": "",
-    "-h": "",
-    "-hold_jid": "",
-    "-hold_jid_ad": "",
-    "-now": "",
-    "-sync": "",
-    "-terse": "",
-    "-verify": "",
-    "-help": "",
-    "-inherit": "",
-    "-clear": "",
-    "-ckpt": "",
-}
 _COMPLEX = re.compile(r"^(?P<name>[A-Za-z_][A-Za-z0-9_.]*)(?::(?P<per>slot|job))?\Z")
 _COMPLEX_RULE = "none, or the name of a resource (complex), which may be followed by :slot or :job"
 _PE = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
-# What qsub -o can carry: in it $ begins a pseudo variable, a comma another path, and quotes cannot be escaped.
+# Paths that qsub -o accepts: $ would begin a pseudo variable, a comma another path, and quotes cannot be escaped.
 _LOG_DIR = re.compile(r"^/[A-Za-z0-9 /._+@%=~-]*\Z")
 
 _SUBMITTED = re.compile(r"^(\d+)(?:\.\d+-\d+:\d+)?\Z")
-# qsub exits with 1 after a warning of qmaster's, such as for a user who may use no queue, although it has submitted.
-_SUBMITTED_ALL_THE_SAME = re.compile(
+# After a warning of qmaster, such as for a user without access to any queue, qsub exits with 1 although the job is
+# submitted.
+_SUBMITTED_WITH_WARNING = re.compile(
     r'^Your job(?:-array)? (\d+)(?:\.\d+-\d+:\d+)? \("[^"]*"\) has been submitted$', re.MULTILINE
 )
-# The request was sent and the answer lost.
+# Errors if the request was sent and the answer was lost.
 _ANSWER_LOST = re.compile(r"answer list|failed receiving|got read error|time(?:d )?out", re.IGNORECASE)
 
 _DELETED = re.compile(r"has (?:registered|deleted) | is already in deletion\Z")
@@ -77,7 +48,7 @@ _GONE = re.compile(r'^(?:denied: )?job "?[0-9.]+"?(?: task "?[0-9]+"?)? does not
 
 _JOB_NUMBER = re.compile(r"^\d+\Z")
 
-# Options of qstat that may stand in sge_qstat files, because the ones given here take their place.
+# Options of qstat that are allowed in sge_qstat files, because those of list_argv override them.
 _OVERRIDDEN = ("-u", "-s")
 
 
@@ -86,82 +57,58 @@ class GridEngine(Scheduler):
 
     name = "sge"
     commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
-    removing_command = "qdel"
-    # What a batch job sees of its own, and SGE_LONG_QNAMES and the like.
+    submit_command = "qsub"
+    remove_command = "qdel"
+    # qsub takes the last of several options in a script, as seen with 8.1.9; only -q adds up.
+    refused_options = {
+        "-ckpt": "the glideins could be started twice",
+        "-h": "the glideins would never start",
+        "-help": "no job would be submitted",
+        "-hold_jid": "the glideins would wait for other jobs",
+        "-hold_jid_ad": "the glideins would wait for other jobs",
+        "-now": "qsub would not return before the glideins start",
+        "-q": "it adds to the queues of the entry; use queue of the entry",
+        "-sync": "qsub would not return before the glideins end",
+        "-t": "the plan sets the number of glideins",
+        "-V": "the glideins would get the login node's environment; use environment of the entry",
+        "-verify": "no job would be submitted",
+        "-w v": "no job would be submitted",
+        "-w p": "no job would be submitted",
+    }
+    # Variables of a batch job, if the cycle runs within one, and those that change output, such as SGE_LONG_QNAMES.
     scrub_prefixes = ("SGE_",)
     keep = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME")
     directive_prefix = "#$"
     resources = {
-        # Of every installation: a job starts where so much is free. It limits nothing.
-        "memory": Form("mem_free", None),
-        "disk": Form("none", None),
-        "gpus": Form("gpu", None),
-        "gpu_type": Form("gpu_type", None),
-        "whole_node": Form("exclusive", None),
-        "parallel_environment": Form("none", None),
+        # mem_free exists in every installation. A job starts on a host with so much free memory; nothing is limited.
+        "memory": RequestOption("mem_free", None),
+        "disk": RequestOption("none", None),
+        "gpus": RequestOption("gpu", None),
+        "gpu_type": RequestOption("gpu_type", None),
+        "whole_node": RequestOption("exclusive", None),
+        "parallel_environment": RequestOption("none", None),
     }
     grace_s = 60  # `notify` of the queue
     batch_id = '$JOB_ID$([ "${SGE_TASK_ID:-undefined}" = undefined ] || echo ".$SGE_TASK_ID")'
 
-    # The notice finds all processes by a supplementary group (execd_params ENABLE_ADDGRP_KILL), whatever their session.
+    # The notice is sent to all processes of a supplementary group (execd_params ENABLE_ADDGRP_KILL), of any session.
     shell_settings = {"GLIDEIN_NOTICE_TO_ALL": "'USR1 USR2'"}
 
     # max_aj_tasks, max_u_jobs and max_jobs of the configuration.
-    too_many = re.compile(r"only [0-9]+ (?:tasks|jobs) are allowed|more than [0-9]+ tasks|maximum number of jobs", re.I)
+    too_many_pattern = re.compile(
+        r"only [0-9]+ (?:tasks|jobs) are allowed|more than [0-9]+ tasks|maximum number of jobs", re.I
+    )
 
-    # Letters of qstat's state. One of the first decides before one of the next.
+    # Letters of qstat's state. Those of suspension take precedence.
     letters_of_suspension = "sST"
     letters_of_others = "dEhqwrtRz"
 
-    # -- what an entry may ask for -----------------------------------------------------------------------------
+    # -- checks of an entry --------------------------------------------------------------------------------------
 
     @classmethod
-    def check_directives(cls, entry):
-        problems = []
-        for number, directive in enumerate(entry["directives"]):
-            where = f"glidein_entries.{entry['name']}.directives[{number}]"
-            try:
-                words = shlex.split(directive)
-            except ValueError:
-                words = []
-            if not words or not words[0].startswith("-"):
-                problems.append(
-                    f"{where}: {directive!r} is not accepted; allowed: an option of qsub, which begins with -"
-                )
-                continue
-            for ours, instead in cls._options_of_ours(words, entry):
-                remedy = f"; use {instead} of the entry" if instead else ""
-                problems.append(
-                    f"{where}: {directive!r} is not accepted; allowed: options of qsub other than {ours}, "
-                    f"which is set here{remedy}"
-                )
-        return problems
-
-    @classmethod
-    def _options_of_ours(cls, words, entry):
-        """Yield (what a directive sets that is set here, the entry's key to use instead or "")."""
-        for position, word in enumerate(words):
-            value = words[position + 1] if position + 1 < len(words) else ""
-            if word in _RESERVED:
-                yield word, _RESERVED[word]
-            elif word == "-w" and value[:1] in ("v", "p"):
-                yield f"-w {value}, which submits nothing and", ""
-            elif word == "-l":
-                for name, instead in cls._resources_of_ours(value, entry):
-                    yield f"-l {name}", instead
-
-    @classmethod
-    def _resources_of_ours(cls, requests, entry):
-        """Yield (resource, the entry's key to use instead) for each request that is made here, too."""
-        ours = {"h_rt": "walltime"}
-        for key in ("memory", "disk", "gpus", "gpu_type", "whole_node"):
-            match = _COMPLEX.match(entry["resources"].get(key, cls.resources[key].default))
-            if match and match.group("name") != "none":
-                ours[match.group("name")] = "shapes"
-        for request in requests.split(","):
-            name = request.partition("=")[0].strip()
-            if name in ours:
-                yield name, ours[name]
+    def refused_in(cls, words, entry):
+        pairs = [f"{word} {value[:1]}" for word, value in zip(words, words[1:])]
+        return [option for option in words + pairs if option in cls.refused_options]
 
     @classmethod
     def check_more(cls, entry):
@@ -170,19 +117,15 @@ class GridEngine(Scheduler):
         for key, value in sorted(entry["resources"].items()):
             pattern, rule = (_PE, "none, or a name") if key == "parallel_environment" else (_COMPLEX, _COMPLEX_RULE)
             if key in cls.resources and not pattern.match(value):
-                problems.append(f"{where}.resources.{key}: {value!r} is not accepted; allowed: {rule}")
+                problems.append(invalid(f"{where}.resources.{key}", value, rule))
         several = [shape for shape in sorted(entry["shapes"]) if entry["shapes"][shape]["cpus"] > 1]
         if several and "parallel_environment" not in entry["resources"]:
-            problems.append(
-                f"{where}.resources.parallel_environment: missing; allowed: the name of the parallel environment that "
-                f"gives several cores on one node (allocation_rule $pe_slots, see `qconf -spl`), which the shapes "
-                f"{', '.join(several)} need, or none where one slot is a whole node"
+            expected = (
+                "the name of the parallel environment that allots several cores on one node (allocation_rule "
+                f"$pe_slots, see `qconf -spl`), which the shapes {', '.join(several)} need; or none if one slot is a "
+                "whole node"
             )
-        for name, instead in cls._resources_of_ours(entry["constraint"] or "", entry):
-            problems.append(
-                f"{where}.constraint: {entry['constraint']!r} is not accepted; allowed: resources other than {name}, "
-                f"which is asked for here; use {instead} of the entry"
-            )
+            problems.append(missing(f"{where}.resources.parallel_environment", expected))
         return problems + cls._check_shares(entry)
 
     @classmethod
@@ -193,8 +136,11 @@ class GridEngine(Scheduler):
             return []
         slots = {name: _slots(entry, shape) for name, shape in entry["shapes"].items()}
         return [
-            f"glidein_entries.{entry['name']}.shapes.{name}.gpus: {shape['gpus']} is not accepted; allowed: a multiple "
-            f"of the {slots[name]} slots, because resources.gpus asks for them by the slot"
+            invalid(
+                f"glidein_entries.{entry['name']}.shapes.{name}.gpus",
+                shape["gpus"],
+                f"a multiple of the {slots[name]} slots, because resources.gpus requests GPUs for each slot",
+            )
             for name, shape in sorted(entry["shapes"].items())
             if shape["gpus"] % slots[name]
         ]
@@ -203,13 +149,10 @@ class GridEngine(Scheduler):
 
     def directives(self, entry, shape, job_name, log_dir):
         if not _LOG_DIR.match(log_dir):
-            raise InputError(
-                f"the log directory {log_dir!r} is not accepted with {self.name}; allowed: an absolute path of "
-                "letters, digits, blanks and / . _ + @ % = ~ -: set glidein_log_dir"
-            )
+            expected = f"with {self.name} an absolute path of letters, digits, blanks and / . _ + @ % = ~ -"
+            raise InputError(invalid("glidein_log_dir", log_dir, expected))
         slots = _slots(entry, shape)
-        # What sge_request files of the site, the user and the working directory ask for is dropped.
-        lines = ["-clear", f"-N {job_name}"]
+        lines = [f"-N {job_name}"]
         if entry["queue"]:
             lines.append(f"-q {entry['queue']}")
         if entry["account"]:
@@ -217,8 +160,8 @@ class GridEngine(Scheduler):
         if entry["constraint"]:
             lines.append(f"-l {entry['constraint']}")
         lines.append(f"-l h_rt={entry['walltime_s']}")
-        if self.form(entry, "parallel_environment") != "none":
-            lines.append(f"-pe {self.form(entry, 'parallel_environment')} {slots}")
+        if self.requested_as(entry, "parallel_environment") != "none":
+            lines.append(f"-pe {self.requested_as(entry, 'parallel_environment')} {slots}")
         lines += self._request(entry, "memory", shape["memory_mb"], slots, "M", "slot")
         lines += self._request(entry, "disk", shape["disk_mb"], slots, "M", "slot")
         if shape["gpus"]:
@@ -237,27 +180,31 @@ class GridEngine(Scheduler):
         ]
         return lines
 
+    def script_options(self, entry, shape, job_name, log_dir):
+        # -clear drops the requests of the site's, the user's and the working directory's sge_request files.
+        return ["-clear"] + super().script_options(entry, shape, job_name, log_dir)
+
     def _request(self, entry, key, amount, slots=1, unit="", usual="job"):
-        """Return the directive that asks for a resource, in a list, or an empty one where the entry wants none."""
-        match = _COMPLEX.match(self.form(entry, key))
+        """Return the option that requests a resource, in a list; an empty list if the entry requests none."""
+        match = _COMPLEX.match(self.requested_as(entry, key))
         if match.group("name") == "none":
             return []
         if (match.group("per") or usual) == "slot":
-            amount = -(-amount // slots)  # rounded up: what is given is never less than what the glidein offers
+            amount = -(-amount // slots)  # rounded up, so that the job never gets less than the glidein offers
         return [f"-l {match.group('name')}={amount}{unit}"]
 
     # -- submitting --------------------------------------------------------------------------------------------
 
     def submit_argv(self, path, job_name, tasks):
         array = [] if tasks is None else ["-t", f"1-{tasks}"]
-        # -C, -b: a sge_request file may say that the script is a program, or that its directives look different.
+        # -C, -b: a sge_request file may declare the script a program, or set another prefix of its directives.
         return self.argv["qsub"] + ["-terse", "-C", "#$", "-b", "n"] + array + [path]
 
     def parse_submission(self, stdout):
-        # Directives of the operator that overrule another one make qsub print warnings there, too.
+        # If an option overrides another one, qsub also prints a warning on its standard output.
         found = [match.group(1) for match in map(_SUBMITTED.match, stdout.splitlines()) if match]
         if len(found) != 1:
-            raise self.unreadable("the job id that qsub printed", stdout)
+            raise self.output_error("the job id that qsub printed", stdout)
         return found[0]
 
     def may_have_submitted(self, error):
@@ -267,7 +214,7 @@ class GridEngine(Scheduler):
         try:
             return super().submit(path, job_name, tasks)
         except CommandError as error:
-            match = _SUBMITTED_ALL_THE_SAME.search(error.stdout + error.stderr)
+            match = _SUBMITTED_WITH_WARNING.search(error.stdout + error.stderr)
             if not match:
                 raise
             return match.group(1)
@@ -275,7 +222,7 @@ class GridEngine(Scheduler):
     # -- counting ----------------------------------------------------------------------------------------------
 
     def list_argv(self, user):
-        # -g d: each task of an array by itself. -s a: of any state, whatever an sge_qstat file says.
+        # -g d: one element per array task. -s a: jobs of all states, in spite of an sge_qstat file.
         return self.argv["qstat"] + ["-xml", "-g", "d", "-s", "a", "-u", user]
 
     def jobs(self, user):
@@ -283,7 +230,7 @@ class GridEngine(Scheduler):
         return self._details(super().jobs(user))
 
     def _check_defaults(self, user):
-        """Raise OutputError where a file of qstat's default options would hide jobs or change the output's form."""
+        """Raise OutputError if a file of qstat's default options would hide jobs or change the form of the output."""
         environment = self.runner.environment
         files = [os.path.join(os.path.expanduser("~" + user), ".sge_qstat")]
         if environment.get("SGE_ROOT"):
@@ -293,17 +240,17 @@ class GridEngine(Scheduler):
             harmful = _harmful_defaults(path)
             if harmful:
                 raise OutputError(
-                    f"{self.name}: {path} makes qstat take {' '.join(harmful)} each time, so that jobs could be "
-                    "missed. Remove it from that file; -u and -s may stay."
+                    f"{self.name}: {path} contains {' '.join(harmful)}, with which qstat could omit jobs. Remove it "
+                    "from that file. -u and -s are allowed."
                 )
 
     def parse_list(self, stdout, user):
         try:
             root = parse_xml(stdout)
         except ValueError:
-            raise self.unreadable("qstat's output", stdout) from None
+            raise self.output_error("qstat's output", stdout) from None
         if root.tag != "job_info" or root.find("job_info") is None:
-            raise self.unreadable("qstat's output", stdout)
+            raise self.output_error("qstat's output", stdout)
         records = [record for record in root.iter("job_list") if record.findtext("JB_owner") == user]
         submitted = {}
         for record in records:
@@ -312,11 +259,11 @@ class GridEngine(Scheduler):
         return [job for job in (self._job(record, submitted) for record in records) if job]
 
     def _job(self, record, submissions):
-        """Return the Job of an element job_list, None when it has ended; submissions: {number: time of submission}."""
+        """Return the Job of an element job_list, None if it has ended. submissions: {number: time of submission}."""
         number, name, task = (record.findtext(tag) for tag in ("JB_job_number", "JB_name", "tasks"))
         state = (record.findtext("state") or "").strip()
         if not _JOB_NUMBER.match(number or "") or name is None or (task and not _JOB_NUMBER.match(task)):
-            raise self.unreadable("a job in qstat's output", _text_of(record))
+            raise self.output_error("a job in qstat's output", _text_of(record))
         common, cancellable = self._state(state, record)
         if common is None:
             return None
@@ -324,20 +271,22 @@ class GridEngine(Scheduler):
         submitted = submissions.get(number)
         started = None if cancellable else record.findtext("JAT_start_time")
         try:
-            # The time of submission of a job that has started is not printed (_details finds it). Until then the start
-            # stands for it, and nothing is said of a start.
+            # qstat does not print the time of submission of a job that has started; _details adds it. Until then, the
+            # time of the start is used as that of submission, and the start is unknown.
             submitted_s = epoch_s(submitted or started or "")
             started_s = epoch_s(started) if started and submitted else None
         except ValueError:
-            raise self.unreadable("a time in qstat's output", _text_of(record), number) from None
+            raise self.output_error("a time in qstat's output", _text_of(record), number) from None
         job_id = f"{number}.{task}" if task else number
         return Job(job_id, number, name, common, cancellable, reason, submitted_s, started_s)
 
     def _state(self, state, record):
-        """Return (state, whether it has not started) of a job, (None, False) when it has ended."""
+        """Return (state, whether the job has not started), or (None, False) if it has ended."""
         letters = set(state)
         if not letters or letters - set(self.letters_of_suspension + self.letters_of_others):
-            raise self.unreadable("a job's state in qstat's output", _text_of(record), record.findtext("JB_job_number"))
+            raise self.output_error(
+                "a job's state in qstat's output", _text_of(record), record.findtext("JB_job_number")
+            )
         has_started = bool(letters & set("rt" + self.letters_of_suspension))
         if "z" in letters:
             return None, False
@@ -348,17 +297,17 @@ class GridEngine(Scheduler):
         if "E" in letters:
             return SICK, not has_started
         if has_started:
-            return RUNNING, False  # with h, too: that holds its next start
+            return RUNNING, False  # also with h, which holds the next start of a running job
         if "h" in letters:
             return SICK, True
         if "w" in letters:
             return QUEUED, True
-        raise self.unreadable("a job's state in qstat's output", _text_of(record), record.findtext("JB_job_number"))
+        raise self.output_error("a job's state in qstat's output", _text_of(record), record.findtext("JB_job_number"))
 
     def _details(self, jobs):
-        """Return jobs with what only `qstat -j` tells: why one is in error or on hold, when a running one came.
+        """Return jobs with the details of `qstat -j`: reasons of errors and holds, submission times of running jobs.
 
-        Without an answer only reasons and waits are missing: how many there are is known.
+        If qstat fails, the jobs are returned without these details. The number of jobs does not depend on them.
         """
         numbers = numbers_worth_asking(jobs)
         if not numbers:
@@ -375,18 +324,18 @@ class GridEngine(Scheduler):
         return self.argv["qdel"] + list(ids)
 
     def had_ended(self, error):
-        # qdel tells what it did of each on its standard output, and goes on to the next.
+        # qdel reports each job on its standard output, and processes all of them.
         lines = (error.stdout + error.stderr).splitlines()
         return any(map(_GONE.search, lines)) and all(_GONE.search(line) or _DELETED.search(line) for line in lines)
 
 
 def _slots(entry, shape):
-    """Return how many slots a glidein of this shape asks for."""
+    """Return the number of slots that a glidein of this shape requests."""
     return 1 if entry["resources"].get("parallel_environment", "none") == "none" else shape["cpus"]
 
 
 def _harmful_defaults(path):
-    """Return the options in an sge_qstat file that would hide jobs or change the output's form."""
+    """Return the options in an sge_qstat file that would hide jobs or change the form of the output."""
     try:
         with open(path, encoding="utf-8", errors="replace") as source:
             words = shlex.split(source.read(), comments=True)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The XML of Grid Engine's qstat: documents, times, and what `qstat -xml -j` tells of a job. Errors are ValueError."""
+"""The XML of Grid Engine's qstat: documents, times, and the details of `qstat -xml -j`. Errors are ValueError."""
 
 import calendar
 import re
@@ -10,20 +10,20 @@ from xml.etree import ElementTree
 
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import RUNNING, SICK
 
-# Jobs that `qstat -j` is asked for at most: it prints some kilobytes of each, and something of each task.
-MOST_NUMBERS = 200
+# The limit on jobs in one `qstat -j`, which prints some kilobytes for each job and more for each task.
+MAX_JOB_NUMBERS = 200
 
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _ISO_TIME = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z?\Z")
 _EPOCH = re.compile(r"^(\d{9,10})(?:\d{3})?\Z")
-# What the execution daemon puts before its message: date, time, [user id:process id].
+# The beginning of the execution daemon's messages: date, time, [user id:process id].
 _STAMP = re.compile(r"^\S+ \S+ \[\d+:\d+\]: (?:error: )?")
 _REASON_CHARS = 200
 
 
 def parse_xml(text):
     """Return the root element of a document. Raises ValueError."""
-    # Grid Engine declares no document type; one would only serve to make a huge text out of a small one.
+    # Grid Engine declares no document type. A document type could expand a small text into a huge one.
     if "<!" in text:
         raise ValueError("a document type")
     try:
@@ -44,24 +44,24 @@ def epoch_s(text):
 
 
 def numbers_worth_asking(jobs):
-    """Return the numbers of the jobs of which more is to be known, MOST_NUMBERS at most, the sick ones first.
+    """Return the numbers of the jobs that need details, at most MAX_JOB_NUMBERS, the sick ones first.
 
-    Those are the ones in error or on hold, and running ones whose time of submission is missing.
+    These are jobs in error or on hold, and running ones without a time of submission.
     """
     sick = {job.submission for job in jobs if job.state == SICK and job.cancellable}
     running = {job.submission for job in jobs if job.state == RUNNING and job.started is None} - sick
-    return (sorted(sick, key=int) + sorted(running, key=int))[:MOST_NUMBERS]
+    return (sorted(sick, key=int) + sorted(running, key=int))[:MAX_JOB_NUMBERS]
 
 
 class Details:
-    """What `qstat -j` tells of one job number. submitted: epoch seconds; reason: "" if there is none."""
+    """The details of one job number from `qstat -j`. submitted: epoch seconds; reason: "" without one."""
 
     def __init__(self, submitted, reason):
         self.submitted = submitted
         self.reason = reason
 
     def added_to(self, job):
-        """Return a Job with this."""
+        """Return a Job with these details."""
         if job.state == RUNNING and job.started is None:
             return job._replace(submitted=self.submitted, started=job.submitted)
         if job.state == SICK and job.cancellable and self.reason:
@@ -72,7 +72,7 @@ class Details:
 def parse_details(text):
     """Return {job number: Details} of `qstat -xml -j`. Raises ValueError.
 
-    Jobs that have gone are not in it. The command exits with 0 even when there are none, or no answer.
+    Jobs that have ended are not included. The command exits with 0 even without jobs or without an answer.
     """
     root = parse_xml(text)
     if root.tag not in ("detailed_job_info", "unknown_jobs"):
@@ -84,7 +84,7 @@ def parse_details(text):
     details = {}
     for element in root.iterfind("djob_info/element"):
         number = element.findtext("JB_job_number")
-        # One text for all tasks, so that a thousand tasks in error do not give a thousand reasons.
+        # One text for all tasks, so that a thousand tasks in error have one reason.
         reason = element.findtext("JB_ja_tasks//QIM_message") or messages.get(number) or ""
         reason = _STAMP.sub("", " ".join(reason.split()))[:_REASON_CHARS]
         details[number] = Details(epoch_s(element.findtext("JB_submission_time") or ""), reason)

@@ -5,7 +5,6 @@
 
 import calendar
 import re
-import shlex
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
@@ -13,19 +12,19 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     QUEUED,
     RUNNING,
     SICK,
-    Form,
     Job,
+    RequestOption,
     Scheduler,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.units import clock
 
-# Most seconds before the end of the walltime at which glidein.sh gets SIGTERM. Slurm may send it up to 60 s early, and
-# even then it has to come after the glidein's own end, which leaves jobs more time: at most 120 s, or a tenth of the
-# walltime, before that (plan_times in files/glidein/lib/settings.sh). It is there for time limits that were shortened.
+# The longest time in seconds before the end of the walltime at which glidein.sh gets SIGTERM. It is needed if the time
+# limit of a job was reduced. Slurm may send it up to 60 s early. Even then it must come after the glidein's own end, at
+# most 120 s or a tenth of the walltime before its end (plan_times in files/glidein/lib/settings.sh).
 NOTICE_S = 50
 EARLY_S = 60
 
-# squeue %T; None: has ended, merely still shown.
+# squeue %T. None: the job has ended, but is still listed.
 STATES = {
     "PENDING": QUEUED,
     "CONFIGURING": RUNNING,  # has its nodes, they are booting
@@ -57,11 +56,11 @@ STATES = {
     "TIMEOUT": None,
 }
 
-# States of jobs that have started once, so that cancelling them could end a user's job.
+# States of jobs that have started: to cancel one of them could end a user's job.
 _STARTED = ("STOPPED", "SUSPENDED")
 
-# Why a pending job will not start until somebody changes it or the configuration (squeue %r, "JOB REASON CODES").
-# Priority, Resources, ...MaxJobsPerUser..., Dependency, ReqNodeNotAvail and the like pass by themselves.
+# Reasons (squeue %r, "JOB REASON CODES") for which a pending job does not start until the job or the configuration is
+# changed. Others end by themselves: Priority, Resources, ...MaxJobsPerUser..., Dependency, ReqNodeNotAvail and so on.
 _NEVER_STARTS = re.compile(
     r"""^(?:
         JobHeld\w* | JobHoldMaxRequeue | JobLaunchFailure | DependencyNeverSatisfied | ReservationDeleted
@@ -75,55 +74,25 @@ _NEVER_STARTS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
-# Those of them that are not about what the job asks for: another one of the same request may start.
+# Reasons among them that do not depend on the job's request: another job with the same request may start.
 _MAY_START = re.compile(
     r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|ReservationDeleted|DeadLine|held",
     re.IGNORECASE,
 )
 
-# Options that are set here and that counting, cancelling or n-means-n depend upon.
-_RESERVED = {
-    "-J": "--job-name",
+# Short forms of refused options.
+_LONG_FORMS = {
     "-a": "--array",
-    "-t": "--time",
-    "-N": "--nodes",
-    "-n": "--ntasks",
-    "-c": "--cpus-per-task",
-    "-o": "--output",
-    "-e": "--error",
-    "-p": "--partition",
-    "-A": "--account",
     "-d": "--dependency",
-    "-D": "--chdir",
-    "-M": "--clusters",
-    "-W": "--wait",
+    "-e": "--error",
+    "-h": "--help",
     "-H": "--hold",
-}
-_RESERVED_LONG = tuple(_RESERVED.values()) + (
-    "--requeue",
-    "--no-requeue",
-    "--export",
-    "--signal",
-    "--mem",
-    "--mem-per-cpu",
-    "--parsable",
-    "--wrap",
-    "--uid",
-    "--test-only",
-)
-# Options of one letter that take no value, so that sbatch reads another one in what follows.
-_FLAGS = "hHIkKOQsvVWX"
-_INSTEAD = {
-    "--partition": "queue",
-    "--account": "account",
-    "--time": "walltime",
-    "--gres": "shapes",
-    "--mem": "shapes",
-    "--mem-per-cpu": "shapes",
-    "--cpus-per-task": "shapes",
+    "-M": "--clusters",
+    "-V": "--version",
+    "-W": "--wait",
 }
 
-_FIELDS = ("%i", "%T", "%V", "%S", "%r", "%j")  # the name is last: it alone may contain the separator
+_FIELDS = ("%i", "%T", "%V", "%S", "%r", "%j")  # the name comes last: only it may contain the separator
 _SEPARATOR = "|"
 _HEADER = re.compile(r"^JOBID\|STATE(?:\|[A-Z_]+){4}\Z")
 _NO_TIME = ("N/A", "NONE", "Unknown")
@@ -138,45 +107,48 @@ class Slurm(Scheduler):
 
     name = "slurm"
     commands = {"sbatch": ["sbatch"], "squeue": ["squeue"], "scancel": ["scancel"]}
-    removing_command = "scancel"
-    # SBATCH_* would override the script's directives, SQUEUE_* the output format; SLURM_TIME_FORMAT the times.
+    submit_command = "sbatch"
+    remove_command = "scancel"
+    # sbatch takes the last of several options in a script, as seen with 24.11.
+    refused_options = {
+        "--array": "the plan sets the number of glideins",
+        "--clusters": "the glideins would not be counted; make a site for each cluster",
+        "--dependency": "the glideins would wait for other jobs",
+        "--error": "the glidein's log would lack its errors",
+        "--help": "no job would be submitted",
+        "--hold": "the glideins would never start",
+        "--test-only": "no job would be submitted",
+        "--usage": "no job would be submitted",
+        "--version": "no job would be submitted",
+        "--wait": "sbatch would not return before the glideins end",
+    }
+    flag_letters = "hHIkKOQsvVWX"
+    # SBATCH_* would override the script's directives, SQUEUE_* the output format, SLURM_TIME_FORMAT the form of times.
     scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
     keep = ("SLURM_CONF",)
     directive_prefix = "#SBATCH"
     cancels_only_queued = True
     resources = {
-        "memory": Form("mem", ("mem", "mem-per-cpu", "none")),
-        "disk": Form("none", ("tmp", "none")),
-        "gpus": Form("gres", ("gres", "gpus-per-node")),
-        "whole_node": Form("exclusive", ("exclusive", "none")),
+        "memory": RequestOption("mem", ("mem", "mem-per-cpu", "none")),
+        "disk": RequestOption("none", ("tmp", "none")),
+        "gpus": RequestOption("gres", ("gres", "gpus-per-node")),
+        "whole_node": RequestOption("exclusive", ("exclusive", "none")),
     }
     grace_s = 30  # KillWait
-    # MaxArraySize; MaxSubmitJobs of associations and QOS; MaxJobCount. Some are also said of one job.
-    too_many = re.compile(
+    # MaxArraySize; MaxSubmitJobs of associations and QOS; MaxJobCount. Some of these are also reported for one job.
+    too_many_pattern = re.compile(
         r"Invalid job array specification|MaxSubmitJob|job submit limit|Slurm temporarily unable to accept job",
         re.IGNORECASE,
     )
     batch_id = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
 
     @classmethod
-    def check_directives(cls, entry):
-        problems = []
-        gpus = any(shape["gpus"] for shape in entry["shapes"].values())
-        for number, directive in enumerate(entry["directives"]):
-            if not _is_one_option(directive):
-                problems.append(
-                    f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; "
-                    "allowed: one option of sbatch, which begins with -"
-                )
-                continue
-            ours = _option_of_ours(directive, gpus)
-            if ours:
-                instead = f"; use {_INSTEAD[ours]} of the entry" if ours in _INSTEAD else ""
-                problems.append(
-                    f"glidein_entries.{entry['name']}.directives[{number}]: {directive!r} is not accepted; "
-                    f"allowed: options of sbatch other than {ours}, which is set here{instead}"
-                )
-        return problems
+    def options_in(cls, word):
+        if word.startswith("--"):
+            # --arr=1-3 is --array=1-3.
+            name = word.partition("=")[0]
+            return [option for option in cls.refused_options if option.startswith(name)]
+        return [_LONG_FORMS.get(option) for option in super().options_in(word)]
 
     def directives(self, entry, shape, job_name, log_dir):
         lines = [f"--job-name={job_name}"]
@@ -192,23 +164,23 @@ class Slurm(Scheduler):
             "--ntasks=1",
             f"--cpus-per-task={shape['cpus']}",
         ]
-        memory = self.form(entry, "memory")
+        memory = self.requested_as(entry, "memory")
         if memory == "mem":
             lines.append(f"--mem={shape['memory_mb']}M")
         elif memory == "mem-per-cpu":
-            # Rounded up: what is given is never less than what the glidein offers.
+            # Rounded up, so that the job never gets less than the glidein offers.
             lines.append(f"--mem-per-cpu={-(-shape['memory_mb'] // shape['cpus'])}M")
-        if self.form(entry, "disk") == "tmp":
+        if self.requested_as(entry, "disk") == "tmp":
             lines.append(f"--tmp={shape['disk_mb']}M")
         if shape["gpus"]:
             kind = f"{shape['gpu_type']}:" if shape["gpu_type"] else ""
-            gres = "gpu:" if self.form(entry, "gpus") == "gres" else ""
-            lines.append(f"--{self.form(entry, 'gpus')}={gres}{kind}{shape['gpus']}")
-        if shape["whole_node"] and self.form(entry, "whole_node") == "exclusive":
+            gres = "gpu:" if self.requested_as(entry, "gpus") == "gres" else ""
+            lines.append(f"--{self.requested_as(entry, 'gpus')}={gres}{kind}{shape['gpus']}")
+        if shape["whole_node"] and self.requested_as(entry, "whole_node") == "exclusive":
             lines.append("--exclusive")
         lines += [
             "--no-requeue",
-            # To the batch shell alone, which is glidein.sh: it stops its daemons in order.
+            # Only to the batch shell, which is glidein.sh: it stops its daemons in the right order.
             f"--signal=B:TERM@{max(1, min(NOTICE_S, entry['walltime_s'] // 10 - EARLY_S))}",
             "--export=NIL",
             f"--chdir={_quoted(log_dir)}",
@@ -223,22 +195,22 @@ class Slurm(Scheduler):
     def parse_submission(self, stdout):
         match = _SUBMITTED.match(stdout.strip())
         if not match:
-            raise self.unreadable("the job id that sbatch printed", stdout)
+            raise self.output_error("the job id that sbatch printed", stdout)
         return match.group(1)
 
     def may_have_submitted(self, error):
-        # The request was sent and the answer lost: slurmctld may have taken it.
+        # The request was sent and the answer was lost: slurmctld may have accepted it.
         return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
 
     def list_argv(self, user):
-        # -r: one line per array task. --json and %i without -r cut long task lists. Not -h: without jobs, the header
-        # is what tells an answer from none.
+        # -r: one line per array task. --json and %i without -r truncate long task lists. Not -h: without jobs, the
+        # header proves that squeue has answered.
         return self.argv["squeue"] + ["-r", "-u", user, "-o", _SEPARATOR.join(_FIELDS)]
 
     def parse_list(self, stdout, user):
         header, unused, lines = stdout.partition("\n")
         if not _HEADER.match(header):
-            raise self.unreadable("squeue's output, which does not begin with its header", stdout)
+            raise self.output_error("squeue's output, which does not begin with its header", stdout)
         jobs = []
         for line in lines.splitlines():
             job = self._parse_line(line)
@@ -249,21 +221,21 @@ class Slurm(Scheduler):
     def _parse_line(self, line):
         fields = line.split(_SEPARATOR, len(_FIELDS) - 1)
         if len(fields) != len(_FIELDS):
-            raise self.unreadable("a line of squeue's output", line)
+            raise self.output_error("a line of squeue's output", line)
         job_id, state, submitted, started, reason, name = fields
         match = _JOB_ID.match(job_id)
         if not match:
-            raise self.unreadable("a line of squeue's output", line)
+            raise self.output_error("a line of squeue's output", line)
         if state not in STATES:
-            raise self.unreadable("a job's state in squeue's output", line, job_id)
+            raise self.output_error("a job's state in squeue's output", line, job_id)
         try:
             submitted_s = _epoch(submitted)
         except ValueError:
-            raise self.unreadable("a submit time in squeue's output", line, job_id) from None
+            raise self.output_error("a submit time in squeue's output", line, job_id) from None
         try:
             started_s = None if started in _NO_TIME else _epoch(started)
         except ValueError:
-            raise self.unreadable("a start time in squeue's output", line, job_id) from None
+            raise self.output_error("a start time in squeue's output", line, job_id) from None
         common = STATES[state]
         never_starts = False
         if common is None:
@@ -276,12 +248,12 @@ class Slurm(Scheduler):
             why = state if not why else f"{state}: {why}"
         has_started = common in (RUNNING, COMPLETING) or state in _STARTED
         if not has_started:
-            started_s = None  # of a job that waits, %S is when Slurm expects it to start
+            started_s = None  # %S of a pending job is the time at which Slurm expects its start
         return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s, never_starts)
 
     def cancel_argv(self, user, ids, running):
-        # --state: what started since it was counted is left alone. A plain scancel would send TERM to users' jobs, too,
-        # which could then be taken for jobs that have ended by themselves: --batch is for glidein.sh alone.
+        # --state: jobs that have started since they were counted are not cancelled. --batch: only glidein.sh gets TERM.
+        # A plain scancel would send TERM to users' jobs, too, which could then appear to have ended by themselves.
         how = ["--state=RUNNING", "--batch", "--signal=TERM"] if running else ["--state=PENDING"]
         return self._scancel(user, how, ids)
 
@@ -292,42 +264,14 @@ class Slurm(Scheduler):
         super().cancel(user, ids)
         if running:
             super().cancel(user, ids, running=True)
-            # A job that is suspended takes no notice of TERM.
+            # A suspended job does not react to TERM.
             self.cancel_in_chunks(ids, lambda some: self._scancel(user, ["--state=SUSPENDED"], some))
         return ids
 
     def had_ended(self, error):
-        # scancel goes on to the other ids and then exits with 1.
+        # scancel processes the other ids and then exits with 1.
         lines = error.stderr.splitlines()
         return bool(lines) and all(_NO_SUCH_JOB.match(line) for line in lines)
-
-
-def _is_one_option(directive):
-    """Tell whether sbatch would take a directive for a single option: it reads all words of a line, and bundles too."""
-    try:
-        words = shlex.split(directive)
-    except ValueError:  # a quote that is not closed
-        return False
-    if not words or not re.match(r"^-[A-Za-z]|^--[A-Za-z]", words[0]):
-        return False
-    bundle = not words[0].startswith("--") and words[0][1] in _FLAGS and len(words[0]) > 2
-    return not bundle and not any(word.startswith("-") for word in words[1:])
-
-
-def _option_of_ours(directive, gpus):
-    """Return the option set here that a directive would set again, or None. gpus: whether --gres is among ours.
-
-    -N2, -N 2, --nodes=2, --nodes 2 and --nod=2 are all the same to sbatch.
-    """
-    option = re.split(r"[=\s]", directive, maxsplit=1)[0]
-    if not option.startswith("--"):
-        option = _RESERVED.get(option[:2], option)
-    if not option.startswith("--"):
-        return None
-    reserved = _RESERVED_LONG + (("--gres",) if gpus else ())
-    return next((ours for ours in reserved if ours == option), None) or next(
-        (ours for ours in reserved if ours.startswith(option)), None
-    )
 
 
 def _epoch(text):

@@ -12,12 +12,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     QUEUED,
     RUNNING,
     SICK,
-    Form,
     Job,
+    RequestOption,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs import (
     JOB_ID,
-    RESERVED,
     Pbs,
     is_array,
     is_task,
@@ -26,7 +25,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs im
     submission_of,
 )
 
-# job_state (pbs_job_attributes(7B)); None: has ended, shown for keep_completed seconds.
+# job_state (pbs_job_attributes(7B)). None: the job has ended; it is listed for keep_completed seconds.
 STATES = {
     "C": None,
     "E": COMPLETING,
@@ -34,7 +33,7 @@ STATES = {
     "Q": QUEUED,
     "R": RUNNING,
     "S": SICK,
-    "T": QUEUED,  # on its way to another server
+    "T": QUEUED,  # moves to another server
     "W": QUEUED,  # waits for its time
 }
 # States of jobs that have started.
@@ -43,8 +42,8 @@ _STARTED = ("E", "R", "S")
 # Resources of memory: of the job, of each process; one, or two joined by +.
 _MEMORY = ("mem", "vmem", "pmem", "pvmem")
 
-# What is no XML in a value where qstat escapes nothing, other than 6.1.3.h5: "&", "]]>", control characters (it prints
-# "<" as the one with the number 14).
+# Invalid XML in values, which qstat before 6.1.3.h5 does not escape: "&", "]]>", control characters (it prints "<" as
+# the character with the number 14).
 _BARE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -54,35 +53,24 @@ class Torque(Pbs):
 
     name = "torque"
     resources = {
-        "memory": Form("mem", (*_MEMORY, "none", *map("+".join, itertools.permutations(_MEMORY, 2)))),
-        "disk": Form("none", None),
-        "gpus": Form("gpus", ("gpus", "none")),
-        "gpu_type": Form("property", ("property", "none")),
-        "whole_node": Form("none", ("n", "none")),
+        "memory": RequestOption("mem", (*_MEMORY, "none", *map("+".join, itertools.permutations(_MEMORY, 2)))),
+        "disk": RequestOption("none", None),
+        "gpus": RequestOption("gpus", ("gpus", "none")),
+        "gpu_type": RequestOption("property", ("property", "none")),
+        "whole_node": RequestOption("none", ("n", "none")),
     }
     grace_s = 2  # kill_delay of the queue or server
-    # Those of 6.1.3; -K, -L and -i are not in older versions.
-    options_of_qsub = "a:A:b:c:C:d:D:e:EfF:hi:Ij:J:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:Xxz"
-    array_options = ("-t",)
-    reserved = dict(
-        RESERVED,
+    flag_letters = "EfhInVxXz"
+    refused_options = dict(
+        Pbs.refused_options,
         **{
-            "-t": "",
-            "-x": "",
-            "-P": "",
-            "-J": "",
-            "-l nodes": "shapes and constraint",
-            "-l ncpus": "shapes",
-            "-l procs": "shapes",
-            "-l select": "shapes",
-            "-l mem": "shapes",
-            "-l vmem": "shapes",
-            "-l pmem": "shapes",
-            "-l pvmem": "shapes",
-            "-l gpus": "shapes",
-            "-L": "shapes",
+            "-P": "the glideins would not be counted",
+            "-t": "the plan sets the number of glideins",
+            "-x": "qsub would start an interactive job",
+            "job_array_request=": "the plan sets the number of glideins",
         },
     )
+    array_options = ("-t",)
     constraint = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]*(?::[A-Za-z][A-Za-z0-9_.-]*)*\Z")
     constraint_rule = "properties of a node, joined by :"
     ended = re.compile(
@@ -94,23 +82,23 @@ class Torque(Pbs):
         node = [f"ppn={shape['cpus']}"]
         if entry["constraint"]:
             node.append(entry["constraint"])
-        if shape["gpu_type"] and self.form(entry, "gpu_type") == "property":
+        if shape["gpu_type"] and self.requested_as(entry, "gpu_type") == "property":
             node.append(shape["gpu_type"])
-        if shape["gpus"] and self.form(entry, "gpus") == "gpus":
-            node.append(f"gpus={shape['gpus']}")  # last: what follows it would be a mode of the GPUs
+        if shape["gpus"] and self.requested_as(entry, "gpus") == "gpus":
+            node.append(f"gpus={shape['gpus']}")  # last: the next word would be a mode of the GPUs
         requests = [f"nodes=1:{':'.join(node)}"]
-        for memory in self.form(entry, "memory").split("+"):
+        for memory in self.requested_as(entry, "memory").split("+"):
             if memory in ("pmem", "pvmem"):
-                # Of each core. Rounded up: what is given is never less than what the glidein offers.
+                # Per core, rounded up, so that the job never gets less than the glidein offers.
                 requests.append(f"{memory}={-(-shape['memory_mb'] // shape['cpus'])}mb")
             elif memory != "none":
                 requests.append(f"{memory}={shape['memory_mb']}mb")
-        if self.form(entry, "disk") != "none":
-            requests.append(f"{self.form(entry, 'disk')}={shape['disk_mb']}mb")
+        if self.requested_as(entry, "disk") != "none":
+            requests.append(f"{self.requested_as(entry, 'disk')}={shape['disk_mb']}mb")
         return requests
 
     def directives(self, entry, shape, job_name, log_dir):
-        exclusive = shape["whole_node"] and self.form(entry, "whole_node") == "n"
+        exclusive = shape["whole_node"] and self.requested_as(entry, "whole_node") == "n"
         return super().directives(entry, shape, job_name, log_dir) + (["-n"] if exclusive else [])
 
     def output_of_pbs(self, job_name):
@@ -127,43 +115,43 @@ class Torque(Pbs):
     def _of_user(self, stdout, user):
         """Return the attributes of each job of `user`, [{name: text}]."""
         if not stdout.strip():
-            return []  # how older versions say that there are no jobs
-        # Text that a user chose may be anything but "<", so that tags are what they seem to be.
+            return []  # older versions print nothing without jobs
+        # Values of users contain no "<", so that each tag is one of qstat.
         if "<!" in stdout:
-            raise self.unreadable("qstat's output, which has declarations", stdout)
+            raise self.output_error("qstat's output, which has declarations", stdout)
         start, opening, body = stdout.partition("<Data>")
         jobs, closing, rest = body.rpartition("</Data>")
         pieces = jobs.split("<Job>")
         whole = opening and closing and not rest.strip() and not pieces[0].strip()
         if not whole or not all(piece.rstrip().endswith("</Job>") for piece in pieces[1:]):
-            raise self.unreadable("qstat's output", stdout)
+            raise self.output_error("qstat's output", stdout)
         if not all("<Job_Owner>" in piece and piece.count("</Job>") == 1 for piece in pieces[1:]):
-            raise self.unreadable("qstat's output: a job without its owner", stdout)
+            raise self.output_error("qstat's output: a job without its owner", stdout)
         ours = f"<Job_Owner>{user}@"
         mine = [self._attributes(piece) for piece in pieces[1:] if ours in piece]
         return [attributes for attributes in mine if owned_by(attributes.get("Job_Owner", ""), user)]
 
     def _attributes(self, piece):
-        # What another user's job holds is not looked at; in ours, too, a value may be no XML.
+        # Only jobs of this user are parsed. Their values may be invalid XML, too.
         text = _BARE_AMPERSAND.sub("&amp;", f"<Job>{piece}").replace("]]>", "]]&gt;")
         try:
             element = ElementTree.fromstring(_CONTROL.sub(" ", text))  # noqa: S314 - no declarations, see _of_user
         except ElementTree.ParseError:
-            raise self.unreadable("a job in qstat's output", piece) from None
+            raise self.output_error("a job in qstat's output", piece) from None
         return {child.tag: child.text or "" for child in element}
 
     def _job(self, attributes):
         job_id, letter = attributes.get("Job_Id", ""), attributes.get("job_state", "")
         holds, comment = attributes.get("Hold_Types", ""), attributes.get("comment", "")
         if not JOB_ID.match(job_id) or is_array(job_id):
-            raise self.unreadable("a job id in qstat's output", job_id)
+            raise self.output_error("a job id in qstat's output", job_id)
         if letter not in STATES:
-            raise self.unreadable("a job's state in qstat's output", f"{job_id}: {letter}", job_id)
+            raise self.output_error("a job's state in qstat's output", f"{job_id}: {letter}", job_id)
         state = STATES[letter]
         if state is None:
             return None
         if letter == "H" and holds and not holds.strip("al"):
-            state = QUEUED  # the server still makes the array's tasks, or lets only so many of them run at once
+            state = QUEUED  # the server still creates the array's tasks, or limits how many of them run at once
         why = ""
         if state == SICK:
             why = reason_of(comment, letter, holds)
@@ -179,7 +167,7 @@ class Torque(Pbs):
 
     def _epoch(self, job_id, text):
         if not re.match(r"^[0-9]{1,12}\Z", text):
-            raise self.unreadable("a time in qstat's output", f"{job_id}: {text}", job_id)
+            raise self.output_error("a time in qstat's output", f"{job_id}: {text}", job_id)
         return int(text)
 
     def cancel_argv(self, user, ids, running):
@@ -188,6 +176,6 @@ class Torque(Pbs):
 
 
 def _without_index(name, job_id):
-    """Return the name under which an array was submitted: Torque calls task 3 of it NAME-3."""
+    """Return the name with which an array was submitted: Torque names its task 3 NAME-3."""
     suffix = f"-{job_id[job_id.index('[') + 1 : job_id.index(']')]}"
     return name[: -len(suffix)] if name.endswith(suffix) else name

@@ -63,7 +63,7 @@ def test_a_command_that_prints_without_end_is_stopped_with_its_children(tmp_path
     argv = ["sh", "-c", f"yes & echo $! $$ >'{pids}'; exec yes{where}"]
     words = "printed more than 1 MB and was stopped; it began with: y y"
     with pytest.raises(CommandStoppedError, match=words) as raised:
-        Runner({"PATH": os.environ["PATH"]}, most_output=2**20).run(argv)
+        Runner({"PATH": os.environ["PATH"]}, max_output_bytes=2**20).run(argv)
     assert raised.value.rc is None
     assert len(raised.value.stdout) + len(raised.value.stderr) < 2**18
     deadline_s = time.time() + 60

@@ -3,14 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (
-    classad_literal,
     idle_after_job_s,
     idle_timeout_s,
     normalise_site,
     shape_names,
-    start_expression,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import start_expression
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape
 
 
@@ -160,7 +160,7 @@ def test_where_no_more_can_be_asked_for_jobs_are_offered_less():
 
 def test_a_shape_without_memory_for_jobs_is_refused():
     text = "\n".join(problems({"main": raw_entry(shapes={"core": shape(memory_mb=68, whole_node=True)})}))
-    assert "glidein_entries.main.shapes.core.memory_mb: 68 is not accepted" in text
+    assert "glidein_entries.main.shapes.core.memory_mb: 68 is invalid" in text
     assert "more than the 68 MB that the glidein itself needs (memory_overhead_mb)" in text
 
 
@@ -263,17 +263,17 @@ def test_the_names_of_all_shapes_can_be_asked_for():
     [
         ({"walltime": "48x"}, ["glidein_entries.main.walltime", "'48x'", "48h, 90m"]),
         ({"rank": "$(X)"}, ["glidein_entries.main.rank", "'$(X)'", "such as TARGET.RequestMemory"]),
-        ({"memory_overhead_mb": -1}, ["glidein_entries.main.memory_overhead_mb", "-1", "0 or more"]),
+        ({"memory_overhead_mb": -1}, ["glidein_entries.main.memory_overhead_mb", "-1", "at least 0"]),
         ({"shapes": {"core": shape(min_disk_mb=10001)}}, ["shapes.core.min_disk_mb", "10001", "disk_mb (10000)"]),
         ({"walltime": None}, ["glidein_entries.main.walltime", "missing", "48h"]),
         ({"walltime": "10s"}, ["glidein_entries.main.walltime", "'10s'", "at least 60 s"]),
         ({"retirement": "2h"}, ["glidein_entries.main.retirement", "'2h'", "less than the walltime (7200 s)"]),
-        ({"limits": {"queued": -1}}, ["glidein_entries.main.limits.queued", "-1", "0 or more"]),
+        ({"limits": {"queued": -1}}, ["glidein_entries.main.limits.queued", "-1", "at least 0"]),
         ({"limits": {"queued": "ten"}}, ["glidein_entries.main.limits.queued", "'ten'", "a whole number"]),
         ({"limits": {"idle": 1}}, ["glidein_entries.main.limits.idle", "queued, total, per_cycle"]),
         ({"shapes": {}}, ["glidein_entries.main.shapes", "missing", "at least one shape"]),
         ({"shapes": {"core": {"cpus": 1, "disk_mb": 1}}}, ["glidein_entries.main.shapes.core.memory_mb", "missing"]),
-        ({"shapes": {"core": shape(cpus=0)}}, ["glidein_entries.main.shapes.core.cpus", "0", "1 or more"]),
+        ({"shapes": {"core": shape(cpus=0)}}, ["glidein_entries.main.shapes.core.cpus", "0", "at least 1"]),
         ({"shapes": {"core": shape(cpus=True)}}, ["glidein_entries.main.shapes.core.cpus", "True", "a whole number"]),
         ({"shapes": {"core": shape(memory_mb="2GB")}}, ["glidein_entries.main.shapes.core.memory_mb", "'2GB'"]),
         ({"shapes": {"core": shape(memory=1)}}, ["glidein_entries.main.shapes.core.memory", "memory_mb"]),
@@ -290,9 +290,9 @@ def test_the_names_of_all_shapes_can_be_asked_for():
             {"shapes": {"job": shape(cpus={"min": 4, "max": 2})}},
             ["glidein_entries.main.shapes.job.cpus", "not above the max"],
         ),
-        ({"shapes": {"job": shape(cpus={"min": 0, "max": 2})}}, ["shapes.job.cpus.min: 0", "1 or more"]),
+        ({"shapes": {"job": shape(cpus={"min": 0, "max": 2})}}, ["shapes.job.cpus.min: 0", "at least 1"]),
         ({"shapes": {"job": shape(cpus={"min": 1})}}, ["glidein_entries.main.shapes.job.cpus.max: missing"]),
-        ({"shapes": {"job": shape(cpus={"min": 1, "max": 2, "step": 1})}}, ["shapes.job.cpus.step: no such key"]),
+        ({"shapes": {"job": shape(cpus={"min": 1, "max": 2, "step": 1})}}, ["shapes.job.cpus.step: unknown key"]),
         (
             {"shapes": {"job": shape(cpus={"min": 1, "max": 64}, memory_mb={"min": 1000, "max": 600000})}},
             ["glidein_entries.main.shapes.job: ", "ranges of at most 64 sizes (these have 77)"],
@@ -303,14 +303,14 @@ def test_the_names_of_all_shapes_can_be_asked_for():
         ),
         (
             {"shapes": {"job-2c": shape(), "job": shape(cpus={"min": 1, "max": 2})}},
-            ["glidein_entries.main.shapes.job: ", "no two shapes are called job-2c"],
+            ["glidein_entries.main.shapes.job: ", "only one shape or size with the name job-2c"],
         ),
         (
             {"shapes": {"j" * 62: shape(cpus={"min": 16, "max": 16})}},
-            ["name of glidein_entries.main.shapes.jjj", "a shorter one: a size of it is called jjj"],
+            ["name of glidein_entries.main.shapes.jjj", "a shorter name: one of its sizes is jjj"],
         ),
-        ({"queu": "x"}, ["glidein_entries.main.queu: no such key here (did you mean 'queue'?); docs/variables.md"]),
-        ({"xyz": 1}, ["glidein_entries.main.xyz: no such key here; docs/variables.md lists the keys"]),
+        ({"queu": "x"}, ["glidein_entries.main.queu: unknown key (did you mean 'queue'?); docs/variables.md"]),
+        ({"xyz": 1}, ["glidein_entries.main.xyz: unknown key; docs/variables.md lists the keys"]),
         ({"queue": "a b"}, ["glidein_entries.main.queue", "'a b'", "without spaces"]),
         ({"account": "x\ny"}, ["glidein_entries.main.account", "without spaces"]),
         ({"accept": {"cpu": {}}}, ["glidein_entries.main.accept.cpu", "cpus, memory_mb, disk_mb, gpus"]),
@@ -321,12 +321,12 @@ def test_the_names_of_all_shapes_can_be_asked_for():
         ({"constraint": "a b"}, ["glidein_entries.main.constraint", "without spaces"]),
         ({"resources": {"ram": "x"}}, ["glidein_entries.main.resources.ram", "memory, memory_unit"]),
         ({"resources": {"memory": "x y"}}, ["glidein_entries.main.resources.memory", "without spaces"]),
-        ({"memory_per_core_mb": 0}, ["glidein_entries.main.memory_per_core_mb", "1 or more"]),
-        ({"limits": {"array": 0}}, ["glidein_entries.main.limits.array", "1 or more"]),
+        ({"memory_per_core_mb": 0}, ["glidein_entries.main.memory_per_core_mb", "at least 1"]),
+        ({"limits": {"array": 0}}, ["glidein_entries.main.limits.array", "at least 1"]),
         ({"environment": ["A=1"]}, ["glidein_entries.main.environment", "a mapping"]),
         ({"environment": {"A": "x\ny"}}, ["glidein_entries.main.environment.A", "without line breaks"]),
         ({"environment": {"A": True}}, ["glidein_entries.main.environment.A", "text or a number"]),
-        ({"environment": {"GLIDEIN_SITE": "x"}}, ["environment.GLIDEIN_SITE", "which are ours"]),
+        ({"environment": {"GLIDEIN_SITE": "x"}}, ["environment.GLIDEIN_SITE", "which the glidein sets"]),
         ({"accept_requirements": "$(LOG)"}, ["glidein_entries.main.accept_requirements", "without $(...)"]),
         ({"accept_requirements": "  "}, ["glidein_entries.main.accept_requirements", "a ClassAd expression"]),
         ({"modules": "gcc"}, ["glidein_entries.main.modules", "a list"]),
@@ -337,28 +337,32 @@ def test_the_names_of_all_shapes_can_be_asked_for():
         ({"cvmfs": "a.org"}, ["glidein_entries.main.cvmfs", "a list of names of repositories"]),
         ({"cvmfs": ["../etc"]}, ["glidein_entries.main.cvmfs", "a list of names of repositories"]),
         ({"job_setup": "setup.sh"}, ["glidein_entries.main.job_setup", "an absolute path"]),
-        ({"job_environment": {"_CONDOR_X": "1"}}, ["job_environment._CONDOR_X", "which are ours"]),
+        ({"job_environment": {"_CONDOR_X": "1"}}, ["job_environment._CONDOR_X", "which the glidein sets"]),
         ({"job_environment": {"A": "x\ny"}}, ["job_environment.A", "without line breaks"]),
         ({"image": "-B /"}, ["glidein_entries.main.image", "a path or address"]),
         ({"scratch": "$(id)"}, ["glidein_entries.main.scratch", "the variables"]),
         ({"directives": ["-C a", "-C b\nid"]}, ["glidein_entries.main.directives[1]", "without a line break"]),
         ({"attributes": {"a-b": 1}}, ["name of glidein_entries.main.attributes.a-b", "ClassAd attribute name"]),
-        ({"attributes": {"GLIDEIN_Site": "x"}}, ["name of glidein_entries.main.attributes.GLIDEIN_Site", "ours"]),
+        (
+            {"attributes": {"GLIDEIN_Site": "x"}},
+            ["name of glidein_entries.main.attributes.GLIDEIN_Site", "which the glidein sets"],
+        ),
         ({"attributes": {"A": "x\ny"}}, ["glidein_entries.main.attributes.A", "without line breaks"]),
         ({"attributes": {"A": "$(HOME)"}}, ["glidein_entries.main.attributes.A", "$(...)"]),
         ({"attributes": {"A": [1]}}, ["glidein_entries.main.attributes.A", "text, a number, true or false"]),
         ({"attributes": {"A": float("nan")}}, ["glidein_entries.main.attributes.A", "nan"]),
         ({"priority": "high"}, ["glidein_entries.main.priority", "'high'", "a whole number"]),
         ({"lost_timeout": "-1m"}, ["glidein_entries.main.lost_timeout", "at least 0 s"]),
-        ({"log_mb": 0}, ["glidein_entries.main.log_mb", "1 or more"]),
-        ({"fast_failures": -1}, ["glidein_entries.main.fast_failures", "-1", "0 or more"]),
+        ({"log_mb": 0}, ["glidein_entries.main.log_mb", "at least 1"]),
+        ({"fast_failures": -1}, ["glidein_entries.main.fast_failures", "-1", "at least 0"]),
         ({"fast_failure_time": 0}, ["glidein_entries.main.fast_failure_time", "at least 1 s"]),
         ({"check_period": "5s"}, ["glidein_entries.main.check_period", "at least 10 s"]),
         ({"checks": "cvmfs"}, ["glidein_entries.main.checks", "a mapping"]),
         ({"checks": {"../x": None}}, ["glidein_entries.main.checks.../x", "the file name of a check"]),
+        ({"checks": {"x": 0}}, ["glidein_entries.main.checks.x: 0 is invalid", "words of letters"]),
         ({"checks": {"x": "a'b"}}, ["glidein_entries.main.checks.x", "words of letters"]),
         ({"checks": {"x": "a\nb"}}, ["glidein_entries.main.checks.x", "words of letters"]),
-        ({"checks": ["x"], "require_checks": ["y"]}, ["glidein_entries.main.require_checks", "in checks, too"]),
+        ({"checks": ["x"], "require_checks": ["y"]}, ["glidein_entries.main.require_checks", "also in checks"]),
         ({"idle_timeout": 0}, ["glidein_entries.main.idle_timeout", "0", "at least 1 s"]),
         ({"idle_after_job": "-5m"}, ["glidein_entries.main.idle_after_job", "-5m", "at least 1 s"]),
     ],
@@ -378,6 +382,17 @@ def test_all_mistakes_come_in_one_error():
         "glidein_entries.a.walltime",
         "glidein_entries.b.priority",
     ]
+
+
+def test_an_entry_that_is_no_mapping_is_one_error():
+    assert problems({"main": "x"}) == ["glidein_entries.main: 'x' is invalid; expected a mapping"]
+
+
+def test_an_option_that_is_null_is_as_if_it_were_absent():
+    nulls = dict.fromkeys(
+        ("limits", "accept", "directives", "environment", "lost_timeout", "priority", "checks", "node")
+    )
+    assert normalised(**nulls) == normalised()
 
 
 @pytest.mark.parametrize("entries", [None, {}, [], "x", {"main": "x"}, {"main": None}, {1: raw_entry()}])

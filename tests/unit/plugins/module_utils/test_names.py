@@ -2,7 +2,7 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_of, is_name, job_name
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_name, is_name, job_name
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ def test_job_names_have_15_plain_characters(deployment, site, entry, shape):
     name = job_name(deployment, site, entry, shape)
     assert len(name) == 15
     assert set(name) <= set("g-0123456789abcdef")
-    assert is_job_of(name, deployment)
+    assert is_job_name(name, deployment)
 
 
 def test_job_names_never_change_because_queued_jobs_carry_them():
@@ -39,11 +39,11 @@ def test_site_entry_and_shape_cannot_be_mixed_up():
     ],
 )
 def test_jobs_of_other_names_are_not_ours(name):
-    assert not is_job_of(name, "glidein")
+    assert not is_job_name(name, "glidein")
 
 
 def test_jobs_of_another_deployment_are_not_ours():
-    assert not is_job_of(job_name("other", "lab", "main", "core"), "glidein")
+    assert not is_job_name(job_name("other", "lab", "main", "core"), "glidein")
 
 
 @pytest.mark.parametrize("name", ["a", "RM", "PSC-Bridges", "rm.small_2", "0", "x" * 64])

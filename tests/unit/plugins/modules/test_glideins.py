@@ -180,7 +180,7 @@ def test_after_a_time_out_the_rest_of_the_site_is_not_tried(run, slurm):
     assert len(slurm.calls("sbatch")) == 1
     assert len(slurm.calls("squeue")) == 1
     assert [error["entry"] for error in result["errors"]] == ["a", "b", "c"]
-    assert result["errors"][2]["error"] == "nothing was tried here after the time-out of sbatch in this run."
+    assert result["errors"][2]["error"] == "nothing was submitted or cancelled here after sbatch timed out in this run."
     assert (result["after"], result["report"]["entries"][0]["queued"]) == (None, 0)
 
 
@@ -196,7 +196,7 @@ def test_the_next_run_counts_what_an_unknown_submission_left(run, slurm):
         ("down", "failed with exit status 1: slurm_load_jobs error: Unable to contact slurm controller"),
         ("garbage", "slurm: cannot read squeue's output, which does not begin with its header: 'slurm_load_jobs: "),
         ("empty", "slurm: cannot read squeue's output, which does not begin with its header: 'nothing was printed'"),
-        ("cut", "was cut after 43 characters"),
+        ("cut", "was truncated after 43 characters"),
         ("hang", "gave no answer within 1 s and was stopped"),
     ],
 )
@@ -271,9 +271,9 @@ def test_sick_glideins_are_cancelled_when_none_is_to_be_present(run, slurm):
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"plan_age_s": 700}, "s old; allowed: at most 600 s (max_plan_age)"),
+        ({"plan_age_s": 700}, "s old; expected at most 600 s (max_plan_age)"),
         ({"plan_age_s": -100}, "clocks"),
-        ({"scheduler": "pbs"}, "'pbs' is not accepted; allowed: htcondor, lsf, pbspro, sge, slurm, torque, uge"),
+        ({"scheduler": "pbs"}, "'pbs' is invalid; expected one of htcondor, lsf, pbspro, sge, slurm, torque, uge"),
         ({"entries": {"main": raw_entry(walltime="48x")}}, "glidein_entries.main.walltime: '48x'"),
         ({"limits": {"total": -1}}, "glidein_limits.total: -1"),
         ({"collector": "cm:9618;id"}, "collector: 'cm:9618;id'"),
@@ -409,7 +409,7 @@ def test_an_array_that_the_site_refuses_for_its_size_is_made_smaller(run, slurm)
     assert len(slurm.jobs()) == 9
     assert len(slurm.calls("sbatch")) == 2 + 5  # 9 and 4 are refused
     assert result["hints"] == [
-        "main/core: the batch system refused an array of 4 glideins and took 2 at a time. Set limits.array of the "
+        "main/core: the batch system refused an array of 4 glideins and accepted 2 at a time. Set limits.array of the "
         "entry to 2."
     ]
 
@@ -421,7 +421,7 @@ def test_a_site_that_takes_only_so_many_jobs_of_a_user_gets_those(run, slurm):
     assert result["failed"]
     assert "AssocMaxSubmitJobLimit" in result["msg"]
     assert "4 of 8 glideins were submitted." in result["msg"]
-    assert "set limits.array of the entry; if it limits the jobs of a user, set limits.queued" in result["msg"]
+    assert "set limits.array of the entry. If it limits the jobs of a user, set limits.queued" in result["msg"]
     assert run({"main": 4})["changed"] is False
 
 
@@ -475,9 +475,9 @@ def test_logs_can_lie_elsewhere(run, slurm, tmp_path):
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"environment": {"A": "x\ny"}}, "environment.A: 'x\\ny' is not accepted"),
-        ({"modules": ["a b"]}, "modules: ['a b'] is not accepted"),
-        ({"log_dir": "/logs$(id)"}, "log_dir: '/logs$(id)' is not accepted"),
+        ({"environment": {"A": "x\ny"}}, "environment.A: 'x\\ny' is invalid"),
+        ({"modules": ["a b"]}, "modules: ['a b'] is invalid"),
+        ({"log_dir": "/logs$(id)"}, "log_dir: '/logs$(id)' is invalid"),
     ],
 )
 def test_a_wrong_surrounding_is_refused_before_anything_is_submitted(run, slurm, changes, words):

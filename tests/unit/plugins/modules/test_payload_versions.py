@@ -5,7 +5,7 @@ import json
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDir
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDirectory
 from ansible_collections.glidein.ops.plugins.modules import payload_versions
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
 
@@ -110,7 +110,7 @@ def test_without_a_readable_queue_nothing_is_removed(run, slurm, site_home, add_
 
 def test_while_another_run_is_at_work_nothing_is_removed(run, site_home, add_version):
     add_version(OLD)
-    with SiteDir(str(site_home), "lab").lock():
+    with SiteDirectory(str(site_home), "lab").lock():
         result = run()
     assert result["failed"]
     assert "Another run is changing the glideins of lab" in result["msg"]
@@ -128,7 +128,7 @@ def test_a_version_that_cannot_be_removed_is_an_error(run, site_home, add_versio
         raise OSError(16, "Device or resource busy", version)
 
     add_version(OLD)
-    monkeypatch.setattr(SiteDir, "remove_version", busy)
+    monkeypatch.setattr(SiteDirectory, "remove_version", busy)
     result = run()
     assert result["failed"]
     assert result["msg"] == "Site lab: a version cannot be removed: [Errno 16] Device or resource busy: '{0}'".format(

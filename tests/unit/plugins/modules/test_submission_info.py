@@ -98,8 +98,8 @@ def test_of_a_log_the_last_lines_are_shown_and_all_are_read(run, write_log, line
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"job_id": "*"}, "Site lab: job_id: '*' is not accepted; allowed: letters, digits"),
-        ({"log_lines": -1}, "Site lab: log_lines: -1 is not accepted; allowed: 0 or more"),
+        ({"job_id": "*"}, "Site lab: job_id: '*' is invalid; expected letters, digits"),
+        ({"log_lines": -1}, "Site lab: log_lines: -1 is invalid; expected a whole number of at least 0"),
         ({"entries": {"main": raw_entry(walltime="soon")}}, "glidein_entries.main.walltime: 'soon'"),
     ],
 )

@@ -69,7 +69,7 @@ def test_ids_of_batch_systems_are_accepted(job_id):
 
 @pytest.mark.parametrize("job_id", ["", "*", "1*", "../1", "1/2", "[1]", "12\n", "-1"])
 def test_what_is_no_job_id_is_refused(job_id):
-    with pytest.raises(InputError, match="job_id: .* is not accepted"):
+    with pytest.raises(InputError, match="job_id: .* is invalid"):
         check_job_id(job_id)
 
 

@@ -97,8 +97,8 @@ def test_only_what_was_written_since_is_told_and_how_far_it_went(tmp_path):
 
 
 def test_of_many_the_oldest_come_first_and_the_others_in_the_next_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(glidein_summaries, "MOST_TOLD", 2)
-    monkeypatch.setattr(glidein_summaries, "MOST_TOLD_AGAIN", 0)
+    monkeypatch.setattr(glidein_summaries, "MAX_SUMMARIES", 2)
+    monkeypatch.setattr(glidein_summaries, "MAX_RESENT", 0)
     for number in range(1, 6):
         log(tmp_path, number, 100 - number)
     told, since = [], 0
@@ -108,10 +108,10 @@ def test_of_many_the_oldest_come_first_and_the_others_in_the_next_runs(tmp_path,
     assert told == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("most", ["MOST_TOLD", "MOST_READ"])
+@pytest.mark.parametrize("most", ["MAX_SUMMARIES", "MAX_LOGS_READ"])
 def test_logs_of_one_time_are_told_in_one_run(tmp_path, monkeypatch, most):
     monkeypatch.setattr(glidein_summaries, most, 2)
-    monkeypatch.setattr(glidein_summaries, "MOST_TOLD_AGAIN", 0)
+    monkeypatch.setattr(glidein_summaries, "MAX_RESENT", 0)
     for number, age_s in ((1, 9), (2, 8), (3, 8), (4, 7), (5, 7), (6, 7), (7, 6)):
         log(tmp_path, number, age_s)
     runs, since = [], 0
@@ -147,12 +147,12 @@ def test_the_demand_server_takes_each_summary_that_is_one(extreme):
 
 
 def test_the_demand_server_takes_as_many_as_are_told():
-    most = max(glidein_summaries.MOST_TAKEN, glidein_summaries.MOST_TOLD + glidein_summaries.MOST_TOLD_AGAIN)
+    most = max(glidein_summaries.MAX_ACCEPTED, glidein_summaries.MAX_SUMMARIES + glidein_summaries.MAX_RESENT)
     assert most <= server_checks().MAX_SUMMARIES
 
 
 def test_many_that_are_told_again_keep_nothing_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(glidein_summaries, "MOST_TOLD_AGAIN", 2)
+    monkeypatch.setattr(glidein_summaries, "MAX_RESENT", 2)
     for number in range(1, 8):
         log(tmp_path, number, 50 - number)
     log(tmp_path, 9, 1)

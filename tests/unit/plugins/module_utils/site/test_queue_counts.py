@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import (
-    MOST_NAMED,
-    MOST_NAMED_OF_SITE,
-    MOST_TIMES,
-    count,
+    MAX_NAMED,
+    MAX_NAMED_OF_SITE,
+    MAX_TIMES,
     queue_result,
     since,
+    sort_jobs,
 )
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job, raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
@@ -19,7 +19,7 @@ ELSEWHERE = job_name("glidein", "other-site", "main", "core")
 
 
 def result(jobs, recorded=()):
-    return queue_result(site(), count(jobs, site(), set(recorded)), "me", NOW, {}, None)
+    return queue_result(site(), sort_jobs(jobs, site(), set(recorded)), "me", NOW, {}, None)
 
 
 def test_every_state_is_counted_by_entry_and_shape():
@@ -66,7 +66,7 @@ def test_many_times_are_told_in_steps_and_nothing_is_taken_for_older_than_it_is(
     times = [NOW - 7 * number for number in range(2000)]
     told = since(times)
     assert told == sorted(told)
-    assert len(told) <= MOST_TIMES
+    assert len(told) <= MAX_TIMES
     assert sum(number for unused, number in told) == 2000
     for age_s in (300, 600, 3600, 14000):
         older = sum(1 for time_s in times if time_s < NOW - age_s)
@@ -74,8 +74,8 @@ def test_many_times_are_told_in_steps_and_nothing_is_taken_for_older_than_it_is(
 
 
 def test_too_many_running_glideins_are_not_named():
-    jobs = [job("1_" + str(number), MAIN, "running") for number in range(MOST_NAMED + 1)]
-    assert len(result(jobs[1:])["entries"][0]["running_glideins"]) == MOST_NAMED
+    jobs = [job("1_" + str(number), MAIN, "running") for number in range(MAX_NAMED + 1)]
+    assert len(result(jobs[1:])["entries"][0]["running_glideins"]) == MAX_NAMED
     assert result(jobs)["entries"][0]["running_glideins"] is None
 
 
@@ -85,13 +85,13 @@ def test_of_a_site_with_very_many_those_of_the_largest_entries_are_not_named():
     jobs = [
         job("{0}_{1}".format(number, task), job_name("glidein", "lab", "main", "s" + str(number)), "running")
         for number in range(7)
-        for task in range(MOST_NAMED - number)
+        for task in range(MAX_NAMED - number)
     ]
-    entries = queue_result(large, count(jobs, large, set()), "me", NOW, {}, None)["entries"]
+    entries = queue_result(large, sort_jobs(jobs, large, set()), "me", NOW, {}, None)["entries"]
     named = {entry["shape"]: entry["running_glideins"] and len(entry["running_glideins"]) for entry in entries}
     assert [named["s0"], named["s1"]] == [None, None]
-    assert sum(number or 0 for number in named.values()) <= MOST_NAMED_OF_SITE
-    assert all(named["s" + str(number)] == MOST_NAMED - number for number in range(2, 7))
+    assert sum(number or 0 for number in named.values()) <= MAX_NAMED_OF_SITE
+    assert all(named["s" + str(number)] == MAX_NAMED - number for number in range(2, 7))
 
 
 def test_of_a_running_glidein_whose_start_is_not_told_no_time_is_told():
@@ -101,7 +101,7 @@ def test_of_a_running_glidein_whose_start_is_not_told_no_time_is_told():
 
 def test_configured_pairs_without_jobs_are_zero():
     two = site({"a": raw_entry(shapes={"x": shape(), "y": shape()}), "b": raw_entry()})
-    queue = queue_result(two, count([], two, set()), "me", NOW, {}, None)
+    queue = queue_result(two, sort_jobs([], two, set()), "me", NOW, {}, None)
     assert [(entry["entry"], entry["shape"], entry["queued"]) for entry in queue["entries"]] == [
         ("a", "x", 0),
         ("a", "y", 0),

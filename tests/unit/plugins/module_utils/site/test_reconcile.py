@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, StaleInputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import Counted
+from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import SiteJobs
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import (
     check_plan,
     decide,
@@ -26,7 +26,7 @@ def counted(queued=0, running=0, sick=0, completing=0, held=0, never=0, orphans=
     jobs = some("queued", queued) + some("running", running, 1000) + some("sick", sick, 2000)
     jobs += some("sick", held, 4000, cancellable=True)
     jobs += [one._replace(never_starts=True) for one in some("sick", never, 5000, cancellable=True)]
-    return Counted({CORE: jobs + some("completing", completing, 3000)}, list(orphans), [])
+    return SiteJobs({CORE: jobs + some("completing", completing, 3000)}, list(orphans), [])
 
 
 def decided(present, entry_limits=None, site_limits=None, cancel_running=False, kept_sick=0, **counts):
@@ -117,7 +117,7 @@ def test_limits_of_an_entry_bind(limits, counts, submit, limited_by):
 
 def test_limits_of_the_site_bind_all_entries_together():
     two = site({"a": raw_entry(), "b": raw_entry(priority=1)}, {"per_cycle": 5})
-    nothing = Counted({("a", "core"): [], ("b", "core"): []}, [], [])
+    nothing = SiteJobs({("a", "core"): [], ("b", "core"): []}, [], [])
     wanted = {("a", "core"): {"present": 4}, ("b", "core"): {"present": 4}}
     decisions = {decision.entry: decision for decision in decide(wanted, nothing, two)}
     assert (decisions["b"].submit, decisions["a"].submit) == (4, 1)
@@ -130,7 +130,7 @@ def test_orphans_take_their_place_in_the_sites_limits():
 
 def test_two_shapes_share_their_entrys_limits():
     one = site({"main": raw_entry(shapes={"a": shape(), "b": shape()}, limits={"queued": 5})})
-    nothing = Counted({("main", "a"): [], ("main", "b"): []}, [], [])
+    nothing = SiteJobs({("main", "a"): [], ("main", "b"): []}, [], [])
     decisions = decide({("main", "a"): {"present": 4}, ("main", "b"): {"present": 4}}, nothing, one)
     assert sum(decision.submit for decision in decisions) == 5
 
@@ -205,7 +205,7 @@ def test_a_number_that_jinja_made_text_is_a_number():
 
 
 def test_an_old_plan_is_refused():
-    with pytest.raises(StaleInputError, match=r"plan_as_of: the plan is 601 s old; allowed: at most 600 s"):
+    with pytest.raises(StaleInputError, match=r"plan_as_of: the plan is 601 s old; expected at most 600 s"):
         checked([item()], age_s=601)
 
 
@@ -218,11 +218,11 @@ def test_a_plan_from_the_future_shows_that_clocks_disagree():
 @pytest.mark.parametrize(
     "wrong, words",
     [
-        (item(site="other"), "plan[0].site: 'other' is not accepted; allowed: 'lab'"),
+        (item(site="other"), "plan[0].site: 'other' is invalid; expected 'lab'"),
         (item(entry="gone"), "plan[0]: entry 'gone' with shape 'core' is not in glidein_entries"),
-        (item(present=-1), "plan[0].present: -1 is not accepted"),
-        (item(present="three"), "plan[0].present: 'three' is not accepted"),
-        (item(present=True), "plan[0].present: True is not accepted"),
+        (item(present=-1), "plan[0].present: -1 is invalid"),
+        (item(present="three"), "plan[0].present: 'three' is invalid"),
+        (item(present=True), "plan[0].present: True is invalid"),
         ({"entry": "main"}, "plan[0]: has no shape, present"),
     ],
 )
@@ -233,5 +233,5 @@ def test_a_plan_that_is_not_for_this_site_is_refused(wrong, words):
 
 
 def test_the_same_pair_twice_is_refused():
-    with pytest.raises(InputError, match="there twice"):
+    with pytest.raises(InputError, match="in the plan twice"):
         checked([item(), item(present=2)])

@@ -6,7 +6,7 @@ import stat
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError, NotDeployedError
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import (
-    SiteDir,
+    SiteDirectory,
     read_text,
     version_usage,
     write_private,
@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import job
 
 
 def test_the_deployed_version_is_found(site_home):
-    directory = SiteDir(str(site_home), "lab")
+    directory = SiteDirectory(str(site_home), "lab")
     assert directory.deployed(token=True) == str(site_home / "lab" / "aaaaaaaaaaaa")
 
 
@@ -23,23 +23,23 @@ def test_the_deployed_version_is_found(site_home):
 def test_what_is_missing_is_named_with_the_remedy(site_home, missing):
     (site_home / "lab" / missing).unlink()
     with pytest.raises(NotDeployedError, match=missing + r".*glidein.ops.deploy for this host first"):
-        SiteDir(str(site_home), "lab").deployed(token=True)
+        SiteDirectory(str(site_home), "lab").deployed(token=True)
 
 
 def test_a_pool_password_needs_no_credential_file(site_home):
     (site_home / "lab" / "credential").unlink()
-    assert SiteDir(str(site_home), "lab").deployed(token=False)
+    assert SiteDirectory(str(site_home), "lab").deployed(token=False)
 
 
 @pytest.mark.parametrize("target", ["../../etc", "bbbbbbbbbbbb", "log"])
 def test_current_must_point_to_a_version_that_is_there(site_home, target):
     (site_home / "lab" / "current").unlink()
     (site_home / "lab" / "current").symlink_to(target)
-    assert SiteDir(str(site_home), "lab").current() is None
+    assert SiteDirectory(str(site_home), "lab").current() is None
 
 
 def test_a_site_that_was_never_deployed_has_no_versions(tmp_path):
-    directory = SiteDir(str(tmp_path / "none"), "lab")
+    directory = SiteDirectory(str(tmp_path / "none"), "lab")
     assert (directory.versions(), directory.current(), directory.records()) == ([], None, {})
 
 
@@ -57,7 +57,7 @@ def test_only_versions_that_a_glidein_may_need_are_in_use():
 
 
 def test_two_runs_do_not_work_on_one_site_at_a_time(site_home):
-    directory = SiteDir(str(site_home), "lab")
+    directory = SiteDirectory(str(site_home), "lab")
     with directory.lock(), pytest.raises(BusyError, match="Another run"), directory.lock():
         pass
     with directory.lock():
@@ -67,7 +67,7 @@ def test_two_runs_do_not_work_on_one_site_at_a_time(site_home):
 @pytest.mark.parametrize("home", ["/a\nb", "/a\\b", "/a$b", "/a'b", '/a"b'])
 def test_a_home_that_glideins_could_not_use_is_refused(home):
     with pytest.raises(InputError, match="home: "):
-        SiteDir(home, "lab")
+        SiteDirectory(home, "lab")
 
 
 def test_files_are_private_and_replaced_as_a_whole(tmp_path):
@@ -82,7 +82,7 @@ def test_files_are_private_and_replaced_as_a_whole(tmp_path):
 
 
 def test_a_site_directory_of_another_deployment_is_refused(site_home):
-    directory = SiteDir(str(site_home), "lab")
+    directory = SiteDirectory(str(site_home), "lab")
     directory.check_owner("glidein")  # nobody's yet
     (site_home / "lab" / "deployment").write_text("glidein\n")
     directory.check_owner("glidein")

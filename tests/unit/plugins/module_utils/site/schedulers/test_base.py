@@ -14,7 +14,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     Scheduler,
     array_sizes,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.counted import counted_jobs, fill_in
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.count_commands import (
+    fill_in,
+    jobs_of_count_commands,
+)
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,7 +62,7 @@ class Careless(Scheduler):
     """A batch system whose cancelling command also ends what runs, as most do."""
 
     name = "careless"
-    removing_command = "cancel"
+    remove_command = "cancel"
     commands = {"list": ["list"], "cancel": ["cancel"]}
 
     @classmethod
@@ -109,12 +112,12 @@ def test_when_all_have_started_nothing_is_run():
 
 @pytest.mark.parametrize("printed", ["1 g running\n2 g que", "1 g running\n2 g queued"])
 def test_a_list_that_ends_within_a_line_is_refused(printed):
-    with pytest.raises(OutputError, match="careless: the output of list was cut after [0-9]+ characters"):
+    with pytest.raises(OutputError, match="careless: the output of list was truncated after [0-9]+ characters"):
         careless(printed).jobs("me")
 
 
 def test_a_job_that_cannot_be_read_is_named_with_the_command_that_removes_it():
-    error = careless().unreadable("a job", "what?", "7[1]")
+    error = careless().output_error("a job", "what?", "7[1]")
     assert str(error) == (
         "careless: cannot read a job: 'what?'. Nothing is counted, submitted or cancelled at this site while job 7[1] "
         "is in the queue. To remove it, run: cancel '7[1]'"
@@ -126,7 +129,7 @@ COMMANDS = {"queued": ["count", "-q", "{queue}", "{job_name}"], "running": ["cou
 
 def test_commands_of_the_operators_own_count_each_entry_and_shape():
     runner = Recorder("2\n", " 1 \n")
-    jobs = counted_jobs(runner, COMMANDS, "me", [("g1-2", "cpu")], NOW)
+    jobs = jobs_of_count_commands(runner, COMMANDS, "me", [("g1-2", "cpu")], NOW)
     assert runner.called == [["count", "-q", "cpu", "g1-2"], ["count", "-r", "me:g1-2"]]
     assert [(one.name, one.state, one.cancellable) for one in jobs] == [
         ("g1-2", QUEUED, False),
@@ -139,7 +142,7 @@ def test_commands_of_the_operators_own_count_each_entry_and_shape():
 @pytest.mark.parametrize("printed", ["", "two\n", "-1\n", "1 2\n", "1.5\n", "99999999999\n", "12"])
 def test_a_count_that_is_no_number_is_an_error_and_not_zero(printed):
     with pytest.raises(OutputError, match="count_commands.queued printed"):
-        counted_jobs(Recorder(printed), COMMANDS, "me", [("g1-2", None)], NOW)
+        jobs_of_count_commands(Recorder(printed), COMMANDS, "me", [("g1-2", None)], NOW)
 
 
 def test_what_pbs_says_can_never_run_is_never_replaced():

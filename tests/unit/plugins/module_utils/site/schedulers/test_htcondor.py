@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor import HTCondor
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.options import check_options
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.scheduler_options import check_options
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
 from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import ad, answer_to, big_queue, printed
@@ -393,34 +393,44 @@ def test_a_comma_in_a_path_cannot_stand_in_a_list_of_files():
 
 
 @pytest.mark.parametrize(
-    "directive, instead",
+    "directive, words",
     [
-        ("request_cpus = 2", "shapes"),
-        ("RequestCpus=2", "shapes"),
-        ("+RequestMemory = 5", "shapes"),
-        ("MY.RequestDisk = 5", "shapes"),
-        ("allowed_job_duration = 5", "walltime"),
-        ("accounting_group = x", "account"),
-        ('environment = "A=1"', "environment"),
-        ("getenv = true", "environment"),
-        ("+Requirements = true", "which is added to what is set here"),
-        ("MY.Requirements = true", "which is added to what is set here"),
-        ("Periodic_Remove = false", ""),
-        ("max_retries = 3", ""),
-        ("max_idle = 3", ""),
-        ("universe = docker", ""),
-        ("transfer_output_files = x", ""),
-        ('+GlideinJobName = "x"', ""),
-        ("ClusterId = 5", ""),
-        ("leave_in_queue = true", ""),
-        ("hold = true", ""),
+        ("+RequestMemory = 5", "an attribute other than RequestMemory, which the collection sets"),
+        ("MY.RequestDisk = 5", "an attribute other than RequestDisk, which the collection sets"),
+        ("my.JobUniverse = 5", "an attribute other than JobUniverse, which the collection sets"),
+        ("+PeriodicRemove = false", "an attribute other than PeriodicRemove, which the collection sets"),
+        ("allowed_job_duration = 5", "use walltime of the entry"),
+        ("+Requirements = true", "requirements without + or MY."),
+        ("MY.Requirements = true", "requirements without + or MY."),
+        ("max_retries = 3", "other than max_retries: the glideins could be started twice"),
+        ("Periodic_Release = true", "other than Periodic_Release: the glideins could be started twice"),
+        ("max_idle = 3", "other than max_idle: the plan sets the number of glideins"),
+        ("queue = 3", "other than queue: the plan sets the number of glideins"),
+        ("transfer_output_remaps = x", "other than transfer_output_remaps: "),
+        ("ClusterId = 5", "other than ClusterId: the glideins would not be counted"),
+        ("hold = true", "other than hold: the glideins would never start"),
+        ("+JobStatus = 5", "other than JobStatus: the glideins would never start"),
     ],
 )
-def test_directives_that_would_undo_ours_are_refused(directive, instead):
+def test_directives_that_change_the_number_of_glideins_or_their_submission_are_refused(directive, words):
     with pytest.raises(InputError) as raised:
         commands({"directives": ["rank = Mips", directive]})
-    assert "glidein_entries.main.directives[1]" in str(raised.value)
-    assert instead in str(raised.value)
+    assert "glidein_entries.main.directives[1]: " in str(raised.value)
+    assert words in str(raised.value)
+
+
+def test_commands_of_the_collection_come_after_the_operators_because_condor_submit_takes_the_last():
+    directives = [
+        "request_cpus = 2",
+        "universe = docker",
+        "getenv = true",
+        "Periodic_Remove = true",
+        '+GlideinJobName = "x"',
+    ]
+    with_them = files({"directives": directives})[1].splitlines()
+    without = files({})[1].splitlines()
+    assert with_them[0] == without[0]
+    assert with_them[1:] == ["# Of the entry. The commands below override these.", *directives, "", *without[1:]]
 
 
 @pytest.mark.parametrize(
@@ -454,11 +464,14 @@ def test_what_is_no_command_of_a_description_is_refused(directive):
     ["rank = Mips", '+ProjectName = "physics"', "MY.WantX = true", "concurrency_limits = x", "nice_user = true"],
 )
 def test_other_directives_are_the_operators_own(directive):
-    assert files({"directives": [directive]})[1].endswith("# Of the entry\n" + directive + "\n")
+    assert (
+        "# Of the entry. The commands below override these.\n" + directive + "\n\n"
+        in files({"directives": [directive]})[1]
+    )
 
 
 def test_a_gpu_type_is_looked_for_in_an_attribute():
-    with pytest.raises(InputError, match="resources.gpu_type: 'a-b' is not accepted"):
+    with pytest.raises(InputError, match="resources.gpu_type: 'a-b' is invalid"):
         commands({"resources": {"gpu_type": "a-b"}})
 
 

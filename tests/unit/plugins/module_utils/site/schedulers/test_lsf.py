@@ -26,7 +26,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.lsf import STATES, Lsf
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.lsf_time import epoch
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.options import check_options
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.scheduler_options import check_options
 from ansible_collections.glidein.ops.tests.unit.support import fake_lsf
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
@@ -504,7 +504,7 @@ def test_a_single_job_has_its_name_from_the_script():
 
 @pytest.mark.parametrize(
     "flavour, refused",
-    [("openlava", "mbatchd crashes on -gpu"), ("volclava", "bsub does not know -gpu"), ("spectrum", None)],
+    [("openlava", "mbatchd crashes on -gpu"), ("volclava", "bsub does not support -gpu"), ("spectrum", None)],
 )
 def test_a_system_that_cannot_read_the_gpu_option_is_not_given_it(flavour, refused, tmp_path):
     path = tmp_path / "s.sh"
@@ -646,7 +646,7 @@ def test_no_option_that_old_systems_misread_is_used():
     "log_dir", ["/a b", "/50%/log", '/a"b', "/a'b", "/a$b", "/a`b", "/a\\b", "/a\nb", "relative", "/é"]
 )
 def test_a_log_directory_that_a_directive_cannot_carry_is_refused(log_dir):
-    with pytest.raises(InputError, match="cannot stand in a #BSUB line; allowed"):
+    with pytest.raises(InputError, match="glidein_log_dir: .* is invalid for a #BSUB line; expected"):
         made_script(log_dir=log_dir)
 
 
@@ -664,17 +664,17 @@ def test_no_log_directory_makes_another_line(text):
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"resources": {"memory": "mem"}}, "resources.memory: 'mem' is not accepted; allowed: job, core, none"),
-        ({"resources": {"memory_unit": "TB"}}, "resources.memory_unit: 'TB' is not accepted; allowed: KB, MB, GB"),
-        ({"resources": {"parallel_environment": "smp"}}, "resources.parallel_environment: no such key with lsf"),
-        ({"constraint": "select[x]"}, "constraint: 'select[x]' is not accepted; allowed: what stands within select"),
+        ({"resources": {"memory": "mem"}}, "resources.memory: 'mem' is invalid; expected one of job, core, none"),
+        ({"resources": {"memory_unit": "TB"}}, "resources.memory_unit: 'TB' is invalid; expected one of KB, MB, GB"),
+        ({"resources": {"parallel_environment": "smp"}}, "resources.parallel_environment: unknown key for lsf"),
+        ({"constraint": "select[x]"}, "constraint: 'select[x]' is invalid; expected the expression within select"),
         (
             {"shapes": {"core": shape(gpus=1, gpu_type="a:b")}},
-            "shapes.core.gpu_type: 'a:b' is not accepted",
+            "shapes.core.gpu_type: 'a:b' is invalid",
         ),
         (
             {"shapes": {"core": shape(gpus=1, gpu_type="a100")}, "resources": {"gpus": "ngpus_physical"}},
-            "give it as constraint",
+            "state it as constraint",
         ),
     ],
 )
@@ -717,7 +717,7 @@ def test_directives_that_would_undo_ours_are_refused(directive, option, instead)
         make_scheduler("lsf", entries=entries)
     text = str(raised.value)
     assert "glidein_entries.main.directives[1]" in text
-    assert f"other than {option}, which is set here" in text
+    assert f"an option of bsub other than {option}: " in text
     assert instead in text
 
 
@@ -747,8 +747,14 @@ def test_other_directives_are_the_operators_own(directive):
 
 def test_directives_cannot_replace_the_gpus_of_a_shape():
     entries = site({"main": raw_entry(shapes={"core": shape(gpus=1)}, directives=["-gpu num=4"])})["entries"]
-    with pytest.raises(InputError, match="other than -gpu, which is set here; use shapes of the entry"):
+    with pytest.raises(InputError, match="other than -gpu: use shapes of the entry"):
         make_scheduler("lsf", entries=entries)
+
+
+def test_options_of_the_operator_come_last_because_bsub_has_no_order_that_could_be_relied_on():
+    entry = site({"main": raw_entry(directives=["-app x"])})["entries"]["main"]
+    options = make_scheduler("lsf").script_options(entry, entry["shapes"]["core"], "g", "/log")
+    assert options[-1] == "-app x"
 
 
 def test_only_what_finds_lsf_travels_to_the_job():

@@ -21,7 +21,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     array_sizes,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge import GridEngine
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge_xml import MOST_NUMBERS, epoch_s
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge_xml import MAX_JOB_NUMBERS, epoch_s
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.gridengine_output import (
     HEAD,
@@ -74,10 +74,10 @@ def entry(**changes):
     return site({"main": raw_entry(**changes)})["entries"]["main"]
 
 
-def directives(scheduler=sge, log_dir=LOG_DIR, **changes):
+def script_options(scheduler=sge, log_dir=LOG_DIR, **changes):
     one = entry(**changes)
     make_scheduler(scheduler.name, entries={"main": one})
-    return scheduler.directives(one, one["shapes"]["core"], "g5bf7a-7eb8c79c", log_dir)
+    return scheduler.script_options(one, one["shapes"]["core"], "g5bf7a-7eb8c79c", log_dir)
 
 
 def problems(scheduler="sge", **changes):
@@ -95,39 +95,39 @@ def parsed(*arguments, **changes):
 
 
 def test_directives_of_sge_request_files_are_dropped_first():
-    assert directives()[0] == "-clear"
+    assert script_options()[0] == "-clear"
 
 
 def test_memory_is_asked_for_by_the_slot_and_rounded_up():
     cores = {"shapes": {"core": shape(cpus=8, memory_mb=15999)}}
     named = {"parallel_environment": "smp", "memory": "h_vmem"}
-    assert "-l h_vmem=2000M" in directives(resources=named, **cores)
-    assert "-l h_rss=2000M" in directives(resources=dict(named, memory="h_rss:slot"), **cores)
-    assert "-l memory=15999M" in directives(resources=dict(named, memory="memory:job"), **cores)
+    assert "-l h_vmem=2000M" in script_options(resources=named, **cores)
+    assert "-l h_rss=2000M" in script_options(resources=dict(named, memory="h_rss:slot"), **cores)
+    assert "-l memory=15999M" in script_options(resources=dict(named, memory="memory:job"), **cores)
     assert not any(
-        "15999M" in line or "2000M" in line for line in directives(resources=dict(named, memory="none"), **cores)
+        "15999M" in line or "2000M" in line for line in script_options(resources=dict(named, memory="none"), **cores)
     )
 
 
 def test_univa_counts_memory_by_a_resource_of_its_own():
-    assert "-l m_mem_free=2000M" in directives(uge)
-    assert "-l mem_free=2000M" in directives(sge)
+    assert "-l m_mem_free=2000M" in script_options(uge)
+    assert "-l mem_free=2000M" in script_options(sge)
 
 
 def test_scratch_disk_is_asked_for_where_the_site_names_a_resource():
-    assert not any("10000M" in line for line in directives())
-    assert "-l scratch=10000M" in directives(resources={"disk": "scratch"})
+    assert not any("10000M" in line for line in script_options())
+    assert "-l scratch=10000M" in script_options(resources={"disk": "scratch"})
 
 
 def test_several_cores_are_slots_of_a_parallel_environment():
-    assert "-pe smp 8" in directives(shapes={"core": shape(cpus=8)}, resources={"parallel_environment": "smp"})
+    assert "-pe smp 8" in script_options(shapes={"core": shape(cpus=8)}, resources={"parallel_environment": "smp"})
     text = problems(shapes={"core": shape(cpus=8), "one": shape()})
-    assert "glidein_entries.main.resources.parallel_environment: missing; allowed: the name" in text
+    assert "glidein_entries.main.resources.parallel_environment: missing; expected the name" in text
     assert "the shapes core need" in text
 
 
 def test_a_slot_that_is_a_whole_node_needs_no_parallel_environment():
-    made = directives(
+    made = script_options(
         shapes={"core": shape(cpus=28, memory_mb=56000, whole_node=True)},
         resources={"parallel_environment": "none"},
         memory_overhead_mb=0,
@@ -139,17 +139,18 @@ def test_a_slot_that_is_a_whole_node_needs_no_parallel_environment():
 def test_gpus_are_asked_for_by_the_job_or_by_the_slot():
     gpus = {"shapes": {"core": shape(cpus=2, gpus=4, gpu_type="a100")}}
     named = {"parallel_environment": "smp"}
-    made = directives(resources=named, **gpus)
+    made = script_options(resources=named, **gpus)
     assert "-l gpu=4" in made and "-l gpu_type=a100" in made
-    made = directives(resources=dict(named, gpus="ngpus:slot", gpu_type="none"), **gpus)
+    made = script_options(resources=dict(named, gpus="ngpus:slot", gpu_type="none"), **gpus)
     assert "-l ngpus=2" in made and not any("a100" in line for line in made)
     odd = {"shapes": {"core": shape(cpus=2, gpus=1)}, "resources": dict(named, gpus="gpu:slot")}
-    assert "shapes.core.gpus: 1 is not accepted; allowed: a multiple of the 2 slots" in problems(**odd)
+    assert "shapes.core.gpus: 1 is invalid; expected a multiple of the 2 slots" in problems(**odd)
 
 
 def test_a_whole_node_can_be_left_to_the_queue():
     assert not any(
-        "excl" in line for line in directives(resources={"whole_node": "none"}, shapes={"core": shape(whole_node=True)})
+        "excl" in line
+        for line in script_options(resources={"whole_node": "none"}, shapes={"core": shape(whole_node=True)})
     )
 
 
@@ -164,37 +165,30 @@ def test_a_whole_node_can_be_left_to_the_queue():
     ],
 )
 def test_names_of_resources_are_checked(key, value):
-    assert f"glidein_entries.main.resources.{key}: {value!r} is not accepted" in problems(resources={key: value})
+    assert f"glidein_entries.main.resources.{key}: {value!r} is invalid" in problems(resources={key: value})
 
 
 def test_the_account_is_the_project_and_the_constraint_a_resource_request():
-    made = directives(account="physics", constraint="arch=lx-amd64|lx-x86,ib")
+    made = script_options(account="physics", constraint="arch=lx-amd64|lx-x86,ib")
     assert "-P physics" in made and "-l arch=lx-amd64|lx-x86,ib" in made
-
-
-def test_a_constraint_asks_for_nothing_that_is_asked_for_here():
-    text = problems(constraint="ib,h_rt=99")
-    assert (
-        "glidein_entries.main.constraint: 'ib,h_rt=99' is not accepted" in text and "use walltime of the entry" in text
-    )
 
 
 @pytest.mark.parametrize(
     "log_dir", ["/a$HOME/log", "/a,b", '/a"b', "/a'b", "/a\\b", "/a:b", "/a`id`", "/a\nb", "/\u00e4", "log"]
 )
 def test_a_log_directory_that_qsub_cannot_be_told_is_refused(log_dir):
-    with pytest.raises(InputError, match="is not accepted with sge; allowed: .*: set glidein_log_dir"):
-        directives(log_dir=log_dir)
+    with pytest.raises(InputError, match="glidein_log_dir: .* is invalid; expected with sge an absolute path"):
+        script_options(log_dir=log_dir)
 
 
 def test_a_log_directory_may_have_blanks():
-    assert directives(log_dir="/home/a b/log")[-1] == '-o "/home/a b/log/$JOB_NAME.$JOB_ID.$TASK_ID.out"'
+    assert script_options(log_dir="/home/a b/log")[-1] == '-o "/home/a b/log/$JOB_NAME.$JOB_ID.$TASK_ID.out"'
 
 
 @given(st.text(max_size=30))
 def test_no_log_directory_makes_a_second_line_or_a_second_word(log_dir):
     try:
-        made = directives(log_dir=log_dir)
+        made = script_options(log_dir=log_dir)
     except InputError:
         return
     assert "\n" not in made[-1] and made[-1].count('"') == 2
@@ -203,25 +197,27 @@ def test_no_log_directory_makes_a_second_line_or_a_second_word(log_dir):
 @pytest.mark.parametrize(
     "directive, words",
     [
-        ("-N x", "other than -N"),
-        ("-q short.q", "-q, which is set here; use queue of the entry"),
-        ("-P hep", "use account of the entry"),
-        ("-pe mpi 4", "use resources.parallel_environment of the entry"),
-        ("-t 1-3", "other than -t"),
-        ("-l h_rt=60", "-l h_rt, which is set here; use walltime of the entry"),
-        ("-l ib=true,mem_free=4G", "-l mem_free, which is set here; use shapes of the entry"),
-        ("-R y -V", "-V, which is set here; use environment of the entry"),
-        ("-o /x", "other than -o"),
-        ("-sync y", "other than -sync"),
-        ("-w v", "-w v, which submits nothing"),
-        ("-hold_jid 1", "other than -hold_jid"),
+        ("-q short.q", "other than -q: it adds to the queues of the entry; use queue of the entry"),
+        ("-t 1-3", "other than -t: the plan sets the number of glideins"),
+        ("-R y -V", "other than -V: "),
+        ("-h", "other than -h: "),
+        ("-sync y", "other than -sync: "),
+        ("-w v", "other than -w v: no job would be submitted"),
+        ("-hold_jid 1", "other than -hold_jid: "),
+        ("-@ file", "an option of qsub, which begins with -"),
         ("exclusive", "an option of qsub, which begins with -"),
         ("-ac 'x", "an option of qsub, which begins with -"),
     ],
 )
-def test_directives_that_would_undo_ours_are_refused(directive, words):
+def test_directives_that_change_the_number_of_glideins_or_their_submission_are_refused(directive, words):
     text = problems(directives=["-R y", directive])
     assert "glidein_entries.main.directives[1]: " in text and words in text
+
+
+def test_options_of_the_collection_come_after_the_operators_because_qsub_takes_the_last():
+    operators = ["-N x", "-l h_rt=60", "-r y", "-o /x", "-pe mpi 4"]
+    made = script_options(directives=operators)
+    assert made == ["-clear", *operators, *script_options()[1:]]
 
 
 @pytest.mark.parametrize(
@@ -239,7 +235,7 @@ def test_directives_that_would_undo_ours_are_refused(directive, words):
     ],
 )
 def test_other_directives_are_the_operators_own(directive):
-    assert directives(directives=[directive])
+    assert script_options(directives=[directive])
 
 
 @pytest.mark.parametrize(
@@ -517,13 +513,13 @@ def test_nothing_is_asked_when_nothing_is_missing():
 
 
 def test_not_too_much_is_asked():
-    running = [record("r", number=str(number)) for number in range(1, MOST_NUMBERS + 50)]
+    running = [record("r", number=str(number)) for number in range(1, MAX_JOB_NUMBERS + 50)]
     asked = grid_engine(listing(record("Eqw", number="900")), listing(record("Eqw", number="900"), running=running))
     asked.runner.replies[0] = asked.runner.replies.pop()
     asked.runner.replies.append("")
     asked.jobs("me")
     numbers = asked.runner.called[1][-1].split(",")
-    assert len(numbers) == MOST_NUMBERS and numbers[0] == "900"
+    assert len(numbers) == MAX_JOB_NUMBERS and numbers[0] == "900"
 
 
 # -- files of qstat's default options
@@ -546,7 +542,9 @@ def of_root(path, *replies):
 @pytest.mark.parametrize("text", ["-q all.q\n", "-u * -l arch=x\n", "# all\n-ext -s r\n"])
 def test_default_options_that_would_hide_jobs_are_an_error_that_names_the_file(root, text):
     root.write_text(text)
-    with pytest.raises(OutputError, match=r"default/common/sge_qstat makes qstat take -(q|l|ext) each time"):
+    with pytest.raises(
+        OutputError, match=r"default/common/sge_qstat contains -(q|l|ext), with which qstat could omit jobs"
+    ):
         of_root(root).jobs("me")
 
 

@@ -13,9 +13,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.options import check_options
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.scheduler_options import check_options
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.slurm import STATES, Slurm
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, site
 
 # squeue -r -o '%i|%T|%V|%S|%r|%j' of Slurm 24.11.5 (Debian 13), TZ=UTC0.
 HEADER = "JOBID|STATE|SUBMIT_TIME|START_TIME|REASON|NAME\n"
@@ -91,7 +91,7 @@ def test_no_output_at_all_is_no_answer():
 
 @pytest.mark.parametrize("kept", [-1, -9, -60])
 def test_output_that_ends_within_a_line_is_refused(kept):
-    with pytest.raises(OutputError, match="squeue -r -u me -o .* was cut after [0-9]+ characters"):
+    with pytest.raises(OutputError, match="squeue -r -u me -o .* was truncated after [0-9]+ characters"):
         answering(RECORDED[:kept]).jobs("me")
 
 
@@ -275,31 +275,39 @@ def test_cancelling_that_fails_is_an_error():
         answering(refused("")).cancel("me", ["9_7"])
 
 
+def checked(*directives):
+    return make_scheduler("slurm", entries=site({"main": raw_entry(directives=list(directives))})["entries"])
+
+
 @pytest.mark.parametrize(
-    "directive, option, instead",
+    "directive, option",
     [
-        ("--array=1-3", "--array", ""),
-        ("-a 1-3", "--array", ""),
-        ("-a1-3", "--array", ""),
-        ("--job-name x", "--job-name", ""),
-        ("-Jx", "--job-name", ""),
-        ("--arr=1-3", "--array", ""),
-        ("--mem-per-cpu=1G", "--mem-per-cpu", "shapes"),
-        ("--requeue", "--requeue", ""),
-        ("-p debug", "--partition", "queue"),
-        ("--mem=3G", "--mem", "shapes"),
-        ("-t 5", "--time", "walltime"),
-        ("--output=/x", "--output", ""),
+        ("--array=1-3", "--array"),
+        ("-a 1-3", "--array"),
+        ("-a1-3", "--array"),
+        ("--arr=1-3", "--array"),
+        ("--qos=low -a 1-5", "--array"),
+        ("-Ha1-5", "--array"),
+        ("-v --array 1-5", "--array"),
+        ("--error=/x", "--error"),
+        ("-M other", "--clusters"),
+        ("-d singleton", "--dependency"),
+        ("--hold", "--hold"),
+        ("-W", "--wait"),
+        ("--test-only", "--test-only"),
     ],
 )
-def test_directives_that_would_undo_ours_are_refused(directive, option, instead):
-    entries = site({"main": raw_entry(directives=["-C ok", directive])})["entries"]
+def test_directives_that_change_the_number_of_glideins_or_their_submission_are_refused(directive, option):
     with pytest.raises(InputError) as raised:
-        make_scheduler("slurm", entries=entries)
-    text = str(raised.value)
-    assert "glidein_entries.main.directives[1]" in text
-    assert "other than " + option in text
-    assert instead in text
+        checked("-C ok", directive)
+    assert "glidein_entries.main.directives[1]: " in str(raised.value)
+    assert f"expected an option of sbatch other than {option}: " in str(raised.value)
+
+
+@pytest.mark.parametrize("directive", ["-C 'x", "C x", "-", "--", "hetjob", "-C x\\"])
+def test_a_directive_is_an_option_of_sbatch(directive):
+    with pytest.raises(InputError, match="expected an option of sbatch, which begins with -"):
+        checked(directive)
 
 
 @pytest.mark.parametrize(
@@ -311,17 +319,33 @@ def test_directives_that_would_undo_ours_are_refused(directive, option, instead)
         "--qos=low",
         "--mem-bind=local",
         "--gres=lscratch:10",
+        "--wait-all-nodes=1",
+        '--comment="a b"',
+        "-k",
+        "-L matlab:1",
+        "-C EGRESS --qos=low",
     ],
 )
 def test_other_directives_are_the_operators_own(directive):
-    entries = site({"main": raw_entry(directives=[directive])})["entries"]
-    assert make_scheduler("slurm", entries=entries).name == "slurm"
+    assert checked(directive).name == "slurm"
 
 
-def test_directives_cannot_replace_the_gpus_of_a_shape():
-    entries = site({"main": raw_entry(shapes={"core": shape(gpus=1)}, directives=["--gres=lscratch:10"])})["entries"]
-    with pytest.raises(InputError, match="other than --gres, which is set here; use shapes of the entry"):
-        make_scheduler("slurm", entries=entries)
+def test_an_option_of_the_collection_comes_after_the_operators_because_sbatch_takes_the_last():
+    directives = [
+        "--time=9:00:00",
+        "--nodes=3",
+        "--requeue",
+        "--export=ALL",
+        "--job-name=x",
+        "-o /x",
+        "-D /x",
+        "--mem=1",
+    ]
+    entry = site({"main": raw_entry(directives=directives)})["entries"]["main"]
+    options = slurm.script_options(entry, entry["shapes"]["core"], "g", "/log")
+    assert options == directives + slurm.directives(entry, entry["shapes"]["core"], "g", "/log")
+    long = {option.partition("=")[0] for option in options[len(directives) :]}
+    assert long >= {"--time", "--nodes", "--no-requeue", "--export", "--job-name", "--output", "--chdir", "--mem"}
 
 
 def test_the_users_own_slurm_settings_do_not_reach_the_commands():
@@ -338,21 +362,6 @@ def test_the_users_own_slurm_settings_do_not_reach_the_commands():
         "LC_ALL": "C",
         "TZ": "UTC0",
     }
-
-
-@pytest.mark.parametrize(
-    "directive",
-    ["-C EGRESS --job-name=foo", "--qos=low -a 1-5", "-v --job-name x", "-kJfoo", "-C 'x", "C x", "--export=ALL"]
-    + ["--signal=B:KILL@10", "-", "--"],
-)
-def test_a_directive_is_one_option_and_none_of_ours(directive):
-    with pytest.raises(InputError, match=re.escape("glidein_entries.main.directives[0]: ")):
-        make_scheduler("slurm", entries=site({"main": raw_entry(directives=[directive])})["entries"])
-
-
-@pytest.mark.parametrize("directive", ["-C EGRESS", '--comment="a b"', "-k", "--qos=low", "-L matlab:1"])
-def test_other_options_of_sbatch_are_accepted(directive):
-    assert make_scheduler("slurm", entries=site({"main": raw_entry(directives=[directive])})["entries"])
 
 
 def test_running_glideins_get_their_notice_alone_and_not_their_jobs():

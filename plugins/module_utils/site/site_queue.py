@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options that modules on a login node share (doc fragment `site`), and what is made of them."""
+"""One site on its login node: the common options (doc fragment `site`), the site's directory and its queue."""
 
 import hashlib
 import os
@@ -11,11 +11,11 @@ import time
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import log_times
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import count, queue_result, targets
+from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import job_names, queue_result, sort_jobs
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.counted import counted_jobs
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.count_commands import jobs_of_count_commands
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import (
-    SiteDir,
+    SiteDirectory,
     recorded_names,
     version_usage,
 )
@@ -38,13 +38,13 @@ def site_argument_spec():
 
 
 class SiteQueue:
-    """One site seen from its login node: configuration, directory, batch system."""
+    """One site on its login node: configuration, directory, batch system."""
 
     def __init__(self, params):
-        """params: values of site_argument_spec. Raises InputError, before anything is run or read."""
+        """params: values of site_argument_spec. Raises InputError before any command is run."""
         self.site = normalise_site(params["deployment"], params["site"], params["entries"], params["limits"])
         self.scheduler = make_scheduler(params["scheduler"], params["scheduler_options"], self.site["entries"])
-        self.directory = SiteDir(params["home"], self.site["site"], params["log_dir"])
+        self.directory = SiteDirectory(params["home"], self.site["site"], params["log_dir"])
         self.directory.check_owner(self.site["deployment"])
         self.user = pwd.getpwuid(os.geteuid()).pw_name
 
@@ -53,16 +53,16 @@ class SiteQueue:
         commands = self.scheduler.options["count_commands"]
         if not commands:
             return self.scheduler.jobs(self.user)
-        return counted_jobs(self.scheduler.runner, commands, self.user, targets(self.site), time.time())
+        return jobs_of_count_commands(self.scheduler.runner, commands, self.user, job_names(self.site), time.time())
 
     def files(self):
-        """Return the `files` of queue_info's result: what is in the site's directory and its logs'."""
+        """Return the `files` of queue_info's result: the state of the site's directory and of the log directory."""
         return dict(self.directory.files(), **log_times(self.directory.log_dir, self.site["deployment"]))
 
     def _with_changed_requests(self, jobs, records):
-        """Return jobs of which none is said to never start that asked for something else than one would ask for now.
+        """Return jobs in which never_starts is false if a job of the same name would have another request now.
 
-        records: SiteDir.records(). Raises InputError.
+        records: SiteDirectory.records(). Raises InputError.
         """
         if not any(job.never_starts for job in jobs):
             return jobs
@@ -82,18 +82,18 @@ class SiteQueue:
         ]
 
     def request_hash(self, entry, shape):
-        """Return a hash of what a glidein of this entry and shape asks the batch system for. Raises InputError."""
+        """Return a hash of the request of a glidein of this entry and shape: all its options. Raises InputError."""
         name = job_name(self.site["deployment"], self.site["site"], entry, shape)
         settings = self.site["entries"][entry]
-        lines = self.scheduler.directives(settings, settings["shapes"][shape], name, self.directory.log_dir)
-        text = "\n".join(lines + settings["directives"])
+        options = self.scheduler.script_options(settings, settings["shapes"][shape], name, self.directory.log_dir)
+        text = "\n".join(options)
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def read(self):
-        """Return (Counted, `queue` result) of this moment. Raises CommandError or OutputError."""
+        """Return the current (SiteJobs, `queue` of queue_info). Raises CommandError or OutputError."""
         records = self.directory.records()
         jobs = self.jobs()
-        counted = count(self._with_changed_requests(jobs, records), self.site, recorded_names(records))
-        usage = version_usage(records, self.directory.current(), counted.ours() + counted.others)
+        counted = sort_jobs(self._with_changed_requests(jobs, records), self.site, recorded_names(records))
+        usage = version_usage(records, self.directory.current(), counted.all() + counted.others)
         end = credential_expires(self.directory.credential)
         return counted, queue_result(self.site, counted, self.user, time.time(), usage, end)

@@ -7,31 +7,34 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import
 
 
 def test_an_unknown_batch_system_is_named_with_the_known_ones():
-    with pytest.raises(InputError, match="glidein_scheduler: 'slrum' is not accepted; allowed: .*slurm"):
+    with pytest.raises(InputError, match="glidein_scheduler: 'slrum' is invalid; expected .*slurm"):
         make_scheduler("slrum")
 
 
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"command": {}}, "glidein_scheduler_options.command: no such key"),
-        ({"timeout": 0}, "glidein_scheduler_options.timeout: 0 is not accepted"),
-        ({"timeout": "1m"}, "glidein_scheduler_options.timeout: '1m' is not accepted"),
-        ({"grace": -3}, "glidein_scheduler_options.grace: -3 is not accepted; allowed: whole seconds, 1 or more"),
-        ({"commands": {"qsub": ["qsub"]}}, "commands.qsub: no such command; the commands are sbatch, scancel, squeue"),
+        ({"command": {}}, "glidein_scheduler_options.command: unknown key"),
+        ({"timeout": 0}, "glidein_scheduler_options.timeout: 0 is invalid"),
+        ({"timeout": "1m"}, "glidein_scheduler_options.timeout: '1m' is invalid"),
+        ({"grace": -3}, "glidein_scheduler_options.grace: -3 is invalid; expected a whole number of at least 1"),
+        ({"commands": {"qsub": ["qsub"]}}, "commands.qsub: unknown key; the keys are sbatch, scancel, squeue"),
         (
             {"commands": {"sbatch": "sbatch -v"}},
-            "commands.sbatch: 'sbatch -v' is not accepted; allowed: an argument list",
+            "commands.sbatch: 'sbatch -v' is invalid; expected an argument list",
         ),
-        ({"commands": {"sbatch": ["a\0b"]}}, "commands.sbatch: a NUL character is not accepted"),
+        (
+            {"commands": {"sbatch": ["a\0b"]}},
+            "commands.sbatch: ['a\\x00b'] is invalid; expected an argument list without NUL characters",
+        ),
         ({"commands": ["x"]}, "glidein_scheduler_options.commands: "),
-        ({"count_commands": {"queued": ["q"]}}, "count_commands: needs both of queued, running"),
+        ({"count_commands": {"queued": ["q"]}}, "count_commands: parameters are required together: queued, running"),
         (
             {"rerunnable_arrays": True},
-            "rerunnable_arrays: True is not accepted with slurm, which submits arrays without",
+            "rerunnable_arrays: True is invalid; expected false with slurm, whose arrays do not need it: remove it",
         ),
-        ({"rerunnable_arrays": "often"}, "rerunnable_arrays: 'often' is not accepted; allowed: true, false"),
-        ({"count_commands": {"idle": ["q"]}}, "count_commands.idle: no such command; the commands are queued, running"),
+        ({"rerunnable_arrays": "often"}, "rerunnable_arrays: 'often' is invalid; expected true or false"),
+        ({"count_commands": {"idle": ["q"]}}, "count_commands.idle: unknown key; the keys are queued, running"),
     ],
 )
 def test_a_mistake_names_the_option_and_what_is_allowed(options, words):

@@ -1,0 +1,218 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Validation of nested options that operators write, such as `glidein_entries`.
+
+The options are described by argument specs, as those of a module, and checked by Ansible's ArgumentSpecValidator. Three
+things differ from a module's options:
+
+- Ansible's own types convert almost anything: `int` accepts true, `list` accepts "a,b". The types here do not.
+- Each error begins with the full path of the option, such as `glidein_entries.RM.limits.queued`.
+- An option whose value is null is treated as if it were absent.
+"""
+
+import re
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.errors import ArgumentTypeError, RequiredError
+from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
+from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
+
+# Characters of a value that an error quotes.
+_QUOTED_CHARS = 120
+# The number of keys up to which an error lists all of them.
+_KEYS_LISTED = 10
+_INTEGER = re.compile(r"^[+-]?[0-9]+\Z")
+# The message of ArgumentSpecValidator for a value that a type refuses; the text is that of Type.
+_REFUSED_BY_TYPE = re.compile(
+    r"^argument '(?P<name>[^']*)' is of type .*? and we were unable to convert to option: (?P<text>.*)\Z", re.DOTALL
+)
+
+
+def invalid(variable, value, expected):
+    """Return the error for an invalid value. variable: its path; expected: what is valid."""
+    return f"{variable}: {_invalid(value, expected)}"
+
+
+def _invalid(value, expected):
+    shown = repr(value)
+    if len(shown) > _QUOTED_CHARS:
+        shown = shown[: _QUOTED_CHARS - 3] + "..."
+    return f"{shown} is invalid; expected {expected}"
+
+
+def missing(variable, expected):
+    """Return the error for a required option that is absent."""
+    return f"{variable}: missing; expected {expected}"
+
+
+def path(variable, key):
+    """Return the path of an option. variable: the path of the mapping, "" for options of a module."""
+    return f"{variable}.{key}" if variable else key
+
+
+def unknown_key(variable, key, keys):
+    """Return the error for a key that is not in `keys`. variable: the path of the mapping."""
+    listed = f"the keys are {', '.join(keys)}" if len(keys) <= _KEYS_LISTED else "docs/variables.md lists the keys"
+    return f"{path(variable, key)}: unknown key{did_you_mean(key, keys)}; {listed}"
+
+
+class Type:
+    """A type of an option, for the key `type` of an argument spec.
+
+    convert: a function that returns the value in its normal form or raises ValueError; expected: what is valid, for
+    errors.
+    """
+
+    __name__ = "option"  # part of the messages of ArgumentSpecValidator
+
+    def __init__(self, expected, convert):
+        self.expected = expected
+        self.convert = convert
+
+    def __call__(self, value):
+        try:
+            return self.convert(value)
+        except ValueError:
+            raise ValueError(_invalid(value, self.expected)) from None
+
+
+def integer(value):
+    """Return a whole number, which may be text (Jinja without native types returns text); None if it is invalid."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str) and _INTEGER.match(value.strip()):
+        return int(value)
+    return None
+
+
+def whole_number(minimum=None):
+    """Return the type of whole numbers of at least `minimum`."""
+
+    def convert(value):
+        number = integer(value)
+        if number is None or (minimum is not None and number < minimum):
+            raise ValueError(value)
+        return number
+
+    return Type("a whole number" if minimum is None else f"a whole number of at least {minimum}", convert)
+
+
+def duration(minimum_s):
+    """Return the type of durations of at least `minimum_s` seconds; the normal form is seconds."""
+
+    def convert(value):
+        seconds = parse_duration(value)
+        if seconds is None or seconds < minimum_s:
+            raise ValueError(value)
+        return seconds
+
+    return Type(f"a duration of at least {minimum_s} s: {DURATION_FORMS}", convert)
+
+
+def text(pattern, expected):
+    """Return the type of texts that match a compiled pattern; the normal form of an empty text is None."""
+
+    def convert(value):
+        if value == "":
+            return None
+        if not isinstance(value, str) or not pattern.match(value):
+            raise ValueError(value)
+        return value
+
+    return Type(expected, convert)
+
+
+def choice(*values):
+    """Return the type of the texts in `values`."""
+
+    def convert(value):
+        if value not in values:
+            raise ValueError(value)
+        return value
+
+    return Type(" or ".join(values), convert)
+
+
+def list_of_texts(pattern, expected):
+    """Return the type of lists of texts that match a compiled pattern."""
+
+    def convert(value):
+        if not isinstance(value, list) or not all(isinstance(item, str) and pattern.match(item) for item in value):
+            raise ValueError(value)
+        return list(value)
+
+    return Type(expected, convert)
+
+
+def _boolean(value):
+    if str(value).lower() not in ("true", "false"):
+        raise ValueError(value)
+    return str(value).lower() == "true"
+
+
+def _anything(value):
+    return value
+
+
+BOOLEAN = Type("true or false", _boolean)
+# Of an option that has a spec of its own, or is checked elsewhere.
+ANYTHING = Type("any value", _anything)
+
+
+class Spec:
+    """The options of one mapping.
+
+    options: an argument spec whose types are Type; `options` of an option: the Spec of its value, which is a mapping;
+    constraints: the further arguments of ArgumentSpecValidator, such as mutually_exclusive.
+    """
+
+    def __init__(self, options, **constraints):
+        self.options = options
+        self._nested = {name: option["options"] for name, option in options.items() if "options" in option}
+        # Ansible would check nested options, too, but report other paths than check does.
+        flat = {name: dict(option) for name, option in options.items()}
+        for name in self._nested:
+            del flat[name]["options"]
+        self._validator = ArgumentSpecValidator(flat, **constraints)
+
+    def default(self, name):
+        """Return the default of an option."""
+        return self.options[name]["default"]
+
+    def check(self, problems, variable, value):
+        """Return a mapping with the defaults filled in and each value in its normal form.
+
+        problems: a list that the errors are appended to; variable: the path of the mapping. Invalid and
+        missing options are None in the result.
+        """
+        if value is not None and not isinstance(value, dict):
+            keys = f" with the keys {', '.join(self.options)}" if len(self.options) <= _KEYS_LISTED else ""
+            problems.append(invalid(variable, value, f"a mapping{keys}"))
+            return dict.fromkeys(self.options)
+        given = {key: option for key, option in (value or {}).items() if option is not None and key in self.options}
+        problems += [unknown_key(variable, key, list(self.options)) for key in value or {} if key not in self.options]
+        result = self._validator.validate(given)
+        found = result.validated_parameters
+        for error in result.errors:
+            problems += self._messages(error, variable, found)
+        for name, spec in self._nested.items():
+            if found[name] is not None:
+                found[name] = spec.check(problems, path(variable, name), found[name])
+        return found
+
+    def _messages(self, error, variable, found):
+        """Return Ansible's error (AnsibleValidationError) as errors that begin with the path of the option.
+
+        found: the values, of which an invalid one is replaced by None.
+        """
+        if isinstance(error, RequiredError):
+            required = [name for name, option in self.options.items() if option.get("required") and found[name] is None]
+            return [missing(path(variable, name), self.options[name]["type"].expected) for name in required]
+        match = _REFUSED_BY_TYPE.match(error.msg) if isinstance(error, ArgumentTypeError) else None
+        if match:
+            found[match.group("name")] = None
+            return [f"{path(variable, match.group('name'))}: {match.group('text')}"]
+        return [f"{variable}: {error.msg}" if variable else error.msg]
