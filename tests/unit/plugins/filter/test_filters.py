@@ -16,11 +16,13 @@ from ansible_collections.glidein.ops.plugins.filter import (
     cycle_summary,
     cycle_tokens,
     cycle_work,
+    inventory_sites,
     lease_limits,
     module_error,
     seconds,
     shape_names,
     status_table,
+    tarball_list,
     unknown_variables,
 )
 
@@ -34,11 +36,13 @@ from ansible_collections.glidein.ops.plugins.filter import (
         cycle_summary,
         cycle_tokens,
         cycle_work,
+        inventory_sites,
         lease_limits,
         module_error,
         seconds,
         shape_names,
         status_table,
+        tarball_list,
         unknown_variables,
     ],
 )
@@ -84,3 +88,21 @@ def test_shapes_of_invalid_entries_are_an_error_of_the_filter():
     names = shape_names.FilterModule().filters()["shape_names"]
     with pytest.raises(AnsibleFilterError, match="glidein_entries.main.walltime: missing"):
         names({"main": {"shapes": {"core": {"cpus": 1, "memory_mb": 1, "disk_mb": 1}}}})
+
+
+def test_a_list_of_tarballs_is_parsed():
+    line = "el9 x86_64 2.34 23.9.6 0c1b el9.tar.gz"
+    assert tarball_list.tarball_list(line + "\n") == [
+        {
+            "name": "el9",
+            "arch": "x86_64",
+            "glibc": "2.34",
+            "htcondor": "23.9.6",
+            "sha256": "0c1b",
+            "file": "el9.tar.gz",
+            "line": line,
+        }
+    ]
+    assert tarball_list.tarball_list("") == []
+    with pytest.raises(AnsibleFilterError, match="'el9 x86_64' is invalid; expected NAME ARCH"):
+        tarball_list.tarball_list("el9 x86_64\n")
