@@ -47,6 +47,11 @@ def in_lab(number, *command):
 
 
 LAB_UP = (sys.executable, "tests/lab/lab.py", "up")
+DEMAND_SERVER = "files/demand_server"
+IMPORT_LINTER = [
+    *("env", f"PYTHONPATH={DEMAND_SERVER}/src"),
+    *("lint-imports", "--no-cache", "--no-logo", "--config", f"{DEMAND_SERVER}/pyproject.toml"),
+]
 MOLECULE = ("molecule", "test", "--no-command-borders")
 
 
@@ -74,7 +79,9 @@ PARTS = [
     check("roles", python("tests/checks/roles.py")),
     check("shellcheck", python("tests/checks/shell.py")),
     check("vermin", ["vermin", "--target=3.6-", "--no-tips", "--violations", "plugins"]),
+    check("import-contracts-plugins", python("tests/checks/plugin_imports.py")),
     check("yamllint", ["yamllint", "--strict", "."]),
+    check("import-linter", IMPORT_LINTER),
     check("ruff", ["ruff", "check", "."]),
     check("ruff-format", ["ruff", "format", "--check", "--diff", "."]),
     check("changelog", ["antsibull-changelog", "lint"]),

@@ -107,7 +107,7 @@ demand:
       elements: str
       sample: [ProjectName]
     paused:
-      description: Whether the server's stop switch is on. Every lease is then zero, and nothing is to be submitted.
+      description: Whether the server is paused. Every lease is then zero, and nothing is to be submitted.
       type: bool
       sample: false
 supply:

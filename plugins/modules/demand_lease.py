@@ -5,16 +5,16 @@
 
 DOCUMENTATION = r"""
 module: demand_lease
-short_description: Claim the jobs that the sites' glideins are meant for
+short_description: Lease the jobs that the sites' glideins are meant for
 version_added: 0.1.0
 description:
-  - Tells the demand server which jobs the plan's starting, queued and new glideins are meant for, site by site, so that
-    no other controller orders glideins for them.
-  - The claims replace those that the sites' entries held before. Sites that get less than they asked for ask once more
-    when all have had their turn, because another one of them may have held the jobs until then. What is not granted
-    then, because others hold it, is taken off the plan.
-  - When the lease of a site fails, RV(plan) orders nothing new there, and the module fails after all others have had
-    theirs. When the server does not answer at all, it is not asked again.
+  - Request leases of the demand server, site by site, on the jobs that the plan's starting, queued and new glideins are
+    meant for. As long as a lease lasts, other controllers order no glideins for these jobs.
+  - A request replaces the leases that the site's entries held before. A site that is granted less than it requested
+    retries after all sites have made their requests, because another of these sites may have held the jobs until then.
+    New glideins for jobs that are not granted are removed from the plan.
+  - If the request of a site fails, RV(plan) orders nothing new there. The module fails after all other sites have made
+    their requests. If the server does not answer, no further request is sent.
   - Runs on the controller, once per cycle, between M(glidein.ops.plan) and M(glidein.ops.glideins).
 author:
   - the glidein.ops authors (@glidein-ops)
@@ -25,7 +25,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Nothing is claimed in check mode, and RV(plan) is what it was.
+    details: In check mode no lease is requested, and RV(plan) is O(plan).
   diff_mode:
     support: none
 options:
@@ -35,15 +35,17 @@ options:
     type: list
     elements: dict
     required: true
-  claims:
+  lease_requests:
     description:
-      - What to claim, by site, entry and demand group, RV(glidein.ops.plan#module:claims).
+      - The jobs to lease, by site, entry and demand group, RV(glidein.ops.plan#module:lease_requests).
+      - The earlier name C(claims) is an alias.
     type: dict
     required: true
+    aliases: [claims]
   tokens:
     description:
-      - The demand server's token of each site, by the site's name. A site's token is good for that site alone.
-      - O(token) is for sites that are not in it. Sites without either take no lease.
+      - The demand server's token of each site, by the site's name. A site's token is valid for that site alone.
+      - O(token) is for the other sites. For a site without a token no lease is requested.
     type: dict
     default: {}
   deployment:
@@ -54,7 +56,7 @@ options:
     type: str
   ttl:
     description:
-      - Seconds for which jobs are claimed; longer than the time between two cycles.
+      - Seconds for which jobs are leased. Set it longer than the time between two cycles.
     type: int
     default: 1800
 seealso:
@@ -63,11 +65,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Claim the jobs of the plan
+- name: Lease the jobs of the plan
   glidein.ops.demand_lease:
     server_url: "{{ glidein_demand_url }}"
     plan: "{{ glidein_plan.plan }}"
-    claims: "{{ glidein_plan.claims }}"
+    lease_requests: "{{ glidein_plan.lease_requests }}"
     tokens:
       lab: "{{ hostvars['slurm'].glidein_demand_token }}"
       away: "{{ hostvars['sge'].glidein_demand_token }}"
@@ -78,14 +80,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: The items of O(plan), with a lower C(present) where less was granted than claimed.
+  description: The items of O(plan), with a lower C(present) where less was granted than requested.
   returned: always
   type: list
   elements: dict
   sample: []
 granted:
-  description: Jobs granted, by site, entry and demand group; null in check mode. Sites whose lease failed, and those
-    without a token, are not in it.
+  description: Jobs granted, by site, entry and demand group; null in check mode. Sites whose request failed, and those
+    without a token, are left out.
   returned: always
   type: dict
   sample: {lab: {main: {3f2a9c: 28}}}
@@ -96,7 +98,7 @@ limited:
   type: dict
   sample: {}
 errors:
-  description: The sites whose lease failed, with C(site) and C(error).
+  description: The sites whose request failed, with C(site) and C(error).
   returned: always
   type: list
   elements: dict
@@ -109,22 +111,22 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_clie
     DemandClient,
     server_argument_spec,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import claim_all, trim
+from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import request_leases, trim
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 
 
 def clients_of(params):
-    """Return ({site: DemandClient} of the sites in `claims` that have a token, {site: error} of those whose is none).
+    """Return ({site: DemandClient} of the sites that have a token, {site: error} of those whose token is invalid).
 
     Raises InputError.
     """
     if params["ttl"] < 1:
         raise InputError(f"ttl: {params['ttl']!r} is not accepted; allowed: whole seconds, 1 or more")
-    DemandClient.from_params(dict(params, token=None))  # what is wrong whatever the token is
+    DemandClient.from_params(dict(params, token=None))  # raises InputError for all that does not depend on the token
     clients, errors = {}, {}
-    for site, claims in params["claims"].items():
-        if not isinstance(claims, dict):
-            raise InputError(f"claims.{site}: {claims!r} is not accepted; allowed: a mapping of entries")
+    for site, requests in params["lease_requests"].items():
+        if not isinstance(requests, dict):
+            raise InputError(f"lease_requests.{site}: {requests!r} is not accepted; allowed: a mapping of entries")
         token = params["tokens"].get(site) or params["token"]
         if token:
             try:
@@ -138,51 +140,51 @@ def main():
     spec = server_argument_spec()
     spec.update(
         plan={"type": "list", "elements": "dict", "required": True},
-        claims={"type": "dict", "required": True},
+        lease_requests={"type": "dict", "required": True, "aliases": ["claims"]},
         tokens={"type": "dict", "default": {}, "no_log": True},
         ttl={"type": "int", "default": 1800},
         deployment={"type": "str"},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     params = module.params
-    # What is returned when it fails before anybody was asked: without a lease another controller may order, too.
-    nothing = {
-        "plan": trim(params["plan"], dict.fromkeys(params["claims"])),
+    # The result if the module fails before any request: without a lease another controller may order for the same jobs.
+    no_leases = {
+        "plan": trim(params["plan"], dict.fromkeys(params["lease_requests"])),
         "granted": {},
         "limited": {},
         "errors": [],
     }
     if REQUESTS_ERROR:
-        module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR, **nothing)
+        module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR, **no_leases)
     try:
-        clients, unfit = clients_of(params)
+        clients, invalid = clients_of(params)
     except GlideinError as error:
-        module.fail_json(msg=str(error), **nothing)
-    claims = {} if module.check_mode else {site: params["claims"][site] for site in clients}
+        module.fail_json(msg=str(error), **no_leases)
+    requests = {} if module.check_mode else {site: params["lease_requests"][site] for site in clients}
     limits = {}
 
-    def claim(site, asked):
-        answer = clients[site].lease(site, asked, params["ttl"], params["deployment"])
+    def lease(site, jobs):
+        answer = clients[site].lease(site, jobs, params["ttl"], params["deployment"])
         limits[site] = answer["site_limit"]
         return answer["granted"]
 
-    granted, failed = claim_all(claims, claim)
+    granted, failed = request_leases(requests, lease)
     limited = {site: limits[site] for site in sorted(limits) if limits[site] is not None}
     for site in limited:
         module.warn(
             f"Site {site}: the demand server lets it hold leases on {limited[site]} jobs at most. Run "
             "glidein.ops.deploy after glidein_entries or glidein_limits have changed."
         )
-    failed.update(unfit)
+    failed.update(invalid)
     result = {
-        "plan": trim(params["plan"], {site: granted.get(site) for site in list(claims) + list(unfit)}, limited),
+        "plan": trim(params["plan"], {site: granted.get(site) for site in list(requests) + list(invalid)}, limited),
         "granted": None if module.check_mode else granted,
         "limited": limited,
         "errors": [{"site": site, "error": str(error)} for site, error in sorted(failed.items())],
     }
     if failed:
         module.fail_json(msg="; ".join(f"{one['site']}: {one['error']}" for one in result["errors"]), **result)
-    # A lease is of the server's memory, not of the site: "changed" means glideins.
+    # A lease changes the server's memory, not the site: "changed" is for glideins.
     module.exit_json(changed=False, **result)
 
 

@@ -8,18 +8,19 @@ module: plan
 short_description: Decide how many glideins should be where, and why
 version_added: 0.1.0
 description:
-  - "Decides for all sites at once, from demand, supply, queues and the sites' configuration: for every entry and shape,
-    how many glideins should be present (queued and running)."
-  - Jobs fit where their request, run time and Requirements are satisfied by the machine ad that a glidein will have
-    there, and where the entry accepts them.
-  - Jobs are first given to free slots, to glideins that are starting, and to queued ones. What is left is packed by all
-    resources into the smallest shape that fits, entry by entry in order of their priority, within the limits. A queued
-    glidein that no job needs is left out of the count; a running one never is.
-  - Then O(guard) holds back what is doubtful. A queued glidein that has waited for too long serves nobody.
-  - Free slots of other machines of the pool are counted too. They have no items.
-  - Nothing is changed when demand or supply is too old, or when the demand server does not tell what jobs require, and
-    nothing at a site whose queue is not known.
-  - Runs on the controller and does nothing but compute.
+  - "Decide for all sites at once how many glideins should be present (queued and running) of every entry and shape. The
+    input is the demand, the supply, the queues and the sites' configuration."
+  - A job fits a shape if the machine ad that a glidein will have there satisfies the job's request, run time and
+    Requirements, and if the entry accepts the job.
+  - Jobs are first given to free slots, then to starting glideins, then to queued ones. Each remaining job is given to a
+    new glidein of the smallest shape that fits. Several jobs share a glidein. Entries are used in the order of their
+    priority, within the limits.
+  - A queued glidein that no job needs is not in the plan. A running glidein always is.
+  - Then O(guard) corrects the plan where its input is doubtful.
+  - Free slots of other machines of the pool count as supply. The plan has no items for them.
+  - Nothing is changed if demand or supply is too old, or if the demand server does not send the jobs' Requirements. A
+    site whose queue is not known is left as it is.
+  - Runs on the controller and only computes.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -56,13 +57,12 @@ options:
     suboptions:
       site:
         description:
-          - Name of the site. Sites that have one name in common are all left out, with an error.
+          - Name of the site. Sites with the same name are all left out, with an error.
         type: str
         required: true
       scheduler:
         description:
-          - The site's batch system, as for M(glidein.ops.queue_info). Checked, like the entries; the plan does not
-            depend on it.
+          - The site's batch system, as for M(glidein.ops.queue_info). It is checked and does not change the plan.
         type: str
         required: true
       scheduler_options:
@@ -82,7 +82,7 @@ options:
         default: {}
       queue:
         description:
-          - What the site has, RV(glidein.ops.queue_info#module:queue) (a mapping), or null when it could not be read.
+          - The site's queue, RV(glidein.ops.queue_info#module:queue) (a mapping), or null when it could not be read.
         type: raw
       error:
         description:
@@ -95,37 +95,58 @@ options:
     default: 900
   now:
     description:
-      - The time to plan for, in epoch seconds. Without it, the time of day.
+      - The time to plan for, in epoch seconds. The default is the current time.
     type: int
   allocation:
     description:
-      - How entries of one priority share the jobs. V(priority) fills one after the other, in order of their names;
-        V(spread) evens out the cores that they have, for their C(weight).
+      - How entries of one priority share the jobs. V(priority) fills one after the other, in the order of their names.
+        V(spread) orders the next glidein from the entry that has the fewest cores for its C(weight).
     type: str
     choices: [priority, spread]
     default: priority
   order:
     description:
-      - "In which order groups of jobs are served: by C(gpus), C(memory), C(cpus), C(disk), C(count) or C(runtime),
-        large values first, or small ones with C(-) before the name. The oldest jobs are first among equals."
+      - The order in which groups of jobs are served, large values first. C(-) before a name puts small values first.
+        The group with the oldest job is first among equals.
     type: list
     elements: str
+    choices: [cpus, -cpus, memory, -memory, disk, -disk, gpus, -gpus, count, -count, runtime, -runtime]
     default: [gpus, memory, cpus, disk]
   limits:
     description:
-      - Limits of the whole deployment, C(queued), C(total), C(per_cycle), C(cores) and C(gpus). Without a key there
-        is no such limit.
+      - Limits of the whole deployment. A limit that is not set does not exist.
     type: dict
     default: {}
+    suboptions:
+      queued:
+        description:
+          - Glideins that wait in the sites' queues.
+        type: int
+      total:
+        description:
+          - Glideins that wait or run.
+        type: int
+      per_cycle:
+        description:
+          - Glideins that one plan orders.
+        type: int
+      cores:
+        description:
+          - Cores of all glideins that wait or run.
+        type: int
+      gpus:
+        description:
+          - GPUs of all glideins that wait or run.
+        type: int
   guard:
     description:
-      - What is held back, by the history that the demand server keeps.
+      - Rules that correct the plan where its input is doubtful, by the history that the demand server keeps.
     type: dict
     default: {}
     suboptions:
       enabled:
         description:
-          - Whether anything is held back at all.
+          - Whether the rules are applied.
         type: bool
         default: true
       ramp_first:
@@ -135,29 +156,32 @@ options:
         default: 25
       ramp_factor:
         description:
-          - How many more for each one that has.
+          - How many more for each glidein that has registered.
         type: int
         default: 4
       probe_failures:
         description:
-          - When so many glideins of an entry have failed, and more than have worked, it gets one at a time.
+          - If at least so many glideins of an entry have failed, and more than have worked, it gets one at a time.
         type: int
         default: 3
-      patience:
+      cancel_delay:
         description:
-          - Seconds for which queued glideins that serve no job keep their place.
+          - Seconds for which queued glideins that no job needs stay in the queue.
+          - The earlier name C(patience) is an alias.
         type: int
         default: 600
+        aliases: [patience]
       overdue:
         description:
-          - Seconds after which a queued glidein serves nobody any more. Its jobs may be served at other entries; it
-            stays, and takes its place in limits, as long as jobs wait that it could run. V(0) counts on it for ever.
+          - Seconds after which the plan does not rely on a queued glidein any more. Its jobs may be served at other
+            entries. It stays queued, and counts towards limits, as long as there are idle jobs that it could run. V(0)
+            relies on it for ever.
           - The default is two cycles of five minutes.
         type: int
         default: 600
       jump_factor:
         description:
-          - A demand of more than so many times what it was is not believed at once, nor is one that falls to nothing.
+          - A demand of more than so many times the earlier one is not believed at once. Neither is a fall to nothing.
         type: int
         default: 100
       jump_least:
@@ -167,9 +191,9 @@ options:
         default: 100
       hold_readings:
         description:
-          - For how many readings the last plan is held then.
+          - The number of readings for which the last plan is held when the demand is not believed.
           - For as many cycles nothing is ordered at a site whose queue shows far fewer glideins than its last reports,
-            or far fewer running ones than are registered. V(0) for none.
+            or far fewer running ones than are registered. V(0) switches both off.
         type: int
         default: 2
       reading:
@@ -179,7 +203,7 @@ options:
         default: 300
   explain:
     description:
-      - Id of a demand group. RV(explanation) then says for every entry and shape why it serves this group or not.
+      - Id of a demand group. RV(explanation) then gives the reason why each entry and shape serves this group or not.
     type: str
 requirements:
   - htcondor (Python library, on the host where the module runs), when jobs have Requirements
@@ -236,7 +260,7 @@ plan:
       type: int
       sample: 5
     wanted:
-      description: The same before the guard kept queued glideins or held the last plan; null where not known.
+      description: The same before the guard corrected it; null where not known.
       type: int
       sample: 5
     queued:
@@ -252,12 +276,13 @@ plan:
       type: int
       sample: 0
     kept_sick:
-      description: Glideins that can never start and are to stay all the same, at most one. As long as it is queued, no
-        other one of the same request is ordered. Null where not known.
+      description: Glideins that can never start and stay queued, at most one. As long as it is queued, no other one of
+        the same request is ordered. Null where not known.
       type: int
       sample: 0
     overdue:
-      description: Glideins that are to stay in the queue and serve nobody, see O(guard); null where not known.
+      description: Queued glideins that stay and that the plan does not rely on, see O(guard.overdue); null where not
+        known.
       type: int
       sample: 0
     registered:
@@ -274,7 +299,7 @@ plan:
       type: dict
       sample: {3f2a9c: {jobs: 28, per_glidein: 28}}
     reason:
-      description: One sentence that says why.
+      description: The reason, in one sentence.
       type: str
       sample: "2 idle jobs to serve: 2 in queued or new glideins; 0 running, 1 queued, 1 to add"
 as_of:
@@ -294,20 +319,25 @@ unserved_at:
   type: dict
   sample: {77aa01: {lab: "main/core: asks for 8 cpus, the shape has 1"}}
 notes:
-  description: What is to be said about the plan as a whole, such as that the demand is not believed.
+  description: Notes about the plan as a whole, such as that the demand is not believed.
   returned: success
   type: list
   elements: str
   sample: []
-claims:
+lease_requests:
   description: By site and entry, the jobs of each demand group that starting, queued and new glideins are meant for.
-    Empty when demand or supply is too old.
+    Empty when demand or supply is too old. The option O(glidein.ops.demand_lease#module:lease_requests).
+  returned: success
+  type: dict
+  sample: {lab: {main: {3f2a9c: 28}}}
+claims:
+  description: The same as RV(lease_requests), under its earlier name.
   returned: success
   type: dict
   sample: {lab: {main: {3f2a9c: 28}}}
 errors:
-  description: Sites whose configuration is wrong, and names that several sites have; they have no items. C(site) and
-    C(error).
+  description: Sites with an invalid configuration, and names that several sites have, with C(site) and C(error). The
+    plan has no items for them.
   returned: success
   type: list
   elements: dict
@@ -327,17 +357,20 @@ explanation:
   sample: [{site: lab, entry: main, shape: core, serves: 3, reason: fits 1 job per glidein}]
 """
 
-import collections
 import time
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import check_expressions, make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
     CLASSAD_ERROR,
     MissingLibraryError,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import (
+    options_of,
+    plan_argument_spec,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 
 SITE_SPEC = {
@@ -351,60 +384,6 @@ SITE_SPEC = {
 }
 
 
-GUARD_SPEC = {
-    "enabled": {"type": "bool", "default": True},
-    "ramp_first": {"type": "int", "default": 25},
-    "ramp_factor": {"type": "int", "default": 4},
-    "probe_failures": {"type": "int", "default": 3},
-    "patience": {"type": "int", "default": 600},
-    "overdue": {"type": "int", "default": 600},
-    "jump_factor": {"type": "int", "default": 100},
-    "jump_least": {"type": "int", "default": 100},
-    "hold_readings": {"type": "int", "default": 2},
-    "reading": {"type": "int", "default": 300},
-}
-
-
-def options_of(params):
-    """Return the options of make_plan."""
-    guard = dict(params["guard"] or {})
-    if guard.pop("enabled", True):
-        guard = {f"{key}_s" if key in ("patience", "overdue", "reading") else key: guard[key] for key in guard}
-    else:
-        guard = False
-    return dict({key: params[key] for key in ("allocation", "order", "limits")}, guard=guard)
-
-
-def read_sites(deployment, raw_sites):
-    """Return (sites for make_plan, errors of those whose configuration is wrong).
-
-    Sites of one name are all left out, with one error: their glideins could not be told apart.
-    """
-    number = collections.Counter(raw["site"] for raw in raw_sites)
-    errors = [
-        {
-            "site": name,
-            "error": f"glidein_site: {name!r} is the name of {number[name]} sites of the inventory; allowed: a name of "
-            "its own for each. They are left out of the plan.",
-        }
-        for name in sorted(number)
-        if number[name] > 1
-    ]
-    sites = []
-    for raw in raw_sites:
-        if number[raw["site"]] > 1:
-            continue
-        try:
-            site = normalise_site(deployment, raw["site"], raw["entries"], raw["limits"])
-            make_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])
-            check_expressions([{"site": site}])
-        except InputError as error:
-            errors.append({"site": raw["site"], "error": str(error)})
-            continue
-        sites.append({"site": site, "queue": raw["queue"] or None, "error": raw["error"] or None})
-    return sites, errors
-
-
 def main():
     module = AnsibleModule(
         argument_spec={
@@ -414,18 +393,15 @@ def main():
             "sites": {"type": "list", "elements": "dict", "required": True, "options": SITE_SPEC},
             "max_demand_age": {"type": "int", "default": 900},
             "now": {"type": "int"},
-            "allocation": {"type": "str", "choices": ["priority", "spread"], "default": "priority"},
-            "order": {"type": "list", "elements": "str", "default": ["gpus", "memory", "cpus", "disk"]},
-            "limits": {"type": "dict", "default": {}},
-            "guard": {"type": "dict", "default": {}, "options": GUARD_SPEC},
             "explain": {"type": "str"},
+            **plan_argument_spec(),
         },
         supports_check_mode=True,
     )
     params = module.params
     now_s = int(time.time()) if params["now"] is None else params["now"]
     try:
-        sites, errors = read_sites(params["deployment"], params["sites"])
+        sites, errors = read_sites(params["deployment"], params["sites"], make_scheduler)
         result = make_plan(
             params["demand"],
             params["supply"],
@@ -439,7 +415,7 @@ def main():
         module.fail_json(msg=f"{missing_required_lib('htcondor')} {error}", exception=CLASSAD_ERROR)
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())
-    module.exit_json(changed=False, as_of=now_s, errors=errors, **result)
+    module.exit_json(changed=False, as_of=now_s, errors=errors, claims=result["lease_requests"], **result)
 
 
 if __name__ == "__main__":

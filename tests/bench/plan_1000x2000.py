@@ -57,7 +57,7 @@ def attributes(number):
 
 
 def demand(groups, chance):
-    """get_demand's result."""
+    """Return the result of get_demand."""
     return {
         "as_of": NOW - 20,
         "schedds": {"answered": ["ap"], "failed": []},
@@ -82,7 +82,7 @@ def demand(groups, chance):
 
 
 def entry(number, chance):
-    """An entry as an operator writes it."""
+    """Return the configuration of an entry as an operator writes it."""
     cpus = chance.choice((8, 16, 28, 40, 64, 128))
     gpus = chance.choice((0, 0, 0, 0, 4))
     return {
@@ -107,7 +107,7 @@ def entry(number, chance):
 
 
 def sites_and_supply(entries, chance, normalise_site):
-    """(sites for make_plan, get_supply's result)."""
+    """Return (sites for make_plan, the result of get_supply)."""
     sites, supplied = [], []
     for number in range(entries // ENTRIES_OF_A_SITE):
         name = f"site{number}"
@@ -144,7 +144,7 @@ def sites_and_supply(entries, chance, normalise_site):
 
 
 def plan(entries, groups):
-    """Make one plan and say how long it took; run in a process of its own."""
+    """Make one plan and return its time and memory. Run it in a process of its own."""
     from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 
@@ -163,7 +163,7 @@ def plan(entries, groups):
 
 
 def measure(lab):
-    """The plan's seconds and peak memory, and milliseconds of the small one."""
+    """Return the plan's seconds and peak memory, and the milliseconds of the small one."""
     folder = bench_lab.ROOT / ".build" / "bench" / "ansible_collections" / "glidein"
     folder.mkdir(parents=True, exist_ok=True)
     link = folder / "ops"

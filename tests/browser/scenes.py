@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from glidein_demand import config, service
-from glidein_demand.pool.waits import bucket
+from glidein_demand.wait_buckets import bucket
 from glidein_demand.web.server import Server
 
 HOSTILE = '<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>'
@@ -155,7 +155,7 @@ def bad(parts):
 
 def paused(parts):
     good(parts)
-    parts.switch.pause("Downtime of the central manager", "root on cm.example.org")
+    parts.pause.set("Downtime of the central manager", "root on cm.example.org")
 
 
 def empty(_parts):
@@ -175,7 +175,7 @@ def hostile(parts):
     parts.reports.add(report("long", entry(error="x" * 900, reason="y" * 900)), now)
     parts.reports.add_monitoring(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now, "long")
     parts.anonymous.add(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
-    parts.switch.pause(HOSTILE + TURNED, HOSTILE)
+    parts.pause.set(HOSTILE + TURNED, HOSTILE)
     remember(parts, SITES[:1])
 
 

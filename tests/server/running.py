@@ -156,7 +156,7 @@ def main(path, options):
     if options["groups"]:
         answer = json.dumps({"groups": options["groups"], "unreadable": []}).encode()
         built.parts.readings.demand_read("cm", [answer], int(time.time()))
-    built.renewer.start()
+    built.reloader.start()
     Server(built.app, settings, Patience(**options["patience"] or {}), is_instant).run()
 
 

@@ -109,11 +109,11 @@ def test_it_looks_into_an_answer_once_whatever_changes_beside_it(service, looked
 
 def test_the_history_looks_at_the_demand_when_it_is_to_be_kept_only(service, looked_into):
     service.read(ONE)
-    assert [service.keeper.keep(), service.keeper.keep()] == [True, False]
+    assert [service.recorder.record(), service.recorder.record()] == [True, False]
     service.read(TWO)
-    assert (service.keeper.keep(), len(looked_into)) == (False, 1)
+    assert (service.recorder.record(), len(looked_into)) == (False, 1)
     service.now += 300
-    assert (service.keeper.keep(), len(looked_into)) == (True, 2)
+    assert (service.recorder.record(), len(looked_into)) == (True, 2)
 
 
 def test_a_lease_that_ends_later_is_given_back_in_what_was_made_ahead(service, reader):

@@ -53,7 +53,7 @@ def test_they_influence_neither_demand_nor_supply_nor_the_history_of_sites(servi
     before = known()
     monitoring(service)
     assert known() == before
-    service.keeper.keep()
+    service.recorder.record()
     assert service.parts.history.site_series(NOW - 900, NOW + 900)["sites"] == {}
 
 
@@ -134,12 +134,3 @@ def test_a_get_state_without_a_token_is_refused_with_the_setting_in_the_log(new_
         service.error("get_state")
     (line,) = refusals(caplog)
     assert line == "get_state of the client 'PyGlidein' without a token is refused: server.reading = \"token\""
-
-
-def test_clients_without_a_token_that_an_earlier_version_stored_are_removed(new_service):
-    before = new_service()
-    with before.database.begin() as connection:
-        connection.execute(text("INSERT INTO monitoring VALUES ('old', NULL, 1, '{}')"))
-    assert new_service().parts.reports.monitoring() == {}
-    with before.database.read() as connection:
-        assert connection.execute(text("SELECT count(*) FROM monitoring")).scalar() == 0

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from glidein_demand.store.database import Database
+from glidein_demand.store.glidein_usage import GlideinUsage
 from glidein_demand.store.history import History
-from glidein_demand.store.work import Work
 from glidein_demand.web import charts
 
 from page_data import NOW, empty_history
@@ -34,7 +34,7 @@ def history(database):
 
 @pytest.fixture
 def work(database):
-    return Work(database, lambda: NOW)
+    return GlideinUsage(database, lambda: NOW)
 
 
 def record(history, at, jobs, **sites):

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 from glidein_demand import __version__, cli
-from glidein_demand.store.database import Database, metadata
+from glidein_demand.store.database import Database
 from glidein_demand.store.lease_limits import LeaseLimits
-from glidein_demand.store.switch import Switch
+from glidein_demand.store.pause import Pause
+from glidein_demand.store.schema import alembic_version
 from glidein_demand.store.tokens import Token, Tokens
 
 from databases import NOW
@@ -23,7 +24,8 @@ from databases import NOW
 COMMAND = [sys.executable, "-m", "glidein_demand.cli"]
 # The tests' Python may be one that only root can read: what is needed is read before root becomes somebody else.
 READ_AHEAD = (
-    "import locale, os, sys; import sqlalchemy.dialects.sqlite, sqlite3; from glidein_demand import cli;"
+    "import locale, os, sys; import alembic.command, sqlalchemy.dialects.sqlite, sqlite3;"
+    "from glidein_demand import cli;"
     "become = [int(word) for word in sys.argv[1].split()];"
     "become and (os.setgroups([]), os.setgid(become[1]), os.setuid(become[0]));"
     "sys.exit(cli.main(sys.argv[2:]))"
@@ -67,11 +69,11 @@ def one_line(answer):
 def test_pausing_and_resuming(run, database, monkeypatch):
     monkeypatch.setenv("SUDO_USER", "ada")
     assert run("pause", "--reason", "disks full")[0] == 0
-    state = Switch(database).state()
+    state = Pause(database).state()
     assert (state["paused"], state["reason"], state["by"]) == (True, "disks full", "ada")
     status, out, err = run("resume")
     assert (status, out, err) == (0, "resumed: leases are granted\n", "")
-    assert Switch(database).state()["paused"] is False
+    assert Pause(database).state()["paused"] is False
 
 
 def test_resuming_says_when_the_configuration_pauses_all_the_same(run, config):
@@ -82,7 +84,7 @@ def test_resuming_says_when_the_configuration_pauses_all_the_same(run, config):
 @pytest.mark.parametrize("reason", ["two\nlines", "x" * 301, "\x1b[31m"])
 def test_a_reason_is_one_line_of_text(run, database, reason):
     assert "--reason must be one line of at most 300 characters" in one_line(run("pause", "--reason", reason))
-    assert Switch(database).state()["paused"] is False
+    assert Pause(database).state()["paused"] is False
 
 
 def test_a_made_token_stands_alone_on_stdout(run, database):
@@ -107,7 +109,7 @@ def test_the_list_has_no_secret_and_fits_a_terminal(run, database):
     secrets = [run("token", "create", name)[1].strip() for name in names]
     known = Tokens(database)
     known.identify(secrets[1])
-    known.note_uses()
+    known.store_uses()
     status, out, err = run("token", "list")
     lines = out.splitlines()
     assert (status, err) == (0, "")
@@ -163,10 +165,10 @@ def test_lease_limits_of_the_role_come_from_stdin(run, database):
         (b"[]", "must be a JSON object"),
         (b'"correct-horse-battery"', "must be a JSON object"),
         (b'{"A": "correct-horse-battery-A", "A": "correct-horse-battery-B"}', "names a site twice"),
-        (b'{"A": {"b": "correct-horse-battery"}}', "the token of A cannot be used"),
-        (b'{"A": ["correct-horse-battery"]}', "the token of A cannot be used"),
-        (b'{"A": "correct horse battery"}', "the token of A cannot be used"),
-        (b'{"A b": "correct-horse-battery"}', "'A b' is no name"),
+        (b'{"A": {"b": "correct-horse-battery"}}', "the token of A is invalid"),
+        (b'{"A": ["correct-horse-battery"]}', "the token of A is invalid"),
+        (b'{"A": "correct horse battery"}', "the token of A is invalid"),
+        (b'{"A b": "correct-horse-battery"}', "'A b' is not a valid name"),
     ],
 )
 def test_what_is_no_list_of_tokens_is_refused_and_not_quoted(run, database, stdin, words):
@@ -183,7 +185,7 @@ def test_what_is_no_list_of_tokens_is_refused_and_not_quoted(run, database, stdi
         (["token"], "the following arguments are required"),
         (["token", "create"], "NAME"),
         (["stop"], "invalid choice: 'stop'"),
-        (["token", "create", "a b"], "'a b' is no name"),
+        (["token", "create", "a b"], "'a b' is not a valid name"),
         (["pause", "now"], "unrecognized arguments: now"),
     ],
 )
@@ -202,11 +204,12 @@ def test_the_version_is_told(run):
     assert run("--version") == (0, f"glidein-demand {__version__}\n", "")
 
 
-def test_a_database_of_another_version_is_one_line(run, database, config):
+def test_a_database_of_a_newer_revision_is_one_line(run, database, config):
     with database.begin() as connection:
-        connection.execute(metadata.tables["schema_version"].update().values(version=99))
+        connection.execute(alembic_version.update().values(version_num="9999"))
     line = one_line(run("token", "list"))
-    assert f"{config}: state.database: has tables of version 99" in line
+    assert line.startswith(f"glidein-demand: {config}: state.database: ")
+    assert "has the revision '9999', which this version of glidein-demand does not know" in line
 
 
 # What is about files is about SQLite, whatever the other tests use.

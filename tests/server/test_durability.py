@@ -9,12 +9,12 @@ import sys
 import threading
 
 import pytest
-from glidein_demand.store.database import Database, metadata
+from glidein_demand.store.database import Database
 from glidein_demand.store.history import History
-from glidein_demand.store.history_tables import SITE_FIELDS
 from glidein_demand.store.leases import Leases
+from glidein_demand.store.pause import Pause
 from glidein_demand.store.reports import Reports
-from glidein_demand.store.switch import Switch
+from glidein_demand.store.schema import SITE_FIELDS, metadata
 from glidein_demand.store.tokens import Tokens
 from sqlalchemy import func, select
 
@@ -29,14 +29,14 @@ from glidein_demand.store.database import Database
 from glidein_demand.store.history import History, POOL_FIELDS, SITE_FIELDS
 from glidein_demand.store.leases import Leases
 from glidein_demand.store.reports import Reports
-from glidein_demand.store.switch import Switch
+from glidein_demand.store.pause import Pause
 from glidein_demand.store.tokens import Tokens
 import json
 
 url, first, now = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 db = Database(url)
 leases, tokens, reports = Leases(db), Tokens(db), Reports(db, 100000)
-switch, history = Switch(db), History(db)
+switch, history = Pause(db), History(db)
 
 def say(*what):
     print(json.dumps(what), flush=True)
@@ -55,8 +55,8 @@ for number in range(first, first + 100000):
     moment = now + (number - first) * 1800
     history.record(moment, dict.fromkeys(POOL_FIELDS, 1), {"A": dict.fromkeys(SITE_FIELDS, 1)})
     say("record", moment)
-    history.thin(moment)
-    switch.pause(str(number))
+    history.downsample(moment)
+    switch.set(str(number))
     say("switch", str(number))
 """
 
@@ -123,7 +123,7 @@ def check(database, said):
     assert {name: tokens.identify(secret).name for name, secret in said["token"].items()} == {
         name: name for name in said["token"]
     }
-    assert said["switch"] == "0" or int(Switch(database).state()["reason"]) >= int(said["switch"])
+    assert said["switch"] == "0" or int(Pause(database).state()["reason"]) >= int(said["switch"])
     counts_are_exact(database, history, said)
 
 

@@ -3,12 +3,12 @@
 import random
 
 import pytest
-from glidein_demand.pool import waits
+from glidein_demand import wait_buckets
 from glidein_demand.store import history as module
 from glidein_demand.store.database import Database
+from glidein_demand.store.downsampling import DAY, LEVELS, WEEK, monday
 from glidein_demand.store.history import History
-from glidein_demand.store.history_tables import POOL_FIELDS, SITE_FIELDS, pool_rows, site_names, site_rows
-from glidein_demand.store.thinning import DAY, LEVELS, WEEK, monday
+from glidein_demand.store.schema import POOL_FIELDS, SITE_FIELDS, history_pool, history_site, history_site_name
 from sqlalchemy import func, select
 
 from databases import NOW, SERVER, Clock
@@ -30,7 +30,7 @@ def site(number=1, **changes):
     return {**dict.fromkeys(SITE_FIELDS, number), **changes}
 
 
-def counted(database, table=site_rows):
+def counted(database, table=history_site):
     """{level: rows} of a table."""
     with database.read() as connection:
         found = connection.execute(select(table.c.level, func.count()).group_by(table.c.level)).all()
@@ -40,7 +40,9 @@ def counted(database, table=site_rows):
 def launched(database):
     """All launches that the history knows of, and all records they are from."""
     with database.read() as connection:
-        query = select(func.sum(site_rows.c.launched), func.sum(site_rows.c.samples)).where(site_rows.c.site != 0)
+        query = select(func.sum(history_site.c.launched), func.sum(history_site.c.samples)).where(
+            history_site.c.site != 0
+        )
         return connection.execute(query).one()
 
 
@@ -66,7 +68,7 @@ def test_unknown_is_not_zero(history):
 def test_an_empty_history_has_empty_series(history):
     assert history.pool_series(NOW - DAY, NOW) == {"times": [], **{field: [] for field in POOL_FIELDS}}
     assert history.site_series(NOW - DAY, NOW) == {"times": [], "sites": {}, "others": None}
-    assert (history.weekly_waits(), history.weekly_share(), history.thin(NOW)) == ([], [], False)
+    assert (history.weekly_waits(), history.weekly_share(), history.downsample(NOW)) == ([], [], False)
 
 
 def test_the_largest_sites_are_shown_and_the_others_are_summed(history):
@@ -95,11 +97,11 @@ def test_a_record_that_is_two_days_old_becomes_part_of_an_hour(history, database
     for number in range(12):
         history.record(START + 300 * number, pool(number), {"A": site(number)})
     history.record(START + HOUR, pool(100), {"A": site(100)})
-    assert history.thin(START + HOUR + 2 * DAY - 1) is False
+    assert history.downsample(START + HOUR + 2 * DAY - 1) is False
     assert counted(database) == {0: 26}
-    history.thin(START + HOUR + 2 * DAY)
+    history.downsample(START + HOUR + 2 * DAY)
     assert counted(database) == {0: 2, 1: 2}
-    assert counted(database, pool_rows) == {0: 1, 1: 1}
+    assert counted(database, history_pool) == {0: 1, 1: 1}
     series = history.pool_series(START, START + 2 * HOUR)
     assert (series["times"], series["idle_jobs"]) == ([START, START + HOUR], [5.5, 100])
     of_site = history.site_series(START, START + 2 * HOUR)["sites"]["A"]
@@ -110,7 +112,7 @@ def test_an_hour_that_is_thirty_days_old_becomes_part_of_six_and_is_weighted_by_
     history.record(START, pool(0), {"A": site(0)})
     for number in range(3):
         history.record(START + HOUR + 300 * number, pool(8), {"A": site(8)})
-    history.thin(START + 6 * HOUR + 30 * DAY)
+    history.downsample(START + 6 * HOUR + 30 * DAY)
     assert counted(database) == {2: 2}
     series = history.site_series(START, START + DAY)
     assert series["times"] == [START]
@@ -120,10 +122,10 @@ def test_an_hour_that_is_thirty_days_old_becomes_part_of_six_and_is_weighted_by_
 def test_thinning_again_changes_nothing(history, database):
     for number in range(100):
         history.record(START + 1800 * number, pool(number), {"A": site(number)})
-    while history.thin(START + 60 * DAY):
+    while history.downsample(START + 60 * DAY):
         pass
     before = counted(database)
-    assert history.thin(START + 60 * DAY) is False
+    assert history.downsample(START + 60 * DAY) is False
     assert counted(database) == before
     assert launched(database) == (sum(range(100)), 100)
 
@@ -132,11 +134,11 @@ def test_thinning_is_done_a_little_at_a_time(history, database, monkeypatch):
     monkeypatch.setattr(module, "SPANS_AT_ONCE", 5)
     for number in range(12):
         history.record(START + HOUR * number, pool(number), {"A": site(number)})
-    assert history.thin(START + 10 * DAY) is True
-    assert counted(database, pool_rows) == {0: 7, 1: 5}
-    assert history.thin(START + 10 * DAY) is True
-    assert history.thin(START + 10 * DAY) is False
-    assert counted(database, pool_rows) == {1: 12}
+    assert history.downsample(START + 10 * DAY) is True
+    assert counted(database, history_pool) == {0: 7, 1: 5}
+    assert history.downsample(START + 10 * DAY) is True
+    assert history.downsample(START + 10 * DAY) is False
+    assert counted(database, history_pool) == {1: 12}
 
 
 def test_a_thinning_that_is_broken_off_leaves_all_as_it_was(history, database, monkeypatch):
@@ -149,22 +151,22 @@ def test_a_thinning_that_is_broken_off_leaves_all_as_it_was(history, database, m
             calls.append(fields)
             if fields == SITE_FIELDS:
                 raise RuntimeError
-            return module.thinning.Row(time, 12, (1.0,) * len(fields))
+            return module.downsampling.Row(time, 12, (1.0,) * len(fields))
 
-        broken.setattr(module.thinning, "average", average)
+        broken.setattr(module.downsampling, "average", average)
         with pytest.raises(RuntimeError):
-            history.thin(START + 3 * DAY)
+            history.downsample(START + 3 * DAY)
         assert len(calls) == 2
-    assert (counted(database, pool_rows), counted(database)) == ({0: 12}, {0: 24})
-    history.thin(START + 3 * DAY)
+    assert (counted(database, history_pool), counted(database)) == ({0: 12}, {0: 24})
+    history.downsample(START + 3 * DAY)
     assert launched(database) == (66, 12)
 
 
 def test_records_made_while_the_clock_was_wrong_join_the_hour_that_is_there(history, database):
     history.record(START, pool(2), {"A": site(2)})
-    history.thin(START + 3 * DAY)
+    history.downsample(START + 3 * DAY)
     history.record(START + 300, pool(4), {"A": site(4), "B": site(1)})
-    history.thin(START + 3 * DAY)
+    history.downsample(START + 3 * DAY)
     assert counted(database) == {1: 3}
     series = history.site_series(START, START + HOUR)["sites"]
     assert (series["A"]["running"], series["A"]["launched"], series["B"]["launched"]) == ([3], [6], [1])
@@ -176,14 +178,14 @@ def test_what_is_older_than_the_settings_say_is_forgotten(database):
     history.add_waits("s", 1, {START // DAY * DAY: {1: 5}})
     history.record(START + 300, pool(), {"gone": site()})
     history.record(START + 6 * DAY, pool(), {"A": site()})
-    while history.thin(START + 30 * DAY):
+    while history.downsample(START + 30 * DAY):
         pass
     assert history.pool_series(0, START + 30 * DAY)["times"] == []
     assert (history.weekly_waits(), history.weekly_share()) == ([], [])
     history.record(START + 30 * DAY, pool(), {"A": site()})
     assert list(history.site_series(START, START + 31 * DAY)["sites"]) == ["A"]
     with database.read() as connection:
-        assert connection.execute(select(func.count()).select_from(site_names)).scalar() == 1
+        assert connection.execute(select(func.count()).select_from(history_site_name)).scalar() == 1
 
 
 def test_the_share_of_work_is_exact_and_thinning_does_not_change_it(history):
@@ -193,7 +195,7 @@ def test_the_share_of_work_is_exact_and_thinning_does_not_change_it(history):
         history.record(begin + 300 * number, pool(glidein_cores_claimed=30, other_cores_claimed=10), {})
     expected = [{"week": week, "glidein_core_hours": 30, "other_core_hours": 10}]
     assert history.weekly_share() == expected
-    while history.thin(begin + 40 * DAY):
+    while history.downsample(begin + 40 * DAY):
         pass
     assert history.weekly_share() == expected
 
@@ -223,8 +225,18 @@ def test_waits_are_counted_with_their_marker_and_by_week(history, database_url):
     assert (again.wait_marker("s1"), again.wait_marker("s2")) == ({"job": "13.0"}, 99)
     counts = {3: 10, 7: 4}
     assert again.weekly_waits() == [
-        {"week": monday_ - WEEK, "jobs": 1, "p50_s": waits.quantile({1: 1}, 0.5), "p90_s": waits.quantile({1: 1}, 0.9)},
-        {"week": monday_, "jobs": 14, "p50_s": waits.quantile(counts, 0.5), "p90_s": waits.quantile(counts, 0.9)},
+        {
+            "week": monday_ - WEEK,
+            "jobs": 1,
+            "p50_s": wait_buckets.quantile({1: 1}, 0.5),
+            "p90_s": wait_buckets.quantile({1: 1}, 0.9),
+        },
+        {
+            "week": monday_,
+            "jobs": 14,
+            "p50_s": wait_buckets.quantile(counts, 0.5),
+            "p90_s": wait_buckets.quantile(counts, 0.9),
+        },
     ]
 
 
@@ -247,7 +259,7 @@ def fill(database, sites):
     ages = ((0, 2 * DAY, 0), (1, 30 * DAY, 2 * DAY), (2, 365 * DAY, 30 * DAY))
     with database.begin() as connection:
         connection.execute(
-            site_names.insert(), [{"id": n, "name": f"a-site-of-the-pool-{n}"} for n in range(1, sites + 1)]
+            history_site_name.insert(), [{"id": n, "name": f"a-site-of-the-pool-{n}"} for n in range(1, sites + 1)]
         )
     for level, oldest, newest in ages:
         step = LEVELS[level].step
@@ -256,10 +268,10 @@ def fill(database, sites):
                 for now in range(begin, min(begin + 100 * step, START - newest), step):
                     key = {"level": level, "time": now, "samples": step // 300}
                     connection.execute(
-                        pool_rows.insert(), [{**key, **{name: value(chance, level) for name in POOL_FIELDS}}]
+                        history_pool.insert(), [{**key, **{name: value(chance, level) for name in POOL_FIELDS}}]
                     )
                     connection.execute(
-                        site_rows.insert(),
+                        history_site.insert(),
                         [
                             {**key, "site": n, **{name: value(chance, level) for name in SITE_FIELDS}}
                             for n in range(sites + 1)

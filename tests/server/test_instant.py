@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from glidein_demand import waiting
-from glidein_demand.store.fresh import Fresh
+from glidein_demand.store.ttl_cache import CachedValue
 from glidein_demand.web import instant, replies, wsgi
 from glidein_demand.web.instant import is_instant
 
@@ -191,7 +191,7 @@ def test_what_has_to_be_made_first_is_left_to_a_thread(service, asked):
     "change",
     [
         lambda service: service.read(group(6)),
-        lambda service: service.parts.switch.pause("test", "test"),
+        lambda service: service.parts.pause.set("test", "test"),
         lambda service: service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN),
         lambda service: service.parts.tokens.revoke("Cedar"),
     ],
@@ -253,15 +253,15 @@ def test_large_replies_are_not_compressed_in_the_event_loop(service, asked):
     [
         lambda service: service.database.begin().__enter__(),
         lambda service: service.database.read().__enter__(),
-        lambda service: Fresh(lambda: 1).get(),
-        lambda service: Fresh(lambda: 1).renew(),
+        lambda service: CachedValue(lambda: 1).get(),
+        lambda service: CachedValue(lambda: 1).reload(),
         lambda service: replies.Replies().get("a", 0, lambda: (1, 1)),
         lambda service: replies.Result(b"x" * 100_000).reply("1", False),
         lambda service: service.readings.snapshot().answers.demand(),
     ],
 )
 def test_nothing_waits_where_that_is_forbidden(service, what):
-    service.parts.tokens.fresh.renew()
+    service.parts.tokens.cache.reload()
     with pytest.raises(waiting.MustWait), waiting.forbidden():
         what(service)
     waiting.begins()  # and only there

@@ -54,7 +54,7 @@ def test_without_a_token_nobody_is_named(service, get):
 
 def test_a_sample_of_a_machine_is_for_callers_with_a_token(service):
     ad = {"OpSysAndVer": "Debian13", "GLIDEIN_Shape": "node"}
-    service.parts.samples.add([{"site": "PSC", "entry": "RM", "by_token": True, "ad": ad}])
+    service.parts.machine_ads.add([{"site": "PSC", "entry": "RM", "by_token": True, "ad": ad}])
     assert service.result("get_supply", token=TOKEN)["entries"][0]["sample"]["OpSysAndVer"] == "Debian13"
     assert "Debian13" not in service.call("get_supply").text
     assert "Debian13" not in service.get("/supply").text
@@ -129,7 +129,7 @@ def test_before_the_queue_was_read_nothing_is_leased_and_what_was_held_stays(new
 def test_while_paused_every_lease_is_zero_and_everybody_is_told(new_service, how):
     service = new_service(server={"paused": how == "configuration"})
     if how == "command":
-        service.parts.switch.pause("maintenance", "operator")
+        service.parts.pause.set("maintenance", "operator")
     service.read(group(100))
     assert granted(service, 30) == 0
     assert service.result("get_demand", token=TOKEN)["paused"] is True
@@ -138,7 +138,7 @@ def test_while_paused_every_lease_is_zero_and_everybody_is_told(new_service, how
 
 def test_the_configuration_can_only_turn_the_switch_on(new_service):
     service = new_service(server={"paused": True})
-    service.parts.switch.resume()
+    service.parts.pause.clear()
     assert service.parts.paused()["paused"]
 
 
@@ -200,7 +200,7 @@ def test_what_a_plan_wanted_is_a_count(service, wanted):
 def test_get_supply_tells_the_demand_of_the_last_hour_reading_by_reading(service):
     for number in range(30):
         service.read(group(number or 1000))
-        assert service.keeper.keep() is True
+        assert service.recorder.record() is True
         service.now += 300.125
     found = service.result("get_supply")["demand_history"]
     assert [jobs for _time, jobs in found] == list(range(19, 30))
@@ -210,7 +210,7 @@ def test_get_supply_tells_the_demand_of_the_last_hour_reading_by_reading(service
 
 
 def test_a_demand_that_nobody_could_read_is_no_point_of_its_history(service):
-    service.keeper.keep()
+    service.recorder.record()
     assert service.result("get_supply")["demand_history"] == []
 
 
@@ -293,7 +293,7 @@ def test_a_long_error_text_is_cut_and_kept(service):
 def test_what_was_launched_is_added_up_until_the_history_has_it(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(as_of=NOW + 1), TOKEN)
-    assert service.keeper.keep()
+    assert service.recorder.record()
     series = service.parts.history.site_series(NOW - 900, NOW + 900)
     assert series["sites"]["PSC"]["launched"] == [2]
 
@@ -302,10 +302,10 @@ def test_while_all_is_paused_leases_are_zero_and_pyglidein_clients_see_no_demand
     service.read(group(5))
     claim = {"site": "PSC", "entries": {"q": {group()["id"]: 5}}}
     service.result("lease", claim, TOKEN)
-    service.parts.switch.pause("test", "test")
+    service.parts.pause.set("test", "test")
     assert [row["count"] for row in service.result("get_demand")["groups"]] == [5]
     assert service.result("get_state") == []
-    service.parts.switch.resume()
+    service.parts.pause.clear()
     assert [row["count"] for row in service.result("get_demand")["groups"]] == [0]
     assert service.result("get_state") == []
     assert service.result("get_state", token=TOKEN)[0]["count"] == 5

@@ -6,7 +6,7 @@ import pytest
 from glidein_demand.pool import free, passing, supply
 from glidein_demand.pool.passing import Passing
 from glidein_demand.store.database import Database
-from glidein_demand.store.passed import PassedOver
+from glidein_demand.store.passed_over_groups import PassedOverGroups
 
 from conftest import NOW, slot
 from supply_ads import pool_of
@@ -79,7 +79,7 @@ class Leases:
 
 @pytest.fixture
 def store(tmp_path):
-    return PassedOver(Database(f"sqlite:///{tmp_path}/state.sqlite"))
+    return PassedOverGroups(Database(f"sqlite:///{tmp_path}/state.sqlite"))
 
 
 def refreshed(learning, now, job="7.0", count=2):
@@ -133,12 +133,12 @@ def test_a_group_that_was_not_passed_over_for_hours_begins_anew(store):
 
 
 def test_what_was_passed_over_outlives_a_restart_and_does_not_grow_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr("glidein_demand.store.passed.MOST", 2)
+    monkeypatch.setattr("glidein_demand.store.passed_over_groups.MOST", 2)
     database = Database(f"sqlite:///{tmp_path}/state.sqlite")
-    first = PassedOver(database)
+    first = PassedOverGroups(database)
     for number, name in enumerate("abc"):
         first.add([(KEY, name)], NOW + number)
-    assert PassedOver(database).closed(NOW + 3) == first.closed(NOW + 3)
+    assert PassedOverGroups(database).closed(NOW + 3) == first.closed(NOW + 3)
     assert set(first.closed(NOW + 3)[KEY]) == {"b", "c"}
 
 

@@ -45,7 +45,7 @@ def test_who_has_the_reply_is_told_that_it_is_still_so(service):
     "change",
     [
         lambda service: service.read(group(6)),
-        lambda service: service.parts.switch.pause("test", "test"),
+        lambda service: service.parts.pause.set("test", "test"),
         lambda service: service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN),
     ],
 )

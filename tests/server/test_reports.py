@@ -73,8 +73,8 @@ def test_a_forgotten_site_leaves_nothing_and_makes_room(reports, database_url):
     reports.add(report("A"), NOW)
     reports.add(report("B"), NOW)
     reports.add_monitoring("client", {}, NOW, "A")
-    assert reports.forget("A") is True
-    assert reports.forget("A") is False
+    assert reports.delete("A") is True
+    assert reports.delete("A") is False
     for known in (reports, Reports(Database(database_url))):
         assert (list(known.reports()), known.monitoring(), known.launched()) == (["B"], {}, {"B": 1})
     reports.add(report("C"), NOW)

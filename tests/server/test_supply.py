@@ -10,7 +10,7 @@ from glidein_demand.pool import supply
 from glidein_demand.pool.following import Following
 from glidein_demand.store.database import Database
 from glidein_demand.store.glideins import Glideins
-from glidein_demand.store.samples import Samples
+from glidein_demand.store.machine_ads import MachineAds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -215,7 +215,7 @@ def test_entries_that_only_history_reports_or_samples_know_are_there_with_nothin
 def test_what_a_reading_leaves_for_the_next_one_comes_with_its_order(tmp_path):
     database = Database(f"sqlite:///{tmp_path}/state.sqlite")
     glideins = Glideins(database)
-    following = Following(glideins, Samples(database))
+    following = Following(glideins, MachineAds(database))
     assert following.order(NOW) == {"memory": {}, "token_sites": [], "sampled": []}
     answer = json.loads(json.dumps(supply.read(order(**following.order(NOW)), Collector(*recorded_ads()))))
     shown = following.answered(answer, NOW)

@@ -7,7 +7,8 @@ import sqlite3
 
 import pytest
 from glidein_demand.config import UnusableError
-from glidein_demand.store.database import Database, LostError, metadata
+from glidein_demand.store.database import Database, LostError
+from glidein_demand.store.schema import metadata
 
 from conftest import TOKEN, group, site_report
 from databases import SERVER
@@ -48,7 +49,7 @@ def test_a_file_that_is_removed_or_replaced_is_noticed_with_the_remedy(database,
 def test_tables_that_are_gone_are_noticed(database):
     with database.begin() as connection:
         metadata.drop_all(connection)
-    with pytest.raises(LostError, match="has no tables any more"):
+    with pytest.raises(LostError, match="lost the tables"):
         database.check()
 
 

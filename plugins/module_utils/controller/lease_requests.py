@@ -1,50 +1,50 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Leases: what a plan claims of the demand, and what is left of the plan when less is granted."""
+"""Leases: the jobs that a plan requests leases on, and the plan that is left when fewer are granted."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import NoAnswerError, ServerError
 
-# The demand server takes no more of a site in one lease.
+# The demand server accepts no more entries of a site in one request.
 _ENTRIES_MOST = 1000
 
 
-def claims_of(plan, known=()):
+def lease_requests_of(plan, known=()):
     """Return {site: {entry: {group id: jobs}}}: the jobs that starting, queued and new glideins are meant for.
 
-    An entry without any is there with {}, which releases what it held; one whose queue is not known is not there, so
-    that it keeps what it holds. known: (site, entry) of which the demand server knows something. What of them is in the
-    configuration of a site no more is released, too: it will never be claimed for again.
+    An entry without jobs is included with {}, which releases its lease. An entry whose queue is not known is left out,
+    so that it keeps its lease. known: (site, entry) that the demand server knows. If one of them is not in the
+    configuration of its site any more, its lease is released, too: no later request would replace it.
     """
-    claims, kept = {}, set()
+    requests, unknown = {}, set()
     for item in plan:
         if item["present"] is None:
-            kept.add((item["site"], item["entry"]))
+            unknown.add((item["site"], item["entry"]))
             continue
-        entry = claims.setdefault(item["site"], {}).setdefault(item["entry"], {})
+        entry = requests.setdefault(item["site"], {}).setdefault(item["entry"], {})
         for group, jobs in item["serves"].items():
             entry[group] = entry.get(group, 0) + jobs
     for site, entry in sorted(known):
-        if site in claims and (site, entry) not in kept and len(claims[site]) < _ENTRIES_MOST:
-            claims[site].setdefault(entry, {})
-    return claims
+        if site in requests and (site, entry) not in unknown and len(requests[site]) < _ENTRIES_MOST:
+            requests[site].setdefault(entry, {})
+    return requests
 
 
-def claim_all(claims, claim):
-    """Make the claims of several sites, {site: {entry: {group id: jobs}}}; return (granted, {site: error}).
+def request_leases(requests, lease):
+    """Request the leases of several sites, {site: {entry: {group id: jobs}}}; return (granted, {site: error}).
 
-    claim: a function of site and its claims that returns what is granted to it, or raises ServerError; granted: of the
-    sites that succeeded. What a site asks for may still be held by another one of these, which asks for less now, but
-    later. So sites that got less than they asked for ask once more when all have had their turn.
+    lease: a function of a site and its requests that returns what is granted to it, or raises ServerError; granted: of
+    the sites that succeeded. Another of these sites may hold jobs until its own request, which asks for fewer, has been
+    made. So each site that was granted less than it requested retries after all sites have made their requests.
     """
     granted, errors = {}, {}
-    short = sorted(claims)
+    short = sorted(requests)
     for _turn in range(2):
         for site in short:
             try:
-                granted[site] = claim(site, claims[site])
+                granted[site] = lease(site, requests[site])
             except NoAnswerError as error:
-                # With the others it would be the same, after the same long wait.
+                # The requests of the other sites would fail as well, each after the same timeout.
                 for one in short[short.index(site) :]:
                     errors[one] = error
                     granted.pop(one, None)
@@ -52,26 +52,28 @@ def claim_all(claims, claim):
             except ServerError as error:
                 errors[site] = error
                 granted.pop(site, None)
-        short = [site for site in short if site in granted and _is_short(claims[site], granted[site])]
-        if len(claims) == 1:
+        short = [site for site in short if site in granted and _is_short(requests[site], granted[site])]
+        if len(requests) == 1:
             break
     return granted, errors
 
 
-def _is_short(claims, granted):
-    return any(jobs > granted.get(entry, {}).get(group, 0) for entry in claims for group, jobs in claims[entry].items())
+def _is_short(requests, granted):
+    return any(
+        jobs > granted.get(entry, {}).get(group, 0) for entry in requests for group, jobs in requests[entry].items()
+    )
 
 
 def trim(plan, granted, limited=()):
-    """Return the plan's items with fewer new glideins where a site was granted less than the plan claims.
+    """Return the plan's items with fewer new glideins where a site was granted less than the plan requests.
 
-    plan: items as make_plan returns them; granted: {site: {entry: {group id: jobs}}}, of the sites that asked; None for
-    one whose lease failed; limited: sites that were granted less because of their own lease limit. Glideins that are
-    queued or run stay: the next plan sees a smaller demand, and the guard's patience. The claim of a group is filled
-    from what is there first, so that it is new glideins that lose their jobs.
+    plan: items as make_plan returns them; granted: {site: {entry: {group id: jobs}}}, of the sites that made a request;
+    None for one whose request failed; limited: sites that were granted less because of their own lease limit. Queued
+    and running glideins stay: the next plan sees a smaller demand and delays their cancellation. The granted jobs of a
+    group go to existing glideins first, so that new glideins lose their jobs.
     """
     missing = {}
-    for site, entries in claims_of(plan).items():
+    for site, entries in lease_requests_of(plan).items():
         if site in granted:
             for entry, groups in entries.items():
                 got = (granted[site] or {}).get(entry, {})
@@ -81,7 +83,11 @@ def trim(plan, granted, limited=()):
     trimmed = []
     for item in reversed(plan):
         why = _why_missing(item["site"], granted, limited)
-        trimmed.append(_trimmed(item, missing.get((item["site"], item["entry"]), {}), why))
+        item, lost = _trimmed(item, missing.get((item["site"], item["entry"]), {}), why)
+        if lost:
+            path = (item["site"], item["entry"])
+            missing[path] = {group: jobs - lost.get(group, 0) for group, jobs in missing[path].items()}
+        trimmed.append(item)
     return trimmed[::-1]
 
 
@@ -92,18 +98,13 @@ def _why_missing(site, granted, limited):
 
 
 def _trimmed(item, missing, why):
-    """Return an item less the jobs that are missing (changed: less those that are taken from this item)."""
+    """Return (an item without the jobs that are missing, {group id: jobs} that it has lost)."""
     if not missing or item["present"] is None or item["present"] <= item["queued"] + item["running"]:
-        return item
-    waits = {group: dict(wait) for group, wait in item["waits"].items()}
-    lost = 0
-    for group in sorted(waits):
-        jobs = min(waits[group]["jobs"], missing.get(group, 0))
-        waits[group]["jobs"] -= jobs
-        lost += jobs
-        missing[group] = missing.get(group, 0) - jobs
-    if not lost:
-        return item
+        return item, {}
+    lost = {group: min(wait["jobs"], missing.get(group, 0)) for group, wait in item["waits"].items()}
+    if not any(lost.values()):
+        return item, {}
+    waits = {group: dict(wait, jobs=wait["jobs"] - lost[group]) for group, wait in item["waits"].items()}
     needed = item["overdue"] + _glideins(waits.values())
     present = item["running"] + max(item["queued"], min(item["present"] - item["running"], needed))
     fewer = item["present"] - present
@@ -111,19 +112,21 @@ def _trimmed(item, missing, why):
         group: item["serves"][group] - item["waits"][group]["jobs"] + waits[group]["jobs"] if group in waits else jobs
         for group, jobs in item["serves"].items()
     }
-    return dict(
+    trimmed = dict(
         item,
         present=present,
         serves={group: jobs for group, jobs in serves.items() if jobs},
         waits={group: wait for group, wait in waits.items() if wait["jobs"]},
-        reason=f"{item['reason']}; {lost} of its jobs {why}" + (f": {fewer} fewer to add" if fewer else ""),
+        reason=f"{item['reason']}; {sum(lost.values())} of its jobs {why}"
+        + (f": {fewer} fewer to add" if fewer else ""),
     )
+    return trimmed, lost
 
 
 def _glideins(waits):
-    """Return how many glideins are enough for jobs, [{"jobs", "per_glidein"}], of which several kinds share them.
+    """Return how many glideins several kinds of jobs need together, [{"jobs", "per_glidein"}].
 
-    Each job counts as one part in per_glidein of a glidein: what it takes, but for the rounding of a last job's memory.
+    Each job counts as 1/per_glidein of a glidein. Only the rounding of a last job's memory is ignored.
     """
     whole, rest = 0, 0.0
     for wait in waits:

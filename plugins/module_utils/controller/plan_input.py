@@ -1,19 +1,20 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks what the demand server and queue_info hand to the plan, and takes from it what planning needs."""
+"""Check the input of the plan, from the demand server and from queue_info, and return the parts that planning needs."""
 
 import math
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 _STATES = ("queued", "running", "completing", "sick")
 
-# More is no count of jobs, glideins or MiB, but a mistake somewhere.
+# No valid count of jobs, glideins or MiB is larger.
 MOST = 10**12
 
-# What is known of an entry and shape that the server does not name.
+# The supply of an entry and shape that the server does not list.
 NOTHING_SUPPLIED = {
     "registered": 0,
     "free": [],
@@ -21,13 +22,13 @@ NOTHING_SUPPLIED = {
     "passed_over_groups": {},
     "sample": None,
     "history": None,
-    "odd_history": None,
+    "history_error": None,
     "oldest": None,
     "cpus_claimed": 0,
     "retired": 0,
 }
 
-# What the server's history counts: of the last hours, and of each plan.
+# The counts in the server's history: of the last hours, and of each plan.
 _HISTORY_COUNTS = ("started", "registered", "never_registered", "ended_early", "jobs_failing")
 _PLAN_COUNTS = ("present", "wanted", "queued", "running", "registered", "launched", "cancelled")
 
@@ -37,7 +38,8 @@ def read_groups(demand):
     "requirements", "gpu_requirements", "attributes", "users", "first_job", "leased"}.
 
     Jobs of schedds that have not answered for long (`stale`) are not counted: nothing is ordered for them. Groups
-    without jobs are left out, but for those that others lease. Raises InputError that names the first wrong place.
+    without jobs are left out, except those that other controllers lease. Raises InputError that names the first wrong
+    place.
     """
     groups = []
     seen = set()
@@ -63,22 +65,48 @@ def read_groups(demand):
     return groups
 
 
-def hides_requirements(demand):
-    """Tell whether the server has left out what jobs require, as it does for callers without a token.
+def stale_reason(answer, what, now_s, max_age_s):
+    """Return why a reply of the server must not be acted upon, or None. what: its name in the text."""
+    as_of = answer.get("as_of")
+    if as_of is None:
+        return f"the server has no {what} yet: nothing is changed"
+    if isinstance(as_of, bool) or not isinstance(as_of, (int, float)) or not math.isfinite(as_of):
+        raise InputError(f"{what}.as_of: {as_of!r} is not accepted; allowed: epoch seconds, or null")
+    age_s = int(now_s - as_of)
+    if age_s > max_age_s:
+        return f"the {what} is {age_s} s old, at most {max_age_s} s are allowed: nothing is changed"
+    if age_s < -max_age_s:
+        clocks = "the clocks of demand server and controller disagree"
+        return f"the {what} is from {-age_s} s in the future, {clocks}: nothing is changed"
+    return None
 
-    Such jobs are not to be taken for ones that require nothing. Call it after read_groups.
+
+def failed_schedds(demand):
+    """Return a text that names the schedds whose jobs are missing from the demand, or None."""
+    schedds = demand.get("schedds") or {}
+    failed = schedds.get("failed") or [] if isinstance(schedds, dict) else None
+    if not isinstance(failed, list):
+        raise InputError(f"demand.schedds: {schedds!r} is not accepted; allowed: a mapping with the list `failed`")
+    names = sorted(str(schedd.get("name", schedd)) if isinstance(schedd, dict) else str(schedd) for schedd in failed)
+    return listed(names) if names else None
+
+
+def hides_requirements(demand):
+    """Return whether the server has left out the jobs' Requirements, as it does for callers without a token.
+
+    Such jobs must not count as jobs without Requirements. Call it after read_groups.
     """
     return not all("requirements" in group for group in demand["groups"])
 
 
-def told_attributes(demand):
-    """Return the names of the job attributes that groups are divided by; None for a server that does not say it."""
+def reported_attributes(demand):
+    """Return the names of the job attributes that groups are divided by; None if the server does not list them."""
     names = demand.get("attributes")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
 
 
 def idle_jobs(demand):
-    """Return all jobs that wait, also those that others hold a lease on; call it after read_groups."""
+    """Return the number of idle jobs, also of those that other controllers lease. Call it after read_groups."""
     return sum(group["count"] + (group.get("leased") or 0) for group in demand["groups"])
 
 
@@ -98,7 +126,7 @@ def read_supply(supply):
             raise InputError(f"{where}: {key!r} is not accepted; allowed: texts as site, entry and shape")
         if key in result:
             raise InputError(f"{where}: {'/'.join(key)} is there more than once; allowed: once")
-        history, odd = _history(raw.get("history"))
+        history, history_error = _history(raw.get("history"))
         result[key] = {
             "registered": _whole(raw, "registered", where),
             "retired": _whole(raw, "retired", where) if "retired" in raw else 0,
@@ -107,7 +135,7 @@ def read_supply(supply):
             "passed_over_groups": _passed_over_groups(raw.get("passed_over_groups")),
             "sample": _mapping(raw, "sample", where) or None,
             "history": history,
-            "odd_history": odd,
+            "history_error": history_error,
             "oldest": raw["oldest"] if _is_number(raw.get("oldest")) else None,
             "cpus_claimed": raw["cpus_claimed"] if isinstance(raw.get("cpus_claimed"), int) else 0,
         }
@@ -115,14 +143,13 @@ def read_supply(supply):
 
 
 def removals(supply):
-    """Return [[epoch, jobs]], idle jobs that were removed from the queues; odd ones are left out."""
+    """Return [[epoch, jobs]], idle jobs that were removed from the queues, without invalid records."""
     rows = supply.get("removals") or []
     return [row for row in rows if isinstance(row, (list, tuple)) and len(row) == 2 and all(map(_is_number, row))]
 
 
 def _passed_over_groups(raw):
-    """Return {group id: {"until": epoch}} of groups that are not to be ordered for; odd ones are
-    left out, as are those of a server that does not know them."""
+    """Return {group id: {"until": epoch}} of groups that get no glidein yet, without invalid records."""
     rows = raw.items() if isinstance(raw, dict) else ()
     return {
         group: {"until": row["until"]} for group, row in rows if isinstance(row, dict) and _is_number(row.get("until"))
@@ -130,12 +157,12 @@ def _passed_over_groups(raw):
 
 
 def others_free(supply):
-    """Return what machines that are no glideins have free, [(resources, count, until)]."""
+    """Return the free slots of machines that are no glideins, [(resources, count, until)]."""
     return _slots(supply.get("others_free") or [], "supply.others_free")
 
 
 def demand_history(supply):
-    """Return [[epoch, idle jobs]], the earlier readings of the demand; odd ones are left out."""
+    """Return [[epoch, idle jobs]], the earlier readings of the demand, without invalid records."""
     history = supply.get("demand_history") or []
     return [
         pair for pair in history if isinstance(pair, (list, tuple)) and len(pair) == 2 and all(map(_is_number, pair))
@@ -143,9 +170,9 @@ def demand_history(supply):
 
 
 def _history(raw):
-    """Return (an entry's history, but for plans without a time, or None; what is odd about it, or None).
+    """Return (the history of an entry and shape or None, why it is invalid or None).
 
-    One that is odd is none: the plan is more careful without.
+    Plans without a time are left out. An invalid history counts as missing: the plan is more careful without one.
     """
     if not raw:
         return None, None
@@ -214,7 +241,7 @@ def read_queue(queue, site):
 
 
 def _ages(since, as_of, where):
-    """Return [(seconds, glideins)], by the clock that told both; None when that is not known."""
+    """Return [(seconds, glideins)], by the clock of the login node; None when that is not known."""
     if since is None or not _is_number(as_of):
         return None
     if not isinstance(since, list) or not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in since):

@@ -109,6 +109,9 @@ def fetch(directory, argv_for, timeout_s):
             fresh = os.path.join(folder, "wheels")
             os.mkdir(fresh)
             _download(argv_for(fresh), timeout_s)
+            # pip copies a wheel from a local index with the mode of the original, whatever the umask is.
+            for name in os.listdir(fresh):
+                os.chmod(os.path.join(fresh, name), 0o600)
             (pip,) = [name for name in os.listdir(fresh) if re.match(r"pip-[^-]+-.*\.whl\Z", name)]
             os.rename(os.path.join(fresh, pip), os.path.join(fresh, PIP))
             os.rename(fresh, directory)

@@ -13,11 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from glidein_demand.store import history_tables as tables
+from glidein_demand.store import schema as tables
 from glidein_demand.store.database import Database
+from glidein_demand.store.downsampling import DAY, LEVELS
+from glidein_demand.store.glidein_usage import GlideinUsage
 from glidein_demand.store.history import History
-from glidein_demand.store.thinning import DAY, LEVELS
-from glidein_demand.store.work import Work
 from glidein_demand.web import charts
 
 NOW = 1_795_212_000  # on a full hour, as whole spans are thinned
@@ -30,16 +30,16 @@ def fill(database, sites):
     chance = random.Random(1)  # noqa: S311 - the same numbers each time
     with database.begin() as connection:
         names = [{"id": number, "name": f"site-{number}.example.org"} for number in range(1, sites + 1)]
-        connection.execute(tables.site_names.insert(), names)
+        connection.execute(tables.history_site_name.insert(), names)
         days = [{"day": NOW // DAY * DAY - day * DAY, "jobs": 100} for day in range(365)]
         connection.execute(
-            tables.wait_counts.insert(), [{**day, "bucket": bucket} for day in days for bucket in range(WAIT_BUCKETS)]
+            tables.history_wait.insert(), [{**day, "bucket": bucket} for day in days for bucket in range(WAIT_BUCKETS)]
         )
         weeks = [
             {"week": NOW // DAY * DAY - 7 * DAY * week, "glidein_core_s": 5e9, "other_core_s": 1e9}
             for week in range(52)
         ]
-        connection.execute(tables.work_sums.insert(), weeks)
+        connection.execute(tables.history_work.insert(), weeks)
     rows = 0
     newest = NOW
     for number, level in enumerate(LEVELS):
@@ -51,12 +51,12 @@ def fill(database, sites):
                 for moment in times[first : first + 100]:
                     key = {"level": number, "time": moment, "samples": level.step // LEVELS[0].step}
                     pool = {field: value(chance, number) for field in tables.POOL_FIELDS}
-                    connection.execute(tables.pool_rows.insert(), [{**key, **pool}])
+                    connection.execute(tables.history_pool.insert(), [{**key, **pool}])
                     of_sites = [
                         {**key, "site": site, **{field: value(chance, number) for field in tables.SITE_FIELDS}}
                         for site in range(sites + 1)  # 0: all of them together
                     ]
-                    connection.execute(tables.site_rows.insert(), of_sites)
+                    connection.execute(tables.history_site.insert(), of_sites)
                     rows += len(of_sites)
     return rows
 
@@ -74,7 +74,7 @@ def main():
         began = time.monotonic()
         rows = fill(database, order["sites"])
         seconds = time.monotonic() - began
-        history, work = History(database, lambda: NOW), Work(database, lambda: NOW)
+        history, work = History(database, lambda: NOW), GlideinUsage(database, lambda: NOW)
         found = {name: [] for name in charts.RANGES}
         for _round in range(order["rounds"]):
             for name, times in found.items():

@@ -8,8 +8,8 @@ from simulation.jobs import RESOURCES
 from simulation.parameters import REFRESH_S, STALE_S
 
 checkout.importable()
-from glidein_demand.pool import tracking  # noqa: E402
 from glidein_demand.pool.free import jobs_until  # noqa: E402
+from glidein_demand.store import glidein_tracking as tracking  # noqa: E402
 
 EPOCH = 1_800_000_000
 """When the simulation begins, for whoever wants epoch seconds."""
@@ -26,8 +26,8 @@ def epoch(time_s):
 class DemandServer:
     """Reads the pool every REFRESH_S, keeps reports and leases.
 
-    What became of glideins is worked out by the real server's rules (glidein_demand.pool.tracking) from what reports
-    and readings show, so it is as late and as incomplete as there.
+    The history of glideins comes from the real server's rules (glidein_demand.store.glidein_tracking). They are applied
+    to simulated reports and readings, so the history is as late and as incomplete as in the real server.
     """
 
     def __init__(self, engine, pool, entries):

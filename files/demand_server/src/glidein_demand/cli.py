@@ -18,7 +18,7 @@ from . import __version__, privileges
 from .config import ConfigError, Settings, UnusableError, load
 from .store.database import Database, one_line
 from .store.lease_limits import LeaseLimits, LimitError
-from .store.switch import Switch
+from .store.pause import Pause
 from .store.tokens import TokenError, Tokens
 
 DEFAULT_CONFIG = "/etc/glidein-demand/config.toml"
@@ -26,13 +26,13 @@ LONGEST_REASON = 300
 
 
 class UsageError(Exception):
-    """What a caller gave cannot be used; the message is one line and has no secret."""
+    """An argument or the standard input is invalid; the message is one line and has no secret."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the exit status: 0 when done, or asked to end; 2 when something cannot be used (one line on stderr).
+    """Return the exit status: 0 after success or a request to end; 2 after an error (one line on stderr).
 
-    `serve` returns 1 when only the database cannot be used: systemd starts it again then, as the database may be late.
+    `serve` returns 1 if the database cannot be used now, so that systemd starts it again.
     """
     arguments = _parser().parse_args(argv)
     path = Path(arguments.config)
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _take_place(settings: Settings) -> None:
-    """Become whom the state belongs to, and see that it can be used."""
+    """Become the owner of the database file, and check that the file can be used."""
     file = privileges.file_of(settings.database)
     if file is not None:
         privileges.become_owner(file)
@@ -62,7 +62,7 @@ def _take_place(settings: Settings) -> None:
 
 
 def _serve(_arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
-    # Here and below: the other commands need neither HTTP nor HTCondor, and are quicker without.
+    # Imported here and below, because the other commands need neither HTTP nor HTCondor, and start faster without them.
     from . import service
 
     return service.run(settings)
@@ -79,13 +79,13 @@ def _pause(arguments: argparse.Namespace, settings: Settings, who: str) -> int:
     reason = arguments.reason
     if len(reason) > LONGEST_REASON or not reason.isprintable():
         raise UsageError(f"--reason must be one line of at most {LONGEST_REASON} characters")
-    Switch(Database(settings.database)).pause(reason, who)
+    Pause(Database(settings.database)).set(reason, who)
     print("paused: every lease is zero until `glidein-demand resume`")
     return 0
 
 
 def _resume(_arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
-    Switch(Database(settings.database)).resume()
+    Pause(Database(settings.database)).clear()
     if settings.paused:
         print("still paused: server.paused is true in the configuration")
     else:
@@ -96,7 +96,7 @@ def _resume(_arguments: argparse.Namespace, settings: Settings, _who: str) -> in
 def _token_create(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
     kind = "reader" if arguments.reader else "site"
     secret = Tokens(Database(settings.database)).create(arguments.name, kind)
-    print(f"the token of the {kind} {arguments.name}; it is shown only now:", file=sys.stderr)
+    print(f"the token of the {kind} {arguments.name}; it cannot be shown again:", file=sys.stderr)
     print(secret)
     return 0
 
@@ -148,7 +148,7 @@ def parse_sites(text: bytes, what: str = "token") -> dict[str, Any]:
 
 
 def token_table(rows: Sequence[dict[str, Any]], now: float) -> str:
-    """Rows of Tokens.rows() for people, at most 100 columns wide: names have 64 at most."""
+    """Return rows of Tokens.rows() as a table, at most 100 columns wide."""
     cells = [("NAME", "KIND", "ORIGIN", "CREATED", "USED")]
     for row in rows:
         created = time.strftime("%Y-%m-%d", time.gmtime(row["created"]))
@@ -158,7 +158,7 @@ def token_table(rows: Sequence[dict[str, Any]], now: float) -> str:
 
 
 def used(last_used: int | None, now: float) -> str:
-    """How long ago, in at most five characters; last_used is kept to the hour."""
+    """Return how long ago a token was used, in at most five characters. last_used is rounded down to the hour."""
     if last_used is None:
         return "never"
     hours = max(int(now - last_used) // 3600, 0)
@@ -168,7 +168,7 @@ def used(last_used: int | None, now: float) -> str:
 
 
 def _exists(url: str) -> bool:
-    """Whether there is a database already: looking at it must not make one."""
+    """Return whether the database exists, without making its file."""
     file = privileges.file_of(url)
     return file is None or file.exists()
 
@@ -218,7 +218,7 @@ def _parser() -> argparse.ArgumentParser:
 def _command(commands: Any, name: str, run: Any, purpose: str) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=purpose, description=purpose)
     command.set_defaults(run=run)
-    # After the command too; absent there, it must not undo the one before.
+    # Allowed after the command, too. Without it there, a --config before the command counts.
     command.add_argument("--config", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     return command
 

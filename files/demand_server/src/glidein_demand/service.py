@@ -14,8 +14,9 @@ from typing import Any, Callable
 import flask
 
 from . import __version__
+from .app_state import AppState
 from .config import ConfigError, Settings
-from .keeper import Keeper
+from .history_recorder import HistoryRecorder
 from .pool import reader
 from .pool.following import Following
 from .pool.passing import Passing
@@ -25,23 +26,22 @@ from .pool.removals import Removals
 from .pool.wanted import Wanted
 from .store.anonymous import AnonymousClients
 from .store.database import Database
-from .store.fresh import Renewer
+from .store.glidein_usage import GlideinUsage
 from .store.glideins import Glideins
 from .store.history import History
 from .store.lease_limits import LeaseLimits
 from .store.leases import Leases
-from .store.owners import Owners
-from .store.passed import PassedOver
+from .store.machine_ads import MachineAds
+from .store.passed_over_groups import PassedOverGroups
+from .store.pause import Pause
 from .store.reports import Reports
-from .store.samples import Samples
-from .store.switch import Switch
+from .store.site_owners import SiteOwners
 from .store.tokens import Tokens
+from .store.ttl_cache import CacheReloader
 from .store.watch import Watch
-from .store.work import Work
 from .web import tls
 from .web.app import create_app
 from .web.instant import is_instant
-from .web.parts import Parts
 from .web.server import Server
 from .web.views import Views
 
@@ -53,39 +53,39 @@ class Service:
     """All parts of one server; nothing of it runs yet."""
 
     database: Database
-    parts: Parts
+    parts: AppState
     views: Views
     app: flask.Flask
-    keeper: Keeper
-    renewer: Renewer
+    recorder: HistoryRecorder
+    reloader: CacheReloader
 
 
 def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service:
     """Open the database and put everything over it. Raises ConfigError when the database cannot be used."""
     database = Database(settings.database)
-    parts = Parts(
+    parts = AppState(
         settings=settings,
         readings=Readings(settings, clock),
         leases=Leases(database, clock),
         tokens=Tokens(database, clock),
         reports=Reports(database, settings.max_sites, clock),
-        switch=Switch(database, clock),
+        pause=Pause(database, clock),
         history=History(database, clock, settings.keep_history_days),
         glideins=Glideins(database, clock),
-        samples=Samples(database, clock),
-        passed_over=PassedOver(database),
-        work=Work(database, clock, settings.keep_history_days),
+        machine_ads=MachineAds(database, clock),
+        passed_over=PassedOverGroups(database),
+        work=GlideinUsage(database, clock, settings.keep_history_days),
         anonymous=AnonymousClients(),
         watch=Watch(database),
-        owners=Owners(database, clock),
+        owners=SiteOwners(database, clock),
         lease_limits=LeaseLimits(database),
         wanted=Wanted(clock),
         removals=Removals(clock),
         clock=clock,
     )
     views = Views(parts)
-    renewer = Renewer([parts.tokens.fresh, parts.switch.fresh, parts.leases.fresh])
-    return Service(database, parts, views, create_app(parts, views), Keeper(parts), renewer)
+    reloader = CacheReloader([parts.tokens.cache, parts.pause.cache, parts.leases.cache])
+    return Service(database, parts, views, create_app(parts, views), HistoryRecorder(parts), reloader)
 
 
 def check(settings: Settings) -> None:
@@ -131,8 +131,8 @@ def _answer(service: Service, server: Server, refresher: Refresher) -> None:
         settings.refresh_seconds,
     )  # fmt: skip
     refresher.start()
-    service.keeper.start()
-    service.renewer.start()
+    service.recorder.start()
+    service.reloader.start()
     service.parts.watch.start(lambda: server.end(1))
     if not service.parts.tokens.rows():
         log.warning(
@@ -144,11 +144,11 @@ def _answer(service: Service, server: Server, refresher: Refresher) -> None:
     finally:
         service.parts.watch.stop()
         refresher.stop()
-        service.keeper.stop()
-        service.renewer.stop()
+        service.recorder.stop()
+        service.reloader.stop()
 
 
-def _refresher(parts: Parts, views: Views, read: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:
+def _refresher(parts: AppState, views: Views, read: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:
     def keep_waits(schedd: str, found: dict[str, Any]) -> None:
         parts.history.add_waits(schedd, found["until"], found["waits"])
 
@@ -157,7 +157,7 @@ def _refresher(parts: Parts, views: Views, read: Callable[[dict[str, Any], float
         parts.settings,
         parts.readings,
         read,
-        following=Following(parts.glideins, parts.samples, passing),
+        following=Following(parts.glideins, parts.machine_ads, passing),
         passing=passing,
         wanted=parts.wanted.names,
         on_queue=parts.removals.schedd_read,
@@ -175,3 +175,4 @@ def log_to_stderr() -> None:
     logging.getLogger("pjrpc").setLevel(logging.CRITICAL)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     logging.getLogger("asyncio").setLevel(logging.ERROR)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # store/upgrade.py logs an upgrade in one line

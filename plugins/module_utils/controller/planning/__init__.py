@@ -1,14 +1,13 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many glideins should be present, where, and why: a pure function of demand, supply, queues and configuration.
+"""The planner: a pure function of demand, supply, queues and configuration to the glideins that should be present.
 
-Stages, a file each: lots (what jobs ask for, in their order), fit (which can run where), subtract (what is there
-already), pack (the other jobs into new glideins) within the limits of limit, then the guard (ramp, readings, patience).
-Nothing is remembered between calls.
+decide.py calls the stages in their order; each returns a new value. job_classes: group idle jobs; capacity: list what
+can run jobs; fit: find where they can run; subtract: give them to existing slots; limit: find the room for new
+glideins; pack: order glideins for the other jobs; guard: correct what is doubtful; explain: give the reasons.
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import claim_all, claims_of, trim
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.decide import check_expressions, make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.decide import make_plan
 
-__all__ = ["check_expressions", "claim_all", "claims_of", "make_plan", "trim"]
+__all__ = ["make_plan"]

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evaluates expressions of one ad against another one as HTCondor's matchmaking does. Runs on the controller.
+"""Evaluate expressions of one ad against another one as HTCondor's matchmaking does.
 
-The negotiator looks an attribute without MY. or TARGET. up in the expression's own ad, and if it is not there in the
-other one (MatchClassAd and ClassAd::alternateScope: src/classad/matchClassad.cpp, src/classad/attrrefs.cpp of HTCondor
+The negotiator looks up an attribute without MY. or TARGET. in the expression's own ad, then in the other one
+(MatchClassAd and ClassAd::alternateScope: src/classad/matchClassad.cpp, src/classad/attrrefs.cpp of HTCondor
 23.9.6). The Python library does not do the second. So each such name gets an alias, X = TARGET.X, in the own ad.
 """
 
@@ -31,7 +31,7 @@ except ImportError:
     classad2 = FUNCTIONS_OF = None
     CLASSAD_ERROR = traceback.format_exc()
 
-# What the library raises for a value or an expression that it cannot hold; RecursionError is our own parser's.
+# Exceptions of the library for a value or an expression that it cannot hold; RecursionError is from expressions.py.
 _ERRORS = (TypeError, ValueError, AssertionError, OverflowError, RecursionError, SystemError)
 if classad2 is not None:
     _ERRORS += (classad2.ClassAdException,)
@@ -40,11 +40,11 @@ _SHOWN_MOST = 120
 
 
 class MissingLibraryError(GlideinError):
-    """There are expressions to evaluate, and the library that can do it is not installed."""
+    """The library that evaluates expressions is not installed, and there are expressions to evaluate."""
 
 
 class UnparsableError(Exception):
-    """An expression that is none; the message quotes it."""
+    """An invalid expression; the message quotes it."""
 
 
 class Expression(str):
@@ -59,7 +59,7 @@ class Matcher:
     """
 
     def __init__(self, now_s=None):
-        """now_s: the time that expressions are told, in epoch seconds; None for the time of day."""
+        """now_s: the value of time() in expressions, in epoch seconds; None for the current time."""
         self._now_s = now_s
         self._conditions = {}
         self._trees = {}
@@ -78,7 +78,7 @@ class Matcher:
         return known
 
     def holds(self, condition, own, other):
-        """Tell whether a condition of the ad `own` is true against the ad `other`; remembered."""
+        """Return whether a condition of the ad `own` is true against the ad `other`. Results are cached."""
         own, other = parts(condition, own, other)
         key = (condition.text, frozen(own), frozen(other))
         if key not in self._results:
@@ -87,10 +87,9 @@ class Matcher:
         return self._results[key]
 
     def test(self, condition, own):
-        """Return a function that tells of an ad of `ad` whether a condition of the ad `own` is true against it.
+        """Return a function of an ad (of `ad`) that returns whether a condition of the ad `own` is true against it.
 
-        The ads have to have what `parts` returns, and nothing else that matters. Where the condition is opaque, aliases
-        are made for each other ad anew.
+        The ads need only what `parts` returns. For an opaque condition, aliases are made for each other ad.
         """
         own = parts(condition, own, {})[0]
         bare = condition.bare - set(own)
@@ -122,7 +121,7 @@ class Matcher:
             return None
 
     def _prepare(self, condition, own, aliases):
-        """Return (expression, own ad with aliases for these names of the other ad); (None, None) when there is none."""
+        """Return (expression, own ad with aliases for these names of the other ad); (None, None) if it is invalid."""
         text = without_own(condition, aliases) if aliases & condition.my else condition.text
         try:
             if text not in self._trees:

@@ -1,89 +1,178 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Explain: why jobs are not served, and why each entry serves a group or not."""
+"""Explain: the reasons of the plan's decisions, and of the jobs that are not served, as text."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed, overdue
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partition import capacity
+from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
+    FREE,
+    NEW,
+    OVERDUE,
+    QUEUED,
+    STARTING,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import indices
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
-# Reasons that are told of a group; how many more there are is told as a number.
-_TOLD = 3
+# Shapes whose reason is quoted for a group without a place; the others are a number.
+_MOST_MISFITS = 3
+
+# Reasons of sick glideins that are quoted in one sentence.
+_MOST_SICK_REASONS = 3
+
+# The largest groups of unserved jobs whose reason is given for each site.
+_MOST_EXPLAINED = 20
 
 
-def why_left(lot, targets, candidates, limits, fit):
-    """Return why the jobs that are left of a lot are not served.
+def unserved_jobs(job_classes, matches, decisions, packed, fit, misfits):
+    """Return ({(group id, reason): jobs} without a glidein, {group id: {site: reason}} of the largest groups of them).
 
-    candidates: targets where they fit; limits: names of those that were reached there.
+    matches: the mask of each job class; packed: pack.Packed.
     """
-    late = sorted("/".join(key) for key, jobs in lot.room.items() if not jobs)
+    left, at_sites = {}, {}
+    largest = set(sorted((one.jobs for one in packed.unplaced), reverse=True)[:_MOST_EXPLAINED])
+    for job_class, mask, unplaced in zip(job_classes, matches, packed.unplaced):
+        if not unplaced.jobs:
+            continue
+        group_id = job_class.group_id
+        fitting = [index for index in indices(mask) if index < len(decisions)]
+        key = (group_id, _why_left(job_class, unplaced, fitting, decisions, packed, fit, misfits))
+        left[key] = left.get(key, 0) + unplaced.jobs
+        if unplaced.jobs in largest and group_id not in at_sites and len(at_sites) < _MOST_EXPLAINED:
+            at_sites[group_id] = _why_at_sites(job_class, mask, decisions, misfits)
+    return left, at_sites
+
+
+def explanation(group_id, job_classes, decisions, errors, misfits):
+    """Return a mapping per shape: how many jobs of the group it serves, and why.
+
+    errors: {site: why its queue is not known}. Raises InputError for an unknown group.
+    """
+    chosen = [job_class for job_class in job_classes if job_class.group_id == group_id]
+    if not chosen:
+        raise InputError(f"explain: {group_id!r} is not accepted; allowed: the id of a group in demand.groups")
+    rows = []
+    for decision in sorted(decisions, key=lambda decision: decision.shape.key):
+        site, entry, shape = decision.shape.key
+        reasons = dict.fromkeys(_explained(one, len(chosen) > 1, decision, errors, misfits) for one in chosen)
+        jobs = decision.serves.get(group_id, 0)
+        rows.append({"site": site, "entry": entry, "shape": shape, "serves": jobs, "reason": "; ".join(reasons)})
+    return rows
+
+
+def item_reason(decision, silent_schedds):
+    """Return the reason of a decision about a shape whose queue is known.
+
+    silent_schedds: names of schedds that did not answer, as text, or None.
+    """
+    counts = decision.shape.counts
+    overdue_jobs = decision.jobs.get(OVERDUE, 0)
+    jobs = sum(decision.jobs.values()) - overdue_jobs
+    text = (
+        f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_by_kind(decision)}" if jobs else "no idle job needs it"
+    )
+    if not jobs and overdue_jobs:
+        text = "no idle job is left for it to serve"
+    text += f"; {counts['running']} running{_not_registered(decision.shape)}, {counts['queued']} queued"
+    if decision.added > 0:
+        text += f", {decision.added} to add"
+    elif decision.added < 0:
+        text += f", of which {-decision.added} serve no job and go"
+    elif decision.unused and silent_schedds:
+        text += f", of which {decision.unused} serve no job and stay because schedds did not answer: {silent_schedds}"
+    if decision.overdue:
+        text += f"; {_overdue(decision)}"
+    if counts["sick"]:
+        text += f"; {counts['sick']} sick"
+        reasons = counts["sick_reasons"]
+        text += f" ({', '.join(reasons[:_MOST_SICK_REASONS])})" if reasons else ""
+    if decision.limited_by:
+        text += f"; {decision.limited_by} reached"
+    return "; ".join([text, *decision.notes])
+
+
+def _why_left(job_class, unplaced, fitting, decisions, packed, fit, misfits):
+    """Return why the jobs that are left of a class are not served. fitting: indices of the shapes where they fit."""
+    limits = sorted({packed.reached[index] for index in fitting if index in packed.reached})
+    overdue = sorted("/".join(path) for path, jobs in unplaced.allowed.items() if not jobs)
     texts = [f"limits reached where these jobs fit: {listed(limits)}"] if limits else []
-    if late:
-        texts.append(f"glideins for these jobs are overdue in the queue of {listed(late)}")
+    if overdue:
+        texts.append(f"glideins for these jobs are overdue in the queue of {listed(overdue)}")
     if texts:
         return "; ".join(texts)
-    if candidates:
-        paths = sorted("/".join(target.key[:2]) for target in candidates)
+    if fitting:
+        paths = sorted("/".join(decisions[index].shape.path) for index in fitting)
         return f"the queue is not known where these jobs fit: {listed(paths)}"
-    if not targets:
+    if not decisions:
         return "no site has an entry"
-    missed = fit.nearest_misses(lot)
+    missed = fit.nearest_misses(job_class)
     reasons = {}
-    for target in missed[:_TOLD]:
-        reasons.setdefault(fit.reason(lot, target), []).append("/".join(target.key))
+    for shape in missed[:_MOST_MISFITS]:
+        reasons.setdefault(misfits.reason(job_class, shape), []).append("/".join(shape.key))
     texts = [f"{', '.join(paths)}: {reason}" for reason, paths in reasons.items()]
-    more = f"; and {len(missed) - _TOLD} more" if len(missed) > _TOLD else ""
+    more = f"; and {len(missed) - _MOST_MISFITS} more" if len(missed) > _MOST_MISFITS else ""
     return f"no shape fits: {'; '.join(texts)}{more}"
 
 
-def why_at_sites(lot, targets, fit):
-    """Return {site: why it serves no more jobs of the lot}, of an entry and shape where they fit, if there is one."""
-    mask = fit.mask(lot)
+def _why_at_sites(job_class, mask, decisions, misfits):
+    """Return {site: why it serves no more jobs of the class}, of a shape where they fit, if there is one."""
     chosen = {}
-    for index, target in enumerate(targets):
+    for index, decision in enumerate(decisions):
         fits = bool(mask >> index & 1)
-        if target.site not in chosen or fits > chosen[target.site][0]:
-            chosen[target.site] = (fits, target)
+        site = decision.shape.path[0]
+        if site not in chosen or fits > chosen[site][0]:
+            chosen[site] = (fits, decision)
     return {
-        site: f"{'/'.join(target.key[1:])}: {_why_no_more(target) if fits else fit.reason(lot, target)}"
-        for site, (fits, target) in chosen.items()
+        site: f"{'/'.join(one.shape.key[1:])}: {_why_no_more(one) if fits else misfits.reason(job_class, one.shape)}"
+        for site, (fits, one) in chosen.items()
     }
 
 
-def _why_no_more(target):
-    """Return why a target where jobs fit serves no more of them."""
-    if target.counts is None:
+def _why_no_more(decision):
+    """Return why a shape where jobs fit serves no more of them."""
+    if decision.shape.counts is None:
         return "its queue is not known"
-    if target.limited_by:
-        return f"{target.limited_by} reached"
-    return overdue(target) if target.kept_overdue else "no room for more"
+    if decision.limited_by:
+        return f"{decision.limited_by} reached"
+    return _overdue(decision) if decision.overdue else "no room for more"
 
 
-def explanation(group_id, lots, targets, problems, fit):
-    """Return a mapping per target: how many jobs of the group it serves, and why.
-
-    lots: all of them; problems: {site: why its queue is not known}. Raises InputError for a group that is not there.
-    """
-    chosen = [lot for lot in lots if lot.key == group_id]
-    if not chosen:
-        raise InputError(f"explain: {group_id!r} is not accepted; allowed: the id of a group in demand.groups")
-    lines = []
-    for target in sorted(targets, key=lambda target: target.key):
-        site, entry, shape = target.key
-        reasons = list(dict.fromkeys(_reason(lot, len(chosen) > 1, target, problems, fit) for lot in chosen))
-        jobs = target.serves[group_id]
-        lines.append({"site": site, "entry": entry, "shape": shape, "serves": jobs, "reason": "; ".join(reasons)})
-    return lines
-
-
-def _reason(lot, has_others, target, problems, fit):
-    why = fit.reason(lot, target)
-    if why is None and target.counts is None:
-        why = f"fits, but the queue is not known: {problems.get(target.site) or 'no reading was given'}"
+def _explained(job_class, has_others, decision, errors, misfits):
+    shape = decision.shape
+    why = misfits.reason(job_class, shape)
+    if why is None and shape.counts is None:
+        why = f"fits, but the queue is not known: {errors.get(shape.path[0]) or 'no reading was given'}"
     elif why is None:
-        each = capacity(target.size, lot.asked)
+        each = jobs_per_slot(shape.size, job_class.request)
         why = f"fits {each} job{'s' if each > 1 else ''} per glidein"
-        if target.limited_by:
-            why += f"; {target.limited_by} reached"
-        why = "; ".join([why] + ([overdue(target)] if target.kept_overdue else []) + target.said)
-    return f"of {lot.user}: {why}" if has_others and lot.user else why
+        if decision.limited_by:
+            why += f"; {decision.limited_by} reached"
+        why = "; ".join([why] + ([_overdue(decision)] if decision.overdue else []) + list(decision.notes))
+    return f"of {job_class.user}: {why}" if has_others and job_class.user else why
+
+
+def _not_registered(shape):
+    starting = max(0, shape.counts["running"] - shape.registered) - shape.late
+    parts = [f"{starting} starting"] if starting else []
+    if shape.late:
+        parts.append(f"{shape.late} not registered in time")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _overdue(decision):
+    overdue_s = decision.shape.overdue_s
+    since = f"{overdue_s} s" if overdue_s % 60 else f"{overdue_s // 60} min"
+    return f"{decision.overdue} queued for more than {since} serve nobody"
+
+
+def _by_kind(decision):
+    """Return the numbers of a decision's jobs by the slots that they are given to."""
+    waiting = decision.jobs.get(QUEUED, 0) + decision.jobs.get(NEW, 0)
+    name = "queued or new glideins" if decision.added > 0 else "queued glideins"
+    numbers = (
+        (decision.jobs.get(FREE, 0), "free slots"),
+        (decision.jobs.get(STARTING, 0), "starting glideins"),
+        (waiting, name),
+    )
+    return ", ".join(f"{number} in {where}" for number, where in numbers if number)

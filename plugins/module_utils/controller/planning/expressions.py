@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The text of ClassAd expressions: its conditions, and what they refer to. No ClassAd library is needed here.
+"""Parse ClassAd expressions into conditions and the attributes that they refer to, without the ClassAd library.
 
-An expression that is a conjunction is true if and only if each of its conditions is: so conditions, which many jobs
-have in common, are evaluated one by one, and the one that fails can be named.
+A conjunction is true if and only if each of its conditions is. Conditions, which many jobs have in common, are
+therefore evaluated one by one, and the reason can name the one that fails.
 """
 
 import collections
@@ -29,7 +29,7 @@ _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
 _WORDS = frozenset(("true", "false", "undefined", "error", "is", "isnt", "parent"))
 _SCOPES = {"my": "my", "target": "target", "other": "target"}
-# They evaluate text or other expressions, whose references cannot be seen.
+# Functions that evaluate text or other expressions, whose references are not in the text.
 _OPAQUE_FUNCTIONS = frozenset(("eval", "unparse", "evalineachcontext"))
 
 Token = collections.namedtuple("Token", ["kind", "text"])
@@ -41,16 +41,16 @@ def tokens_of(text):
 
 
 def conditions_of(text, now_s=None):
-    """Return the conditions (Condition) whose conjunction the expression is: itself where it is none.
+    """Return the conditions (Condition) whose conjunction the expression is; one if it is no conjunction.
 
-    now_s: what time() stands for, so that an expression means the same whenever it is evaluated; None: leave it.
+    now_s: the value that replaces time(), so that the result does not depend on when it is evaluated; None: leave it.
     """
     parts = _conjuncts(tokens_of(text))
     return [_condition(part if now_s is None else _at(part, now_s), part) for part in parts]
 
 
 def text_of(tokens):
-    """Return tokens as text that means the same."""
+    """Return tokens as text with the same meaning."""
     parts = []
     for before, token in zip([Token("operator", "")] + tokens, tokens):
         tight = token.text in (".", "(", ")", ",", "]") or before.text in (".", "(", "[", "!", "")
@@ -103,7 +103,7 @@ def _without_parentheses(tokens):
 
 
 def _closing(tokens):
-    """Return the index of what closes the parenthesis that the tokens begin with, or None."""
+    """Return the index of the token that closes the parenthesis at the beginning, or None."""
     depth = 0
     for index, token in enumerate(tokens):
         if token.kind == "operator":
@@ -154,12 +154,12 @@ def spelling_of(token):
 
 
 def quoted(name):
-    """Return the name of any attribute, also one that is no identifier or a word of the language, for an expression."""
+    """Return the name of an attribute in quotes, which may be no identifier or a reserved word."""
     return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def is_text(value):
-    """Tell whether an ad can hold a text: it is UTF-8, without zero characters."""
+    """Return whether an ad can hold a text: it is UTF-8, without zero characters."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -177,7 +177,7 @@ def scope_before(tokens, index):
 
 
 def _begins_record(tokens, index):
-    """Whether the [ at `index` begins a record; after a value it would be a subscript."""
+    """Return whether the [ at `index` begins a record; after a value it is a subscript."""
     if not index:
         return True
     before = tokens[index - 1]
@@ -185,7 +185,7 @@ def _begins_record(tokens, index):
 
 
 def without_own(condition, names):
-    """Return the text of a condition in which MY.X stands as undefined for the X in `names`."""
+    """Return the text of a condition with undefined in place of MY.X for each X in `names`."""
     tokens = []
     for index, token in enumerate(condition.tokens):
         named = token.kind in ("name", "quoted") and name_of(token) in names

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The job attributes that sites' accept_requirements refer to: the demand server divides its groups by them."""
+"""The job attributes in the sites' accept_requirements, by which the demand server divides its groups."""
 
 import re
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ex
     spelling_of,
 )
 
-# What get_demand takes.
+# The most names that get_demand accepts.
 MOST_NAMES = 20
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
-# What each group tells anyway: see lots.job_ad.
+# Attributes that every group has: see job_classes.job_ad.
 _ALWAYS = frozenset(
     (
         "currenttime", "diskusage", "executablesize", "imagesize", "jobstatus", "jobuniverse", "memoryusage", "owner",
@@ -29,8 +29,8 @@ _ALWAYS = frozenset(
 def accepted_attributes(sites):
     """Return the names of job attributes in the accept_requirements of sites, [{"entries": {name: entry}}].
 
-    At most MOST_NAMES, sorted. Names that an entry's `attributes` state are the machine's. Entries are as they were
-    written: what cannot be read is left out, and the plan says what is wrong with it.
+    At most MOST_NAMES, sorted. Names that an entry's `attributes` state are the machine's. Entries are as the operator
+    wrote them. Invalid ones are left out here; the plan reports them.
     """
     found = {}
     for site in sites:
@@ -54,18 +54,18 @@ def _names(text, stated):
     return found
 
 
-def not_told(names, told):
+def unreported_hint(names, reported):
     """Return the hint for job attributes that the demand server does not report; "" if it reports them all.
 
-    names: as an expression spells them; told: names that its groups are divided by, None for a server of an earlier
-    version, which does not say.
+    names: as an expression spells them; reported: names that its groups are divided by, None for a server of an earlier
+    version, which does not list them.
     """
-    known = {name.lower() for name in told or ()}
+    known = {name.lower() for name in reported or ()}
     missing = [name for name in names if name.lower() not in known]
     if not missing:
         return ""
     listed = ", ".join(missing)
-    if told is None:
+    if reported is None:
         return f"; if jobs have it, add {listed} to demand_server_attributes"
     return (
         f"; the demand server does not report {listed} of jobs yet: it does so from its next reading on if a cycle "

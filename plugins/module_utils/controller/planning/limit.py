@@ -3,22 +3,55 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Limit: how many more glideins an entry, a site and the deployment may get."""
 
-# What a limit can be of: glideins that wait, all that are in the queue, those ordered by this plan, and what all have.
+from typing import Any, NamedTuple
+
+# queued: glideins that wait; total: glideins in the queue, waiting or running; per_cycle: glideins that this plan
+# orders; cores and gpus: those of all glideins in the queue.
 LIMIT_KEYS = ("queued", "total", "per_cycle", "cores", "gpus")
 
 
-class Room:
-    """What is left of some limits, {key of LIMIT_KEYS, or any other that is used: number or None}."""
+class Usage(NamedTuple):
+    """The limits, and what the glideins that are to stay use of them.
 
-    def __init__(self, label, limits, used):
-        self.label = label
-        self.limits = limits
-        self.left = {
-            key: max(0, limit - used[key]) for key, limit in limits.items() if limit is not None and key in used
-        }
+    sites: of make_plan, with counts; shapes: each EntryShape; kept: by shape, queued glideins that stay and those that
+    the plan has ordered so far; ordered: by shape, the ordered ones among them; limits: of the deployment; unproven:
+    {(site, entry): UnprovenLimit}.
+    """
+
+    sites: Any
+    shapes: Any
+    kept: Any
+    ordered: Any
+    limits: dict
+    unproven: dict
+
+    @classmethod
+    def of(cls, sites, shapes, kept, limits, unproven):
+        """Return the Usage; all glideins beyond those that are queued now are ordered by this plan."""
+        numbers = zip(shapes, kept)
+        ordered = [max(0, number - shape.counts["queued"]) if shape.counts else 0 for shape, number in numbers]
+        return cls(sites, shapes, kept, ordered, limits, unproven)
+
+
+class Room:
+    """The room that the limits of one entry, one site or the deployment leave.
+
+    left: {key: number}, of LIMIT_KEYS and `unproven`; names: {key: the limit as text}.
+    """
+
+    def __init__(self, names, left):
+        self.names = names
+        self.left = left
+
+    @classmethod
+    def of(cls, label, limits, used):
+        """Return the Room of limits, {key: number or None}, of which `used` is in use."""
+        known = {key: limit for key, limit in limits.items() if limit is not None and key in used}
+        names = {key: f"{label} {key} {limit}" for key, limit in known.items()}
+        return cls(names, {key: max(0, limit - used[key]) for key, limit in known.items()})
 
     def tightest(self, size):
-        """Return (glideins of `size` that may still come, or None for any number; key of the limit that says so)."""
+        """Return (glideins of `size` that there is room for, or None for any number; key of the limit that decides)."""
         least, tight = None, None
         for key, left in self.left.items():
             if key == "cores":
@@ -31,97 +64,96 @@ class Room:
                 least, tight = left, key
         return least, tight
 
-    def name(self, key):
-        """Return what people call a limit."""
-        return f"{self.label} {key} {self.limits[key]}"
-
     def take(self, glideins, size):
-        """Use up room for so many more glideins."""
+        """Use the room of so many more glideins."""
         for key in self.left:
             self.left[key] -= glideins * {"cores": size[0], "gpus": size[3]}.get(key, 1)
 
 
-class Ramp(Room):
-    """Room for glideins of an entry that have not proven that they work; `why` it is not more."""
+class Headroom:
+    """The room for further glideins of each EntryShape within all limits. It shrinks as glideins are ordered."""
 
-    def __init__(self, ceiling, why, unproven):
-        super().__init__("", {"unproven": ceiling}, {"unproven": unproven})
-        self.why = why
-
-    def name(self, key):
-        return self.why
-
-
-class Rooms:
-    """The room of all targets. `kept` and `ordered` of the targets say what there is to be."""
-
-    def __init__(self, sites, targets, limits, ceilings):
-        """sites: for make_plan; limits: of the deployment; ceilings: {(site, entry): guard.Ceiling}."""
+    def __init__(self, usage):
         by_entry, by_site = {}, {}
-        for target in targets:
-            by_entry.setdefault(target.key[:2], []).append(target)
-            by_site.setdefault(target.site, []).append(target)
-        deployment = (
-            Room("deployment limit", limits, _sum([_used(site, by_site) for site in sites])) if limits else None
-        )
-        self._rooms = {}
-        for site in sites:
+        for shape, kept, ordered in zip(usage.shapes, usage.kept, usage.ordered):
+            used = (shape, kept, ordered)
+            by_entry.setdefault(shape.path, []).append(used)
+            by_site.setdefault(shape.path[0], []).append(used)
+        shared = {}
+        for site in usage.sites:
             name = site["site"]["site"]
-            shared = [Room(f"{name} site limit", site["site"]["limits"], _used(site, by_site))]
-            shared += [deployment] if deployment else []
+            shared[name] = _used(by_site.get(name, ()), site["orphans"])
+        deployment = [Room.of("deployment limit", usage.limits, _sum(shared.values()))] if usage.limits else []
+        self._rooms = {}
+        for site in usage.sites:
+            name = site["site"]["site"]
+            of_site = Room.of(f"{name} site limit", site["site"]["limits"], shared[name])
             for entry in site["site"]["entries"].values():
-                here = by_entry.get((name, entry["name"]), [])
-                rooms = [Room(f"{name}/{entry['name']} limit", entry["limits"], _of_targets(here))]
-                ceiling = ceilings.get((name, entry["name"]))
-                if ceiling:
-                    unproven = sum(target.kept + target.starting + target.late for target in here if target.counts)
-                    rooms.append(Ramp(ceiling.glideins, f"{name}/{entry['name']} {ceiling.why}", unproven))
-                self._rooms[(name, entry["name"])] = rooms + shared
+                path = (name, entry["name"])
+                here = by_entry.get(path, ())
+                rooms = [Room.of(f"{name}/{entry['name']} limit", entry["limits"], _used(here))]
+                if path in usage.unproven:
+                    rooms.append(_room_for_unproven(path, here, usage.unproven[path]))
+                self._rooms[path] = [*rooms, of_site, *deployment]
 
-    def left(self, target):
-        """Return how many glideins of a target all limits still admit, or None for any number."""
-        return 0 if target.closed else self._tightest(target)[0]
+    def left(self, shape):
+        """Return how many more glideins of a shape all limits admit, or None for any number."""
+        return 0 if shape.never_starts else self._tightest(shape)[0]
 
-    def name(self, target):
-        """Return the name of the limit that is the tightest for a target, or None."""
-        if target.closed:
-            return target.closed
-        unused, room, key = self._tightest(target)
-        return room.name(key) if room else None
+    def name(self, shape):
+        """Return the name of the limit that is the tightest for a shape, or None."""
+        if shape.never_starts:
+            return shape.never_starts
+        _left, room, key = self._tightest(shape)
+        return room.names[key] if room else None
 
-    def _tightest(self, target):
+    def take(self, shape, glideins):
+        """Use the room of so many more glideins of a shape."""
+        for room in self._rooms[shape.path]:
+            room.take(glideins, shape.size)
+
+    def _tightest(self, shape):
         found = (None, None, None)
-        for room in self._rooms[target.key[:2]]:
-            left, key = room.tightest(target.size)
+        for room in self._rooms[shape.path]:
+            left, key = room.tightest(shape.size)
             if left is not None and (found[0] is None or left < found[0]):
                 found = (left, room, key)
         return found
 
-    def take(self, target, glideins):
-        """Use up room for so many more glideins of a target."""
-        for room in self._rooms[target.key[:2]]:
-            room.take(glideins, target.size)
+
+def _room_for_unproven(path, here, limit):
+    """Return the Room for glideins that have not proven that the entry works."""
+    unproven = sum(kept + shape.starting + shape.late for shape, kept, _ordered in here if shape.counts)
+    return Room({"unproven": f"{'/'.join(path)} {limit.reason}"}, {"unproven": max(0, limit.glideins - unproven)})
 
 
-def _used(site, by_site):
-    """Return what a whole site uses of limits: also its orphans, whose size is not known."""
-    used = _of_targets(by_site.get(site["site"]["site"], []))
-    orphans = site["orphans"]
-    used["queued"] += orphans["queued"]
-    used["total"] += orphans["queued"] + orphans["running"]
-    return used
-
-
-def _of_targets(targets):
+def _used(here, orphans=None):
+    """Return what glideins use of limits. here: [(shape, kept, ordered)]; orphans: of unknown size, or None."""
     used = dict.fromkeys(LIMIT_KEYS, 0)
-    for target in targets:
-        waiting, started, ordered = target.usage()
+    for shape, kept, ordered in here:
+        waiting, started, new = _glideins(shape, kept, ordered)
         used["queued"] += waiting
         used["total"] += waiting + started
-        used["per_cycle"] += ordered
-        used["cores"] += (waiting + started) * target.size[0]
-        used["gpus"] += (waiting + started) * target.size[3]
+        used["per_cycle"] += new
+        used["cores"] += (waiting + started) * shape.size[0]
+        used["gpus"] += (waiting + started) * shape.size[3]
+    if orphans:
+        used["queued"] += orphans["queued"]
+        used["total"] += orphans["queued"] + orphans["running"]
     return used
+
+
+def _glideins(shape, kept, ordered):
+    """Return (glideins that wait, glideins that have started, glideins ordered by this plan).
+
+    If the queue is not known, the last report or the collector shows more glideins; both numbers may be too low.
+    """
+    if shape.counts is None:
+        last = shape.plans[-1] if shape.plans else {}
+        queued, running = last.get("queued") or 0, last.get("running") or 0
+        started = max(shape.registered, running)
+        return max(0, queued + running - started), started, 0
+    return kept + shape.counts["sick"], shape.counts["running"] + shape.counts["completing"], ordered
 
 
 def _sum(all_used):

@@ -1,128 +1,194 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pack and place: jobs that nothing there will serve go into new glideins, within the limits."""
+"""Pack: give the remaining jobs to new glideins, several jobs to each, within the limits."""
 
 import heapq
+from typing import NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import NEW
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import NEW, Slots, fill
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import indices
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partition import capacity
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.places import Bin
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Headroom
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.subtract import Placement, Unplaced
 
-# Spreading many glideins one by one would take long; in so many steps it is even enough.
+# Spreading many glideins one by one would take long; this many steps make it even enough.
 _STEPS = 200
 
 
-class Packing:
-    """Orders glideins. targets: in order of preference; rooms: limit.Rooms; spread: whether entries of one priority
-    share.
+class Packed(NamedTuple):
+    """The result of the stage.
 
-    Within an entry the smallest shape that fits is taken. Glideins that were begun for other jobs are filled up first.
+    placements: list of Placement in new glideins; unplaced: Unplaced by job class; ordered: new glideins by shape;
+    limited_by: {shape: name of the limit that held back glideins}; reached: {shape: name of the limit that is reached},
+    for the shapes where jobs without a slot fit. Shapes are indices.
     """
 
-    def __init__(self, targets, rooms, spread):
-        self.targets = targets
-        self.rooms = rooms
-        self.spread = spread
-        self._open = sum(1 << index for index, target in enumerate(targets) if target.counts)
-        self._begun = 0
-        self._names = {}
-        self._of_entry = {}
-        for index, target in enumerate(targets):
-            self._of_entry[target.key[:2]] = self._of_entry.get(target.key[:2], 0) | 1 << index
-        self._cores = {}
-        self._weights = {target.key[:2]: target.entry["weight"] for target in targets}
-        for target in targets if spread else ():
-            there = (target.kept + target.counts["running"]) * target.size[0] if target.counts else 0
-            self._cores[target.key[:2]] = self._cores.get(target.key[:2], 0) + there
+    placements: list
+    unplaced: list
+    ordered: list
+    limited_by: dict
+    reached: dict
 
-    def place(self, lot, mask):
-        """Put the jobs that are left of a lot into new glideins of targets in `mask`; lowers lot.left."""
-        for index in indices(mask & self._begun):
-            if not lot.left:
+
+def pack(job_classes, matches, shapes, unplaced, usage, spread):
+    """Return the Packed of the jobs that no existing slot will serve.
+
+    matches: the mask of shapes of each job class; shapes: each EntryShape, in the order of preference; unplaced:
+    Unplaced by job class; usage: limit.Usage; spread: whether entries of one priority share the jobs.
+
+    Within an entry the smallest shape that fits is taken. Glideins that were ordered for other jobs are filled first.
+    """
+    packing = _Packing(shapes, usage, spread)
+    for number, (job_class, mask) in enumerate(zip(job_classes, matches)):
+        if unplaced[number].jobs:
+            packing.place(number, job_class, mask, unplaced[number])
+    after = [packing.unplaced.get(number, one) for number, one in enumerate(unplaced)]
+    unserved = 0
+    for mask, one in zip(matches, after):
+        unserved |= mask if one.jobs else 0
+    reached = packing.reached(unserved & ((1 << len(shapes)) - 1))
+    return Packed(packing.placements, after, packing.ordered, {**packing.limited_by, **reached}, reached)
+
+
+class _Packing:
+    """The working state of the stage."""
+
+    def __init__(self, shapes, usage, spread):
+        self.shapes = shapes
+        self.spread = spread
+        self.headroom = Headroom(usage)
+        self.placements = []
+        self.unplaced = {}
+        self.ordered = [0] * len(shapes)
+        self.limited_by = {}
+        self._slots = [[] for _shape in shapes]
+        self._with_slots = 0
+        self._open = sum(1 << index for index, shape in enumerate(shapes) if shape.counts)
+        self._shapes_of = {}
+        for index, shape in enumerate(shapes):
+            self._shapes_of[shape.path] = self._shapes_of.get(shape.path, 0) | 1 << index
+        self._cores = dict.fromkeys(self._shapes_of, 0)
+        for shape, kept in zip(shapes, usage.kept) if spread else ():
+            self._cores[shape.path] += (kept + shape.counts["running"]) * shape.size[0] if shape.counts else 0
+
+    def place(self, number, job_class, mask, unplaced):
+        """Give the jobs of a class to new glideins of the shapes in `mask`."""
+        jobs = _Jobs(number, job_class, unplaced.jobs, dict(unplaced.allowed))
+        self._place(jobs, mask)
+        self.unplaced[number] = Unplaced(jobs.left, jobs.allowed)
+
+    def reached(self, mask):
+        """Return {shape: name of the limit} of the shapes in `mask` that get no further glidein."""
+        return {
+            index: self.headroom.name(self.shapes[index])
+            for index in indices(mask)
+            if self.shapes[index].counts and self.headroom.left(self.shapes[index]) == 0
+        }
+
+    def _place(self, jobs, mask):
+        for index in indices(mask & self._with_slots):
+            if not jobs.left:
                 return
-            target = self.targets[index]
-            lot.put(target, NEW)
-            if not target.bins[NEW]:
-                self._begun &= ~(1 << index)
-        while lot.left:
-            for key in lot.room:
-                if not lot.room[key]:
-                    mask &= ~self._of_entry[key]
+            self._fill(index, jobs)
+        while jobs.left:
+            for path, allowed in jobs.allowed.items():
+                if not allowed:
+                    mask &= ~self._shapes_of[path]
             some = self._most_preferred(mask & self._open)
             if not some:
                 return
             if self.spread:
-                self._share(lot, some)
+                self._share(jobs, some)
             else:
                 for index in some:
-                    if not lot.left:
+                    if not jobs.left:
                         return
-                    self._order(index, lot, None)
+                    self._order(index, jobs, None)
 
-    def limits(self, mask):
-        """Return the names of the limits that close the targets in `mask`, sorted; targets of unknown queue have none.
-
-        To be asked when all lots had their turn.
-        """
-        return sorted({self._closed_by(index) for index in indices(mask)} - {None})
-
-    def _closed_by(self, index):
-        if index not in self._names:
-            target = self.targets[index]
-            self._names[index] = None
-            if target.counts and self.rooms.left(target) == 0:
-                self._names[index] = target.limited_by = self.rooms.name(target)
-        return self._names[index]
+    def _fill(self, index, jobs):
+        """Give jobs to the ordered glideins of a shape."""
+        path = self.shapes[index].path
+        placed, self._slots[index] = fill(self._slots[index], jobs.job_class, jobs.most(path))
+        if placed:
+            self.placements.append(Placement(jobs.number, index, NEW, placed))
+            jobs.take(path, placed)
+        if self._slots[index]:
+            self._with_slots |= 1 << index
+        else:
+            self._with_slots &= ~(1 << index)
 
     def _most_preferred(self, mask):
-        """Return the open targets of the highest priority; without spreading simply all, as they are in order."""
+        """Return the shapes of the highest priority; all of them if nothing is spread, as they are in order."""
         found = indices(mask)
         if self.spread and found:
-            highest = self.targets[found[0]].entry["priority"]
-            found = [index for index in found if self.targets[index].entry["priority"] == highest]
+            highest = self.shapes[found[0]].entry["priority"]
+            found = [index for index in found if self.shapes[index].entry["priority"] == highest]
         return found
 
-    def _share(self, lot, some):
-        """Give the next glidein to the entry that has the fewest cores for its weight, again and again."""
+    def _share(self, jobs, some):
+        """Order the next glidein from the entry that has the fewest cores for its weight, again and again."""
         by_entry = {}
         for index in some:
-            by_entry.setdefault(self.targets[index].key[:2], []).append(index)
-        heap = [(self._load(key), number, key) for number, key in enumerate(by_entry)]
+            by_entry.setdefault(self.shapes[index].path, []).append(index)
+        heap = [(self._load(here[0]), number, here) for number, here in enumerate(by_entry.values())]
         heapq.heapify(heap)
         step = None
-        while heap and lot.left:
-            unused, number, key = heapq.heappop(heap)
-            index = by_entry[key][0]
+        while heap and jobs.left:
+            _load, number, here = heapq.heappop(heap)
+            index = here[0]
             if step is None:
-                step = max(1, -(-lot.left // capacity(self.targets[index].size, lot.asked)) // _STEPS)
-            if not self._order(index, lot, step):
-                by_entry[key].pop(0)
-            if by_entry[key]:
-                heapq.heappush(heap, (self._load(key), number, key))
+                step = max(1, -(-jobs.left // jobs.per_glidein(self.shapes[index])) // _STEPS)
+            if not self._order(index, jobs, step):
+                here.pop(0)
+            if here:
+                heapq.heappush(heap, (self._load(index), number, here))
 
-    def _load(self, key):
-        return self._cores[key] / self._weights[key]
+    def _load(self, index):
+        shape = self.shapes[index]
+        return self._cores[shape.path] / shape.entry["weight"]
 
-    def _order(self, index, lot, most):
-        """Order glideins of a target for a lot, at most `most` (None: as many as it needs); return how many."""
-        target = self.targets[index]
-        wanted = -(-lot.most(target) // capacity(target.size, lot.asked))
+    def _order(self, index, jobs, most):
+        """Order glideins of a shape, at most `most` (None: as many as the jobs need); return how many."""
+        shape = self.shapes[index]
+        wanted = -(-jobs.most(shape.path) // jobs.per_glidein(shape))
         if most is not None:
             wanted = min(wanted, most)
-        room = self.rooms.left(target)
+        room = self.headroom.left(shape)
         number = wanted if room is None else min(wanted, room)
         if number < wanted:
-            target.limited_by = self.rooms.name(target)
+            self.limited_by[index] = self.headroom.name(shape)
             self._open &= ~(1 << index)
         if not number:
             return 0
-        self.rooms.take(target, number)
-        target.new += number
+        self.headroom.take(shape, number)
+        self.ordered[index] += number
         if self.spread:
-            self._cores[target.key[:2]] += number * target.size[0]
-        target.bins[NEW].append(Bin(target.size, number, False, None))
-        self._begun |= 1 << index
-        lot.put(target, NEW)
+            self._cores[shape.path] += number * shape.size[0]
+        self._slots[index].append(Slots(shape.size, number, False, None))
+        self._fill(index, jobs)
         return number
+
+
+class _Jobs:
+    """The jobs of a class that this stage has still to place."""
+
+    def __init__(self, number, job_class, left, allowed):
+        self.number = number
+        self.job_class = job_class
+        self.left = left
+        self.allowed = allowed
+
+    def most(self, path):
+        """Return how many of them an entry may take."""
+        return min(self.left, self.allowed.get(path, self.left))
+
+    def take(self, path, jobs):
+        """Note that so many of them have a glidein of the entry."""
+        self.left -= jobs
+        if path in self.allowed:
+            self.allowed[path] -= jobs
+
+    def per_glidein(self, shape):
+        """Return how many of them one glidein of a shape runs."""
+        return jobs_per_slot(shape.size, self.job_class.request)

@@ -1,62 +1,98 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Subtract: the jobs that free slots, starting and queued glideins will serve, before anything is ordered."""
+"""Subtract: give idle jobs to free slots and to starting and queued glideins, before any glidein is ordered."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import FREE, OVERDUE, QUEUED, STARTING
+from typing import NamedTuple
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
+    EXISTING,
+    OVERDUE,
+    QUEUED,
+    by_size,
+    fill,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import indices
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.places import by_size
-
-THERE = (FREE, STARTING, OVERDUE, QUEUED)
 
 
-class Subtraction:
-    """Puts jobs into what is there. places: Targets, then Elsewheres, in the order of their indices.
+class Placement(NamedTuple):
+    """Jobs of one class that are given to slots of one kind. job_class, capacity: indices."""
 
-    Free slots come first, then what starts, then what waits. Small glideins are filled before large ones: all that are
-    there are then full before any is ordered, so that what is ordered never takes the place of one that waits. Machines
-    of which only the resources are known are left to the jobs that no free slot of a target takes.
+    job_class: int
+    capacity: int
+    kind: str
+    jobs: int
 
-    An overdue glidein serves nobody, but its entry is not asked again for the jobs that it would take: other entries
-    may serve them.
+
+class Unplaced(NamedTuple):
+    """The jobs of a class that have no slot yet.
+
+    allowed: {(site, entry): how many of them the entry may still take}, for entries whose overdue glideins wait for
+    some.
     """
 
-    def __init__(self, places):
-        self.places = places
-        ranked = sorted(range(len(places)), key=lambda index: _rank(places[index], index))
-        self._rank = {index: rank for rank, index in enumerate(ranked)}
-        self._open = {kind: sum(1 << index for index, place in enumerate(places) if place.bins[kind]) for kind in THERE}
+    jobs: int
+    allowed: dict
 
-    def take(self, lot, mask):
-        """Put a lot's jobs into places of `mask`; lowers lot.left by the number of those that found one."""
-        lot.room = {}
-        for kind in THERE:
-            for index in self._ranked(mask & self._open[kind]):
-                if not lot.left and kind != OVERDUE:
+
+class Subtracted(NamedTuple):
+    """The result of the stage.
+
+    placements: list of Placement; unplaced: Unplaced by job class; unused: queued glideins without a job, by capacity.
+    """
+
+    placements: list
+    unplaced: list
+    unused: list
+
+
+def subtract(job_classes, matches, capacities, queued):
+    """Return the Subtracted of jobs that existing slots will serve.
+
+    matches: the mask of capacities of each job class; capacities: each EntryShape, then each OtherMachines; queued: the
+    number of queued glideins of each EntryShape.
+
+    Free slots come first, then starting glideins, then queued ones. Small glideins are filled before large ones: all
+    existing glideins are then full before any is ordered, so that a new one never takes the place of a queued one.
+    Machines of which only the resources are known get the jobs that no free slot of an EntryShape takes.
+
+    An overdue glidein serves no job, but its entry gets no further glidein for the jobs that it has room for. Other
+    entries may serve them. Jobs that other controllers lease have a place there, too: otherwise two controllers would
+    order and cancel in turns for the same jobs.
+    """
+    queued = list(queued) + [0] * (len(capacities) - len(queued))
+    slots = [capacity.slots(number) for capacity, number in zip(capacities, queued)]
+    with_slots = {kind: sum(1 << index for index, one in enumerate(slots) if one[kind]) for kind in EXISTING}
+    ranked = sorted(range(len(capacities)), key=lambda index: _rank(capacities[index], index))
+    rank = {index: position for position, index in enumerate(ranked)}
+    placements, unplaced = [], []
+    for number, (job_class, mask) in enumerate(zip(job_classes, matches)):
+        left, allowed = job_class.jobs, {}
+        for kind in EXISTING:
+            for index in sorted(indices(mask & with_slots[kind]), key=rank.__getitem__):
+                if not left and kind != OVERDUE:
                     break
-                place = self.places[index]
+                path = capacities[index].path
                 if kind == OVERDUE:
-                    _await(place, lot)
+                    most = allowed.get(path, left + job_class.leased)
                 else:
-                    lot.put(place, kind)
-                if not place.bins[kind]:
-                    self._open[kind] &= ~(1 << index)
-
-    def _ranked(self, mask):
-        return sorted(indices(mask), key=self._rank.__getitem__)
-
-
-def _await(target, lot):
-    """Let the overdue glideins of a target wait for jobs of a lot; lowers lot.room of its entry, and never lot.left.
-
-    Jobs that others lease wait, too: two controllers would else take turns to order and to cancel for the same ones.
-    """
-    key = target.key[:2]
-    waiting = lot.room.get(key, lot.left + lot.leased)
-    placed = target.fill(OVERDUE, lot, waiting)
-    if placed:
-        lot.room[key] = waiting - placed
+                    most = min(left, allowed.get(path, left))
+                placed, slots[index][kind] = fill(slots[index][kind], job_class, most)
+                if not placed:
+                    continue
+                placements.append(Placement(number, index, kind, placed))
+                if kind == OVERDUE:
+                    allowed[path] = most - placed
+                else:
+                    left -= placed
+                    if path in allowed:
+                        allowed[path] -= placed
+                if not slots[index][kind]:
+                    with_slots[kind] &= ~(1 << index)
+        unplaced.append(Unplaced(left, allowed))
+    unused = [sum(one.number for one in each[OVERDUE] + each[QUEUED] if not one.used) for each in slots]
+    return Subtracted(placements, unplaced, unused)
 
 
-def _rank(place, index):
-    return (0,) + by_size(place.size) + (index,) if place.size else (1, index)
+def _rank(capacity, index):
+    return (0, *by_size(capacity.size), index) if capacity.size else (1, index)

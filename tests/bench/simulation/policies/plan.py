@@ -9,7 +9,11 @@ from simulation.parameters import LEASE_S, MAX_DEMAND_AGE_S
 from simulation.policies.base import Order
 
 checkout.importable()
-from ansible_collections.glidein.ops.plugins.module_utils import planning  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import (  # noqa: E402
+    request_leases,
+    trim,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (  # noqa: E402
     idle_after_job_s,
     idle_timeout_s,
@@ -27,32 +31,34 @@ class Plan:
 
     @staticmethod
     def idle_s(entry):
-        """How long a glidein of an entry lives without a job, before the first one and after one: the defaults."""
+        """Return the seconds that a glidein stays without a job, before the first one and after one: the defaults."""
         checked = site([entry])["entries"][entry.name]
         shape = checked["shapes"][entry.shape]
         return idle_timeout_s(checked, shape), idle_after_job_s(checked, shape)
 
     def decide(self, readings):
-        """{entry's key: Order}."""
+        """Return {entry's key: Order}."""
         names = sorted({entry.site for entry in readings.entries})
         for name in names:
             if name not in self.sites:
                 self.sites[name] = site([entry for entry in readings.entries if entry.site == name])
         sites = [{"site": self.sites[name], "queue": queue(name, readings), "error": None} for name in names]
         server = readings.server
-        result = planning.make_plan(server.demand(names), server.supply(), sites, readings.now_s, MAX_DEMAND_AGE_S)
+        result = make_plan(server.demand(names), server.supply(), sites, readings.now_s, MAX_DEMAND_AGE_S)
         items = leased(result, server)
         return {(item["site"], item["entry"], item["shape"]): order(item) for item in items}
 
 
 def leased(result, server):
-    """The plan's items, trimmed to what the server grants."""
-    granted, _errors = planning.claim_all(result["claims"], lambda name, claims: server.lease(name, claims, LEASE_S))
-    return planning.trim(result["plan"], granted)
+    """Return the plan's items, trimmed to the leases that the server grants."""
+    granted, _errors = request_leases(
+        result["lease_requests"], lambda name, requests: server.lease(name, requests, LEASE_S)
+    )
+    return trim(result["plan"], granted)
 
 
 def order(item):
-    """What `glideins` does for one item of a plan, when nothing has changed since the queue was read."""
+    """Return what `glideins` does for one item of a plan if nothing has changed since the queue was read."""
     if item["present"] is None:
         return Order(wanted=item.get("wanted"), registered=item.get("registered"))
     missing = item["present"] - item["queued"] - item["running"]
@@ -66,7 +72,7 @@ def order(item):
 
 
 def site(entries):
-    """A site as the operator writes it, checked by the collection."""
+    """Return the result of normalise_site for the configuration that an operator would write."""
     raw = {
         entry.name: {
             "queue": entry.name,
@@ -84,7 +90,7 @@ def site(entries):
 
 
 def queue(name, readings):
-    """queue_info's result for a site."""
+    """Return queue_info's result for a site."""
     return {
         "site": name,
         "as_of": readings.now_s,

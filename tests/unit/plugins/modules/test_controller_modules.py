@@ -414,7 +414,7 @@ def test_demand_lease_claims_nothing_in_check_mode(server):
     [
         ({"ttl": 0}, "ttl: 0 is not accepted"),
         ({"server_url": "nowhere"}, "server_url: 'nowhere'"),
-        ({"claims": {"lab": 1}}, "claims.lab: 1 is not accepted"),
+        ({"claims": {"lab": 1}}, "lease_requests.lab: 1 is not accepted"),
     ],
 )
 def test_odd_options_of_a_lease_are_refused_and_nothing_new_is_ordered(server, changes, words):

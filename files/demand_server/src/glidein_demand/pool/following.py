@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from . import supply
 
 
-class _Samples(Protocol):
+class _MachineAds(Protocol):
     def add(self, rows: Iterable[Mapping[str, Any]], now: int) -> None: ...
-    def fresh(self, now: int) -> list[list[str]]: ...
+    def recent(self, now: int) -> list[list[str]]: ...
     def token_sites(self, now: int) -> list[str]: ...
 
 
@@ -26,14 +26,14 @@ class _Machines(Protocol):
 
 
 class Following:
-    """Stands between the refresh and the stores (store.samples.Samples, store.glideins.Glideins), and passing.Passing.
+    """Connects the refresh with store.machine_ads.MachineAds, store.glideins.Glideins and passing.Passing.
 
     The memory of slots is in memory only: after a restart, slots count as free for a few cycles longer.
     """
 
-    def __init__(self, glideins: _Glideins, samples: _Samples, passing: _Machines | None = None) -> None:
+    def __init__(self, glideins: _Glideins, machine_ads: _MachineAds, passing: _Machines | None = None) -> None:
         self._glideins = glideins
-        self._samples = samples
+        self._machine_ads = machine_ads
         self._passing = passing
         self._lock = threading.Lock()
         self._memory: dict[str, Any] = {}
@@ -44,15 +44,15 @@ class Following:
             memory = self._memory
         return {
             "memory": memory,
-            "token_sites": self._samples.token_sites(now),
-            "sampled": self._samples.fresh(now),
+            "token_sites": self._machine_ads.token_sites(now),
+            "sampled": self._machine_ads.recent(now),
         }
 
     def answered(self, answer: Mapping[str, Any], now: int) -> dict[str, Any]:
         """Take in an answer to an order of `now`; return what of it is the supply that callers see."""
         with self._lock:
             self._memory = answer["memory"]
-        self._samples.add(answer["samples"], now)
+        self._machine_ads.add(answer["samples"], now)
         self._glideins.registered(answer["glideins"], now)
         if self._passing is not None:
             self._passing.machines_read(answer["idle"])

@@ -13,15 +13,10 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
+from ..values import NAME, Key
 from .slots import Slot, startd_name
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-"""Names of sites, entries and shapes, as the deployment allows them."""
-
 _TOKEN = re.compile(r"glidein-([A-Za-z0-9][A-Za-z0-9._-]{0,63})@[^@\s]*\Z")
-
-Key = tuple[str, str, str]
-"""Site, entry, shape."""
 
 
 class Owner(NamedTuple):

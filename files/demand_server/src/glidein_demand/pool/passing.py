@@ -3,8 +3,8 @@
 """Groups of jobs that the negotiator has passed over at whole free glideins that were ordered for them.
 
 A further glidein of the same entry and shape would be passed over, too. free.py finds such slots while they are there.
-When an unused glidein has ended, the next plan would order another one. Therefore store/passed.py keeps the group, each
-time for longer.
+When an unused glidein has ended, the next plan would order another one. Therefore
+store/passed_over_groups.py keeps the group, each time for longer.
 
 A group was passed over at a glidein if its oldest job and the glidein were both idle before the last three negotiation
 cycles began, and still are. LastRejMatchTime cannot be used: the negotiator never considers the jobs of a group without
@@ -17,8 +17,8 @@ import threading
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Callable, NamedTuple, Protocol
 
+from ..values import Key
 from . import free
-from .identity import Key
 from .slots import Slot, whole
 
 CYCLES = 3
@@ -46,7 +46,7 @@ Found = tuple[Key, str]
 
 
 class Store(Protocol):
-    """The interface of store.passed.PassedOver."""
+    """The interface of store.passed_over_groups.PassedOverGroups."""
 
     def add(self, found: Iterable[Found], now: int) -> None: ...
 

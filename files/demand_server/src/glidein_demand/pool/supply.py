@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Callable
 
-from . import free, passing, samples
-from .identity import NAME, Key, owner, token_site
+from ..values import NAME, Key
+from . import free, machine_ads, passing
+from .identity import owner, token_site
 from .slots import SIZE_KEYS, Size, Slot, cores, size, startd_name, started, whole
 
 ATTRIBUTES = tuple(dict.fromkeys((
@@ -50,10 +51,11 @@ Query = Callable[[str, str, list[str]], Iterable[Any]]
 def read(order: Mapping[str, Any], query: Query) -> dict[str, Any]:
     """The collector's answer as JSON values: that of `summarise`, and what is not for callers (APART).
 
-    order: "now" (epoch seconds); "token_sites": [name], Samples.token_sites; "sampled": [[site, entry]], Samples.fresh,
-    not to be fetched again; "memory": that of the last answer, {} at first; "max_sites". All but "now" may be missing.
+    order: "now" (epoch seconds); "token_sites": [name], MachineAds.token_sites; "sampled": [[site, entry]], not to be
+    fetched again, MachineAds.recent; "memory": that of the last answer, {} at first; "max_sites". All but "now" may be
+    missing.
     answer: "memory" (free.Memory); "samples": [{"site", "entry", "by_token", "ad": {attribute: scalar}}], for
-    Samples.add; "glideins": [[site, entry, shape, batch id, start or null, last heard of]], for Glideins.registered;
+    MachineAds.add; "glideins": [[site, entry, shape, batch id, start or null, last heard of]], for Glideins.registered;
     "idle": rows of passing.whole_free.
     """
     from .jobs import evaluate, is_scalar
@@ -66,7 +68,7 @@ def read(order: Mapping[str, Any], query: Query) -> dict[str, Any]:
     negotiators = [plain(ad, names) for ad in query("Negotiator", "true", list(names))]
     pool = sort_out(slots, order.get("token_sites", ()), order.get("max_sites", MOST_SITES))
     memory = free.remember(order.get("memory", {}), slots)
-    by_entry = samples.to_fetch(pool.glideins, map(tuple, order.get("sampled", ())), MOST_SAMPLES)
+    by_entry = machine_ads.to_fetch(pool.glideins, map(tuple, order.get("sampled", ())), MOST_SAMPLES)
     return {
         **summarise(pool, negotiators, memory, order["now"]),
         "memory": memory,
@@ -228,7 +230,7 @@ def _fetch(by_entry: Mapping[tuple[str, str], str], pool: Pool, query: Query) ->
     ads = {ad.get("Name"): ad for ad in query("Startd", constraint, [])}
     # A glidein that has ended since is asked for again next time, if the entry has another one.
     return [
-        {"site": site, "entry": entry, "by_token": site in pool.token_sites, "ad": samples.whole_machine(ads[name])}
+        {"site": site, "entry": entry, "by_token": site in pool.token_sites, "ad": machine_ads.whole_machine(ads[name])}
         for (site, entry), name in by_entry.items()
         if name in ads
     ]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last monitoring data of PyGlidein clients that have no token. They are shown, and used for nothing else.
+"""The last monitoring data of PyGlidein clients that have no token. The page shows them; nothing else uses them.
 
 They are in memory only: a caller without a token writes nothing to the database, and clients report every few minutes.
 """

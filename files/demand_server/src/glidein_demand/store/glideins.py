@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of the glideins lately, and the last plans of each entry. The rules are in pool/tracking.py."""
+"""The glideins of the last days, and the last plans of each entry. The rules are in glidein_tracking.py."""
 
 from __future__ import annotations
 
@@ -11,87 +11,49 @@ from dataclasses import asdict, fields
 from types import MappingProxyType
 from typing import Any, Callable
 
-from sqlalchemy import (  # fmt: skip
-    BigInteger,
-    Column,
-    ColumnElement,
-    Connection,
-    Index,
-    String,
-    Table,
-    Text,
-    and_,
-    delete,
-    func,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, tuple_
 
-from ..pool import tracking
-from ..pool.identity import Key
-from ..pool.tracking import Glidein
-from .database import Database, metadata, upsert
+from ..values import Key
+from . import glidein_tracking, schema
+from .database import Database, upsert
+from .glidein_tracking import Glidein
 
 KEEP_S = 48 * 3600
-"""How long a glidein is remembered after it was last seen, and an entry after its last report."""
+"""For how long a glidein is stored after it was last seen, and an entry after its last report."""
 
 OPEN_S = 30 * 86400
-"""How long a glidein is remembered that is never said to have left: the longest walltime."""
+"""For how long a glidein is stored that no report shows as ended: the longest walltime."""
 
 MOST_OF_A_SITE = 20_000
 MOST = 200_000
-"""Glideins that are remembered; the oldest make room."""
+"""The most glideins that are stored; the oldest are deleted."""
 
 MOST_ENTRIES_OF_A_SITE = 1000
 
-_FORGET_EVERY_S = 3600
-_CHUNK = 400  # values in one IN (...); databases limit how many a statement may have
+_DELETE_EVERY_S = 3600
+_CHUNK = 400  # values in one IN (...): databases limit the number of values in a statement
 
-_TIMES = ("running", "wait_s", "looked", "left", "registered", "started", "heard", "gone")
 
-_glideins = Table(
-    "glidein",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("batch_id", String(128), primary_key=True),
-    Column("entry", String(64), nullable=False),
-    Column("shape", String(64), nullable=False),
-    Column("first", BigInteger, nullable=False),
-    *(Column(name, BigInteger) for name in _TIMES),
-    Index("glidein_first", "first"),
-)
-_entries = Table(
-    "entry_history",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("shape", String(64), primary_key=True),
-    Column("received", BigInteger, nullable=False),
-    Column("told", BigInteger),
-    Column("plans", Text, nullable=False),
-)
-
-_runs = and_(_glideins.c.running.is_not(None), _glideins.c.left.is_(None))
-_is_there = and_(_glideins.c.registered.is_not(None), _glideins.c.gone.is_(None))
-_name = tuple_(_glideins.c.site, _glideins.c.batch_id)
+_runs = and_(schema.glidein.c.running.is_not(None), schema.glidein.c.left.is_(None))
+_is_there = and_(schema.glidein.c.registered.is_not(None), schema.glidein.c.gone.is_(None))
+_name = tuple_(schema.glidein.c.site, schema.glidein.c.batch_id)
 
 
 class Glideins:
-    """Follows glideins by their batch ids. Safe from many threads; what a method took in is committed."""
+    """The glideins by their batch ids. Safe from many threads. Each method that stores commits."""
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
-        self._forgot = float("-inf")
+        self._deleted = float("-inf")
 
     def reported(self, report: Mapping[str, Any], now: int | None = None) -> None:
-        """Take in a checked report: its plans, and the running glideins where it lists them."""
+        """Store the plans of a valid report, and its running glideins if it lists them."""
         now = self._now(now)
-        rows, told = tracking.of_report(report)
+        rows, told = glidein_tracking.of_report(report)
         with self._db.begin() as connection:
-            self._take_in_running(connection, report["site"], rows, told, now)
-            _take_in_plans(connection, report, told, now)
+            self._store_running(connection, report["site"], rows, told, now)
+            _store_plans(connection, report, told, now)
 
     def running(
         self,
@@ -100,57 +62,59 @@ class Glideins:
         now: int | None = None,
         told: Collection[tuple[str, str]] | None = None,
     ) -> None:
-        """Take in which glideins run: (entry, shape, batch id, seconds waited or None).
+        """Store the running glideins of a site: (entry, shape, batch id, seconds waited or None).
 
-        told: the (entry, shape) that were counted, also those without any; without it, those in `rows`.
+        told: the (entry, shape) whose glideins the report lists, including empty lists; by default, those in `rows`.
         """
         rows = list(rows)
         told = {row[:2] for row in rows} if told is None else told
         with self._db.begin() as connection:
-            self._take_in_running(connection, site, rows, told, self._now(now))
+            self._store_running(connection, site, rows, told, self._now(now))
 
     def registered(self, rows: Iterable[Iterable[Any]], now: int | None = None) -> None:
-        """Take in an answer of the collector: rows of supply.registered. All that are not named are gone."""
+        """Store an answer of the collector: rows of supply.registered. Glideins that it does not name are gone."""
         now = self._now(now)
         rows = [tuple(row) for row in rows]
         with self._db.begin() as connection:
             known = {(one.site, one.batch_id): one for one in _load(connection, or_(_runs, _is_there))}
             named = [(row[0], row[3]) for row in rows]
             known.update(((one.site, one.batch_id), one) for one in _named(connection, named, known))
-            _save(connection, tracking.after_reading(known, rows, now))
-        if now >= self._forgot + _FORGET_EVERY_S:
-            self._forgot = now
-            self.forget(now)
+            _save(connection, glidein_tracking.after_reading(known, rows, now))
+        if now >= self._deleted + _DELETE_EVERY_S:
+            self._deleted = now
+            self.delete_old(now)
 
     def summary(
         self, now: int | None = None, endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({})
     ) -> dict[Key, dict[str, Any]]:
-        """{(site, entry, shape): history} as get_supply shows it. endings: Work.endings."""
+        """Return {(site, entry, shape): history} for get_supply. endings: those of GlideinUsage.endings()."""
         now = self._now(now)
         with self._db.read() as connection:
-            found = _load(connection, _glideins.c.first >= now - tracking.WINDOW_S)
-            rows = connection.execute(select(_entries).where(_entries.c.received >= now - KEEP_S)).all()
+            found = _load(connection, schema.glidein.c.first >= now - glidein_tracking.WINDOW_S)
+            rows = connection.execute(
+                select(schema.entry_history).where(schema.entry_history.c.received >= now - KEEP_S)
+            ).all()
         entries = {(row.site, row.entry, row.shape): (json.loads(row.plans), row.told) for row in rows}
-        return tracking.summaries(found, entries, now, endings)
+        return glidein_tracking.summaries(found, entries, now, endings)
 
-    def forget(self, now: int | None = None) -> None:
-        """Remove what is older than it is needed, and the oldest where there is too much."""
+    def delete_old(self, now: int | None = None) -> None:
+        """Delete old glideins and entries, and the oldest glideins beyond the limit."""
         now = self._now(now)
-        column = _glideins.c
+        column = schema.glidein.c
         lately = now - KEEP_S
         with self._db.begin() as connection:
             connection.execute(
-                delete(_glideins).where(
+                delete(schema.glidein).where(
                     or_(
                         column.gone < lately,
                         and_(column.registered.is_(None), or_(column.left < lately, column.running < now - OPEN_S)),
                     )
                 )
             )
-            connection.execute(delete(_entries).where(_entries.c.received < lately))
+            connection.execute(delete(schema.entry_history).where(schema.entry_history.c.received < lately))
             _keep_newest(connection, column.site.is_not(None), MOST)
 
-    def _take_in_running(
+    def _store_running(
         self,
         connection: Connection,
         site: str,
@@ -158,50 +122,56 @@ class Glideins:
         told: Collection[tuple[str, str]],
         now: int,
     ) -> None:
-        of_site = _glideins.c.site == site
+        of_site = schema.glidein.c.site == site
         known = {(site, one.batch_id): one for one in _load(connection, and_(of_site, _runs))}
         named = [(site, row[2]) for row in rows]
         known.update(((site, one.batch_id), one) for one in _named(connection, named, known))
         by_id = {batch_id: one for (_site, batch_id), one in known.items()}
-        _save(connection, tracking.after_report(by_id, site, rows, told, now))
+        _save(connection, glidein_tracking.after_report(by_id, site, rows, told, now))
         _keep_newest(connection, of_site, MOST_OF_A_SITE)
 
     def _now(self, now: int | None) -> int:
         return int(self._clock()) if now is None else now
 
 
-def _take_in_plans(
+def _store_plans(
     connection: Connection, report: Mapping[str, Any], told: Collection[tuple[str, str]], now: int
 ) -> None:
-    of_site = _entries.c.site == report["site"]
-    known = {(row.entry, row.shape): row for row in connection.execute(select(_entries).where(of_site))}
+    of_site = schema.entry_history.c.site == report["site"]
+    known = {(row.entry, row.shape): row for row in connection.execute(select(schema.entry_history).where(of_site))}
     new = {}
     for entry in report["entries"][:MOST_ENTRIES_OF_A_SITE]:
         pair = (entry["entry"], entry["shape"])
         old = known.get(pair)
-        plans = tracking.with_plan(json.loads(old.plans) if old else [], tracking.plan_of(report, entry))
+        plans = glidein_tracking.with_plan(
+            json.loads(old.plans) if old else [], glidein_tracking.plan_of(report, entry)
+        )
         new[pair] = {
             "site": report["site"], "entry": pair[0], "shape": pair[1], "received": now, "plans": json.dumps(plans),
             "told": now if pair in told else old.told if old else None,
         }  # fmt: skip
     if new:
-        connection.execute(upsert(connection, _entries, ["site", "entry", "shape"]), list(new.values()))
-    # Entries that a site's later reports do not name make room first.
+        connection.execute(upsert(connection, schema.entry_history, ["site", "entry", "shape"]), list(new.values()))
+    # Entries that the report does not name are deleted first.
     surplus = len(known.keys() | new.keys()) - MOST_ENTRIES_OF_A_SITE
     oldest = sorted((pair for pair in known if pair not in new), key=lambda pair: known[pair].received)
     for entry, shape in oldest[: max(0, surplus)]:
-        connection.execute(delete(_entries).where(of_site, _entries.c.entry == entry, _entries.c.shape == shape))
+        connection.execute(
+            delete(schema.entry_history).where(
+                of_site, schema.entry_history.c.entry == entry, schema.entry_history.c.shape == shape
+            )
+        )
 
 
 def _load(connection: Connection, condition: ColumnElement[bool]) -> list[Glidein]:
-    columns = [_glideins.c[field.name] for field in fields(Glidein)]
+    columns = [schema.glidein.c[field.name] for field in fields(Glidein)]
     return [Glidein(*row) for row in connection.execute(select(*columns).where(condition))]
 
 
 def _named(
     connection: Connection, names: Iterable[tuple[str, str]], known: Collection[tuple[str, str]]
 ) -> Iterable[Glidein]:
-    """The glideins of these names (site, batch id), as far as they are remembered and not among `known`."""
+    """Return the stored glideins of these names (site, batch id) that are not in `known`."""
     wanted = [name for name in dict.fromkeys(names) if name not in known]
     for start in range(0, len(wanted), _CHUNK):
         yield from _load(connection, _name.in_(wanted[start : start + _CHUNK]))
@@ -209,13 +179,19 @@ def _named(
 
 def _save(connection: Connection, changed: list[Glidein]) -> None:
     if changed:
-        connection.execute(upsert(connection, _glideins, ["site", "batch_id"]), [asdict(one) for one in changed])
+        connection.execute(upsert(connection, schema.glidein, ["site", "batch_id"]), [asdict(one) for one in changed])
 
 
 def _keep_newest(connection: Connection, condition: ColumnElement[bool], most: int) -> None:
-    """Of the glideins for which `condition` holds, remove the oldest if there are more than `most`."""
-    number = connection.execute(select(func.count()).select_from(_glideins).where(condition)).scalar_one()
+    """Delete the oldest glideins for which `condition` is true, if there are more than `most`."""
+    number = connection.execute(select(func.count()).select_from(schema.glidein).where(condition)).scalar_one()
     if number > most:
-        first = select(_glideins.c.first).where(condition).order_by(_glideins.c.first.desc()).offset(most).limit(1)
+        first = (
+            select(schema.glidein.c.first)
+            .where(condition)
+            .order_by(schema.glidein.c.first.desc())
+            .offset(most)
+            .limit(1)
+        )
         limit = connection.execute(first).scalar_one()
-        connection.execute(delete(_glideins).where(condition, _glideins.c.first <= limit))
+        connection.execute(delete(schema.glidein).where(condition, schema.glidein.c.first <= limit))

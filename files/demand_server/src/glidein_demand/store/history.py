@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""History: the pool and its sites over time, how long jobs waited, and who did the work."""
+"""The history: the pool and its sites over time, how long jobs waited, and the core-hours of glideins and others."""
 
 from __future__ import annotations
 
@@ -12,25 +12,15 @@ from typing import Any, Callable
 
 from sqlalchemy import select
 
-from ..pool.waits import quantile
-from ..web.checks import NAME
-from . import history_sql, thinning
+from ..values import NAME
+from ..wait_buckets import quantile
+from . import downsampling, history_sql, schema
 from .database import Database, upsert
-from .history_tables import (
-    ALL_SITES,
-    FINEST,
-    POOL_FIELDS,
-    SITE_FIELDS,
-    pool_rows,
-    site_rows,
-    wait_counts,
-    wait_markers,
-    work_sums,
-)
-from .thinning import DAY, LEVELS, Row
+from .downsampling import DAY, LEVELS, Row
+from .schema import ALL_SITES, FINEST, POOL_FIELDS, SITE_FIELDS
 
 SPANS_AT_ONCE = 24
-"""How many spans one call of thin() makes coarser: a day's worth when the server has been down."""
+"""How many spans one call of downsample() processes: a day of spans, after the server was down."""
 
 
 class History:
@@ -42,7 +32,7 @@ class History:
         self._keep = keep_days * DAY
 
     def is_due(self, now: float) -> bool:
-        """Whether record() would keep anything."""
+        """Return whether record() would store a record now."""
         with self._db.read() as connection:
             return not history_sql.is_recorded(connection, _slot(now))
 
@@ -53,19 +43,18 @@ class History:
         sites: Mapping[str, Mapping[str, float | None]],
         launched: Mapping[str, int] | None = None,
     ) -> bool:
-        """Keep POOL_FIELDS of the pool and SITE_FIELDS of each site; at most once in each 5 minutes of the clock.
+        """Store POOL_FIELDS of the pool and SITE_FIELDS of each site, at most once in each 5 minutes of the clock.
 
-        A field that is missing or None is unknown, which is not zero. launched: {site: glideins launched ever}; what is
-        new in it since the last record becomes the field "launched", once, whenever the process is killed. True when
-        it was kept.
+        A field that is missing or None is unknown, which is not zero. launched: {site: glideins launched ever}; its
+        growth since the last record becomes the field "launched". Return whether a record was stored.
         """
         slot = _slot(now)
         with self._db.begin() as connection:
             if history_sql.is_recorded(connection, slot):
                 return False
             key = {"level": FINEST, "time": slot, "samples": 1}
-            connection.execute(pool_rows.insert(), [{**key, **history_sql.only(pool, POOL_FIELDS)}])
-            # What a machine says of itself may be no name at all: it counts in the sum, and has no series.
+            connection.execute(schema.history_pool.insert(), [{**key, **history_sql.only(pool, POOL_FIELDS)}])
+            # A machine's ad may have an invalid site name: it counts in the sum, and has no series.
             named = {name: values for name, values in sites.items() if NAME.match(name)}
             ids = history_sql.ids_of(connection, named)
             new = history_sql.newly_launched(connection, launched or {})
@@ -73,15 +62,15 @@ class History:
                 name: {**values, "launched": new[name]} if name in new else values for name, values in sites.items()
             }
             rows = [{**key, "site": ids[name], **history_sql.only(of_sites[name], SITE_FIELDS)} for name in named]
-            everything = thinning.total(of_sites.values(), SITE_FIELDS)
-            connection.execute(site_rows.insert(), [{**key, "site": ALL_SITES, **everything}, *rows])
+            everything = downsampling.total(of_sites.values(), SITE_FIELDS)
+            connection.execute(schema.history_site.insert(), [{**key, "site": ALL_SITES, **everything}, *rows])
             history_sql.add_work(connection, now, pool.get("glidein_cores_claimed"), pool.get("other_cores_claimed"))
         return True
 
-    def thin(self, now: float | None = None) -> bool:
-        """Thin out what is old, a little at a time; call it after record(). True when there is more to do.
+    def downsample(self, now: float | None = None) -> bool:
+        """Replace old rows by coarser ones, at most SPANS_AT_ONCE spans. Return whether more are left.
 
-        Each span is made coarser in a transaction of its own: whenever the process is killed, it is counted once.
+        Each span has its own transaction: if the process is killed, each span still counts once.
         """
         now = self._clock() if now is None else now
         for _span in range(SPANS_AT_ONCE):
@@ -90,7 +79,7 @@ class History:
             if todo is None:
                 break
             with self._db.begin() as connection:
-                # Another process may have done it meanwhile.
+                # Another process may have processed the span since.
                 if history_sql.next_span(connection, now) == todo:
                     history_sql.coarsen(connection, *todo)
         else:
@@ -99,48 +88,52 @@ class History:
             forgets = history_sql.has_older(connection, now - self._keep)
         if forgets:
             with self._db.begin() as connection:
-                history_sql.forget(connection, now - self._keep)
+                history_sql.delete_older(connection, now - self._keep)
         return False
 
     def pool_series(self, since: float, until: float, points: int = 400) -> dict[str, list[Any]]:
-        """{"times": [epoch], <each of POOL_FIELDS>: [number|None]}: at most `points` equal steps; None is unknown.
+        """Return {"times": [epoch], <each of POOL_FIELDS>: [number|None]} in at most `points` equal steps.
 
-        A time is the beginning of its step. Steps without any record before the first or after the last are left out.
+        A time is the beginning of its step; None is unknown. The first and the last step have a record.
         """
         with self._db.read() as connection:
             step, times = history_sql.times_of(connection, since, until, points)
-            found = connection.execute(select(pool_rows).where(*history_sql.between(pool_rows, times, step))).all()
+            found = connection.execute(
+                select(schema.history_pool).where(*history_sql.between(schema.history_pool, times, step))
+            ).all()
         rows = [Row(row[1], row[2], tuple(row[3:])) for row in found]
-        return {"times": times, **thinning.resample(rows, POOL_FIELDS, times, step)}
+        return {"times": times, **downsampling.resample(rows, POOL_FIELDS, times, step)}
 
     def site_series(self, since: float, until: float, points: int = 400, top: int = 10) -> dict[str, Any]:
-        """{"times": [epoch], "sites": {name: {field: [number|None]}}, "others": {field: [...]} or None}.
+        """Return {"times": [epoch], "sites": {name: {field: [number|None]}}, "others": {field: [...]} or None}.
 
-        SITE_FIELDS of the `top` sites with the most glideins queued or running, most first; "others" (a key beside
-        "sites", as a site may have that name) is the sum of all the rest, None when there is no rest.
+        "sites": SITE_FIELDS of the `top` sites with the most glideins queued or running, most first. "others": the sum
+        of all other sites; None if there are none.
         """
         with self._db.read() as connection:
             step, times = history_sql.times_of(connection, since, until, points)
-            within = history_sql.between(site_rows, times, step)
+            within = history_sql.between(schema.history_site, times, step)
             names = history_sql.ranked(connection, within)
             shown = names[:top]
             wanted = [ALL_SITES, *(number for number, _name in shown)]
             found = connection.execute(
-                select(site_rows).where(*within, site_rows.c.site.in_(wanted)).order_by(site_rows.c.site)
+                select(schema.history_site)
+                .where(*within, schema.history_site.c.site.in_(wanted))
+                .order_by(schema.history_site.c.site)
             ).all()
         rows = {
             number: [Row(row[2], row[3], tuple(row[4:])) for row in mine]
             for number, mine in itertools.groupby(found, key=lambda row: row[1])
         }
-        series = {number: thinning.resample(rows.get(number, ()), SITE_FIELDS, times, step) for number in wanted}
+        series = {number: downsampling.resample(rows.get(number, ()), SITE_FIELDS, times, step) for number in wanted}
         everything = series.pop(ALL_SITES)
-        others = thinning.rest(everything, series.values()) if len(names) > len(shown) else None
+        others = downsampling.remainder(everything, series.values()) if len(names) > len(shown) else None
         return {"times": times, "sites": {name: series[number] for number, name in shown}, "others": others}
 
     def add_waits(self, schedd: str, marker: Any, waits: Mapping[Any, Mapping[Any, int]]) -> None:
-        """Count jobs' waits, {day epoch: {bucket: jobs}} (pool/waits.py), and keep the marker: both or neither.
+        """Add jobs' waits, {day epoch: {bucket: jobs}} (wait_buckets.py), and store the marker, in one transaction.
 
-        Days and buckets may be texts, as JSON makes them.
+        Days and buckets may be texts, as in JSON.
         """
         rows = [
             {"day": int(day), "bucket": int(bucket), "jobs": jobs}
@@ -149,21 +142,23 @@ class History:
         ]
         with self._db.begin() as connection:
             if rows:
-                connection.execute(upsert(connection, wait_counts, ["day", "bucket"], add=["jobs"]), rows)
+                connection.execute(upsert(connection, schema.history_wait, ["day", "bucket"], add=["jobs"]), rows)
             kept = {"schedd": schedd, "marker": json.dumps(marker)}
-            connection.execute(upsert(connection, wait_markers, ["schedd"]), [kept])
+            connection.execute(upsert(connection, schema.history_wait_marker, ["schedd"]), [kept])
 
     def wait_marker(self, schedd: str) -> Any:
-        """What the last add_waits() for this schedd gave as its marker; None before the first."""
+        """Return the marker of the last add_waits() for this schedd; None before the first."""
         with self._db.read() as connection:
-            found = connection.execute(select(wait_markers.c.marker).where(wait_markers.c.schedd == schedd)).scalar()
+            found = connection.execute(
+                select(schema.history_wait_marker.c.marker).where(schema.history_wait_marker.c.schedd == schedd)
+            ).scalar()
         return None if found is None else json.loads(found)
 
     def weekly_waits(self) -> list[dict[str, Any]]:
-        """[{"week": epoch of Monday 00:00 UTC, "jobs": n, "p50_s": s, "p90_s": s}], oldest first."""
+        """Return [{"week": epoch of Monday 00:00 UTC, "jobs": n, "p50_s": s, "p90_s": s}], oldest first."""
         days: dict[int, dict[int, int]] = {}
         with self._db.read() as connection:
-            for day, bucket, jobs in connection.execute(select(wait_counts)):
+            for day, bucket, jobs in connection.execute(select(schema.history_wait)):
                 days.setdefault(day, {})[bucket] = jobs
         return [
             {
@@ -172,13 +167,13 @@ class History:
                 "p50_s": quantile(counts, 0.5),
                 "p90_s": quantile(counts, 0.9),
             }
-            for week, counts in thinning.weekly(days).items()
+            for week, counts in downsampling.weekly(days).items()
         ]
 
     def weekly_share(self) -> list[dict[str, Any]]:
-        """[{"week", "glidein_core_hours", "other_core_hours"}], oldest first: claimed cores over time."""
+        """Return [{"week", "glidein_core_hours", "other_core_hours"}] of claimed cores, oldest first."""
         with self._db.read() as connection:
-            rows = connection.execute(select(work_sums).order_by(work_sums.c.week)).all()
+            rows = connection.execute(select(schema.history_work).order_by(schema.history_work.c.week)).all()
         return [
             {"week": week, "glidein_core_hours": glidein / 3600, "other_core_hours": other / 3600}
             for week, glidein, other in rows
@@ -186,5 +181,5 @@ class History:
 
 
 def _slot(now: float) -> int:
-    """The beginning of the span of 5 minutes that `now` lies in."""
+    """Return the beginning of the 5 minutes that include `now`."""
     return int(now) // LEVELS[FINEST].step * LEVELS[FINEST].step

@@ -1,23 +1,17 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many jobs each site may hold leases on, as the operator set it: not what a caller with the site's token says."""
+"""The operator's limits of how many jobs each site may hold leases on. A site's token cannot change them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Connection, String, Table, delete, select
+from sqlalchemy import Connection, delete, select
 
-from ..web.checks import MAX_WHOLE, NAME
-from .database import Database, metadata, upsert
-
-_limits = Table(
-    "lease_limit",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("jobs", BigInteger, nullable=False),
-)
+from ..values import MAX_WHOLE, NAME
+from . import schema
+from .database import Database, upsert
 
 
 class LimitError(ValueError):
@@ -25,7 +19,7 @@ class LimitError(ValueError):
 
 
 class LeaseLimits:
-    """The limits by site; a site without one may lease all jobs. Safe from many threads and processes."""
+    """The limits by site; a site without a limit may lease all jobs. Safe from many threads and processes."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -33,7 +27,9 @@ class LeaseLimits:
     def of(self, site: str) -> int | None:
         """Return how many jobs a site may hold leases on; None for any number."""
         with self._db.read() as connection:
-            return connection.execute(select(_limits.c.jobs).where(_limits.c.site == site)).scalar()
+            return connection.execute(
+                select(schema.lease_limit.c.jobs).where(schema.lease_limit.c.site == site)
+            ).scalar()
 
     def install(self, wanted: Mapping[str, Any], check: bool = False) -> dict[str, list[str]]:
         """Make the limits equal to `wanted`, {site: jobs}; return {"changed": [site], "removed": [site]}, sorted.
@@ -50,15 +46,15 @@ class LeaseLimits:
                 return _changes(connection, wanted)
         with self._db.begin() as connection:
             found = _changes(connection, wanted)
-            connection.execute(delete(_limits).where(_limits.c.site.in_(found["removed"])))
+            connection.execute(delete(schema.lease_limit).where(schema.lease_limit.c.site.in_(found["removed"])))
             rows = [{"site": site, "jobs": wanted[site]} for site in found["changed"]]
             if rows:
-                connection.execute(upsert(connection, _limits, ["site"]), rows)
+                connection.execute(upsert(connection, schema.lease_limit, ["site"]), rows)
         return found
 
 
 def _changes(connection: Connection, wanted: Mapping[str, int]) -> dict[str, list[str]]:
-    known = {row.site: row.jobs for row in connection.execute(select(_limits))}
+    known = {row.site: row.jobs for row in connection.execute(select(schema.lease_limit))}
     return {
         "changed": sorted(site for site, jobs in wanted.items() if known.get(site) != jobs),
         "removed": sorted(set(known) - set(wanted)),

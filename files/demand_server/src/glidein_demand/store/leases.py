@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Leases: expiring claims of sites' entries on jobs, so that no two controllers order for the same job."""
+"""Leases: expiring reservations of jobs by sites' entries, so that no two controllers order for the same job."""
 
 from __future__ import annotations
 
@@ -12,33 +12,18 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass
 from typing import Any, Callable
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, String, Table, and_, delete, func, not_, select
+from sqlalchemy import Connection, and_, delete, func, not_, select
 
-from .. import waiting
-from .database import Database, metadata, upsert
-from .fresh import Fresh
+from . import schema
+from .database import Database, upsert
+from .ttl_cache import CachedValue
 
-_leases = Table(
-    "lease",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("group", String(64), primary_key=True),
-    Column("jobs", BigInteger, nullable=False),
-    Column("expires", BigInteger, nullable=False),
-)
 # Changed with each claim, in the same transaction: so that each process sees that another one has changed something.
-_version = Table(
-    "lease_version",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("version", BigInteger, nullable=False),
-)
 
 
 @dataclass(frozen=True, order=True)
 class Lease:
-    """Jobs of one group that one entry holds until `expires` (epoch seconds, itself not included)."""
+    """Jobs of one group that one entry holds up to, but not including, `expires` (epoch seconds)."""
 
     site: str
     entry: str
@@ -49,7 +34,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class _View:
-    """What held() needs, made once per change: sums over all sites, and by site."""
+    """The jobs that are held, computed once per change: sums over all sites, and by site."""
 
     version: int
     valid_until: float
@@ -61,9 +46,9 @@ _Known = tuple[int, dict[tuple[str, str], tuple[Lease, ...]]]  # version, and le
 
 
 class Leases:
-    """The leases. Safe from many threads and processes: one claim is one transaction, and claims take turns.
+    """The leases. Safe from many threads and processes: each claim() is one transaction, one after the other.
 
-    What another process claims is seen by held() and `version` within half a second, by claim() at once.
+    held() and `version` include another process's change within half a second, claim() at once.
     """
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
@@ -72,7 +57,7 @@ class Leases:
         self._lock = threading.Lock()
         self._known: _Known = (-1, {})
         self._view: _View | None = None
-        self.fresh = Fresh(self._load)
+        self.cache = CachedValue(self._load)
 
     def claim(
         self,
@@ -83,32 +68,34 @@ class Leases:
         paused: bool = False,
         most: int | None = None,
     ) -> dict[str, Any]:
-        """Replace the claims of `site`'s named entries, {entry: {group id: jobs}}, and grant what is left.
+        """Replace the leases of `site`'s named entries, {entry: {group id: jobs}}, and grant what is left.
 
-        counts: idle jobs per group now, {group id: jobs}; a group that is not there has none. Entries that are not
-        named keep what they hold; {} for an entry releases all it holds. While `paused` all grants are zero.
+        counts: idle jobs per group now, {group id: jobs}; a missing group has none. Entries that are not named keep
+        their leases; {} for an entry releases all of its leases. While `paused`, all grants are zero.
         most: how many jobs the whole site may hold; None for any number.
-        Returns {"granted": {entry: {group id: jobs}}, "expires": epoch}: every entry and group that was asked for; with
-        "site_limit" if `most` has made it less.
+        Return {"granted": {entry: {group id: jobs}}, "expires": epoch} with every requested entry and group, and
+        "site_limit" if `most` reduced a grant.
         """
         now = int(self._clock())
         expires = now + ttl_s
         with self._db.begin() as connection:
-            # Others are all but the named entries: what these held is replaced, and must not stand in their own way.
-            mine = and_(_leases.c.site == site, _leases.c.entry.in_(list(entries)))
+            # The named entries' own leases are replaced: they do not reduce what is left for these entries.
+            mine = and_(schema.lease.c.site == site, schema.lease.c.entry.in_(list(entries)))
             others = connection.execute(
-                select(_leases.c.group, func.sum(_leases.c.jobs))
-                .where(_leases.c.expires > now, not_(mine))
-                .group_by(_leases.c.group)
+                select(schema.lease.c.group, func.sum(schema.lease.c.jobs))
+                .where(schema.lease.c.expires > now, not_(mine))
+                .group_by(schema.lease.c.group)
             )
             free = left(counts, {group: int(jobs) for group, jobs in others})
             granted = unlimited = grants(entries, free, paused)
             if most is not None:
                 held = connection.execute(
-                    select(func.sum(_leases.c.jobs)).where(_leases.c.site == site, _leases.c.expires > now, not_(mine))
+                    select(func.sum(schema.lease.c.jobs)).where(
+                        schema.lease.c.site == site, schema.lease.c.expires > now, not_(mine)
+                    )
                 ).scalar()
                 granted = grants(entries, free, paused, max(most - int(held or 0), 0))
-            connection.execute(delete(_leases).where(mine | (_leases.c.expires <= now)))
+            connection.execute(delete(schema.lease).where(mine | (schema.lease.c.expires <= now)))
             rows = [
                 {"site": site, "entry": entry, "group": group, "jobs": jobs, "expires": expires}
                 for entry, groups in granted.items()
@@ -116,66 +103,69 @@ class Leases:
                 if jobs
             ]
             if rows:
-                connection.execute(_leases.insert(), rows)
-            connection.execute(upsert(connection, _version, ["id"], add=["version"]), [{"id": 1, "version": 1}])
-            version = connection.execute(select(_version.c.version)).scalar_one()
+                connection.execute(schema.lease.insert(), rows)
+            connection.execute(
+                upsert(connection, schema.lease_version, ["id"], add=["version"]), [{"id": 1, "version": 1}]
+            )
+            version = connection.execute(select(schema.lease_version.c.version)).scalar_one()
         self._claimed(version, site, entries, rows)
-        self.fresh.renew()
+        self.cache.reload()
         answer = {"granted": granted, "expires": expires}
         return answer if granted == unlimited else {**answer, "site_limit": most}
 
-    def forget(self, site: str) -> None:
-        """Release all that a site holds."""
+    def release(self, site: str) -> None:
+        """Release all leases of a site."""
         with self._db.begin() as connection:
-            connection.execute(delete(_leases).where(_leases.c.site == site))
-            connection.execute(upsert(connection, _version, ["id"], add=["version"]), [{"id": 1, "version": 1}])
+            connection.execute(delete(schema.lease).where(schema.lease.c.site == site))
+            connection.execute(
+                upsert(connection, schema.lease_version, ["id"], add=["version"]), [{"id": 1, "version": 1}]
+            )
         with self._lock:
             self._known = (-1, {})
-        self.fresh.renew()
+        self.cache.reload()
 
     def held(self, excluding_sites: Set[str] = frozenset()) -> tuple[dict[str, int], float]:
-        """({group id: jobs that other sites hold}, epoch until which this is true unless `version` changes).
+        """Return ({group id: jobs that other sites hold}, epoch until which this is true unless `version` changes).
 
-        The epoch is math.inf when nothing is held. From memory: cheap enough for each request.
+        The epoch is math.inf if no job is held. It is computed from the cache, without a query.
         """
         view = self._now()
         return without(view.total, [view.by_site.get(site, {}) for site in excluding_sites]), view.valid_until
 
     def holders(self) -> Set[str]:
-        """The sites that hold anything. From memory too."""
+        """Return the sites that hold leases, from the cache."""
         return self._now().by_site.keys()
 
     def _now(self) -> _View:
-        version, leases = self.fresh.get()
+        version, leases = self.cache.get()
         now = self._clock()
         view = self._view
         if view is None or view.version != version or now >= view.valid_until:
-            waiting.begins()  # there may be tens of thousands
             view = self._view = _view_of(version, leases, now)
         return view
 
     @property
     def version(self) -> int:
-        """Grows with each change of the leases except expiry (for that see held())."""
-        return self.fresh.get()[0]
+        """Return a number that grows with each change of the leases except expiry."""
+        return self.cache.get()[0]
 
     def rows(self) -> list[dict[str, Any]]:
-        """[{"site", "entry", "group", "jobs", "expires"}] sorted, expired ones left out."""
+        """Return [{"site", "entry", "group", "jobs", "expires"}] without expired leases, sorted."""
         now = self._clock()
-        leases = itertools.chain.from_iterable(self.fresh.get()[1].values())
+        leases = itertools.chain.from_iterable(self.cache.get()[1].values())
         return [asdict(lease) for lease in sorted(leases) if lease.expires > now]
 
     def _load(self) -> _Known:
-        """The leases are read only when they are not what this process knows: that may be tens of thousands."""
+        """Return the leases; read them only if their version changed, as they may be tens of thousands."""
         with self._db.read() as connection:
-            version = connection.execute(select(_version.c.version)).scalar() or 0
+            version = connection.execute(select(schema.lease_version.c.version)).scalar() or 0
             with self._lock:
                 if self._known[0] < version:
                     self._known = (version, _read(connection))
                 return self._known
 
     def _claimed(self, version: int, site: str, entries: Iterable[str], rows: list[dict[str, Any]]) -> None:
-        """Bring what this process knows from the version before its own claim to the one after it."""
+        """Update the known leases by this process's own change, if they are of the version before it."""
         claimed: dict[tuple[str, str], tuple[Lease, ...]] = {(site, entry): () for entry in entries}
         for row in rows:
             claimed[(site, row["entry"])] += (Lease(**row),)
@@ -185,17 +175,16 @@ class Leases:
 
 
 def left(counts: Mapping[str, int], held_by_others: Mapping[str, int]) -> dict[str, int]:
-    """Jobs per group that nobody else holds; never negative."""
+    """Return the jobs per group that no other entry holds; never negative."""
     return {group: max(count - held_by_others.get(group, 0), 0) for group, count in counts.items()}
 
 
 def grants(
     asked: Mapping[str, Mapping[str, int]], free: Mapping[str, int], paused: bool = False, most: float = math.inf
 ) -> dict[str, dict[str, int]]:
-    """What each entry gets of what it asked for, out of `free` jobs per group; sums are never above `free`, and the
-    sum of all is never above `most`.
+    """Return the granted part of each entry's request: per group at most `free` jobs, and `most` jobs in all.
 
-    Entries that compete are served by name: the order of keys in what somebody sent must not decide.
+    Competing entries are served in the order of their names, whatever their order in the request.
     """
     remaining = {} if paused else dict(free)
     granted: dict[str, dict[str, int]] = {}
@@ -210,7 +199,7 @@ def grants(
 
 
 def without(total: Mapping[str, int], parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """`total` less each of `parts`, which it is the sum of (and of others); groups with nothing left are left out."""
+    """Return `total` minus `parts`, which are summands of it, without the groups of which no job is left."""
     remaining = dict(total)
     for part in parts:
         for group, jobs in part.items():
@@ -233,6 +222,6 @@ def _view_of(version: int, leases: Mapping[Any, Iterable[Lease]], now: float) ->
 
 def _read(connection: Connection) -> dict[tuple[str, str], tuple[Lease, ...]]:
     found: dict[tuple[str, str], list[Lease]] = {}
-    for row in connection.execute(select(_leases)):
+    for row in connection.execute(select(schema.lease)):
         found.setdefault((row.site, row.entry), []).append(Lease(*row))
     return {holder: tuple(leases) for holder, leases in found.items()}

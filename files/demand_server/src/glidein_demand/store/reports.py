@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last report of each site, how many glideins its reports ever launched, and what PyGlidein clients said last."""
+"""The last report of each site, the number of glideins that it ever launched, and PyGlidein clients' last data."""
 
 from __future__ import annotations
 
@@ -10,68 +10,49 @@ import time
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from sqlalchemy import BigInteger, Column, Connection, String, Table, Text, delete, func, select
+from sqlalchemy import Connection, Table, delete, func, select
 
-from .database import Database, metadata, upsert
-
-_reports = Table(
-    "report",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("received", BigInteger, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("launched", BigInteger, nullable=False),
-)
-_monitoring = Table(
-    "monitoring",
-    metadata,
-    Column("uuid", String(200), primary_key=True),
-    Column("site", String(64)),
-    Column("received", BigInteger, nullable=False),
-    Column("metrics", Text, nullable=False),
-)
+from . import schema
+from .database import Database, upsert
 
 
 class FullError(Exception):
-    """No room for one more site; the message says the limit."""
+    """The limit of sites is reached; the message has the limit."""
 
 
 class Reports:
-    """Reports by site and monitoring by client; read from memory, written through. Safe from many threads.
+    """Reports by site and monitoring data by client: a cache in memory over two tables. Safe from many threads.
 
-    Several processes may write; what another one wrote is seen at the start, and of a site when it reports here.
+    Other processes may write: their rows are read at the start, and the row of a site when that site reports here.
     """
 
     def __init__(self, db: Database, max_sites: int = 1000, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._max_sites = max_sites
         self._clock = clock
-        # Held over a write and what it changes in memory, so that memory has the changes in their order.
+        # Held for a write and its change in memory, so that both have the same order.
         self._lock = threading.Lock()
-        with db.begin() as connection:
-            # Earlier versions stored clients without a token here, too.
-            connection.execute(delete(_monitoring).where(_monitoring.c.site.is_(None)))
-            rows = connection.execute(select(_reports)).all()
+        with db.read() as connection:
+            rows = connection.execute(select(schema.report)).all()
             self._monitoring = {
                 row.uuid: {"received": row.received, "metrics": json.loads(row.metrics), "site": row.site}
-                for row in connection.execute(select(_monitoring))
+                for row in connection.execute(select(schema.monitoring))
             }
         self._reports = {row.site: json.loads(row.body) for row in rows}
         self._launched = {row.site: row.launched for row in rows}
 
     def add(self, report: dict[str, Any], received: int) -> bool:
-        """Keep a checked report (web/checks.py) in place of its site's previous one; FullError beyond max_sites.
+        """Store a valid report in place of its site's last one; FullError beyond max_sites.
 
-        False for one that says nothing new, because it was overtaken on its way by a newer one, or is the last one
-        again: what is known stays, with the time when it came.
+        Return False, and store nothing, if the report is not newer than the last one.
         """
         site = report["site"]
         report = {**report, "received": received}
         with self._lock:
             with self._db.begin() as connection:
-                before = connection.execute(select(_reports).where(_reports.c.site == site)).first()
+                before = connection.execute(select(schema.report).where(schema.report.c.site == site)).first()
                 if before is None:
-                    self._check_room(connection, _reports)
+                    self._check_room(connection, schema.report)
                 last = json.loads(before.body) if before else None
                 if last is not None and overtaken(last, report):
                     return False
@@ -79,46 +60,48 @@ class Reports:
                 row = {
                     "site": site, "received": received, "body": json.dumps(report), "launched": launched,
                 }  # fmt: skip
-                connection.execute(upsert(connection, _reports, ["site"]), [row])
+                connection.execute(upsert(connection, schema.report, ["site"]), [row])
             self._reports = {**self._reports, site: report}
             self._launched = {**self._launched, site: launched}
         return True
 
     def add_monitoring(self, uuid: str, metrics: dict[str, Any], received: int, site: str) -> None:
-        """Keep what a PyGlidein client said; `site` is the token's. FullError as add().
+        """Store the monitoring data of a PyGlidein client with the token of `site`. FullError as add().
 
-        Raises ValueError for a uuid with the character NUL, which not every database can keep.
+        Raises ValueError for a uuid with the character NUL, which PostgreSQL cannot store.
         """
         if "\0" in uuid:
             raise ValueError("uuid must not have the character NUL")
         with self._lock:
             with self._db.begin() as connection:
-                known = connection.execute(select(_monitoring.c.uuid).where(_monitoring.c.uuid == uuid)).first()
+                known = connection.execute(
+                    select(schema.monitoring.c.uuid).where(schema.monitoring.c.uuid == uuid)
+                ).first()
                 if known is None:
-                    self._check_room(connection, _monitoring)
+                    self._check_room(connection, schema.monitoring)
                 row = {"uuid": uuid, "site": site, "received": received, "metrics": json.dumps(metrics)}
-                connection.execute(upsert(connection, _monitoring, ["uuid"]), [row])
+                connection.execute(upsert(connection, schema.monitoring, ["uuid"]), [row])
             entry = {"received": received, "metrics": metrics, "site": site}
             self._monitoring = {**self._monitoring, uuid: entry}
 
     def reports(self) -> dict[str, dict[str, Any]]:
-        """{site: report with "received" (epoch)}. Nobody changes what is inside."""
+        """Return {site: report with "received" (epoch)}. Callers must not change it."""
         return self._reports
 
     def monitoring(self) -> dict[str, dict[str, Any]]:
-        """{uuid: {"received": epoch, "metrics": {...}, "site": name}}. Nobody changes what is inside."""
+        """Return {uuid: {"received": epoch, "metrics": {...}, "site": name}}. Callers must not change it."""
         return self._monitoring
 
     def launched(self) -> dict[str, int]:
-        """{site: how many glideins its reports said were launched, ever}. Nobody changes what is inside."""
+        """Return {site: sum of the launched glideins of all its reports}. Callers must not change it."""
         return self._launched
 
-    def forget(self, site: str) -> bool:
-        """Remove a site's report and its clients' monitoring; False when nothing was known of it."""
+    def delete(self, site: str) -> bool:
+        """Delete a site's report and its clients' monitoring data; return whether there was any."""
         with self._lock:
             with self._db.begin() as connection:
-                gone = connection.execute(delete(_reports).where(_reports.c.site == site)).rowcount
-                gone += connection.execute(delete(_monitoring).where(_monitoring.c.site == site)).rowcount
+                gone = connection.execute(delete(schema.report).where(schema.report.c.site == site)).rowcount
+                gone += connection.execute(delete(schema.monitoring).where(schema.monitoring.c.site == site)).rowcount
             self._reports = {name: report for name, report in self._reports.items() if name != site}
             self._launched = {name: number for name, number in self._launched.items() if name != site}
             self._monitoring = {uuid: entry for uuid, entry in self._monitoring.items() if entry["site"] != site}
@@ -130,17 +113,16 @@ class Reports:
 
 
 def overtaken(last: Mapping[str, Any], report: Mapping[str, Any]) -> bool:
-    """Whether `report` is no newer than the `last` one.
+    """Return whether `report` is not newer than the `last` one.
 
-    A report that is brought as a file is brought again, with every push, until the next cycle: a site whose cycles have
-    ended must not look alive. One from the future came from a clock that was wrong: it must not keep all others away
-    until then.
+    In pull mode, each push sends the file of the last report again: a site without cycles must not look active. A last
+    report from the future comes from a wrong clock, and does not make later reports old.
     """
     return report["as_of"] <= last["as_of"] <= report["received"]
 
 
 def newly_launched(last: Mapping[str, Any] | None, report: Mapping[str, Any]) -> int:
-    """How many glideins a report says were launched; none when it is the last one, sent again."""
+    """Return the number of glideins that a report counts as launched; 0 if it is the last report again."""
     if last is not None and last["as_of"] == report["as_of"]:
         return 0
     return sum(entry["launched"] or 0 for entry in report["entries"])

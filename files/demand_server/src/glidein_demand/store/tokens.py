@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tokens of sites and readers: made, revoked, recognised. Only hashes of the secrets are kept."""
+"""Tokens of sites and readers. Only hashes of the secrets are stored."""
 
 from __future__ import annotations
 
@@ -13,29 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from sqlalchemy import BigInteger, Column, Connection, String, Table, delete, select, update
+from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..web.checks import NAME
-from .database import Database, metadata
-from .fresh import Fresh
+from ..values import NAME
+from . import schema
+from .database import Database
+from .ttl_cache import CachedValue
 
 KINDS = ("site", "reader")
 SECRET_BYTES = 32
 MINIMUM_LENGTH = 16
-"""Characters of a secret that somebody else has made."""
+"""The least number of characters of a secret that the operator chose."""
 USED_STEP_S = 3600
-
-_tokens = Table(
-    "token",
-    metadata,
-    Column("name", String(64), primary_key=True),
-    Column("kind", String(16), nullable=False),
-    Column("origin", String(16), nullable=False),
-    Column("digest", String(64), nullable=False, unique=True),
-    Column("created", BigInteger, nullable=False),
-    Column("last_used", BigInteger),
-)
 
 
 class TokenError(ValueError):
@@ -44,27 +34,27 @@ class TokenError(ValueError):
 
 @dataclass(frozen=True)
 class Token:
-    """Whom a secret belongs to: kind "site" writes as the site `name` and reads all; "reader" reads all."""
+    """The owner of a secret. Kind "site" writes as the site `name` and reads all; kind "reader" reads all."""
 
     name: str
     kind: str
 
 
 class Tokens:
-    """The tokens. Safe from many threads and processes; what another process changes is seen within half a second."""
+    """The tokens. Safe from many threads and processes. Another process's change takes effect within half a second."""
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
-        self.fresh = Fresh(self._load)
-        # By digest, the hour of a use: those that are still to be written, and those that were, or were tried to be.
+        self.cache = CachedValue(self._load)
+        # {digest: hour of a use}: the uses to be stored, and those that were stored or whose write failed.
         self._used: dict[str, int] = {}
         self._noted: dict[str, int] = {}
 
     def create(self, name: str, kind: str = "site") -> str:
-        """Make a token and return its secret (43 characters, safe in a URL), which is told only here.
+        """Make a token and return its secret (43 characters, safe in a URL), which is not stored.
 
-        Raises TokenError for a bad name or kind, and when `name` has a token: that one must be revoked first.
+        Raises TokenError if the name or kind is invalid, or if `name` has a token, which must be revoked first.
         """
         _check_name(name)
         _check_kind(kind)
@@ -72,8 +62,8 @@ class Tokens:
         with self._db.begin() as connection:
             if name in _rows_by_name(connection):
                 raise TokenError(f"{name} has a token already; revoke it first: glidein-demand token revoke {name}")
-            connection.execute(_tokens.insert(), [self._row(name, kind, "command", digest(secret))])
-        self.fresh.renew()
+            connection.execute(schema.token.insert(), [self._row(name, kind, "command", digest(secret))])
+        self.cache.reload()
         return secret
 
     def install(
@@ -81,8 +71,8 @@ class Tokens:
     ) -> dict[str, list[str]]:
         """Make the tokens of this kind and origin equal to `secrets` ({name: secret}); one transaction.
 
-        Returns {"created": [name], "changed": [name], "revoked": [name]}, sorted; with `check` nothing is changed.
-        A token of the same name and another origin is taken over ("changed"). Raises TokenError.
+        Return {"created": [name], "changed": [name], "revoked": [name]}, sorted; with `check`, change nothing.
+        A token of the same name and another origin is replaced ("changed"). Raises TokenError.
         """
         wanted = wanted_digests(secrets)
         _check_kind(kind)
@@ -91,25 +81,25 @@ class Tokens:
                 return changes(_rows_by_name(connection), wanted, kind, origin)
         with self._db.begin() as connection:
             found = changes(_rows_by_name(connection), wanted, kind, origin)
-            connection.execute(delete(_tokens).where(_tokens.c.name.in_(found["revoked"] + found["changed"])))
+            connection.execute(delete(schema.token).where(schema.token.c.name.in_(found["revoked"] + found["changed"])))
             rows = [self._row(name, kind, origin, wanted[name]) for name in found["created"] + found["changed"]]
             if rows:
-                connection.execute(_tokens.insert(), rows)
-        self.fresh.renew()
+                connection.execute(schema.token.insert(), rows)
+        self.cache.reload()
         return found
 
     def revoke(self, name: str) -> None:
-        """Take a token back at once. Raises TokenError when there is none of that name."""
+        """Revoke a token at once. Raises TokenError if no token has that name."""
         with self._db.begin() as connection:
-            gone = connection.execute(delete(_tokens).where(_tokens.c.name == name)).rowcount
-        self.fresh.renew()
+            gone = connection.execute(delete(schema.token).where(schema.token.c.name == name)).rowcount
+        self.cache.reload()
         if not gone:
-            raise TokenError(f"there is no token {ascii(name)[:80]}; 'glidein-demand token list' shows them")
+            raise TokenError(f"there is no token {ascii(name)[:80]}; 'glidein-demand token list' shows all tokens")
 
     def rows(self) -> list[dict[str, Any]]:
-        """[{"name", "kind", "origin", "created", "last_used"}] by name; times are epoch seconds, last_used None: never.
+        """Return [{"name", "kind", "origin", "created", "last_used"}] by name; times are epoch seconds.
 
-        last_used is kept to the hour, some seconds after the use.
+        last_used is rounded down to the hour, and stored some seconds after the use; None: never used.
         """
         with self._db.read() as connection:
             found = _rows_by_name(connection)
@@ -118,13 +108,13 @@ class Tokens:
     def made(self, name: str) -> int:
         """Return when the token of `name` was made (epoch seconds); 0 if there is none."""
         with self._db.read() as connection:
-            return connection.execute(select(_tokens.c.created).where(_tokens.c.name == name)).scalar() or 0
+            return connection.execute(select(schema.token.c.created).where(schema.token.c.name == name)).scalar() or 0
 
     def identify(self, secret: str) -> Token | None:
-        """The token that has this secret, or None. Cheap enough for each request."""
+        """Return the token that has this secret, or None; without a write, and seldom with a query."""
         given = digest(secret)
-        # A dict may tell by its timing how much of a digest is right; that says nothing about the secret behind it.
-        found = self.fresh.get().get(given)
+        # The time of a dict lookup may reveal a part of the digest, but a part of a hash reveals nothing of the secret.
+        found = self.cache.get().get(given)
         if found is None or not hmac.compare_digest(found[0], given):
             return None
         hour = int(self._clock()) // USED_STEP_S * USED_STEP_S
@@ -132,10 +122,10 @@ class Tokens:
             self._used[given] = hour
         return found[1]
 
-    def note_uses(self) -> None:
-        """Write down when tokens were used, where that is not known for the hour; to be called from time to time.
+    def store_uses(self) -> None:
+        """Store when tokens were used, once per token and hour.
 
-        No request waits for this write, and none fails because it cannot be made: then it is tried in the next hour.
+        A background thread calls it: no request waits for this write. If it fails, the next hour's use is stored.
         """
         used = dict(self._used)
         self._noted.update(used)
@@ -146,32 +136,34 @@ class Tokens:
         try:
             with self._db.begin() as connection:
                 for given, hour in used.items():
-                    connection.execute(update(_tokens).where(_tokens.c.digest == given).values(last_used=hour))
+                    connection.execute(
+                        update(schema.token).where(schema.token.c.digest == given).values(last_used=hour)
+                    )
         except SQLAlchemyError as error:
-            logging.getLogger(__name__).warning("last use of a token cannot be kept: %s", type(error).__name__)
+            logging.getLogger(__name__).warning("the last use of a token cannot be stored: %s", type(error).__name__)
 
     def _row(self, name: str, kind: str, origin: str, hashed: str) -> dict[str, Any]:
         created = int(self._clock())
         return {"name": name, "kind": kind, "origin": origin, "digest": hashed, "created": created, "last_used": None}
 
     def _load(self) -> dict[str, tuple[str, Token, int]]:
-        """{digest: (digest, token, hour of its last use, 0 for never)}"""
+        """Return {digest: (digest, token, hour of its last use, 0 for never)}."""
         with self._db.read() as connection:
             rows = connection.execute(
-                select(_tokens.c.digest, _tokens.c.name, _tokens.c.kind, _tokens.c.last_used)
+                select(schema.token.c.digest, schema.token.c.name, schema.token.c.kind, schema.token.c.last_used)
             ).all()
         return {hashed: (hashed, Token(name, kind), used or 0) for hashed, name, kind, used in rows}
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret. It has 256 random bits, or those of the role's password store: no salt is needed."""
+    """Return the stored hash of a secret. Secrets are long and random, therefore no salt is needed."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def changes(
     known: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, str], kind: str, origin: str
 ) -> dict[str, list[str]]:
-    """What install() has to do. known: rows by name; wanted: {name: digest}. Raises TokenError for a secret in use."""
+    """Return the changes that install() makes. known: rows by name; wanted: {name: digest}. Raises TokenError."""
     same = {"kind": kind, "origin": origin}
     changed = [
         name
@@ -191,14 +183,14 @@ def changes(
 
 
 def wanted_digests(secrets: Mapping[str, str]) -> dict[str, str]:
-    """{name: digest} of checked {name: secret}; TokenError for what cannot be installed."""
+    """Return {name: digest} of {name: secret}; raise TokenError if a name or secret is invalid."""
     owners: dict[str, str] = {}
     for name, secret in secrets.items():
         _check_name(name)
         fit = isinstance(secret, str) and secret.isascii() and secret.isprintable() and " " not in secret
         if not fit or len(secret) < MINIMUM_LENGTH:
             raise TokenError(
-                f"the token of {name} cannot be used; must be at least {MINIMUM_LENGTH} printable ASCII characters "
+                f"the token of {name} is invalid; expected at least {MINIMUM_LENGTH} printable ASCII characters "
                 "without spaces"
             )
         other = owners.setdefault(digest(secret), name)
@@ -210,15 +202,15 @@ def wanted_digests(secrets: Mapping[str, str]) -> dict[str, str]:
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not NAME.match(name):
         raise TokenError(
-            f"{ascii(name)[:80]} is no name; must be 1 to 64 letters, digits, '.', '_', '-', "
+            f"{ascii(name)[:80]} is not a valid name; expected 1 to 64 letters, digits, '.', '_', '-', "
             "beginning with a letter or digit"
         )
 
 
 def _check_kind(kind: str) -> None:
     if kind not in KINDS:
-        raise TokenError(f"{ascii(kind)[:80]} is no kind of token; must be one of {', '.join(KINDS)}")
+        raise TokenError(f"{ascii(kind)[:80]} is not a kind of token; expected one of {', '.join(KINDS)}")
 
 
 def _rows_by_name(connection: Connection) -> dict[str, dict[str, Any]]:
-    return {row["name"]: dict(row) for row in connection.execute(select(_tokens)).mappings()}
+    return {row["name"]: dict(row) for row in connection.execute(select(schema.token)).mappings()}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A background thread that checks whether the database can still be used, for /healthz and for systemd."""
+"""A background thread that checks the database, for /healthz and for a restart by systemd."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ import flask
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
+from ..app_state import AppState as Parts
 from . import auth, charts, limits, methods, page, replies, rpc
 from .direct import DirectState
 from .health import health
 from .metrics import Metrics
-from .parts import Parts
 from .rpc import exceptions
 from .shown import Shown
 from .views import Views

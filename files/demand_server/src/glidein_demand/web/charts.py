@@ -20,7 +20,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any, Mapping, Sequence
 
-from ..store.work import DAY, HOUR, WEEK
+from ..store.glidein_usage import DAY, HOUR, WEEK
 from .words import UNKNOWN, duration, many, number, plain
 
 DAY_S = 86400
@@ -48,8 +48,8 @@ def range_or_default(name: str | None) -> str:
 
 
 def history_json(history: Any, work: Any, name: str, now: float) -> dict[str, Any]:
-    """See above. history: a store.history.History; work: a store.work.Work; name: one of RANGES, else ValueError says
-    which there are.
+    """See above. history: a store.history.History; work: a store.glidein_usage.GlideinUsage; name: one of RANGES, else
+    ValueError says which there are.
     """
     if name not in RANGES:
         raise ValueError(f"range must be one of {', '.join(RANGES)}, not {ascii(name)[:80]}")
@@ -70,7 +70,7 @@ def history_json(history: Any, work: Any, name: str, now: float) -> dict[str, An
         "sites": {"times": of_sites["times"], "series": series},
         "waits": [row for row in history.weekly_waits() if row["week"] > oldest_week],
         "share": [_share(row) for row in history.weekly_share() if row["week"] > oldest_week],
-        "work": {"step": step, "rows": [_work(row) for row in work.over_time(step_s, since)]},
+        "work": {"step": step, "rows": [_work(row) for row in work.series(step_s, since)]},
     }
 
 

@@ -8,8 +8,8 @@ import re
 from typing import Any
 
 from ..pool import wanted
+from ..values import MAX_WHOLE, NAME
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 GROUP = re.compile(r"[A-Za-z0-9]{1,64}\Z")
 MAX_TEXT = 2000
 MAX_ID = 100
@@ -32,7 +32,6 @@ MOST_UNSERVED = 50
 MAX_UNSERVED_REASON = 500
 MAX_CLAIMS = 20000
 """(entry, group) pairs of one lease."""
-MAX_WHOLE = 2**53  # what every JSON reader holds exactly
 MAX_GLIDEINS = 10**9
 """More is no count of glideins; sums of such counts stay numbers that databases hold."""
 

@@ -12,9 +12,9 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
+from ..app_state import AppState as Parts
 from . import auth, limits, rpc
 from .metrics import Metrics
-from .parts import Parts
 from .replies import Result
 from .views import Views
 from .wsgi import COUNTED, LATE, Wsgi

@@ -13,11 +13,11 @@ import pjrpc.server
 from pjrpc.server.exceptions import InternalError, InvalidParamsError, JsonRpcError
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..store.owners import OwnedError
+from ..app_state import AppState as Parts
 from ..store.reports import FullError
+from ..store.site_owners import OwnedError
 from . import checks
 from .auth import Caller
-from .parts import Parts
 from .refusals import Refusals
 from .replies import Result
 from .rpc import FullUpError, NotReadyError, OtherDeploymentError, UnauthorizedError, UnavailableError

@@ -13,8 +13,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from .. import __version__
+from ..app_state import AppState
 from .methods import NAMES
-from .parts import Parts
 
 MAX_SERIES = 5000
 """(site, entry) pairs that are told apart; those beyond are left out, and counted."""
@@ -29,7 +29,7 @@ disable_created_metrics()  # a second series for each counter, which nobody asks
 class Metrics:
     """The registry of one server; safe from many threads."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AppState) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_Now(parts))
         ProcessCollector(registry=self._registry)
@@ -57,7 +57,7 @@ class Metrics:
 
 
 class _Now(Collector):
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AppState) -> None:
         self._parts = parts
 
     def describe(self) -> Iterable[Metric]:
@@ -67,7 +67,7 @@ class _Now(Collector):
         parts = self._parts
         snapshot = parts.readings.snapshot()
         yield InfoMetricFamily("glidein_demand", "The demand server", {"version": __version__})
-        yield _gauge("paused", "1 while the stop switch is on", int(parts.paused()["paused"]))
+        yield _gauge("paused", "1 while the server is paused", int(parts.paused()["paused"]))
         yield from _of_demand(snapshot.answers.demand())
         yield from _of_supply(snapshot.supply)
         yield _by("glidein_demand_leased_jobs", "Jobs that a site holds leases on", ["site"], _leased(parts))
@@ -76,7 +76,7 @@ class _Now(Collector):
             "glidein_site_report_timestamp_seconds", "When a site's last report came", ["site"],
             {(site,): report["received"] for site, report in reports.items()},
         )  # fmt: skip
-        yield from _of_sites(reports, snapshot.supply, parts.work.ever())
+        yield from _of_sites(reports, snapshot.supply, parts.work.totals())
 
 
 def _of_demand(demand: Mapping[str, Any]) -> Iterator[Metric]:
@@ -158,7 +158,7 @@ def _add(counts: collections.Counter[str], entry: Mapping[str, Any], names: Iter
             counts[name] += entry[name]
 
 
-def _leased(parts: Parts) -> dict[tuple[str, ...], int]:
+def _leased(parts: AppState) -> dict[tuple[str, ...], int]:
     found: collections.Counter[tuple[str, ...]] = collections.Counter()
     for row in parts.leases.rows():
         found[(row["site"],)] += row["jobs"]

@@ -98,7 +98,7 @@ def _line(problem: Problem) -> dict[str, str]:
 
 
 def pause(shown: Shown) -> dict[str, Any] | None:
-    """The banner while the stop switch is on: {"since", "by", "reason", "how"}; None when it is off."""
+    """Return the banner while the server is paused: {"since", "by", "reason", "how"}; None when it is off."""
     state, configured = shown.pause, shown.settings.paused
     if not state["paused"] and not configured:
         return None

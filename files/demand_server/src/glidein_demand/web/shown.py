@@ -34,7 +34,7 @@ class Shown:
     leases: Sequence[Mapping[str, Any]] = ()
     """`Leases.rows()`: {"site", "entry", "group", "jobs", "expires"}; those that have expired are left out here."""
     pause: Mapping[str, Any] = field(default_factory=lambda: NOT_PAUSED)
-    """`Switch.state()`: {"paused", "since", "reason", "by"}; `settings.paused` is looked at besides."""
+    """`Pause.state()`: {"paused", "since", "reason", "by"}; `settings.paused` is looked at besides."""
     history: Mapping[str, Any] | None = None
     """`charts.history_json(history, work, range, now)` of the range that the address asks for (`?range=`)."""
     caller_has_token: bool = False

@@ -12,12 +12,13 @@ import threading
 import time
 from typing import Any, Callable, NamedTuple
 
-from ..pool import supply, tracking
+from ..app_state import AppState
+from ..pool import supply
 from ..pool.reader import ReadError
 from ..pool.readings import Snapshot
+from ..store import glidein_tracking
 from . import ahead, charts, replies
 from .auth import Caller
-from .parts import Parts
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class _Key(NamedTuple):
 class Views:
     """The large results over `parts`; safe from many threads."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: AppState) -> None:
         self._parts = parts
         # Apart, so that nobody waits for a supply who wants a demand.
         self._demand = replies.Replies()
@@ -169,14 +170,14 @@ class Views:
             now = parts.clock()
             found = supply.present(
                 snapshot.supply,
-                parts.samples.all(),
-                parts.glideins.summary(int(now), parts.work.endings(now - tracking.WINDOW_S)),
+                parts.machine_ads.all(),
+                parts.glideins.summary(int(now), parts.work.endings(now - glidein_tracking.WINDOW_S)),
                 parts.reports.reports(),
                 known,
-                parts.work.lately(now),
+                parts.work.recent(now),
                 parts.passed_over.closed(now),
             )
-            more = {"demand_history": self._demand_history(now), "summaries_until": parts.work.until()}
+            more = {"demand_history": self._demand_history(now), "summaries_until": parts.work.summaries_until()}
             more["removals"] = parts.removals.recent()
             return {**found, **more}, now + SUPPLY_SECONDS
 

@@ -56,6 +56,12 @@ def test_wheels_are_downloaded_once_and_pip_is_among_them(tmp_path):
     assert not wheels.fetch(directory, fake_pip("raise SystemExit(1)"), 60)
 
 
+def test_wheels_are_private_whatever_their_mode_in_the_index_was(tmp_path):
+    directory = wheels.directory_of(str(tmp_path), ["a==1"])
+    wheels.fetch(directory, DOWNLOAD, 60)
+    assert {each.stat().st_mode & 0o777 for each in Path(directory).iterdir()} == {0o600}
+
+
 def test_a_failed_download_leaves_nothing_and_says_why(tmp_path):
     directory = wheels.directory_of(str(tmp_path), ["a==1"])
     failing = fake_pip("print('ERROR: No matching distribution found for a==1'); raise SystemExit(1)")

@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_attributes import (
     MOST_NAMES,
     accepted_attributes,
-    not_told,
+    unreported_hint,
 )
 
 
@@ -47,4 +47,4 @@ def test_entries_that_cannot_be_read_ask_for_nothing(sites):
 
 
 def test_nothing_is_said_of_attributes_that_the_server_tells():
-    assert not_told(["ProjectName"], ["projectname"]) == ""
+    assert unreported_hint(["ProjectName"], ["projectname"]) == ""

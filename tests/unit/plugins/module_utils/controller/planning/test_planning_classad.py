@@ -404,7 +404,7 @@ def test_jobs_whose_requirements_are_hidden_change_nothing():
     del hidden["requirements"]
     sites = [planned_site(site(), queue({("main", "core"): {"queued": 3, "running": 1}}))]
     result = make_plan(demand(hidden, group("b", 2)), supply(), sites, NOW, 900)
-    assert (result["plan"][0]["present"], result["claims"]) == (4, {})
+    assert (result["plan"][0]["present"], result["lease_requests"]) == (4, {})
     assert result["plan"][0]["reason"].startswith("the demand lacks what jobs require")
     assert result["plan"][0]["reason"].endswith("check glidein_demand_token of the sites: nothing is changed")
     assert [row["count"] for row in result["unserved"]] == [5, 2]

@@ -187,7 +187,7 @@ def test_without_wishes_in_the_history_what_was_ordered_lately_stays():
 
 
 def test_patience_can_be_switched_off():
-    assert main(planned(2, {"queued": 5}, wanted((900, 5), (300, 5)), patience_s=0))["present"] == 2
+    assert main(planned(2, {"queued": 5}, wanted((900, 5), (300, 5)), cancel_delay_s=0))["present"] == 2
 
 
 def test_a_stop_of_the_pool_knows_no_patience():
@@ -235,7 +235,7 @@ def three_sites(jobs, bridges, cedar=None, umd=None, leased=0, **guard):
         )
         for name in shapes
     ]
-    options = {"guard": dict({"patience_s": 0}, **guard)}
+    options = {"guard": dict({"cancel_delay_s": 0}, **guard)}
     result = make_plan(demand(group(count=jobs, leased=leased)), supply(), sites, NOW, 900, options=options)
     items = {item["site"]: item for item in result["plan"]}
     return dict(result, items=items, queued={name: items[name]["present"] - items[name]["running"] for name in items})
@@ -279,9 +279,9 @@ def test_only_what_has_waited_for_long_serves_nobody():
     assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 3}
 
 
-def test_its_jobs_are_claimed_where_they_are_placed_and_only_there():
-    claims = three_sites(100, since((4000, 4)))["claims"]
-    assert claims == {"Bridges": {"main": {}}, "Cedar": {"main": {"a": 32}}, "UMD": {"main": {"a": 68}}}
+def test_its_jobs_are_leased_where_they_are_placed_and_only_there():
+    requests = three_sites(100, since((4000, 4)))["lease_requests"]
+    assert requests == {"Bridges": {"main": {}}, "Cedar": {"main": {"a": 32}}, "UMD": {"main": {"a": 68}}}
 
 
 def test_it_takes_its_place_in_the_limits():
@@ -300,7 +300,7 @@ def test_it_goes_when_its_jobs_have_a_place_that_starts():
 
 
 def test_it_goes_after_the_patience_of_all_surplus():
-    assert three_sites(0, since((4000, 4)), patience_s=600)["queued"]["Bridges"] == 0
+    assert three_sites(0, since((4000, 4)), cancel_delay_s=600)["queued"]["Bridges"] == 0
     known = supplied(shape_name="core", history=history([{"age_s": n, "wanted": 4, "running": 0} for n in (900, 300)]))
     assert main(planned(0, since((4000, 4)), known))["present"] == 4
 

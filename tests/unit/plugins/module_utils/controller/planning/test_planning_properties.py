@@ -6,8 +6,9 @@
 import collections
 import random
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import claims_of, make_plan, trim
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partition import capacity
+from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import lease_requests_of, trim
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
@@ -255,19 +256,19 @@ def test_a_trimmed_plan_orders_no_more_and_never_for_jobs_that_were_not_granted(
     result = plan(groups, pool)
     granted = {
         site_name: {
-            entry: {key: data.draw(st.integers(0, jobs)) for key, jobs in claims.items()}
-            for entry, claims in entries.items()
+            entry: {key: data.draw(st.integers(0, jobs)) for key, jobs in requested.items()}
+            for entry, requested in entries.items()
         }
-        for site_name, entries in result["claims"].items()
+        for site_name, entries in result["lease_requests"].items()
     }
     cut = trim(result["plan"], granted)
-    claims = claims_of(cut)
+    requested = lease_requests_of(cut)
     for before, after in zip(result["plan"], cut):
         assert min(before["present"], before["queued"] + before["running"]) <= after["present"] <= before["present"]
         if growth(after) > 0:
             for key in after["serves"]:
                 got = granted[after["site"]][after["entry"]][key]
-                assert claims[after["site"]][after["entry"]][key] <= got
+                assert requested[after["site"]][after["entry"]][key] <= got
 
 
 @given(groups_of, pools(free=slots))
@@ -357,7 +358,7 @@ def overdue_pools(draw):
     return aged, read
 
 
-OVERDUE = {"ramp_first": 10**6, "patience_s": 0}
+OVERDUE = {"ramp_first": 10**6, "cancel_delay_s": 0}
 
 
 @given(groups_of, overdue_pools(), st.sampled_from(["priority", "spread"]))
@@ -395,7 +396,7 @@ def test_cycles_in_which_nothing_starts_come_to_an_end_and_no_entry_gets_more_th
         size = next(one for one in sites if one["site"]["site"] == key[0])["site"]["entries"][key[1]]["shapes"][key[2]]
         needed = 0
         for one in groups:
-            each = capacity(*(tuple(each[name] for name in RESOURCES) for each in (size, one)))
+            each = jobs_per_slot(*(tuple(each[name] for name in RESOURCES) for each in (size, one)))
             needed += -(-one["count"] // each) if each else 0
         assert item["present"] - item["running"] <= needed
 

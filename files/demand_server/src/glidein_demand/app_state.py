@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The parts of a running server that the requests and the history recorder use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from .config import Settings
+from .pool.readings import Readings
+from .pool.removals import Removals
+from .pool.wanted import Wanted
+from .store.anonymous import AnonymousClients
+from .store.glidein_usage import GlideinUsage
+from .store.glideins import Glideins
+from .store.history import History
+from .store.lease_limits import LeaseLimits
+from .store.leases import Leases
+from .store.machine_ads import MachineAds
+from .store.passed_over_groups import PassedOverGroups
+from .store.pause import Pause
+from .store.reports import Reports
+from .store.site_owners import SiteOwners
+from .store.tokens import Tokens
+from .store.watch import Watch
+
+
+@dataclass(frozen=True)
+class AppState:
+    """The parts of one running server; all of them are safe to use from many threads. `clock` gives epoch seconds."""
+
+    settings: Settings
+    readings: Readings
+    leases: Leases
+    tokens: Tokens
+    reports: Reports
+    pause: Pause
+    history: History
+    glideins: Glideins
+    machine_ads: MachineAds
+    passed_over: PassedOverGroups
+    work: GlideinUsage
+    anonymous: AnonymousClients
+    watch: Watch
+    owners: SiteOwners
+    lease_limits: LeaseLimits
+    wanted: Wanted
+    removals: Removals
+    clock: Callable[[], float]
+
+    def paused(self, now: bool = False) -> dict[str, Any]:
+        """Return {"paused", "since", "reason", "by"}: paused by the operator's command or by the configuration.
+
+        now: read the database, instead of a state that is up to half a second old.
+        """
+        state = self.pause.state(now)
+        if self.settings.paused and not state["paused"]:
+            return {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
+        return state

@@ -1,0 +1,231 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules that follow each glidein by sites' reports and the collector's answers, and summarise them: pure functions.
+
+A report lists the batch ids that run in the batch system; the collector's ads carry the same ids. Times are epoch
+seconds of this server's clock, but for `started` and `heard`, which are the collector's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from ..values import Key
+
+WINDOW_S = 6 * 3600
+"""A summary covers the glideins that were first seen in this time."""
+
+GRACE_S = 600
+"""A glidein counts as never registered after this time. It ends itself after 300 s (GLIDEIN_REGISTER_S)."""
+
+EARLY_S = 300
+"""A glidein whose last update came sooner after its start ended early."""
+
+JOBS_FAILING = 30
+"""The exit status of a glidein that ended because its jobs failed fast (files/glidein/README.md)."""
+
+MOST_PLANS = 20
+
+_PLAN = ("present", "wanted", "queued", "running", "registered", "launched", "cancelled")
+
+
+@dataclass(frozen=True)
+class Glidein:
+    """One batch job, and the times at which it was seen.
+
+    running, left: first seen running in a report, first missing from a later one. looked: last time that the collector
+    was read while it ran and had not registered. registered, gone: first seen in the collector, first missing from it
+    afterwards. started, heard: its startd's start and its last update. wait_s: seconds between submission and start.
+    """
+
+    site: str
+    batch_id: str
+    entry: str
+    shape: str
+    first: int
+    running: int | None = None
+    wait_s: int | None = None
+    looked: int | None = None
+    left: int | None = None
+    registered: int | None = None
+    started: int | None = None
+    heard: int | None = None
+    gone: int | None = None
+
+
+def of_report(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str, int | None]], set[tuple[str, str]]]:
+    """Return (rows for `after_report`, the (entry, shape) whose running glideins the report lists)."""
+    rows, told = [], set()
+    for entry in report["entries"]:
+        listed = entry.get("running_glideins")
+        if listed is not None:
+            told.add((entry["entry"], entry["shape"]))
+            rows += [(entry["entry"], entry["shape"], glidein["id"], glidein["wait_s"]) for glidein in listed]
+    return rows, told
+
+
+def after_report(
+    known: Mapping[str, Glidein],
+    site: str,
+    rows: Iterable[tuple[str, str, str, int | None]],
+    told: Collection[tuple[str, str]],
+    now: int,
+) -> list[Glidein]:
+    """Return the glideins that a report changes. `known`: those of the site by batch id.
+
+    rows: (entry, shape, batch id, wait). Only glideins of an (entry, shape) in `told` can have left: for others, the
+    site could not count.
+    """
+    changed = []
+    seen = set()
+    for entry, shape, batch_id, wait_s in rows:
+        if batch_id in seen:
+            continue
+        seen.add(batch_id)
+        old = known.get(batch_id)
+        if old is None:
+            changed.append(Glidein(site, batch_id, entry, shape, now, running=now, wait_s=wait_s))
+        elif old.running is None or old.left is not None:
+            changed.append(replace(old, running=old.running or now, wait_s=wait_s, left=None))
+    changed += [
+        replace(old, left=now)
+        for batch_id, old in known.items()
+        if old.running is not None and old.left is None and batch_id not in seen and (old.entry, old.shape) in told
+    ]
+    return changed
+
+
+def after_reading(
+    known: Mapping[tuple[str, str], Glidein],
+    rows: Iterable[tuple[str, str, str, str, int | None, int]],
+    now: int,
+) -> list[Glidein]:
+    """Return the glideins that an answer of the collector changes. `known`: by (site, batch id).
+
+    rows: those of supply.registered. A glidein that comes back counts as if it had never gone: after a restart of the
+    collector, all glideins come back.
+    """
+    changed = []
+    seen = set()
+    for site, entry, shape, batch_id, started, heard in rows:
+        name = (site, batch_id)
+        if name in seen:
+            continue
+        seen.add(name)
+        old = known.get(name) or Glidein(site, batch_id, entry, shape, now)
+        new = replace(old, registered=old.registered or now, gone=None)
+        if old.registered is None:
+            new = replace(new, started=started, heard=heard)
+        elif heard_early(old):  # later updates change no rule's result, and need not be stored
+            new = replace(new, heard=max(heard, old.heard or 0))
+        if new != old:
+            changed.append(new)
+    for name, old in known.items():
+        if name in seen:
+            continue
+        if old.registered is not None and old.gone is None:
+            changed.append(replace(old, gone=now))
+        elif old.registered is None and old.running is not None and old.left is None:
+            changed.append(replace(old, looked=now))
+    return changed
+
+
+def never_registered(glidein: Glidein, ending: Mapping[str, Any] | None = None) -> bool:
+    """Return whether the glidein ran without registering; its own summary (ending) decides if there is one.
+
+    Otherwise the collector must have been read while it ran: once if it has left, and after GRACE_S if it still runs.
+    A collector that does not answer makes no glidein count. A registered glidein lives longer than one refresh because
+    of its idle timeout.
+    """
+    if ending is not None and glidein.registered is None:
+        return ending["registered"] is None
+    if glidein.registered is not None or glidein.running is None or glidein.looked is None:
+        return False
+    return glidein.left is not None or glidein.looked - glidein.running >= GRACE_S
+
+
+def heard_early(glidein: Glidein) -> bool:
+    """Return whether the last update came less than EARLY_S after the start."""
+    return glidein.started is not None and (glidein.heard or 0) - glidein.started < EARLY_S
+
+
+def jobs_failing(ending: Mapping[str, Any] | None) -> bool:
+    """Return whether the glidein ended because jobs failed fast, without a good job: then the node is the cause."""
+    return ending is not None and ending["exit_status"] == JOBS_FAILING and not ending["good"]
+
+
+def ended_early(glidein: Glidein, ending: Mapping[str, Any] | None = None) -> bool:
+    """Return whether the glidein registered and ended within EARLY_S of its start.
+
+    With its own summary (ending): it ended that early or because its jobs failed, and had no good job. Without: its
+    last update came that early. A startd sends an update at least every 300 s and is read once per refresh, so a
+    glidein that lived up to one refresh longer may count, too.
+    """
+    if ending is not None:
+        registered = ending["registered"] is not None or glidein.registered is not None
+        early = jobs_failing(ending) or ending["ended"] - ending["started"] < EARLY_S
+        return registered and early and not ending["good"]
+    return glidein.gone is not None and heard_early(glidein)
+
+
+def plan_of(report: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of one entry's report that is stored as its plan."""
+    return {"as_of": report["as_of"], **{name: entry.get(name) for name in _PLAN}}
+
+
+def with_plan(plans: list[dict[str, Any]], plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the last MOST_PLANS, oldest first. A report that is sent twice counts once."""
+    return [*(old for old in plans if old["as_of"] != plan["as_of"]), plan][-MOST_PLANS:]
+
+
+def summaries(
+    glideins: Iterable[Glidein],
+    entries: Mapping[Key, tuple[list[dict[str, Any]], int | None]],
+    now: int,
+    endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({}),
+) -> dict[Key, dict[str, Any]]:
+    """Return the history of each entry and shape. `entries`: {key: (plans, time of the last list of running glideins)}.
+
+    endings: {(site, batch id): a glidein's own summary}. `started` and `never_registered` are None (unknown) if no
+    report of the window listed running glideins.
+    """
+    by_key: dict[Key, list[Glidein]] = {key: [] for key in entries}
+    for glidein in glideins:
+        if glidein.first >= now - WINDOW_S:
+            by_key.setdefault((glidein.site, glidein.entry, glidein.shape), []).append(glidein)
+    return {key: _summary(found, *entries.get(key, ([], None)), now, endings) for key, found in by_key.items()}
+
+
+def _summary(
+    glideins: list[Glidein],
+    plans: list[dict[str, Any]],
+    told: int | None,
+    now: int,
+    endings: Mapping[tuple[str, str], Mapping[str, Any]],
+) -> dict[str, Any]:
+    said = [(glidein, endings.get((glidein.site, glidein.batch_id))) for glidein in glideins]
+    is_told = told is not None and told >= now - WINDOW_S
+    waits = sorted(glidein.wait_s for glidein in glideins if glidein.wait_s is not None)
+    return {
+        "window_s": WINDOW_S,
+        # Plans that an older version of this program stored do not have all keys.
+        "plans": [{"as_of": None, **dict.fromkeys(_PLAN), **plan} for plan in plans],
+        "started": sum(glidein.running is not None for glidein in glideins) if is_told else None,
+        "registered": sum(
+            glidein.registered is not None or bool(ending and ending["registered"] is not None)
+            for glidein, ending in said
+        ),
+        "never_registered": sum(never_registered(*one) for one in said) if is_told else None,
+        "ended_early": sum(ended_early(*one) for one in said),
+        "jobs_failing": sum(jobs_failing(ending) for _glidein, ending in said),
+        "wait_median_s": _rank(waits, 50),
+        "wait_p90_s": _rank(waits, 90),
+    }
+
+
+def _rank(ordered: list[int], percent: int) -> int | None:
+    """Return the percentile by the nearest-rank method; None without values."""
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else None

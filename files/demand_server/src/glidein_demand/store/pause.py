@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pause of the server: while it is paused, every lease is zero."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable
+
+from sqlalchemy import Connection, select
+
+from . import schema
+from .database import Database, upsert
+from .ttl_cache import CachedValue
+
+_NOT_PAUSED: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
+
+
+class Pause:
+    """Whether the server is paused. Safe from many threads and processes.
+
+    A change by another process (`glidein-demand pause`) takes effect within half a second.
+    """
+
+    def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
+        self._db = db
+        self._clock = clock
+        self.cache = CachedValue(self._load)
+
+    def set(self, reason: str = "", by: str = "") -> dict[str, Any]:
+        """Pause the server, or change the reason and keep `since` if it is paused. Return the state."""
+        with self._db.begin() as connection:
+            before = _read(connection)
+            since = before["since"] if before["paused"] else int(self._clock())
+            _write(connection, {"paused": True, "since": since, "reason": reason, "by": by})
+        return dict(self.cache.reload())
+
+    def clear(self) -> dict[str, Any]:
+        """End the pause. Return the state."""
+        with self._db.begin() as connection:
+            _write(connection, _NOT_PAUSED)
+        return dict(self.cache.reload())
+
+    def state(self, now: bool = False) -> dict[str, Any]:
+        """Return {"paused": bool, "since": epoch|None, "reason": str, "by": str}, at most half a second old.
+
+        now: read the database, so that a pause that has begun is never missed.
+        """
+        return dict(self.cache.reload() if now else self.cache.get())
+
+    def _load(self) -> dict[str, Any]:
+        with self._db.read() as connection:
+            return _read(connection)
+
+
+def _read(connection: Connection) -> dict[str, Any]:
+    row = connection.execute(select(schema.switch).where(schema.switch.c.id == 1)).mappings().first()
+    return dict(_NOT_PAUSED) if row is None else {name: row[name] for name in _NOT_PAUSED}
+
+
+def _write(connection: Connection, state: dict[str, Any]) -> None:
+    connection.execute(upsert(connection, schema.switch, ["id"]), [{"id": 1, **state}])

@@ -1,0 +1,253 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All tables of the database, as the newest revision has them. `migrations/versions` has the steps to it.
+
+A table variable has the table's name. Only the module of this package that a comment names writes to a table.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text, column, table
+
+REVISION = "0002"
+"""The newest revision in `migrations/versions`. A constant, so that Alembic is imported only for an upgrade."""
+
+metadata = MetaData()
+
+alembic_version = table("alembic_version", column("version_num"))
+"""Alembic's own table with the database's revision. Alembic makes it, therefore it is not in `metadata`."""
+
+# migrations: versions of this program before Alembic read it, and refuse a database if it is not 1.
+schema_version = Table("schema_version", metadata, Column("version", Integer, primary_key=True))
+
+# anonymous clients are in memory only (anonymous.py).
+
+# glideins.py
+GLIDEIN_TIMES = ("running", "wait_s", "looked", "left", "registered", "started", "heard", "gone")
+
+glidein = Table(
+    "glidein",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("batch_id", String(128), primary_key=True),
+    Column("entry", String(64), nullable=False),
+    Column("shape", String(64), nullable=False),
+    Column("first", BigInteger, nullable=False),
+    *(Column(name, BigInteger) for name in GLIDEIN_TIMES),
+    Index("glidein_first", "first"),
+)
+entry_history = Table(
+    "entry_history",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
+    Column("received", BigInteger, nullable=False),
+    Column("told", BigInteger),
+    Column("plans", Text, nullable=False),
+)
+
+# glidein_usage.py
+USAGE_SUMS = ("glideins", "granted_core_s", "busy_core_s", "jobs", "jobs_failed")
+
+work = Table(
+    "work",
+    metadata,
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
+    *(Column(name, BigInteger, nullable=False) for name in USAGE_SUMS),
+    sqlite_with_rowid=False,
+)
+ended_glidein = Table(
+    "ended_glidein",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("name", String(200), primary_key=True),
+    Column("batch_id", String(128), nullable=False),
+    Column("started", BigInteger, nullable=False),
+    Column("registered", BigInteger),
+    Column("ended", BigInteger, nullable=False),
+    Column("exit_status", Integer),
+    Column("good", BigInteger, nullable=False),  # jobs that did not fail
+    Column("received", BigInteger, nullable=False),
+    Index("ended_glidein_received", "received"),
+)
+summaries_until = Table(
+    "summaries_until",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("until", Float, nullable=False),
+)
+
+# history.py, history_sql.py
+POOL_FIELDS = (
+    "idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed", "other_cores", "other_cores_claimed",
+)  # fmt: skip
+SITE_FIELDS = ("queued", "running", "registered", "launched", "cpus", "cpus_claimed")
+
+ALL_SITES = 0
+"""In place of a site's id: the sum over all sites, so that a sum of "other sites" does not read their rows."""
+
+FINEST = 0
+"""The level of rows that are not downsampled."""
+
+history_pool = Table(
+    "history_pool",
+    metadata,
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("samples", Integer, nullable=False),
+    *(Column(field, Float) for field in POOL_FIELDS),
+    sqlite_with_rowid=False,
+)
+# The key's order stores the rows of one site and level side by side: a series is one range. There may be a million
+# rows, therefore names are in a table of their own.
+history_site = Table(
+    "history_site",
+    metadata,
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("site", Integer, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("samples", Integer, nullable=False),
+    *(Column(field, Float) for field in SITE_FIELDS),
+    sqlite_with_rowid=False,
+)
+history_site_name = Table(
+    "history_site_name",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(64), nullable=False, unique=True),
+    # How many of the glideins that the site's reports counted as launched are in the history's records.
+    Column("launched", BigInteger, nullable=False, default=0),
+)
+history_work = Table(
+    "history_work",
+    metadata,
+    Column("week", BigInteger, primary_key=True, autoincrement=False),
+    Column("glidein_core_s", Float, nullable=False),
+    Column("other_core_s", Float, nullable=False),
+)
+history_last_record = Table(
+    "history_last_record",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("time", Float, nullable=False),
+    Column("glidein_cores", Float),
+    Column("other_cores", Float),
+)
+history_wait = Table(
+    "history_wait",
+    metadata,
+    Column("day", BigInteger, primary_key=True, autoincrement=False),
+    Column("bucket", Integer, primary_key=True, autoincrement=False),
+    Column("jobs", BigInteger, nullable=False),
+)
+history_wait_marker = Table(
+    "history_wait_marker",
+    metadata,
+    Column("schedd", Text, primary_key=True),
+    Column("marker", Text, nullable=False),
+)
+
+# lease_limits.py
+lease_limit = Table(
+    "lease_limit",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("jobs", BigInteger, nullable=False),
+)
+
+# leases.py
+lease = Table(
+    "lease",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("group", String(64), primary_key=True),
+    Column("jobs", BigInteger, nullable=False),
+    Column("expires", BigInteger, nullable=False),
+)
+# Incremented by each claim in the claim's transaction: by it, a process sees that another process changed leases.
+lease_version = Table(
+    "lease_version",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+# machine_ads.py
+machine_sample = Table(
+    "machine_sample",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("as_of", BigInteger, nullable=False),
+    Column("by_token", Boolean, nullable=False),
+    Column("ad", Text, nullable=False),
+)
+
+# passed_over_groups.py
+passed_over = Table(
+    "passed_over",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
+    Column("group", String(64), primary_key=True),
+    Column("times", Integer, nullable=False),
+    Column("until", BigInteger, nullable=False),
+)
+
+# pause.py
+switch = Table(
+    "switch",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("paused", Boolean, nullable=False),
+    Column("since", BigInteger),
+    Column("reason", Text, nullable=False),
+    Column("by", Text, nullable=False),
+)
+
+# reports.py
+report = Table(
+    "report",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("received", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("launched", BigInteger, nullable=False),
+)
+monitoring = Table(
+    "monitoring",
+    metadata,
+    Column("uuid", String(200), primary_key=True),
+    Column("site", String(64), nullable=False),
+    Column("received", BigInteger, nullable=False),
+    Column("metrics", Text, nullable=False),
+)
+
+# site_owners.py
+site_owner = Table(
+    "site_owner",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("deployment", String(64), nullable=False),
+    Column("since", BigInteger, nullable=False),
+    Column("until", BigInteger, nullable=False),
+)
+
+# tokens.py
+token = Table(
+    "token",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("origin", String(16), nullable=False),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("created", BigInteger, nullable=False),
+    Column("last_used", BigInteger),
+)

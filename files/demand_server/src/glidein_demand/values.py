@@ -1,0 +1,16 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Types and limits of values that every part of the program uses. This module imports no other part."""
+
+from __future__ import annotations
+
+import re
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+"""Names of sites, entries, shapes and tokens."""
+
+MAX_WHOLE = 2**53
+"""The largest whole number that is accepted: every JSON reader stores numbers up to it exactly."""
+
+Key = tuple[str, str, str]
+"""Site, entry, shape."""

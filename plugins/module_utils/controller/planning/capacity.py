@@ -1,0 +1,260 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The capacity of the pool: free slots, starting and queued glideins, and the shapes of new ones."""
+
+from typing import Any, NamedTuple
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input import NOTHING_SUPPLIED
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine_ad import machine_ad, sampled_ad
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import (
+    fits,
+    jobs_per_slot,
+    resources_left,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
+
+# The kinds of slots that a job can be given to: those that exist, in this order, and those of glideins to be ordered.
+FREE, STARTING, OVERDUE, QUEUED, NEW = "free", "starting", "overdue", "queued", "new"
+EXISTING = (FREE, STARTING, OVERDUE, QUEUED)
+
+# A glidein that has run for longer is not starting any more. A glidein exits if it has not registered 300 s after its
+# start (GLIDEIN_REGISTER_S); the same time again is for what comes before, such as unpacking.
+REGISTERED_BY_S = 600
+
+# The negotiator's decision to leave whole glideins empty counts for the next glidein if they are at least one in two of
+# the free ones, at least three, and at least one in ten of all (or all there are). Fewer may have reasons of their own:
+# while glideins that work are full of jobs, the one on a broken node is the only one that is free.
+PASSED_OVER_OF_FREE = 2
+PASSED_OVER_LEAST = 3
+PASSED_OVER_OF_ALL = 10
+
+
+class Slots(NamedTuple):
+    """A number of equal slots.
+
+    resources: what is left of each, in the order of RESOURCES; used: whether this plan has given them jobs; until:
+    epoch seconds by which jobs have to end. until is None for glideins that have not started, which last for any job
+    that fits.
+    """
+
+    resources: tuple
+    number: int
+    used: bool
+    until: Any
+
+
+class EntryShape(NamedTuple):
+    """One shape of one entry: its configuration, and its glideins in the batch queue and in the collector.
+
+    key: (site, entry, shape); path: (site, entry); entry: of normalise_site; size: resources of a whole glidein;
+    counts: of plan_input.read_queue, or None when the queue is not known; supply: of plan_input.read_supply; ad: the
+    machine ad that its glideins will have; queued: queued glideins that the plan counts on; starting: glideins that run
+    and are expected to register; late: glideins that run and have not registered in time; passed_over_groups: demand
+    groups that the negotiator passed over here, {group id: {"until": epoch}}; overdue: queued glideins that have waited
+    for more than overdue_s; withdrawn: why queued glideins are withdrawn before jobs are given out, or None.
+    """
+
+    key: tuple
+    path: tuple
+    entry: dict
+    size: tuple
+    counts: Any
+    supply: dict
+    ad: dict
+    queued: int
+    starting: int
+    late: int
+    passed_over_groups: dict
+    overdue: int = 0
+    overdue_s: int = 0
+    withdrawn: Any = None
+
+    @property
+    def registered(self):
+        """Return the number of glideins that the collector knows."""
+        return self.supply["registered"]
+
+    @property
+    def history(self):
+        """Return the demand server's history of this shape; {} without one."""
+        return self.supply["history"] or {}
+
+    @property
+    def plans(self):
+        """Return the earlier plans in the history, the oldest first."""
+        return self.history.get("plans") or []
+
+    @property
+    def never_starts(self):
+        """Return the limit that a queued glidein sets which can never start, as text, or None.
+
+        As long as it is queued, no other glidein of the same request is ordered.
+        """
+        if not self.counts or not self.counts["never_starts"]:
+            return None
+        reason = next(iter(self.counts["sick_reasons"]), "")
+        text = f"{'/'.join(self.key)} limit of 0 new glideins while {self.counts['never_starts']} can never start"
+        return f"{text} ({reason})" if reason else text
+
+    def slots(self, queued):
+        """Return {kind: slots that exist} if so many glideins are queued; the newest are cancelled first."""
+        overdue = min(self.overdue, queued)
+        numbers = ((STARTING, self.starting), (OVERDUE, overdue), (QUEUED, queued - overdue))
+        found = {kind: [Slots(self.size, number, False, None)] if number > 0 else [] for kind, number in numbers}
+        found[FREE] = _free(self.supply["free"])
+        return found
+
+    def passed_over_for(self, request):
+        """Return (glideins passed over, glideins free) for jobs with this request, both whole ones that fit it.
+
+        Return None if too few were passed over to conclude anything about another glidein.
+        """
+        passed = self._whole(self.supply["passed_over"], request)
+        if not passed:
+            return None
+        free = passed + self._whole(self.supply["free"], request)
+        # Starting glideins count, too: a single glidein on a broken node proves nothing about them.
+        working = self.registered - self.supply["retired"] + self.starting
+        least = min(working, max(PASSED_OVER_LEAST, -(-working // PASSED_OVER_OF_ALL)))
+        return (passed, free) if passed >= least and passed * PASSED_OVER_OF_FREE >= free else None
+
+    def _whole(self, slots, request):
+        return sum(number for left, number, _until in slots if left[:2] == self.size[:2] and fits(left, request))
+
+
+class OtherMachines(NamedTuple):
+    """Free slots that belong to no entry of this plan's sites; they take jobs all the same.
+
+    Their site is not in this plan, their entry or shape has left the configuration, or they are no glideins. ad: their
+    machine ad, or None when nothing is known of it; free: as in plan_input.read_supply.
+    """
+
+    ad: Any
+    free: list
+
+    path = None
+    entry = None
+    size = None
+    passed_over_groups = ()
+
+    def slots(self, _queued):
+        """Return {kind: slots that exist}."""
+        return {FREE: _free(self.free), STARTING: [], OVERDUE: [], QUEUED: []}
+
+
+def entry_shapes(pool, now_s):
+    """Return the EntryShape of all sites, in the order of preference.
+
+    Entries come by priority, then shapes from small to large, those with GPUs last.
+    """
+    shapes = []
+    for site in pool.sites:
+        for entry in site["site"]["entries"].values():
+            for name in entry["shapes"]:
+                supply = pool.supplied.get((site["site"]["site"], entry["name"], name), NOTHING_SUPPLIED)
+                counts = site["counts"].get((entry["name"], name))
+                shapes.append(_entry_shape(site["site"], entry, name, counts, supply, now_s, pool.supply_age_s))
+    return tuple(sorted(shapes, key=_preference))
+
+
+def other_machines(pool, shapes):
+    """Return an OtherMachines for each supply that belongs to no shape, and one for machines that are no glideins."""
+    ours = {shape.key for shape in shapes}
+    supplied = pool.supplied
+    found = [
+        OtherMachines(sampled_ad(supplied[key]["sample"]) if supplied[key]["sample"] else None, supplied[key]["free"])
+        for key in sorted(supplied, key=repr)
+        if key not in ours and supplied[key]["free"]
+    ]
+    return tuple(found + ([OtherMachines(None, pool.others_free)] if pool.others_free else []))
+
+
+def by_size(size):
+    """Return the sort key of a size: GPUs come first, because they are the most expensive resource."""
+    cpus, memory, disk, gpus = size
+    return (gpus, cpus, memory, disk)
+
+
+def fill(slots, job_class, jobs):
+    """Give slots at most so many jobs of a class; return (jobs that got a slot, the slots after that).
+
+    Slots that were used before are filled first, then those with the least resources left.
+    """
+    request = job_class.request
+    cpus, memory_mb = request[:2]
+    # In most calls of a large plan, nothing fits; a loop finds that in half the time that any() takes.
+    for one in slots if jobs else ():
+        if one.resources[0] >= cpus and one.resources[1] >= memory_mb:
+            break
+    else:
+        return 0, slots
+    placed = 0
+    after = []
+    for one in sorted(slots, key=_tightest_first) if len(slots) > 1 else slots:
+        each = jobs_per_slot(one.resources, request) if placed < jobs and _lasts(one, job_class) else 0
+        if not each:
+            after.append(one)
+            continue
+        number = min(jobs - placed, each * one.number)
+        placed += number
+        full, rest = divmod(number, each)
+        for count, per_slot in ((full, each), (1 if rest else 0, rest)):
+            if count:
+                left = resources_left(one.resources, request, per_slot)
+                if left[0]:
+                    after.append(Slots(left, count, True, one.until))
+        unused = one.number - full - (1 if rest else 0)
+        if unused:
+            after.append(one._replace(number=unused))
+    return placed, (_merged(after) if placed else slots)
+
+
+def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s):
+    # Glideins that run and are not registered. Those that were too old when the collector was read are late.
+    absent = max(0, counts["running"] - supply["registered"]) if counts else 0
+    ages = (counts or {}).get("running_ages") or []
+    old = sum(number for age_s, number in ages if age_s - supply_age_s > REGISTERED_BY_S)
+    starting = min(absent, max(0, counts["running"] - old)) if counts else 0
+    remembered = supply["passed_over_groups"]
+    return EntryShape(
+        key=(site["site"], entry["name"], name),
+        path=(site["site"], entry["name"]),
+        entry=entry,
+        size=tuple(entry["shapes"][name][resource] for resource in RESOURCES),
+        counts=counts,
+        supply=supply,
+        ad=machine_ad(site, entry, name, supply["sample"], now_s),
+        queued=counts["queued"] if counts else 0,
+        starting=starting,
+        late=absent - starting,
+        passed_over_groups={group: row for group, row in remembered.items() if now_s < row["until"]},
+    )
+
+
+def _preference(shape):
+    return (-shape.entry["priority"], *shape.path, *by_size(shape.size), shape.key[2])
+
+
+def _free(slots):
+    return [Slots(left, number, False, until) for left, number, until in slots]
+
+
+def _lasts(slots, job_class):
+    """Return whether START would let a job of the class begin now: the job ends before the glidein does."""
+    return job_class.until is None or slots.until is None or job_class.until < slots.until
+
+
+def _tightest_first(slots):
+    return (not slots.used, slots.resources, slots.until is None, slots.until or 0)
+
+
+def _merged(slots):
+    """Return slots with equal ones as one."""
+    if len(slots) < 2:
+        return slots
+    numbers = {}
+    for one in slots:
+        key = (one.resources, one.used, one.until)
+        numbers[key] = numbers.get(key, 0) + one.number
+    return [Slots(resources, number, used, until) for (resources, used, until), number in numbers.items()]

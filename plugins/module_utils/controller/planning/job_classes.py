@@ -1,0 +1,171 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Job classes: idle jobs that are alike in everything that decides where they can run, as in HTCondor's autoclusters.
+
+A demand group is one job class. If a site's accept_requirements refer to the user, it is one job class for each user.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Expression
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import is_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import rounded_request
+
+# Attributes that the demand server leaves out: the group states them otherwise, or they differ from job to job.
+_MEASURED = {"executablesize": 1, "jobstatus": 1, "jobuniverse": 5, "residentsetsize": 1, "transferinputsizemb": 0}
+
+_USER_NAMES = frozenset(("owner", "user"))
+
+# How the names of attributes begin that the schedd and condor_submit give to jobs, and no startd to machines.
+_OF_JOBS = re.compile(
+    r"^(?:committed|cron|cumulative|deferral|exit|hold|job(?!start)|last|machineattr|num(?!dynamic)|qdate|release|remote"
+    r"|request|require|schedd|(?:clusterid|owner|procid|user)$)"
+)
+
+
+class JobClass(NamedTuple):
+    """Idle jobs that can run in the same places.
+
+    group: the demand group (of plan_input.read_groups); group_id: its id; jobs: their number; user: name@domain or
+    None; leased: further jobs of the group, which other controllers lease; request: what one job requests, in the order
+    of RESOURCES; until: epoch seconds at which a job that started now would end, or None if jobs do not state it; ad:
+    the job ad, {name in lower case: value}; ad_error: why no machine can be matched with this ad, or None.
+    """
+
+    group: dict
+    group_id: str
+    jobs: int
+    user: Any
+    leased: int
+    request: tuple
+    until: Any
+    ad: dict
+    ad_error: Any
+
+
+def job_classes_of(groups, matcher, sites, order, now_s):
+    """Return the job classes of all groups in the order in which they are served (see options.ORDER_KEYS)."""
+    by_user = _sites_refer_to_users(matcher, sites)
+    found = []
+    for group in sorted(groups, key=lambda group: order_key(group, order)):
+        if by_user and group["users"]:
+            found += _by_user(group, now_s)
+        else:
+            found.append(_job_class(group, group["count"], now_s, None, group["leased"]))
+    return tuple(found)
+
+
+def order_key(group, order):
+    """Return the sort key of a group: by `order`, large values first (names with - before them: small values first).
+
+    Among equals the oldest job is first; ids of jobs are compared as numbers.
+    """
+    cpus, memory_mb, disk_mb, gpus = rounded_request(request_of(group))
+    runtime = group["max_runtime_s"]
+    values = {
+        "cpus": cpus,
+        "memory": memory_mb,
+        "disk": disk_mb,
+        "gpus": gpus,
+        "count": group["count"],
+        "runtime": float("inf") if runtime is None else runtime,
+    }
+    key = [values[name[1:]] if name.startswith("-") else -values[name] for name in order]
+    return [*key, _job_order(group["first_job"]), group["id"]]
+
+
+def request_of(group):
+    """Return what one job of a group requests, in the order of RESOURCES.
+
+    No startd matches a job when it has no memory or no disk left (WithinResourceLimits): each job needs some of both.
+    """
+    return (group["cpus"], max(1, group["memory_mb"]), max(1, group["disk_mb"]), group["gpus"])
+
+
+def job_ad(group, now_s, user=None):
+    """Return {name: value} of a job of the group, with the attributes that the demand server reports."""
+    ad = dict(_MEASURED)
+    ad.update((name.lower(), value) for name, value in group["attributes"].items())
+    kib = group["disk_mb"] * 1024
+    ad.update(
+        currenttime=now_s,
+        requestcpus=group["cpus"],
+        requestmemory=group["memory_mb"],
+        requestdisk=kib,
+        diskusage=kib,
+        imagesize=kib,
+        memoryusage=group["memory_mb"],
+        requestgpus=group["gpus"],
+    )
+    if group["gpu_requirements"]:
+        ad["requiregpus"] = Expression(group["gpu_requirements"])
+    if user is not None:
+        ad.update(user=user, owner=user.split("@")[0])
+    return ad
+
+
+def is_job_attribute(name):
+    """Return whether the name of an attribute (in lower case) is one that only jobs have."""
+    return bool(_OF_JOBS.match(name))
+
+
+def _job_class(group, jobs, now_s, user=None, leased=0):
+    ad = job_ad(group, now_s, user)
+    until = None if group["max_runtime_s"] is None else now_s + group["max_runtime_s"]
+    return JobClass(group, group["id"], jobs, user, leased, request_of(group), until, ad, _ad_error(ad))
+
+
+def _by_user(group, now_s):
+    """Return job classes by user. Jobs beyond those whose user is reported belong to no user that a site could name."""
+    found, left = [], group["count"]
+    for user, jobs in sorted(group["users"].items()):
+        number = min(jobs, left)
+        left -= number
+        if number:
+            found.append(_job_class(group, number, now_s, user))
+    leased = group["leased"]
+    return found + ([_job_class(group, left, now_s, None, leased)] if left or leased else [])
+
+
+def _ad_error(ad):
+    """Return why HTCondor could not hold such a job ad, or None."""
+    for name, value in sorted(ad.items()):
+        try:
+            if is_text(name) and _is_valid(value):
+                continue
+        except RecursionError:
+            return f"their attribute {ascii(name)} is nested too deeply"
+        return f"their attribute {ascii(name)} has a text that is no UTF-8, or has zero characters"
+    return None
+
+
+def _is_valid(value):
+    if isinstance(value, dict):
+        return all(is_text(name) and _is_valid(one) for name, one in value.items())
+    if isinstance(value, list):
+        return all(map(_is_valid, value))
+    return not isinstance(value, str) or is_text(value)
+
+
+def _job_order(job_id):
+    """Return the sort key of a job id "cluster.proc"; ids of another form come last."""
+    cluster, _dot, proc = (job_id or "").partition(".")
+    if cluster.isdigit() and proc.isdigit():
+        return (0, int(cluster), int(proc))
+    return (1, 0, 0)
+
+
+def _sites_refer_to_users(matcher, sites):
+    expressions = {
+        entry["accept_requirements"]
+        for site in sites
+        for entry in site["site"]["entries"].values()
+        if entry["accept_requirements"]
+    }
+    return any(
+        (condition.target | condition.bare) & _USER_NAMES
+        for expression in expressions
+        for condition in matcher.conditions(expression)
+    )

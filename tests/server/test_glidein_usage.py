@@ -1,0 +1,188 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What glideins that have ended did: counted once, added up, thinned, and shown."""
+
+import json
+import math
+
+import pytest
+from glidein_demand.store import glidein_usage as work_module
+from glidein_demand.store.database import Database
+from glidein_demand.store.glidein_usage import GlideinUsage
+
+from conftest import TOKEN, site_report
+from databases import NOW
+
+DAY = 86400
+KEY = ("PSC", "RM", "node")
+
+
+def glidein(number=1, **changes):
+    return {
+        "name": f"glidein_{number}", "entry": "RM", "shape": "node", "batch_id": str(number), "started": NOW - 7300,
+        "registered": NOW - 7297, "ended": NOW - 100, "granted_core_s": 7200, "busy_core_s": 5400, "jobs": 3,
+        "jobs_failed": 1, "exit_status": 0, **changes,
+    }  # fmt: skip
+
+
+def told(*glideins, since=0, until=None):
+    return {"since": since, "until": NOW if until is None else until, "glideins": list(glideins)}
+
+
+@pytest.fixture
+def work(database):
+    return GlideinUsage(database, lambda: NOW)
+
+
+def sums(count, granted, busy, jobs, failed):
+    return {
+        "glideins": count, "granted_core_s": granted, "busy_core_s": busy, "jobs": jobs, "jobs_failed": failed,
+    }  # fmt: skip
+
+
+def test_each_glidein_counts_once_whatever_is_sent_again(work, database_url):
+    assert work.add("PSC", told(glidein(1), glidein(2), glidein(1))) == 2
+    assert work.add("PSC", told(glidein(2), glidein(3, entry="long"))) == 1
+    assert work.add("Cedar", told(glidein(1))) == 1
+    again = GlideinUsage(Database(database_url), lambda: NOW)
+    assert again.add("PSC", told(glidein(3))) == 0
+    assert again.totals() == {
+        KEY: sums(2, 14400, 10800, 6, 2),
+        ("PSC", "long", "node"): sums(1, 7200, 5400, 3, 1),
+        ("Cedar", "RM", "node"): sums(1, 7200, 5400, 3, 1),
+    }
+
+
+def test_the_logs_that_are_known_move_on_only_from_where_they_were(work):
+    assert work.summaries_until() == {}
+    work.add("PSC", told(since=0, until=NOW - 50.25))
+    work.add("PSC", told(since=0, until=NOW - 10))  # of another controller, which began when nothing was known
+    assert work.summaries_until() == {"PSC": NOW - 50.25}
+    work.add("PSC", told(since=NOW - 50.25, until=NOW - 5))
+    work.add("PSC", told(since=NOW - 5, until=NOW - 5))
+    assert work.summaries_until() == {"PSC": NOW - 5}
+
+
+def test_many_at_a_time_are_counted(work):
+    every = [glidein(number) for number in range(1000)]
+    assert work.add("PSC", told(*every[:900])) == 900
+    assert work.add("PSC", told(*every)) == 100
+    assert work.totals()[KEY]["glideins"] == 1000
+
+
+def test_what_is_shown_is_of_the_last_days(work):
+    today = NOW // DAY * DAY
+    work.add(
+        "PSC", told(glidein(1), glidein(2, ended=today - 6 * DAY), glidein(3, ended=today - 6 * DAY - 1), glidein(4))
+    )
+    assert work.recent(NOW)[KEY] == {"since": today - 6 * DAY, **sums(3, 21600, 16200, 9, 3)}
+    work.add("PSC", told(glidein(5)))
+    assert work.recent(NOW)[KEY]["glideins"] == 4
+
+
+def test_hours_are_kept_for_a_month_and_days_as_long_as_the_other_history(database):
+    work = GlideinUsage(database, lambda: NOW, keep_days=100)
+    for days in (0, 29, 31, 99):
+        work.add("PSC", told(glidein(days, ended=NOW - days * DAY)))
+    assert [row["glideins"] for row in work.series(3600, NOW - 40 * DAY) if row["glideins"]] == [1, 1]
+    work.delete_old(NOW + 2 * DAY)
+    assert [row["glideins"] for row in work.series(3600, NOW - 40 * DAY) if row["glideins"]] == [1]
+    assert work._recent(0)[KEY]["glideins"] == 3
+    assert work.totals()[KEY]["glideins"] == 4
+
+
+def test_names_are_forgotten_in_the_end(work, database):
+    work.add("PSC", told(glidein(1)))
+    work.delete_old(NOW + work_module.KEEP_NAMES_S + 1)
+    assert work.endings(0) == {}
+
+
+def test_what_a_site_makes_up_has_an_end(work, monkeypatch):
+    monkeypatch.setattr(work_module, "MOST_KEYS_OF_A_SITE", 2)
+    monkeypatch.setattr(work_module, "MOST_NAMES_OF_A_SITE", 3)
+    work.add("PSC", told(*(glidein(number, entry=f"e{number}") for number in range(4))))
+    work._clock = lambda: NOW + 60
+    work.add("PSC", told(*(glidein(10 + number) for number in range(3))))
+    assert len(work.totals()) == 2
+    assert {key[1] for key in work.endings(0)} == {"10", "11", "12"}
+
+
+def test_an_end_in_the_future_is_now(work):
+    work.add("PSC", told(glidein(1, ended=NOW + 10 * DAY)))
+    assert [row["time"] for row in work.series(3600, NOW - 7200) if row["glideins"]] == [NOW // 3600 * 3600]
+
+
+def test_a_report_brings_summaries_to_the_page_the_metrics_and_the_supply(service):
+    report = site_report(summaries=told(glidein(1, granted_core_s=36000, busy_core_s=27000)))
+    for _again in range(2):
+        assert service.result("report", report, TOKEN) == {"accepted": True}
+    supply = service.result("get_supply")
+    assert supply["summaries_until"] == {"PSC": NOW}
+    (entry,) = supply["entries"]
+    assert entry["work"]["granted_core_s"] == 36000
+    assert ">75 % of 10 h<" in service.page()
+    metrics = service.get("/metrics").text
+    assert 'glidein_site_busy_core_seconds_total{entry="RM",site="PSC"} 27000.0' in metrics
+    assert 'glidein_site_failed_jobs_total{entry="RM",site="PSC"} 1.0' in metrics
+
+
+def test_a_report_that_was_overtaken_still_tells_what_has_ended(service):
+    service.result("report", site_report(), TOKEN)
+    service.result("report", site_report(as_of=NOW - 60, summaries=told(glidein())), TOKEN)
+    assert service.parts.work.totals()[KEY]["glideins"] == 1
+
+
+def test_the_guard_knows_that_jobs_failed(service):
+    running = [{"id": "1", "wait_s": 5}, {"id": "2", "wait_s": 5}, {"id": "3", "wait_s": 5}, {"id": "4", "wait_s": 5}]
+    entry = {"entry": "RM", "shape": "node", "running_glideins": running}
+    service.result("report", site_report(entries=[entry]), TOKEN)
+    long_ago = {"started": NOW - 7300, "ended": NOW - 1}
+    failing = glidein(1, exit_status=30, jobs=3, jobs_failed=3, **long_ago)
+    good = glidein(2, **long_ago)
+    early = glidein(3, started=NOW - 100, ended=NOW - 1, jobs=0, jobs_failed=0)
+    never = glidein(4, registered=None, exit_status=19)
+    service.result("report", site_report(as_of=NOW + 1, summaries=told(failing, good, early, never)), TOKEN)
+    (shown,) = service.result("get_supply")["entries"]
+    names = ("started", "registered", "never_registered", "ended_early", "jobs_failing")
+    assert [shown["history"][name] for name in names] == [4, 3, 1, 2, 1]
+
+
+def test_one_users_broken_jobs_are_no_black_hole(service):
+    running = [{"id": str(number), "wait_s": 5} for number in (1, 2)]
+    entry = {"entry": "RM", "shape": "node", "running_glideins": running}
+    service.result("report", site_report(entries=[entry]), TOKEN)
+    after_good_ones = glidein(1, exit_status=30, jobs=40, jobs_failed=3, started=NOW - 7300, ended=NOW - 1)
+    soon = glidein(2, exit_status=30, jobs=4, jobs_failed=3, started=NOW - 100, ended=NOW - 1)
+    service.result("report", site_report(as_of=NOW + 1, summaries=told(after_good_ones, soon)), TOKEN)
+    (shown,) = service.result("get_supply")["entries"]
+    assert [shown["history"][name] for name in ("registered", "ended_early", "jobs_failing")] == [2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"name": ""},
+        {"name": "a\nb"},
+        {"entry": "a b"},
+        {"batch_id": 1},
+        {"started": -1},
+        {"ended": None},
+        {"jobs": 10**13},
+        {"busy_core_s": True},
+        {"exit_status": 256},
+        {"registered": "soon"},
+    ],
+)
+def test_a_summary_that_is_none_is_refused(service, changes):
+    error = service.error("report", site_report(summaries=told(glidein(**changes))), TOKEN)
+    assert error["data"].startswith("summaries.glideins[0]." + next(iter(changes)))
+
+
+@pytest.mark.parametrize(
+    "given", [[], {"since": 1}, told(since=5, until=4), told(*[None]), told(*[glidein()] * 1001), json.loads("1e400")]
+)
+def test_summaries_that_are_none_are_refused(service, given):
+    if given == math.inf:
+        assert service.call("report", site_report(summaries=given), TOKEN).status_code == 400
+    else:
+        assert service.error("report", site_report(summaries=given), TOKEN)["data"].startswith("summaries")

@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from glidein_demand.store.database import Database
+from glidein_demand.store.pause import Pause
+
+from databases import NOW, Clock, seen_within
+
+OFF = {"paused": False, "since": None, "reason": "", "by": ""}
+
+
+def test_it_is_off_at_first(database):
+    assert Pause(database).state() == OFF
+
+
+def test_pausing_says_since_when_why_and_by_whom(database):
+    pause = Pause(database, Clock(NOW))
+    assert pause.set("disks full", "ada") == {"paused": True, "since": NOW, "reason": "disks full", "by": "ada"}
+    assert pause.state()["reason"] == "disks full"
+
+
+def test_pausing_again_changes_the_reason_but_not_since_when(database):
+    clock = Clock(NOW)
+    pause = Pause(database, clock)
+    pause.set("first", "ada")
+    clock.now += 60
+    assert pause.set("second", "bob") == {"paused": True, "since": NOW, "reason": "second", "by": "bob"}
+    pause.clear()
+    assert pause.set()["since"] == NOW + 60
+
+
+def test_resuming_twice_is_as_once(database):
+    pause = Pause(database)
+    pause.set("x", "y")
+    assert pause.clear() == pause.clear() == pause.state() == OFF
+
+
+def test_it_outlives_its_process_and_is_seen_by_another_within_a_second(database, database_url):
+    mine, other = Pause(database, Clock(NOW)), Pause(Database(database_url))
+    assert other.state() == OFF
+    mine.set("x", "y")
+    assert seen_within(1, lambda: other.state()["paused"])
+    mine.clear()
+    assert seen_within(1, lambda: not other.state()["paused"])
+
+
+def test_what_its_caller_does_to_a_state_changes_nothing(database):
+    pause = Pause(database)
+    pause.state()["paused"] = True
+    assert pause.state() == OFF

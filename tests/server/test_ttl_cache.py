@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A value of the database that is kept for a short while."""
+
+import threading
+
+import pytest
+from glidein_demand.store import ttl_cache
+from glidein_demand.store.ttl_cache import CachedValue, CacheReloader
+
+from databases import seen_within
+
+
+class Source:
+    """Counts how often it was loaded; waits for `open` each time."""
+
+    def __init__(self):
+        self.loaded = 0
+        self.loading = threading.Event()
+        self.open = threading.Event()
+        self.open.set()
+
+    def __call__(self):
+        self.loading.set()
+        self.open.wait(30)
+        self.loaded += 1
+        return self.loaded
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that the test sets."""
+    now = [100.0]
+    monkeypatch.setattr(ttl_cache.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_it_is_loaded_when_it_is_old(clock):
+    kept = CachedValue(Source(), max_age_s=10)
+    seen = []
+    for clock[0] in (100, 104, 109, 110, 140):
+        seen.append(kept.get())
+    assert seen == [1, 1, 1, 2, 3]
+
+
+def test_what_is_in_use_is_loaded_ahead_in_the_second_half_of_its_age(clock):
+    source = Source()
+    kept = CachedValue(source, max_age_s=10)
+    kept.reload_ahead()
+    assert source.loaded == 0  # nobody has asked
+    kept.get()
+    loaded = []
+    for clock[0] in (104, 106, 112, 112):
+        kept.reload_ahead()
+        loaded.append(source.loaded)
+        kept.get()
+    assert loaded == [1, 2, 3, 3]
+
+
+def test_what_nobody_uses_any_more_is_loaded_once_more_and_then_left(clock):
+    source = Source()
+    kept = CachedValue(source, max_age_s=10)
+    kept.get()
+    kept.get()
+    for clock[0] in range(101, 200):
+        kept.reload_ahead()
+    assert source.loaded == 2
+
+
+def test_nobody_waits_while_it_is_loaded_ahead(clock):
+    source = Source()
+    kept = CachedValue(source, max_age_s=10)
+    for _again in range(2):
+        kept.get()
+    clock[0] += 6
+    source.open.clear()
+    source.loading.clear()
+    loader = threading.Thread(target=kept.reload_ahead)
+    loader.start()
+    source.loading.wait(30)
+    assert kept.get() == 1
+    source.open.set()
+    loader.join()
+    assert kept.get() == 2
+
+
+def test_the_background_thread_keeps_what_is_in_use_and_survives_errors():
+    by = []
+
+    def load():
+        by.append(threading.current_thread().name)
+        if len(by) == 3:
+            raise OSError
+        return len(by)
+
+    kept, broken = CachedValue(load), CachedValue(lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        broken.get()
+    kept.get()
+    reloader = CacheReloader([broken, kept])
+    reloader.start()
+    assert seen_within(30, lambda: kept.get() >= 6)
+    reloader.stop()
+    assert by.count("cache") >= 4
+
+
+def test_what_is_too_old_is_waited_for(clock):
+    source = Source()
+    kept = CachedValue(source, max_age_s=10)
+    kept.get()
+    clock[0] += 11
+    source.open.clear()
+    seen = []
+    threads = [threading.Thread(target=lambda: seen.append(kept.get())) for _number in range(4)]
+    for thread in threads:
+        thread.start()
+    source.open.set()
+    for thread in threads:
+        thread.join()
+    assert seen == [2, 2, 2, 2]
+
+
+def test_an_error_is_raised_and_the_next_one_tries_again():
+    outcomes = iter([OSError(), 5])
+
+    def load():
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    kept = CachedValue(load)
+    with pytest.raises(OSError):
+        kept.get()
+    assert kept.get() == 5

@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The leases that a plan requests, and the plan that is left when fewer are granted."""
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import (
+    lease_requests_of,
+    request_leases,
+    trim,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
+from ansible_collections.glidein.ops.tests.unit.support.builders import (
+    NOW,
+    demand,
+    group,
+    planned_site,
+    queue,
+    raw_entry,
+    shape,
+    site,
+    supplied,
+    supply,
+)
+
+NODE = {"node": shape(cpus=4, memory_mb=8000)}
+
+
+def planned(*groups, have=None, **more):
+    sites = [planned_site(site({"main": raw_entry(shapes=NODE)}), queue({("main", "node"): have or {}}))]
+    return make_plan(demand(*groups), supply(**more), sites, NOW, 900)
+
+
+def presents(items):
+    return [item["present"] for item in items]
+
+
+def test_leases_are_requested_for_what_starting_queued_and_new_glideins_are_meant_for():
+    slot = {"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 1}
+    sites = [
+        planned_site(site({"main": raw_entry(shapes=NODE)}), queue({("main", "node"): {"running": 2, "queued": 1}}))
+    ]
+    known = supply(supplied(shape_name="node", registered=1, free=[slot]))
+    result = make_plan(demand(group(count=11)), known, sites, NOW, 900)
+    assert result["lease_requests"] == {"lab": {"main": {"a": 10}}}
+
+
+def test_an_entry_without_jobs_releases_what_it_held_and_an_unknown_one_keeps_it():
+    assert planned()["lease_requests"] == {"lab": {"main": {}}}
+    result = make_plan(demand(group()), supply(), [planned_site(error="down")], NOW, 900)
+    assert result["lease_requests"] == {}
+
+
+def test_what_is_overdue_is_no_place_for_jobs_that_were_granted():
+    late = {"queued": 2, "queued_since": [[NOW - 4000, 2]]}
+    result = planned(group(count=16), have=late)
+    assert (presents(result["plan"]), result["lease_requests"]) == ([4], {"lab": {"main": {"a": 8}}})
+    assert presents(trim(result["plan"], {"lab": {"main": {"a": 4}}})) == [3]
+    assert presents(trim(result["plan"], {"lab": {}})) == [2]
+
+
+def test_what_a_removed_or_renamed_entry_held_is_released_where_the_site_is_known():
+    known = supply(supplied("old"), supplied("older", site_name="not-in-this-plan"))
+    sites = [planned_site(site({"main": raw_entry(shapes=NODE)}))]
+    assert make_plan(demand(group()), known, sites, NOW, 900)["lease_requests"] == {
+        "lab": {"main": {"a": 1}, "old": {}}
+    }
+    assert make_plan(demand(group()), known, [planned_site(error="down")], NOW, 900)["lease_requests"] == {}
+
+
+class Server:
+    """Grants as the demand server does: at most what others leave of ten jobs; requests take turns."""
+
+    def __init__(self, **held):
+        self.held = held
+
+    def lease(self, name, asked):
+        free = 10 - sum(jobs for other, jobs in self.held.items() if other != name)
+        self.held[name] = max(0, min(asked["main"]["a"], free))
+        return {"main": {"a": self.held[name]}}
+
+
+def test_jobs_that_go_from_one_site_to_another_are_granted_whoever_asks_first():
+    for before, after in (({"x": 10}, {"x": 2, "w": 8}), ({"x": 4, "y": 6}, {"x": 6, "y": 1, "w": 3})):
+        server = Server(**before)
+        requests = {name: {"main": {"a": jobs}} for name, jobs in after.items()}
+        assert request_leases(requests, server.lease) == (requests, {})
+
+
+def test_what_others_hold_is_not_granted_to_anybody():
+    server = Server(stranger=7, x=3)
+    requests = {"w": {"main": {"a": 3}}, "x": {"main": {"a": 2}}}
+    granted, errors = request_leases(requests, server.lease)
+    assert (granted, errors) == ({"w": {"main": {"a": 1}}, "x": {"main": {"a": 2}}}, {})
+
+
+def test_no_lease_is_requested_or_released_on_old_demand():
+    sites = [planned_site()]
+    assert make_plan(demand(group(), as_of=NOW - 5000), supply(), sites, NOW, 900)["lease_requests"] == {}
+
+
+def test_what_is_granted_in_full_changes_nothing():
+    result = planned(group(count=10))
+    assert trim(result["plan"], result["lease_requests"]) == result["plan"]
+    assert trim(result["plan"], {}) == result["plan"]
+
+
+def test_less_granted_is_less_ordered():
+    plan = planned(group(count=10))["plan"]
+    assert presents(plan) == [3]
+    cut = trim(plan, {"lab": {"main": {"a": 5}}})
+    assert (presents(cut), cut[0]["serves"]) == ([2], {"a": 5})
+    assert cut[0]["reason"].endswith("3 to add; 5 of its jobs are leased to others: 1 fewer to add")
+    assert presents(trim(plan, {"lab": {"main": {"a": 4}}})) == [1]
+
+
+def test_the_reason_tells_the_sites_own_lease_limit_from_leases_of_others():
+    cut = trim(planned(group(count=10))["plan"], {"lab": {"main": {"a": 5}}}, limited={"lab": 5})
+    assert cut[0]["reason"].endswith("5 of its jobs are beyond the site's lease limit: 1 fewer to add")
+
+
+def test_without_a_lease_nothing_new_is_ordered_and_what_is_there_stays():
+    plan = planned(group(count=20), have={"queued": 2, "running": 1})["plan"]
+    assert presents(plan) == [5]
+    cut = trim(plan, {"lab": None})
+    assert presents(cut) == [3]
+    assert cut[0]["reason"].endswith("2 to add; 16 of its jobs have no lease: 2 fewer to add")
+
+
+def test_groups_that_share_a_glidein_lose_it_together():
+    plan = planned(group("a", 2), group("b", 2, cpus=1, memory_mb=500))["plan"]
+    assert presents(plan) == [1]
+    assert presents(trim(plan, {"lab": {"main": {"a": 2}}})) == [1]
+    assert presents(trim(plan, {"lab": {"main": {}}})) == [0]
+
+
+def test_a_trimmed_plan_requests_what_was_granted():
+    plan = planned(group("a", 9), group("b", 3))["plan"]
+    granted = {"lab": {"main": {"a": 4, "b": 3}}}
+    assert lease_requests_of(trim(plan, granted)) == granted
