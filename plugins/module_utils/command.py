@@ -9,6 +9,7 @@ import selectors
 import shlex
 import signal
 import subprocess
+import tempfile
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
@@ -111,6 +112,13 @@ class Runner:
                 err,
             )
         return out
+
+    def run_with_input(self, argv, text):
+        """Run `argv` with `text` as its standard input, and return its standard output. Raises as run does."""
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as handle:  # 0600
+            handle.write(text)
+            handle.flush()
+            return self.run(argv, handle.name)
 
     def _read(self, process):
         """Return (standard output, standard error, whether the time limit was reached) of a process that has ended.

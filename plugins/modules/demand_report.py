@@ -143,6 +143,7 @@ import json
 import time
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     REQUESTS_ERROR,
     DemandClient,
@@ -154,7 +155,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     NoAnswerError,
     ServerError,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import write_private
 
 REPORT_SPEC = {
     "as_of": {"type": "int"},
@@ -191,7 +191,7 @@ def write_report(module):
     try:
         content = file_content(module.params)
         if not module.check_mode:
-            write_private(path, content)
+            write_atomically(path, content)
     except InputError as error:
         module.fail_json(msg=str(error))
     except OSError as error:

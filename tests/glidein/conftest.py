@@ -4,14 +4,16 @@
 """A login node in a directory, and glideins that run from it: as an ordinary user, under each shell."""
 
 import contextlib
+import gzip
 import hashlib
+import io
 import json
 import os
 import platform
 import shutil
 import signal
 import subprocess
-import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -19,11 +21,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "roles" / "tarball" / "files"))
-sys.path.insert(0, str(ROOT / "roles" / "revocation" / "files"))
-
-import build_tarball  # noqa: E402 - a role's script, found by the path above
-
 SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash"]}
 ARCH = platform.machine()
 NOBODY = 65534
@@ -36,6 +33,21 @@ for _number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(_number, lambda *unused: None)
 
 STAND_IN = (Path(__file__).parent / "stand_in_master.sh").read_bytes()
+
+
+def pack(files):
+    """Return a .tar.gz of {name: (content, mode)}, with its directories."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for directory in sorted({str(parent) for name in files for parent in Path(name).parents}):
+            info = tarfile.TarInfo("./" + directory)
+            info.type, info.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(info)
+        for name, (data, mode) in sorted(files.items()):
+            info = tarfile.TarInfo("./" + name)
+            info.size, info.mode = len(data), mode
+            tar.addfile(info, io.BytesIO(data))
+    return gzip.compress(raw.getvalue())
 
 
 def list_line(name, arch, glibc, packed):
@@ -69,12 +81,13 @@ class Site:
         files = {
             "sbin/condor_master": (master, 0o755),
             "etc/behaviour": (behaviour.encode(), 0o644),
-            "MANIFEST.json": (build_tarball.to_json({"htcondor": "0.0.0", "platform": "none", "arch": "all"}), 0o644),
+            # One key for each line: the payload has no JSON parser.
+            "MANIFEST.json": (b'{\n "htcondor": "0.0.0",\n "platform": "none",\n "arch": "all"\n}\n', 0o644),
         }
         files.update(extra or {})
-        sums = "".join("{}  {}\n".format(build_tarball.sha256(data), name) for name, (data, _mode) in files.items())
+        sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, (data, _mode) in files.items())
         files.setdefault("SHA256SUMS", (sums.encode(), 0o644))
-        packed = build_tarball.tar_gz({name: build_tarball.Item(*file) for name, file in files.items()})
+        packed = pack(files)
         directory = self.root / "www" if base else self.home / "tarballs"
         directory.mkdir(exist_ok=True)
         sha256 = hashlib.sha256(packed).hexdigest()

@@ -8,6 +8,7 @@ import os
 import re
 import time
 
+from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.entries import MODULES, SCRATCH, check_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
@@ -21,7 +22,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import decide, orphans_to_cancel
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import array_sizes
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import write_private
 from ansible_collections.glidein.ops.plugins.module_utils.site.submissions import Submissions
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import site_report
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, credential_expires, utc
@@ -202,7 +202,7 @@ class QueueUpdate:
         record = Submissions(self.payload["home"])
         try:
             for script in scripts:
-                write_private(script["path"], script["content"])
+                write_atomically(script["path"], script["content"])
             self._submit_all(decision, scripts[-1]["path"], record)
         except OSError as error:
             # The line before a submission remains: the outcome counts as unknown, and the version is kept.

@@ -176,19 +176,3 @@ def read_text(path):
             return handle.read()
     except FileNotFoundError:
         return ""
-
-
-def write_private(path, text):
-    """Write a file (0600) atomically, and create its directory (0700)."""
-    directory = os.path.dirname(path)
-    os.makedirs(directory, mode=0o700, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=".", dir=directory)  # 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(text)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -6,10 +6,9 @@
 A small JSON file beside the socket; when it is lost, the times begin anew.
 """
 
-import contextlib
 import json
-import os
-import tempfile
+
+from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
 
 _FIELDS = {"opened": int, "seen": int, "lost": int, "told": bool, "tried": int, "refused": int}
 
@@ -40,17 +39,7 @@ def _is(value, kind):
 
 def write(control_path, record):
     """Replace the record at once; only its owner can read it."""
-    path = path_of(control_path)
-    # mkstemp makes the file 0600.
-    descriptor, fresh = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".record-")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            json.dump(record, handle)
-        os.replace(fresh, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(fresh)
-        raise
+    write_atomically(path_of(control_path), json.dumps(record))
 
 
 def opened(record, now):

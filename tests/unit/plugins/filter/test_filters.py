@@ -12,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.doc_fragments.hosts import ModuleDo
 from ansible_collections.glidein.ops.plugins.filter import (
     cycle_summary,
     demand_tokens,
+    inventory_sites,
     lease_limits,
     seconds,
     shape_names,
@@ -27,6 +28,7 @@ from ansible_collections.glidein.ops.plugins.filter import (
     [
         cycle_summary,
         demand_tokens,
+        inventory_sites,
         lease_limits,
         seconds,
         shape_names,

@@ -1,15 +1,12 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-import stat
-
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError, NotDeployedError
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import (
     SiteDirectory,
     read_text,
     version_usage,
-    write_private,
 )
 from ansible_collections.glidein.ops.tests.unit.support.builders import job
 
@@ -70,15 +67,8 @@ def test_a_home_that_glideins_could_not_use_is_refused(home):
         SiteDirectory(home, "lab")
 
 
-def test_files_are_private_and_replaced_as_a_whole(tmp_path):
-    path = tmp_path / "scripts" / "a.sh"
-    assert read_text(str(path)) == ""
-    write_private(str(path), "one")
-    write_private(str(path), "two")
-    assert read_text(str(path)) == "two"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert list(path.parent.iterdir()) == [path]
+def test_the_text_of_a_missing_file_is_empty(tmp_path):
+    assert read_text(str(tmp_path / "a.sh")) == ""
 
 
 def test_a_site_directory_of_another_deployment_is_refused(site_home):

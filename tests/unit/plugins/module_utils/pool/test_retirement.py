@@ -1,71 +1,19 @@
 # Copyright: (c) 2026, the glidein.ops authors
-# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which sites are revoked since when, and how what their machines have in a pool is taken from them."""
+"""How what a revoked site's machines have in a pool is removed."""
 
-import json
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
+from ansible_collections.glidein.ops.plugins.module_utils.pool import retirement
 
-import pytest
-import revoke
-
-NOW = 1_800_000_000
 A = "glidein-a@pool"
 MACHINE = "glidein_7@node"
 
 
-def site(before, denied, machines=()):
-    return {"before": before, "denied": denied, "machines": list(machines)}
-
-
-@pytest.mark.parametrize(
-    ("sites", "revoked", "following"),
-    [
-        ({}, [], {}),
-        ({}, ["a"], {"a": site(NOW, True)}),
-        # The time of the first run counts: later ones change nothing.
-        ({"a": site(5, True, [MACHINE])}, ["a"], {"a": site(5, True, [MACHINE])}),
-        # A site that is back is served again, with tokens issued later: by a stolen one another may have been got.
-        ({"a": site(5, True, [MACHINE])}, [], {"a": site(NOW, False)}),
-        ({"a": site(5, False)}, [], {"a": site(5, False)}),
-        # Who takes a host out of the inventory does not mean to trust it.
-        ({"left": site(5, True, [MACHINE])}, [], {"left": site(5, True, [MACHINE])}),
-        ({"a": site(5, False), "b": site(6, True)}, ["a", "b"], {"a": site(NOW, True), "b": site(6, True)}),
-    ],
-)
-def test_state_follows_the_inventory(sites, revoked, following):
-    assert revoke.noted(sites, set(revoked), {"a", "b"}, NOW) == following
-
-
-def test_state_is_kept_privately_and_read_back(tmp_path):
-    path = tmp_path / "revoked.json"
-    assert revoke.read_state(path) == {}
-    revoke.write_state(path, {"a": site(5, True, [MACHINE])})
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert revoke.read_state(path) == {"a": site(5, True, [MACHINE])}
-    assert [each.name for each in tmp_path.iterdir()] == ["revoked.json"]
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"sites": {"a": {}}}', '{"sites": {"a": {"before": "x"}}}'])
-def test_a_damaged_state_is_an_error_and_not_forgotten(tmp_path, text):
-    path = tmp_path / "revoked.json"
-    path.write_text(text)
-    with pytest.raises(revoke.RevokeError, match="cannot be read"):
-        revoke.read_state(path)
-
-
-def test_check_writes_nothing(tmp_path, capsys):
-    path = tmp_path / "revoked.json"
-    assert revoke.main(["note", "--state", str(path), "--check", "--site=a"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["changed"] is True
-    assert report["sites"]["a"]["denied"] is True
-    assert not path.exists()
-
-
 def test_jobs_are_found_by_the_startd_whichever_slot_they_run_in():
     lines = ["3.0 slot1_1@glidein_7@node", "3.1 slot1_2@glidein_8@node", "4.0 slot1@glidein_7@node", "5.0", ""]
-    assert revoke.jobs_on(lines, {MACHINE}) == ["3.0", "4.0"]
-    assert revoke.jobs_on(["6.0 slot1@host.example"], {"host.example"}) == ["6.0"]
+    assert retirement.jobs_on(lines, {MACHINE}) == ["3.0", "4.0"]
+    assert retirement.jobs_on(["6.0 slot1@host.example"], {"host.example"}) == ["6.0"]
 
 
 class Pool:
@@ -105,10 +53,10 @@ class Pool:
                     self.told.setdefault(job, self.now + self.obeys)
             return ""
         if argv[0] == "condor_off":
-            raise revoke.RevokeError("condor_off: does not answer")
+            raise CommandError("condor_off: does not answer", argv)
         assert argv[0] == "condor_advertise"
         assert A in stdin
-        for what, (_option, command, target) in revoke.ADS.items():
+        for what, (_option, command, target) in retirement.ADS.items():
             if (argv[2], 'TargetType = "%s"' % target) == (command, stdin.splitlines()[1]):
                 self.ads[what] = []
         return ""
@@ -117,9 +65,9 @@ class Pool:
         self.now += seconds
 
     def retire(self, grace_s=60, known=()):
-        retirement = revoke.Retirement(self.run, [A], known, clock=lambda: self.now, pause=self.pause)
-        retirement.act(grace_s)
-        return retirement.report()
+        retiring = retirement.Retirement(self.run, A, known, clock=lambda: self.now, pause=self.pause)
+        retiring.act(grace_s)
+        return retiring.report()
 
 
 def test_ads_go_and_jobs_go_back_even_when_the_machine_does_not_answer():
@@ -133,7 +81,7 @@ def test_ads_go_and_jobs_go_back_even_when_the_machine_does_not_answer():
 def test_a_job_that_does_not_vacate_is_taken_away_after_the_grace():
     pool = Pool(["3.0"], obeys=None)
     assert pool.retire(grace_s=20)["errors"] == []
-    assert 20 < pool.now < 20 + revoke.LAST_S
+    assert 20 < pool.now < 20 + retirement.LAST_S
 
 
 def test_what_stays_is_an_error_that_names_it():
@@ -162,8 +110,3 @@ def test_a_job_that_started_after_the_ads_went_is_found_by_the_noted_name():
     pool = Pool(["9.0"])
     pool.ads = {"slots": [], "startds": [], "masters": []}
     assert pool.retire(known=[MACHINE])["jobs"] == 1
-
-
-def test_a_failed_command_is_told_with_its_status_and_words():
-    with pytest.raises(revoke.RevokeError, match="exit status 3: no such pool"):
-        revoke.run(["sh", "-c", "echo no such pool >&2; exit 3"])

@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+name: inventory_sites
+short_description: List the trusted and the revoked sites of the inventory
+version_added: 0.1.0
+author:
+  - the glidein.ops authors (@glidein-ops)
+description:
+  - Sorts the sites of hosts by whether C(glidein_revoked) is true, and returns their names (C(glidein_site), else the
+    name of the host) and credentials (C(glidein_credential), else V(token)).
+options:
+  _input:
+    description:
+      - C(hostvars).
+    type: dict
+    required: true
+  hosts:
+    description:
+      - Names of the hosts, such as those of the group C(glidein_sites).
+    type: list
+    elements: str
+    required: true
+positional: hosts
+"""
+
+EXAMPLES = r"""
+- name: Show the revoked sites
+  ansible.builtin.debug:
+    msg: "{{ (hostvars | glidein.ops.inventory_sites(groups.glidein_sites)).revoked | map(attribute='site') }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - Two lists, C(trusted) and C(revoked). Each site in them is a mapping with C(site) and C(credential), V(token) or
+      V(pool_password). In C(trusted), each name is there once; the last host decides the credential.
+    - C(revoked_hosts) has the names of the hosts of revoked sites.
+  type: dict
+"""
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import inventory_sites
+
+
+class FilterModule:
+    """The filter of this file's name."""
+
+    def filters(self):
+        return {"inventory_sites": inventory_sites}

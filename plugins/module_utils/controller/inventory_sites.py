@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sites of the inventory, and which of them are revoked. Controller only."""
+
+from ansible.module_utils.parsing.convert_bool import boolean
+
+
+def inventory_sites(hostvars, hosts):
+    """Return {"trusted": [{"site", "credential"}], "revoked": the same, "revoked_hosts": [names]} of these hosts.
+
+    hostvars: Ansible's. If two hosts have the same trusted site, the last one decides the credential.
+    """
+    trusted, revoked, revoked_hosts = {}, {}, []
+    for host in hosts:
+        variables = hostvars[host]
+        site = variables.get("glidein_site") or host
+        is_revoked = _truth(variables.get("glidein_revoked"))
+        (revoked if is_revoked else trusted)[site] = variables.get("glidein_credential", "token")
+        revoked_hosts += [host] if is_revoked else []
+    return {"trusted": _listed(trusted), "revoked": _listed(revoked), "revoked_hosts": revoked_hosts}
+
+
+def _listed(credentials):
+    return [{"site": site, "credential": credential} for site, credential in credentials.items()]
+
+
+def _truth(value):
+    """Return a variable as a boolean. On the command line or in an INI inventory it is text, and "false" is false."""
+    try:
+        return boolean(value)
+    except TypeError:
+        return bool(value)

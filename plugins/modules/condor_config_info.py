@@ -1,0 +1,134 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: condor_config_info
+short_description: Read settings of HTCondor
+version_added: 0.1.0
+description:
+  - Reads settings of HTCondor's configuration on this host, or of a running daemon, with C(condor_config_val).
+  - Optionally waits until the settings contain given words, because a daemon takes a moment to read a new
+    configuration.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+attributes:
+  check_mode:
+    support: full
+    details: Changes nothing in either mode.
+  diff_mode:
+    support: none
+options:
+  names:
+    description:
+      - Names of settings.
+    type: list
+    elements: str
+    default: []
+  daemon:
+    description:
+      - Ask this running daemon. Without it, the configuration files are read.
+    type: str
+    choices: [collector, master, negotiator, schedd]
+  contains:
+    description:
+      - Words that a setting must contain, as a list by the setting's name. These settings are read, too.
+    type: dict
+    default: {}
+  timeout:
+    description:
+      - Seconds to wait until the settings contain the words of O(contains).
+    type: int
+    default: 0
+"""
+
+EXAMPLES = r"""
+- name: Read where HTCondor stores keys
+  glidein.ops.condor_config_info:
+    names: [SEC_PASSWORD_DIRECTORY]
+  register: condor
+
+- name: Wait until the collector has read its new configuration
+  glidein.ops.condor_config_info:
+    daemon: collector
+    contains:
+      ALLOW_ADVERTISE_STARTD: ["glidein-*@*"]
+    timeout: 20
+  register: collector
+  failed_when: collector.missing | length > 0
+"""
+
+RETURN = r"""
+config:
+  description: The value of each setting; null if it is not defined or cannot be read.
+  returned: success
+  type: dict
+  sample: {SEC_PASSWORD_DIRECTORY: /etc/condor/passwords.d}
+missing:
+  description: For each setting that lacks words of O(contains), these words.
+  returned: success
+  type: dict
+  sample: {}
+error:
+  description: Why the settings cannot be read, for example because HTCondor is not installed; otherwise empty.
+  returned: success
+  type: str
+  sample: ""
+"""
+
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
+from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor, words
+
+INTERVAL_S = 0.5
+
+
+def read(condor, names, daemon):
+    """Return ({name: value or None}, error text or "")."""
+    config = dict.fromkeys(names)
+    try:
+        for name in names:
+            config[name] = condor.setting(name, daemon)
+    except CommandError as error:
+        return config, str(error)
+    return config, ""
+
+
+def missing_words(config, contains):
+    """Return {name: words that the setting lacks}, for those that lack any."""
+    lacking = {name: [word for word in wanted if word not in words(config[name])] for name, wanted in contains.items()}
+    return {name: wanted for name, wanted in lacking.items() if wanted}
+
+
+def read_until(params, condor, clock=time.monotonic, pause=time.sleep):
+    """Return the result, as soon as the settings contain the words or the time is over."""
+    names = list(dict.fromkeys(params["names"] + list(params["contains"])))
+    deadline = clock() + params["timeout"]
+    while True:
+        config, error = read(condor, names, params["daemon"])
+        missing = missing_words(config, params["contains"])
+        if not missing or clock() >= deadline:
+            return {"changed": False, "config": config, "missing": missing, "error": error}
+        pause(INTERVAL_S)
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "names": {"type": "list", "elements": "str", "default": []},
+            "daemon": {"type": "str", "choices": ["collector", "master", "negotiator", "schedd"]},
+            "contains": {"type": "dict", "default": {}},
+            "timeout": {"type": "int", "default": 0},
+        },
+        supports_check_mode=True,
+    )
+    module.exit_json(**read_until(module.params, Condor()))
+
+
+if __name__ == "__main__":
+    main()

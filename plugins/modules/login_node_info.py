@@ -1,0 +1,108 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: login_node_info
+short_description: Read what a login node needs to know to run cycles itself
+version_added: 0.1.0
+description:
+  - Reads the version, machine and C library of a Python of the login node, which decide the packages that it can use.
+  - Also expands a path, and looks for cron.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+attributes:
+  check_mode:
+    support: full
+    details: Changes nothing in either mode.
+  diff_mode:
+    support: none
+options:
+  python:
+    description:
+      - The Python to look at, a command or a path.
+    type: str
+    default: python3
+  path:
+    description:
+      - A path to expand.
+    type: path
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Read the login node's Python
+  glidein.ops.login_node_info:
+    python: /opt/python/3.12/bin/python3
+    path: ~/.glidein-pull/mysite
+  register: node
+"""
+
+RETURN = r"""
+path:
+  description: O(path), absolute.
+  returned: success
+  type: str
+  sample: /home/pilot/.glidein-pull/mysite
+has_cron:
+  description: Whether there is a C(crontab) command.
+  returned: success
+  type: bool
+  sample: true
+python:
+  description: Version of the Python, major and minor number; null if it does not run.
+  returned: success
+  type: str
+  sample: "3.13"
+machine:
+  description: The machine, as C(uname -m) prints it; null if the Python does not run.
+  returned: success
+  type: str
+  sample: x86_64
+libc:
+  description: Version of glibc, empty for another C library; null if the Python does not run.
+  returned: success
+  type: str
+  sample: "2.41"
+error:
+  description: Why the Python does not run; otherwise empty.
+  returned: success
+  type: str
+  sample: ""
+"""
+
+import os
+import shutil
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.python_version import describe_python
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "python": {"type": "str", "default": "python3"},
+            "path": {"type": "path", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    found = {"python": None, "machine": None, "libc": None, "error": ""}
+    try:
+        found.update(describe_python(module.params["python"], Runner(clean_environment(os.environ))))
+    except GlideinError as error:
+        found["error"] = str(error)
+    module.exit_json(
+        changed=False,
+        path=os.path.abspath(module.params["path"]),
+        has_cron=shutil.which("crontab") is not None,
+        **found,
+    )
+
+
+if __name__ == "__main__":
+    main()

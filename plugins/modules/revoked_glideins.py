@@ -1,0 +1,144 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: revoked_glideins
+short_description: Remove what the glideins of revoked sites have in the pool
+version_added: 0.1.0
+description:
+  - For each site that M(glidein.ops.revoked_sites) has recorded as revoked, stops its glideins, vacates the jobs that
+    run on its machines, and removes the ads of its machines from the collector.
+  - Repeats this until nothing is left. If something is left after O(grace_seconds) and 30 seconds more, the module
+    fails.
+  - The machines are recorded in the state file, so that a later run finds jobs that were matched in the last moment.
+  - Run it after HTCondor has been configured to refuse these sites. Runs on the pool's central manager, as root.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+attributes:
+  check_mode:
+    support: full
+    details: Counts machines and jobs, and changes nothing.
+  diff_mode:
+    support: none
+options:
+  directory:
+    description:
+      - Directory of the state of M(glidein.ops.revoked_sites).
+    type: path
+    required: true
+  grace_seconds:
+    description:
+      - Seconds that jobs have to save their work.
+    type: int
+    default: 60
+seealso:
+  - module: glidein.ops.revoked_sites
+"""
+
+EXAMPLES = r"""
+- name: Remove the glideins of revoked sites
+  glidein.ops.revoked_glideins:
+    directory: /var/lib/glidein-ops
+    grace_seconds: 30
+  become: true
+"""
+
+RETURN = r"""
+sites:
+  description: For each revoked site, what its machines had.
+  returned: success
+  type: dict
+  contains:
+    changed:
+      description: Whether there was anything to remove.
+      type: bool
+    machines:
+      description: Number of machines.
+      type: int
+    jobs:
+      description: Number of jobs.
+      type: int
+    errors:
+      description: What was not removed.
+      type: list
+      elements: str
+  sample:
+    bridges: {changed: true, machines: 4, jobs: 17, errors: []}
+summary:
+  description: A sentence for each revoked site.
+  returned: success
+  type: list
+  elements: str
+  sample: ["bridges is revoked: 4 machines were removed, 17 jobs taken back."]
+"""
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.pool.retirement import Retirement
+from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
+    STATE_FILE,
+    denied_sites,
+    identity,
+    read_state,
+    write_state,
+)
+
+
+def retire(params, check_mode, condor):
+    """Remove what revoked sites have in the pool; return {site: report}. Raises GlideinError or OSError."""
+    path = os.path.join(params["directory"], STATE_FILE)
+    sites = read_state(path)
+    denied = denied_sites(sites)
+    domain = condor.required_setting("UID_DOMAIN") if denied else ""
+    reports = {}
+    for site in denied:
+        known = sites[site]["machines"]
+        retirement = Retirement(condor.run, identity(site, domain), known)
+        retirement.look()
+        if not check_mode:
+            # Before the ads are removed: without them, nothing else tells on which machines its jobs run.
+            sites[site]["machines"] = sorted(retirement.machines)
+            if sites[site]["machines"] != known:
+                write_state(path, sites)
+            retirement.act(params["grace_seconds"])
+        reports[site] = retirement.report()
+    return reports
+
+
+def sentence(site, report, check_mode):
+    """Return the sentence for one site."""
+    removed, taken = ("would be removed", "would be taken back") if check_mode else ("were removed", "taken back")
+    text = f"{site} is revoked: {report['machines']} machines {removed}, {report['jobs']} jobs {taken}."
+    return " ".join([text, "; ".join(report["errors"])]).strip()
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "directory": {"type": "path", "required": True},
+            "grace_seconds": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        reports = retire(module.params, module.check_mode, Condor())
+    except GlideinError as error:
+        module.fail_json(msg=f"The glideins of revoked sites cannot be removed: {error}", **error.details())
+    except OSError as error:
+        module.fail_json(msg=f"The glideins of revoked sites cannot be removed: {error}")
+    summary = [sentence(site, report, module.check_mode) for site, report in sorted(reports.items())]
+    result = {"changed": any(report["changed"] for report in reports.values()), "sites": reports, "summary": summary}
+    if any(report["errors"] for report in reports.values()):
+        module.fail_json(msg="\n".join(summary), **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

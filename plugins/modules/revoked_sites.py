@@ -1,0 +1,167 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: revoked_sites
+short_description: Record which sites are revoked, and since when
+version_added: 0.1.0
+description:
+  - Updates the state file C(revoked.json), which has the time until which each site's tokens are refused. HTCondor's
+    configuration is made from the result.
+  - A site in O(sites) is revoked at the time of the first run; later runs change nothing.
+  - A site that is in O(known_sites) and no longer in O(sites) is trusted again. Tokens that were issued until then stay
+    refused.
+  - A revoked site that is not in O(known_sites) stays revoked.
+  - Runs on the pool's central manager, as root.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+attributes:
+  check_mode:
+    support: full
+    details: Does not fail if HTCondor is not installed yet.
+  diff_mode:
+    support: full
+    details: Lists the sites that are revoked or trusted again.
+options:
+  directory:
+    description:
+      - Directory of the state file, made with mode 0700.
+    type: path
+    required: true
+  sites:
+    description:
+      - Names of the sites that are revoked now.
+    type: list
+    elements: str
+    required: true
+  known_sites:
+    description:
+      - Names of all sites of the inventory, revoked or not.
+    type: list
+    elements: str
+    default: []
+seealso:
+  - module: glidein.ops.revoked_glideins
+  - module: glidein.ops.site_tokens
+"""
+
+EXAMPLES = r"""
+- name: Record the revoked sites
+  glidein.ops.revoked_sites:
+    directory: /var/lib/glidein-ops
+    sites: [bridges]
+    known_sites: [bridges, cedar]
+  become: true
+  register: revoked
+"""
+
+RETURN = r"""
+sites:
+  description: All sites in the state, sorted by name.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    site:
+      description: Name of the site.
+      type: str
+    before:
+      description: Tokens that were issued until then are refused, in epoch seconds.
+      type: int
+    denied:
+      description: Whether the site is refused altogether.
+      type: bool
+  sample: [{site: bridges, before: 1795255185, denied: true}]
+denied_identities:
+  description: The identities that may not advertise, as HTCondor writes them in its C(DENY) lists.
+  returned: success
+  type: list
+  elements: str
+  sample: ["glidein-bridges@*"]
+digest:
+  description: 12 hexadecimal digits over the state, by which a running collector reports that it has read it.
+  returned: success
+  type: str
+  sample: 3f2a9c01b2d4
+has_condor:
+  description: Whether C(condor_config_val) works on this host. False only in check mode.
+  returned: success
+  type: bool
+  sample: true
+"""
+
+import os
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import make_private_directory
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
+    STATE_FILE,
+    configuration_digest,
+    denied_sites,
+    diff,
+    identity,
+    read_state,
+    revised,
+    write_state,
+)
+
+
+def record(params, check_mode, condor, clock=time.time):
+    """Update the state file; return the result. Raises GlideinError or OSError."""
+    problems = [f"sites: {site!r} is invalid; expected {NAME_RULE}" for site in params["sites"] if not is_name(site)]
+    if problems:
+        raise InputError(problems)
+    has_condor = True
+    try:
+        condor.setting("UID_DOMAIN")
+    except CommandError:
+        has_condor = False
+        if not check_mode:
+            raise
+    path = os.path.join(params["directory"], STATE_FILE)
+    before = read_state(path)
+    after = revised(before, set(params["sites"]), set(params["known_sites"]), int(clock()))
+    changed = make_private_directory(params["directory"], check_mode) or after != before
+    if after != before and not check_mode:
+        write_state(path, after)
+    return {
+        "changed": changed,
+        "sites": [
+            {"site": site, "before": state["before"], "denied": state["denied"]}
+            for site, state in sorted(after.items())
+        ],
+        "denied_identities": [identity(site, "*") for site in denied_sites(after)],
+        "digest": configuration_digest(after),
+        "has_condor": has_condor,
+        "diff": dict(diff(before, after), before_header=path, after_header=path),
+    }
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "directory": {"type": "path", "required": True},
+            "sites": {"type": "list", "elements": "str", "required": True},
+            "known_sites": {"type": "list", "elements": "str", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        result = record(module.params, module.check_mode, Condor())
+    except GlideinError as error:
+        module.fail_json(msg=f"The revocations cannot be recorded: {error}", **error.details())
+    except OSError as error:
+        module.fail_json(msg=f"The revocations cannot be recorded: {error}")
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

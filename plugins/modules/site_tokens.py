@@ -1,0 +1,177 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: site_tokens
+short_description: Mint and renew the IDTOKENs of sites
+version_added: 0.1.0
+description:
+  - Stores one HTCondor IDTOKEN for each site, with the identity C(glidein-SITE@UID_DOMAIN) and the scopes
+    C(ADVERTISE_MASTER) and C(ADVERTISE_STARTD).
+  - A token is minted if there is none, and again if it expires soon, was revoked, was signed with another key, could be
+    read by other users, or has another identity, issuer, scope or lifetime than it should have.
+  - One run serves all sites. No token is part of the result, of a command line, or of the diff.
+  - Runs on the pool's central manager, as root.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+attributes:
+  check_mode:
+    support: full
+    details: >-
+      Decides in the same way and mints nothing. If HTCondor or its signing key is not there yet, the module reports a
+      change and RV(reason).
+  diff_mode:
+    support: full
+    details: Lists the sites whose token is minted, with the reason, and those whose token is removed.
+options:
+  directory:
+    description:
+      - Directory of the tokens, made with mode 0700. The name of a file is the site's.
+    type: path
+    required: true
+  sites:
+    description:
+      - Names of the sites.
+    type: list
+    elements: str
+    required: true
+  lifetime:
+    description:
+      - Lifetime of a new token, such as V(30d) or V(12h). It must cover the wait in the batch queue and the walltime.
+    type: str
+    required: true
+  renew_before:
+    description:
+      - A token is renewed if it expires in less than this. It must be less than O(lifetime).
+    type: str
+    required: true
+  revocations:
+    description:
+      - Directory of the state of M(glidein.ops.revoked_sites). Tokens that it refuses are replaced.
+    type: path
+    required: true
+  purge:
+    description:
+      - Remove the tokens of other sites.
+    type: bool
+    default: true
+seealso:
+  - module: glidein.ops.revoked_sites
+  - module: glidein.ops.tarball
+"""
+
+EXAMPLES = r"""
+- name: Mint the tokens of all sites
+  glidein.ops.site_tokens:
+    directory: /var/lib/glidein-ops/tokens
+    sites: [bridges, cedar]
+    lifetime: 30d
+    renew_before: 15d
+    revocations: /var/lib/glidein-ops
+  become: true
+"""
+
+RETURN = r"""
+minted:
+  description: The sites whose token was minted, or would be in check mode, with the reason.
+  returned: success
+  type: dict
+  sample:
+    bridges: it expires in 86400 s
+removed:
+  description: The sites whose token was removed, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [gone]
+reason:
+  description: In check mode, why no token can be minted yet; otherwise empty.
+  returned: success
+  type: str
+  sample: ""
+"""
+
+import os
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
+    STATE_FILE,
+    read_state,
+    refused_until,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.pool.site_tokens import (
+    Mint,
+    TokenError,
+    TokenStore,
+    diff,
+    update_tokens,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
+
+
+def checked(params):
+    """Return (lifetime, renew_before) in seconds. Raises InputError for an invalid option."""
+    problems = [f"sites: {site!r} is invalid; expected {NAME_RULE}" for site in params["sites"] if not is_name(site)]
+    durations = [parse_duration(params[name]) for name in ("lifetime", "renew_before")]
+    problems += [
+        f"{name}: {params[name]!r} is invalid; expected {DURATION_FORMS}"
+        for name, duration in zip(("lifetime", "renew_before"), durations)
+        if duration is None
+    ]
+    if None not in durations and durations[1] >= durations[0]:
+        problems.append(
+            f"renew_before: {params['renew_before']} is invalid; expected less than lifetime={params['lifetime']}, or "
+            "each token would be renewed at once"
+        )
+    if problems:
+        raise InputError(problems)
+    return durations
+
+
+def run(params, check_mode, condor, clock=time.time):
+    """Mint, renew and remove tokens; return the result. Raises GlideinError or OSError."""
+    lifetime, renew_before = checked(params)
+    revoked = refused_until(read_state(os.path.join(params["revocations"], STATE_FILE)))
+    try:
+        mint = Mint(condor, clock)
+    except (CommandError, TokenError) as error:
+        if not check_mode:
+            raise
+        return {"changed": True, "minted": {}, "removed": [], "reason": str(error)}
+    wanted = {site: mint.wanted(site, lifetime, renew_before, revoked.get(site, 0)) for site in params["sites"]}
+    report = update_tokens(TokenStore(params["directory"]), wanted, mint, int(clock()), params["purge"], check_mode)
+    headers = {"before_header": params["directory"], "after_header": params["directory"]}
+    return dict(report, reason="", diff=dict(diff(report), **headers))
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "directory": {"type": "path", "required": True},
+            "sites": {"type": "list", "elements": "str", "required": True},
+            "lifetime": {"type": "str", "required": True},
+            "renew_before": {"type": "str", "required": True},
+            "revocations": {"type": "path", "required": True},
+            "purge": {"type": "bool", "default": True},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        result = run(module.params, module.check_mode, Condor())
+    except GlideinError as error:
+        module.fail_json(msg=f"The tokens cannot be updated: {error}", **error.details())
+    except OSError as error:
+        module.fail_json(msg=f"The tokens cannot be updated: {error}")
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

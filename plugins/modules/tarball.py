@@ -1,0 +1,214 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: tarball
+short_description: Build the tarballs of glideins
+version_added: 0.1.0
+description:
+  - Builds one tarball for each platform, with the part of HTCondor that a startd needs and its libraries except
+    glibc's own; and the lists by which a glidein chooses the one that fits its node.
+  - A tarball is built again only if its inputs have changed. The same inputs give the same bytes.
+  - Removes tarballs and lists of platforms that are no longer in O(sources). Files that the module did not make stay.
+  - All results are private to the user that runs the module (directory 0700, files 0600) and replaced atomically.
+  - Runs on the pool's central manager, as root.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+attributes:
+  check_mode:
+    support: full
+    details: >-
+      Builds in memory and writes nothing. If HTCondor, an upstream tarball, or the pool password is not there yet, the
+      module reports a change and RV(reason).
+  diff_mode:
+    support: full
+    details: Lists the tarballs that are new, differ, or are removed.
+options:
+  directory:
+    description:
+      - Directory of the results.
+    type: path
+    required: true
+  sources:
+    description:
+      - The platforms, by name. Each is a mapping with C(source), C(upstream) and C(sha256).
+      - C(source) is V(installed) for the HTCondor that is installed on this host, or V(upstream) for a tarball of the
+        HTCondor project. C(upstream) is that tarball, as a URL or as a path on this host. C(sha256) is its SHA-256.
+      - A tarball with a URL is expected in C(upstream/SHA256.tar.gz) below O(directory). The module does not download.
+    type: dict
+    required: true
+  pool_password_file:
+    description:
+      - File with the pool password. If it is set, a second tarball with the password is built for each platform.
+    type: path
+  publish_directory:
+    description:
+      - Directory, readable by all users, for copies of the tarballs without a password. The name of a copy contains the
+        first digits of its SHA-256. Older copies stay.
+    type: path
+seealso:
+  - module: glidein.ops.site_tokens
+"""
+
+EXAMPLES = r"""
+- name: Build the tarballs
+  glidein.ops.tarball:
+    directory: /var/lib/glidein-ops
+    sources:
+      native: {source: installed}
+      el8:
+        source: upstream
+        upstream: /srv/condor-23.0.20-x86_64_AlmaLinux8-stripped.tar.gz
+        sha256: 0c1b7f3e5d2a49860c1b7f3e5d2a49860c1b7f3e5d2a49860c1b7f3e5d2a4986
+  become: true
+"""
+
+RETURN = r"""
+platforms:
+  description: The platforms that have a tarball.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the platform.
+      type: str
+    htcondor:
+      description: Version of HTCondor.
+      type: str
+    platform:
+      description: The platform that HTCondor was built for.
+      type: str
+    arch:
+      description: Architecture, as C(uname -m) prints it.
+      type: str
+    glibc:
+      description: The least version of glibc that a node needs.
+      type: str
+    sha256:
+      description: SHA-256 of the tarball without a password.
+      type: str
+  sample:
+    - name: native
+      htcondor: 23.9.6
+      platform: X86_64-Debian_13
+      arch: x86_64
+      glibc: "2.38"
+      sha256: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+built:
+  description: Names of the tarballs that were built, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [native.tar.gz]
+published:
+  description: Names of the copies that were added to O(publish_directory), or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [native-2c26b46b68ff.tar.gz]
+reason:
+  description: In check mode, why nothing can be built yet; otherwise empty.
+  returned: success
+  type: str
+  sample: ""
+"""
+
+import contextlib
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import make_private_directory, read_or_none
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.pool.htcondor_files import (
+    UpstreamArchive,
+    installed_items,
+    upstream_items,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.pool.tarballs import (
+    TarballDirectory,
+    archives_of,
+    file_sha256,
+)
+
+
+def missing_inputs(params, archives, condor):
+    """Return the errors about inputs that are not on this host. Raises InputError for an archive with another sum."""
+    problems = []
+    if None in archives.values():
+        try:
+            condor.setting("UID_DOMAIN")
+        except CommandError as error:
+            problems.append(str(error))
+    for name, archive in archives.items():
+        found = file_sha256(archive[0]) if archive else None
+        if archive and found is None:
+            problems.append(f"sources.{name}: {archive[0]} is missing on this host")
+        elif archive and found != archive[1]:
+            raise InputError(f"sources.{name}: {archive[0]} has the SHA-256 {found}; expected {archive[1]}")
+    path = params["pool_password_file"]
+    if path and not os.path.exists(path):
+        problems.append(
+            f"pool_password_file={path} is missing on this host. The role glidein.ops.central_manager makes it."
+        )
+    return problems
+
+
+def build(params, check_mode, condor):
+    """Build what has changed; return the result. Raises GlideinError or OSError."""
+    archives = archives_of(params["sources"], params["directory"])
+    problems = missing_inputs(params, archives, condor)
+    if problems and not check_mode:
+        raise InputError(problems)
+    if problems:
+        return {"changed": True, "platforms": [], "built": [], "published": [], "reason": "; ".join(problems)}
+    with contextlib.ExitStack() as stack:
+        sources = {
+            name: upstream_items(stack.enter_context(UpstreamArchive(archive[0])))
+            if archive
+            else installed_items(condor)
+            for name, archive in archives.items()
+        }
+        password = read_or_none(params["pool_password_file"]) if params["pool_password_file"] else None
+        results = TarballDirectory(params["directory"], sources, password)
+    changed = make_private_directory(params["directory"], check_mode) or results.changed
+    diff = dict(results.diff(), before_header=params["directory"], after_header=params["directory"])
+    if not check_mode:
+        results.write()
+    published = results.publish(params["publish_directory"], check_mode) if params["publish_directory"] else []
+    return {
+        "changed": changed or bool(published),
+        "platforms": results.platforms,
+        "built": results.rebuilt,
+        "published": [name for name in published if name],
+        "reason": "",
+        "diff": diff,
+    }
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "directory": {"type": "path", "required": True},
+            "sources": {"type": "dict", "required": True},
+            "pool_password_file": {"type": "path", "no_log": False},
+            "publish_directory": {"type": "path"},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        result = build(module.params, module.check_mode, Condor())
+    except GlideinError as error:
+        module.fail_json(msg=f"The tarballs cannot be built: {error}", **error.details())
+    except OSError as error:
+        module.fail_json(msg=f"The tarballs cannot be built: {error}")
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which sites of the inventory are trusted, and which are revoked."""
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import inventory_sites
+
+
+def test_sites_have_a_name_and_a_credential():
+    hostvars = {
+        "a": {"glidein_site": "alpha"},
+        "b": {"glidein_credential": "pool_password"},
+        "c": {"glidein_site": "gamma", "glidein_revoked": True},
+    }
+    assert inventory_sites(hostvars, ["a", "b", "c"]) == {
+        "trusted": [{"site": "alpha", "credential": "token"}, {"site": "b", "credential": "pool_password"}],
+        "revoked": [{"site": "gamma", "credential": "token"}],
+        "revoked_hosts": ["c"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "revoked"),
+    [(True, True), ("yes", True), ("false", False), ("no", False), (None, False), ("", False), ("maybe", True)],
+)
+def test_text_of_an_inventory_is_read_as_a_boolean(value, revoked):
+    found = inventory_sites({"a": {"glidein_revoked": value}}, ["a"])
+    assert bool(found["revoked"]) is revoked
+    assert bool(found["trusted"]) is not revoked
+
+
+def test_two_hosts_of_a_site_are_one_site():
+    hostvars = {"a": {"glidein_site": "s"}, "b": {"glidein_site": "s", "glidein_credential": "pool_password"}}
+    assert inventory_sites(hostvars, ["a", "b"])["trusted"] == [{"site": "s", "credential": "pool_password"}]
