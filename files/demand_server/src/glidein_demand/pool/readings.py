@@ -52,15 +52,16 @@ class Readings:
                     self._renew()
         return self._snapshot
 
-    def demand_read(self, name: str, texts: Sequence[bytes], as_of: int, attributes: tuple[str, ...] = ()) -> None:
-        """A schedd answered with `texts` (see Answer), one at least.
+    def demand_read(
+        self, name: str, parts: Sequence[Mapping[str, Any]], as_of: int, attributes: tuple[str, ...] = ()
+    ) -> None:
+        """Keep the answer of a schedd, in at least one part (asking.read_demand).
 
         as_of: when it was asked; attributes: see Reading.
         """
-        if not texts:
-            raise ValueError("an answer has at least one part")
+        answer = Answer.of(parts)
         with self._lock:
-            self._set(Reading(name, as_of, Answer(texts), attributes=attributes))
+            self._set(Reading(name, as_of, answer, attributes=attributes))
 
     def demand_failed(self, name: str, error: str) -> None:
         """A schedd did not answer: its last groups stay, with their age and the error."""

@@ -13,8 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, Callable, Protocol
 
 from ..config import Settings
-from . import schedds, waits, wire
-from .reader import ReadError, one_line
+from . import schedds
+from .queries import QueryError, one_line
 from .readings import GONE, Readings, Snapshot
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ COLLECTOR = "the collector"
 NEGOTIATOR = "the negotiator"
 
 Read = Callable[[dict[str, Any], float], dict[str, Any]]
-"""Carries out one order within so many seconds, or raises ReadError (Reader.read; tests give their own)."""
+"""Return the answer to an order within so many seconds, or raise QueryError (Queries.run; tests give their own)."""
 
 
 class Passing(Protocol):
@@ -199,7 +199,7 @@ class Refresher:
                 since = self._wait_marker(name)
                 answer = self._carry_out(waits_order(self._settings, schedd, since))
                 if answer["until"] != since:
-                    self._on_waits(name, waits.of_answer(answer))
+                    self._on_waits(name, answer)
                 self._say(what, "")
             except Exception as error:  # noqa: BLE001 - as above
                 self._say(what, error)
@@ -215,10 +215,9 @@ class Refresher:
             self._by_requirements.discard(name)
             if any(answer["by_requirements"] for answer in answers):
                 self._by_requirements.add(name)
-            texts = [text for answer in answers for text in answer[wire.TEXTS]]
             self._on_queue(name, answers[0].get("queue", {}), sum(answer.get("idle", 0) for answer in answers), asked)
             told = set.intersection(*(set(answer.get("attributes", ())) for answer in answers))
-            self._readings.demand_read(name, texts, asked, tuple(sorted(told)))
+            self._readings.demand_read(name, answers, asked, tuple(sorted(told)))
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a daemon answers
             self._readings.demand_failed(name, self._say(name, error))
         else:
@@ -273,7 +272,7 @@ class Refresher:
 
     def _say(self, what: str, error: Exception | str) -> str:
         """Log a failure once, and the recovery, not every refresh in between; the failure in one line."""
-        if isinstance(error, ReadError):
+        if isinstance(error, QueryError):
             error = str(error)
         elif isinstance(error, Exception):
             error = f"unexpected answer: {one_line(repr(error))}"

@@ -22,7 +22,6 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.sql.dml import Insert
 
-from .. import waiting
 from ..config import ConfigError, UnusableError
 
 SCHEMA = 1
@@ -87,7 +86,6 @@ class Database:
 
         Writers take turns, over all processes: what a transaction reads stays true until it ends.
         """
-        waiting.begins()
         # Between threads of one process a lock is fair and quick; SQLite would make them sleep and try again.
         with self._turn, self._engine.begin() as connection:
             yield connection
@@ -96,7 +94,6 @@ class Database:
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
         """A connection that only reads. It waits for no writer, and all it reads is of one moment."""
-        waiting.begins()
         with self._reader.connect() as connection:
             yield connection
 

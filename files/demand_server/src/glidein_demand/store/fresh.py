@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterable
 from typing import Any, Callable, Generic, TypeVar
 
-from .. import waiting
-
 MAX_AGE_S = 0.5
 
 log = logging.getLogger(__name__)
@@ -38,7 +36,6 @@ class Fresh(Generic[T]):
         kept = self._kept
         if kept is not None and time.monotonic() < kept[0]:
             return kept[1]
-        waiting.begins()
         with self._lock:
             kept = self._kept
             if kept is not None and time.monotonic() < kept[0]:
@@ -47,7 +44,6 @@ class Fresh(Generic[T]):
 
     def renew(self) -> T:
         """The value as it is now; for after a change."""
-        waiting.begins()
         with self._lock:
             return self._loaded()
 

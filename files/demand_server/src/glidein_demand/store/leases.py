@@ -14,7 +14,6 @@ from typing import Any, Callable
 
 from sqlalchemy import BigInteger, Column, Connection, Integer, String, Table, and_, delete, func, not_, select
 
-from .. import waiting
 from .database import Database, metadata, upsert
 from .fresh import Fresh
 
@@ -150,7 +149,6 @@ class Leases:
         now = self._clock()
         view = self._view
         if view is None or view.version != version or now >= view.valid_until:
-            waiting.begins()  # there may be tens of thousands
             view = self._view = _view_of(version, leases, now)
         return view
 
