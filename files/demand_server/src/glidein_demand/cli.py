@@ -221,7 +221,3 @@ def _command(commands: Any, name: str, run: Any, purpose: str) -> argparse.Argum
     # After the command too; absent there, it must not undo the one before.
     command.add_argument("--config", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     return command
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -15,7 +15,7 @@ from typing import Any, Callable, Protocol
 from ..config import Settings
 from . import schedds
 from .queries import QueryError, one_line
-from .readings import GONE, Readings, Snapshot
+from .readings import GONE, Readings
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ def waits_order(settings: Settings, schedd: Mapping[str, Any], since: Any) -> di
 class Refresher:
     """Refreshes `readings` every `refresh_seconds`, and counts jobs' waits every `job_history_seconds` (0: never).
 
-    following: goes between the collector's answers and the stores. on_refresh(snapshot): called after each refresh.
+    following: goes between the collector's answers and the stores.
     on_waits(schedd, {"schedd", "waits", "until"}): takes what waits.read found; wait_marker(schedd) gives the last
     "until", None at first. on_queue: see Removals.schedd_read. Without on_waits no history is read.
     clock gives epoch seconds.
@@ -127,7 +127,6 @@ class Refresher:
         passing: Passing | None = None,
         wanted: Callable[[], Iterable[str]] = tuple,
         on_queue: Callable[[str, Mapping[str, int], int, int], object] = lambda *_reading: None,
-        on_refresh: Callable[[Snapshot], object] | None = None,
         on_waits: Callable[[str, dict[str, Any]], object] | None = None,
         wait_marker: Callable[[str], Any] = lambda _schedd: None,
         clock: Callable[[], float] = time.time,
@@ -140,7 +139,6 @@ class Refresher:
         self._wanted = wanted
         self._on_queue = on_queue
         self._cycles: list[int] = []
-        self._on_refresh = on_refresh
         self._on_waits = on_waits
         self._wait_marker = wait_marker
         self._clock = clock
@@ -184,8 +182,6 @@ class Refresher:
                 self._take_demand(name, parts, asked)
             supply.result()
             limits.result()
-        if self._on_refresh is not None:
-            self._on_refresh(self._readings.snapshot())
         if self._passing is not None:
             answers = self._readings.snapshot().answers
             self._passing.refreshed(lambda: answers.demand()["groups"], self._cycles, asked)
