@@ -20,7 +20,7 @@ from glidein_demand.store.tokens import Token, Tokens
 
 from databases import NOW
 
-COMMAND = [sys.executable, "-m", "glidein_demand.cli"]
+COMMAND = [sys.executable, "-m", "glidein_demand"]
 # The tests' Python may be one that only root can read: what is needed is read before root becomes somebody else.
 READ_AHEAD = (
     "import locale, os, sys; import sqlalchemy.dialects.sqlite, sqlite3; from glidein_demand import cli;"

@@ -61,7 +61,7 @@ def main():
         built = service.build(config.parse({"server": {"max_requests_per_minute": 1_000_000}, "state": state}))
         client = built.app.test_client()
         groups = [group(number) for number in range(order["groups"])]
-        answer = json.dumps({"groups": groups, "unreadable": []}).encode()
+        answer = {"groups": groups, "unreadable": []}
         built.parts.readings.demand_read("cm", [answer], now)
         entries = [supplied(site, number, now) for site in range(order["sites"]) for number in range(order["entries"])]
         built.parts.readings.supply_read({"entries": entries, "others": 0}, now)
