@@ -246,7 +246,7 @@ def test_checking_makes_no_database_and_says_nothing(tmp_path):
     ("extra", "words"),
     [
         ("pool.constraint = 'WantX =='", "pool.constraint = 'WantX =='"),
-        ("server.tls_certificate = '/nonexistent.pem'\nserver.tls_key = '/nonexistent.key'", "/nonexistent.pem"),
+        ("server.tls_certificate = '/nonexistent.pem'", "/nonexistent.pem"),
         ("server.port = 0", "server.port = 0"),
     ],
 )

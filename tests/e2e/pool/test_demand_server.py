@@ -161,7 +161,7 @@ def test_https_by_the_proxy_with_a_renewed_certificate_and_back_to_http(cm, serv
         for changed in (True, False):
             deploy = playbook("deploy", "-l", "cm", "-e", json.dumps(settings))
             assert deploy.rc == 0, deploy
-            assert (deploy.changed("cm") > 0) is changed, deploy
+            assert (deploy.recap["cm"]["changed"] > 0) is changed, deploy
         assert https(cm, "/healthz") == "200"
         assert https(cm, "/demand", "-H", f"Authorization: Bearer {token}") == "200"
         assert presented(cm) == first
