@@ -131,7 +131,7 @@ def ensure_busybox():
 
 
 def ensure_nginx():
-    """Install Debian's nginx, without starting it, if it is missing; without it some tests of the server are skipped."""
+    """Install Debian's nginx if it is missing, without starting it. Without nginx, some tests of the server skip."""
     if shutil.which("nginx") is None and not Path("/usr/sbin/nginx").exists():
         try:
             apt_install("nginx-light", "nginx is missing", RUNLEVEL="1")
