@@ -5,6 +5,7 @@
 import contextlib
 import json
 import re
+import resource
 import socket
 import ssl
 import time
@@ -269,3 +270,19 @@ def test_it_ends_with_all_kinds_of_connections_open(tmp_path):
         for connection in opened_ones:
             connection.close()
     assert "Traceback" not in running.stderr
+
+
+def test_more_than_1024_connections_can_be_open(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
+        pytest.skip(f"needs 4096 open files, the hard limit is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, hard))
+    try:
+        with Running(tmp_path, groups=[group(5)], max_connections=2000) as running:
+            taken = [running.connect() for _number in range(1100)]
+            assert answers_soon(running)
+            for connection in taken:
+                connection.close()
+        assert "Traceback" not in running.stderr
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

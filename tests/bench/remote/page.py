@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs in the service's virtual environment: the application with many sites and groups, and its page, again and again.
 
-Everything gets in as it does in the running service: reports as requests, demand and supply as the reader's answers.
+Everything gets in as it does in the running service: reports as requests, demand and supply as answers to queries.
 stdin: {"sites": n, "entries": n, "groups": n, "rounds": n}; stdout: {"ms": [ms], "kb": size of the page}
 """
 

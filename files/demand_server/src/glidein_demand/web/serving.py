@@ -33,6 +33,7 @@ class Server:
                 ipv6=_has_ipv6(),
                 threads=settings.threads,
                 connection_limit=settings.max_connections,
+                asyncore_use_poll=True,  # select() takes no file descriptor beyond 1023
                 # Closed after so many seconds without any data, looked at as often.
                 channel_timeout=60,
                 cleanup_interval=15,
@@ -59,10 +60,6 @@ class Server:
         """End as after SIGTERM, with this exit status of the process."""
         self.status = status
         os.kill(os.getpid(), signal.SIGTERM)
-
-    def close(self) -> None:
-        """Close the listening sockets."""
-        self._server.close()
 
     def _stop(self, _signal: int, _frame: object) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT):
