@@ -130,12 +130,21 @@ def ensure_busybox():
         apt_install("busybox", "busybox is missing")
 
 
-def apt_install(package, problem):
+def ensure_nginx():
+    """Install Debian's nginx if it is missing, without starting it. Without nginx, some tests of the server skip."""
+    if shutil.which("nginx") is None and not Path("/usr/sbin/nginx").exists():
+        try:
+            apt_install("nginx-light", "nginx is missing", RUNLEVEL="1")
+        except MissingError as error:
+            print(f"tests through the proxy are skipped: {error}", flush=True)
+
+
+def apt_install(package, problem, **variables):
     """Install a Debian package; MissingError with the problem and the remedy where that cannot be done here."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise MissingError(f"{problem}: as root, apt-get install {package}")
     print(f"installing {package} with apt-get", flush=True)
-    env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    env = dict(os.environ, DEBIAN_FRONTEND="noninteractive", **variables)
     apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300"]
     for arguments in (["update"], ["install", "--no-install-recommends", package]):
         try:

@@ -6,7 +6,6 @@ As a program it is the server: `python scenes.py CONFIG SCENE` serves what is in
 does, only that what the pool says comes from the scene and not from HTCondor.
 """
 
-import json
 import math
 import sys
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from glidein_demand import config, service
 from glidein_demand.wait_buckets import bucket
-from glidein_demand.web.server import Server
+from glidein_demand.web.serving import Server
 
 HOSTILE = '<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>'
 TURNED = "abc\u202edef"
@@ -61,7 +60,7 @@ def read(parts, groups, entries, **changes):
     """The schedd `cm` and the collector have answered."""
     now = int(time.time())
     demand = {"groups": groups, "unreadable": changes.pop("unreadable", [])}
-    parts.readings.demand_read("cm", [json.dumps(demand).encode()], now - 20)
+    parts.readings.demand_read("cm", [demand], now - 20)
     supply = {
         "entries": entries, "others": 12, "others_free": [], "others_cpus": 384, "others_cpus_claimed": 300,
         "problems": [], **changes,
@@ -105,7 +104,7 @@ def remember(parts, sites=SITES):
             }
             for at in ended
         ]  # fmt: skip
-        parts.work.add(site, {"since": 0, "until": now, "glideins": glideins})
+        parts.glidein_usage.add(site, {"since": 0, "until": now, "glideins": glideins})
 
 
 def good(parts):

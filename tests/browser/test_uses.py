@@ -138,7 +138,7 @@ def test_a_server_that_is_gone_is_said_and_the_last_numbers_stay(own_server, wat
 
 
 def test_the_real_command_shows_what_its_database_remembers(own_server, watched):
-    server = own_server(["-m", "glidein_demand.cli", "serve", "--config", "CONFIG"], "pool.query_timeout_seconds = 5\n")
+    server = own_server(["-m", "glidein_demand", "serve", "--config", "CONFIG"], "pool.query_timeout_seconds = 5\n")
     send(server, report("PSC-Bridges", entry("cpu", running=31)))
     page = watched.open(server.url)
     # The page may have been there before the first answer, or rather before there was none.

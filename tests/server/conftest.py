@@ -35,7 +35,7 @@ def job_row(expressions="", **values):
 
 
 def group(count=1, users=None, first_job="1.0", **changes):
-    """A demand group as the reader makes it."""
+    """A demand group as jobs.demand_groups makes it."""
     asked = {
         "cpus": 1, "memory_mb": 2048, "disk_mb": 1000, "gpus": 0,
         "requirements": None, "attributes": {}, "max_runtime_s": None, **changes,
@@ -45,9 +45,8 @@ def group(count=1, users=None, first_job="1.0", **changes):
 
 
 def demand_answer(groups=(), unreadable=(), by_requirements=False, **limit):
-    """What the reader answers to an order for a schedd's demand."""
-    text = json.dumps({"groups": list(groups), "unreadable": list(unreadable), **limit})
-    return {"by_requirements": by_requirements, "texts": [text.encode()]}
+    """Return the answer to an order for a schedd's demand (asking.read_demand)."""
+    return {"groups": list(groups), "unreadable": list(unreadable), "by_requirements": by_requirements, **limit}
 
 
 def slot(name="slot1@glidein_1@node1", **changes):
@@ -89,8 +88,7 @@ class Service:
 
     def read(self, *groups, schedd="cm", at=None, unreadable=()):
         """A schedd answered with these groups."""
-        answer = demand_answer(groups, unreadable)
-        self.readings.demand_read(schedd, answer["texts"], self.now if at is None else at)
+        self.readings.demand_read(schedd, [demand_answer(groups, unreadable)], self.now if at is None else at)
 
     def post(self, body, token=None, content_type="application/json", authorization=None, headers=None):
         authorization = authorization or (f"Bearer {token}" if token else None)

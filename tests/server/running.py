@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The server in a process of its own, for tests that look at it from outside.
 
-As a program, it is that process: `python running.py CONFIG OPTIONS`, two files; in OPTIONS (JSON), "groups" are served
-as if a schedd had answered so, "patience" has the server's time limits. Everything else is what `glidein-demand serve`
-runs.
+As a program, it is that process: `python running.py CONFIG GROUPS`, two files. The groups (JSON) are served as if a
+schedd had answered so. Everything else is what `glidein-demand serve` runs.
 """
 
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -20,12 +20,16 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import jinja2
+import pytest
 import trustme
 from glidein_demand import config
 from glidein_demand.store.database import Database
 from glidein_demand.store.tokens import Tokens
 
-COMMAND = [sys.executable, "-m", "glidein_demand.cli"]
+TEMPLATE = Path(__file__).parents[2] / "roles/demand_server/templates/nginx.conf.j2"
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
+COMMAND = [sys.executable, "-m", "glidein_demand"]
 
 
 def free_port():
@@ -64,17 +68,15 @@ def toml(value):
 class Running:
     """A server that runs in `folder`, with tokens of `sites`. `stderr` has what it wrote."""
 
-    def __init__(self, folder, sites=(), groups=None, tls=None, patience=None, **server):
+    context = None
+
+    def __init__(self, folder, sites=(), groups=None, **server):
         self.folder = Path(folder)
         self.port = free_port()
-        self.context = None
-        settings = {"bind": "127.0.0.1", "port": self.port, "max_requests_per_minute": 1_000_000, **server}
-        if tls is not None:
-            self.context = ssl.create_default_context(cafile=str(tls["ca"]))
-            settings.update(tls_certificate=str(tls["certificate"]), tls_key=str(tls["key"]))
-        self.url = f"{'http' if tls is None else 'https'}://localhost:{self.port}"
+        self.settings = {"bind": "127.0.0.1", "port": self.port, "max_requests_per_minute": 1_000_000, **server}
+        self.url = f"http://{'[::1]' if server.get('bind') == '::1' else 'localhost'}:{self.port}"
         self.database = f"sqlite:///{self.folder}/state.db"
-        lines = [f"server.{name} = {toml(value)}" for name, value in settings.items()]
+        lines = [f"server.{name} = {toml(value)}" for name, value in self.settings.items()]
         lines += [
             f"state.database = {toml(self.database)}",
             'pool.collector = "127.0.0.1:1"',
@@ -84,8 +86,8 @@ class Running:
         self.config = self.folder / "config.toml"
         self.config.write_text("\n".join(lines) + "\n")
         (self.folder / "condor_config").write_text("LOCAL_DIR = /nonexistent\n")
-        self.options = {"groups": groups, "patience": patience}
-        (self.folder / "options.json").write_text(json.dumps(self.options))
+        self.groups = groups
+        (self.folder / "groups.json").write_text(json.dumps(groups))
         store = Database(self.database)
         tokens = Tokens(store)
         self.tokens = {site: tokens.create(site) for site in sites}
@@ -99,8 +101,8 @@ class Running:
     def start(self):
         """Start, and wait until it answers."""
         program = [*COMMAND, "serve", "--config", str(self.config)]
-        if any(self.options.values()):
-            program = [sys.executable, __file__, str(self.config), str(self.folder / "options.json")]
+        if self.groups:
+            program = [sys.executable, __file__, str(self.config), str(self.folder / "groups.json")]
         with (self.folder / "stderr").open("a") as stderr:
             self.process = subprocess.Popen(
                 program, stderr=stderr, env={**os.environ, "CONDOR_CONFIG": str(self.folder / "condor_config")}
@@ -145,19 +147,82 @@ class Running:
             self.kill()
 
 
-def main(path, options):
-    from glidein_demand import service
-    from glidein_demand.web.instant import is_instant
-    from glidein_demand.web.server import Patience, Server
+class BehindProxy:
+    """A running server behind nginx, as the role configures it, with shorter time limits."""
 
-    settings, options = config.load(Path(path)), json.loads(Path(options).read_text())
+    def __init__(self, folder, max_connections=40, max_body_bytes=20_000, **server):
+        if NGINX is None or os.geteuid() != 0:
+            pytest.skip("needs nginx, and root to start it: apt-get install nginx-light")
+        self.folder = Path(folder)
+        self.port = free_port()
+        self.url = f"https://localhost:{self.port}"
+        self.files = certificate(self.folder)
+        self.context = ssl.create_default_context(cafile=str(self.files["ca"]))
+        self.server = Running(folder, behind_proxy=True, max_body_bytes=max_body_bytes, **server)
+        text = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), trim_blocks=True).render(
+            ansible_managed="test",
+            demand_server_port=self.port,
+            demand_server_loopback_port=self.server.port,
+            demand_server_max_body_bytes=max_body_bytes,
+            demand_server_max_connections=max_connections,
+            __demand_server_proxy_service="test",
+            __demand_server_proxy_user="www-data",
+            __demand_server_proxy_pid=self.folder / "nginx.pid",
+            __demand_server_proxy_listen=["127.0.0.1"],
+            __demand_server_certificate=self.files["certificate"],
+            __demand_server_key=self.files["key"],
+        )
+        self.nginx_config = self.folder / "nginx.conf"
+        self.nginx_config.write_text(
+            text.replace("15s;", "1s;").replace("keepalive_timeout 60s;", "keepalive_timeout 2s;")
+        )
+        self.nginx = None
+
+    @property
+    def tokens(self):
+        return self.server.tokens
+
+    def reload(self):
+        """Make nginx read its configuration and the certificate again."""
+        self.nginx.send_signal(signal.SIGHUP)
+
+    def get(self, path, **options):
+        return fetch(f"{self.url}{path}", context=self.context, **options)
+
+    def __enter__(self):
+        self.server.start()
+        with (self.folder / "nginx.log").open("a") as log:
+            self.nginx = subprocess.Popen([NGINX, "-c", str(self.nginx_config)], stderr=log)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            assert self.nginx.poll() is None, (self.folder / "nginx.log").read_text()
+            with contextlib.suppress(OSError):
+                return self.get("/healthz") and self
+            time.sleep(0.05)
+        raise AssertionError("nginx did not answer within 30 s")
+
+    def __exit__(self, *_error):
+        if self.nginx.poll() is None:
+            self.nginx.terminate()
+            self.nginx.wait(20)
+        self.server.__exit__()
+
+    call = Running.call
+    connect = Running.connect
+
+
+def main(path, groups):
+    from glidein_demand import service
+    from glidein_demand.web.serving import Server
+
+    settings, found = config.load(Path(path)), json.loads(Path(groups).read_text())
     service.log_to_stderr()
     built = service.build(settings)
-    if options["groups"]:
-        answer = json.dumps({"groups": options["groups"], "unreadable": []}).encode()
-        built.parts.readings.demand_read("cm", [answer], int(time.time()))
+    built.parts.readings.demand_read("cm", [{"groups": found, "unreadable": []}], int(time.time()))
     built.reloader.start()
-    Server(built.app, settings, Patience(**options["patience"] or {}), is_instant).run()
+    server = Server(built.app, settings)
+    server.run()
+    built.database.close()
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A schedd's demand as it is put together from what the schedd answers, which are real ads."""
 
-import json
-
 import pytest
 from glidein_demand.pool import asking
 from glidein_demand.pool.refresh import demand_orders
@@ -50,17 +48,13 @@ def test_demand_is_asked_with_the_constraints_attributes_in_the_projection():
 
 
 @pytest.mark.parametrize("idle", [True, False])
-def test_what_refreshes_need_to_know_stands_beside_the_text(monkeypatch, idle):
+def test_an_order_for_demand_is_carried_out_by_the_schedd_of_its_address(monkeypatch, idle):
     schedd = Answers()
     if not idle:
         schedd.first = lambda _constraint, _projection: None
     monkeypatch.setattr(asking, "_Schedd", lambda _address: schedd)
     answer = asking.carry_out(order())
-    (text,) = answer["texts"]
-    assert {
-        **json.loads(text),
-        **{name: answer[name] for name in ("attributes", "queue", "idle")},
-    } == asking.read_demand(order(), schedd)
+    assert answer == asking.read_demand(order(), schedd)
     assert answer["by_requirements"] is idle
 
 

@@ -241,9 +241,8 @@ def test_after_all_that_it_answers_as_before(service):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     with Running(
-        tmp_path_factory.mktemp("wire"), sites=["PSC"], groups=[group(5)], threads=2, max_body_bytes=20_000,
-        patience={"header": 0.3, "body": 0.3, "handshake": 0.3},
-    ) as running:  # fmt: skip
+        tmp_path_factory.mktemp("wire"), sites=["PSC"], groups=[group(5)], threads=2, max_body_bytes=20_000
+    ) as running:
         yield running
         assert "Traceback" not in running.stderr
 
@@ -277,6 +276,7 @@ def test_any_bytes_on_the_wire_end_in_an_answer_or_a_closed_connection(server, s
     found = b""
     with contextlib.suppress(ConnectionError), connection:
         connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
         connection.settimeout(SLOW_S)
         try:
             while part := connection.recv(65536):

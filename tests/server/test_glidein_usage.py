@@ -129,7 +129,7 @@ def test_a_report_brings_summaries_to_the_page_the_metrics_and_the_supply(servic
 def test_a_report_that_was_overtaken_still_tells_what_has_ended(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(as_of=NOW - 60, summaries=told(glidein())), TOKEN)
-    assert service.parts.work.totals()[KEY]["glideins"] == 1
+    assert service.parts.glidein_usage.totals()[KEY]["glideins"] == 1
 
 
 def test_the_guard_knows_that_jobs_failed(service):

@@ -1,36 +1,49 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clients that try to hold the running server up, over real sockets: everybody else is answered all the same."""
+"""Clients that try to hold up the server behind nginx, as the role configures it: others are answered all the same."""
 
 import contextlib
 import json
+import re
+import resource
 import socket
 import ssl
 import time
 
 import pytest
-from glidein_demand.web.sockets import Places
 
 from conftest import group
-from running import Running, certificate
+from running import BehindProxy, Running
 
 HEADER = b"POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 CALL = json.dumps({"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 1}).encode()
-QUICK = {"handshake": 0.8, "header": 0.8, "body": 0.8, "reply": 8, "shutdown": 2}
-LATE_S = 20  # far beyond these
+QUICK_S = 1  # the proxy's time limits in these tests
+LATE_S = 20  # far beyond them
+NOT_IMPLEMENTED = {b"501", b"505"}  # of what only nginx or waitress itself refuses
 
 
-@pytest.fixture(scope="module", params=["http", "https"])
-def server(request, tmp_path_factory):
-    """A running server with short patience, two threads and room for 40 connections."""
-    folder = tmp_path_factory.mktemp(request.param)
-    tls = certificate(folder) if request.param == "https" else None
-    with Running(
-        folder, sites=["PSC"], groups=[group(5)], tls=tls, patience=QUICK, threads=2, max_connections=40,
-        max_body_bytes=20_000,
-    ) as running:  # fmt: skip
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A running server with two threads, behind a proxy with short time limits and room for 40 connections."""
+    with BehindProxy(
+        tmp_path_factory.mktemp("proxy"), sites=["PSC"], groups=[group(5)], threads=2, max_connections=40
+    ) as running:
+        yield running
+        assert "Traceback" not in running.server.stderr
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """A running server without a proxy."""
+    with Running(tmp_path_factory.mktemp("bare"), groups=[group(5)], threads=2, max_body_bytes=20_000) as running:
         yield running
         assert "Traceback" not in running.stderr
+
+
+@pytest.fixture(params=["bare", "server"])
+def each(request):
+    """The server without and with the proxy."""
+    return request.getfixturevalue(request.param)
 
 
 def opened(server):
@@ -69,7 +82,7 @@ def drip(connections, text, seconds, pause=0.1):
         time.sleep(pause)
 
 
-def test_headers_that_never_end_hold_nobody_up(server):
+def test_headers_that_never_end_hold_up_no_other_caller(server):
     slow = [opened(server) for _number in range(20)]
     drip(slow, HEADER[:4], 1)
     assert answers_soon(server)
@@ -86,35 +99,38 @@ def test_a_second_request_that_never_ends_is_no_way_around_that(server):
 
 
 def test_bodies_that_never_end_take_no_thread(server):
-    slow = [opened(server) for _number in range(20)]
+    slow = [opened(server) for _number in range(15)]
     for connection in slow:
         connection.sendall(HEADER + b"Content-Length: 1000\r\n\r\n{")
     assert answers_soon(server)
-    drip(slow, b" " * 12, 1.5)
     for connection in slow:
-        answer = until_closed(connection)
-        assert b"HTTP/1.1 408" in answer
-        assert b"did not arrive in time" in answer
+        until_closed(connection)
     assert answers_soon(server)
 
 
+def test_without_a_proxy_slow_headers_and_bodies_take_no_thread_either(bare):
+    slow = [opened(bare) for _number in range(20)]
+    for connection in slow[::2]:
+        connection.sendall(HEADER)
+    for connection in slow[1::2]:
+        connection.sendall(HEADER + b"Content-Length: 1000\r\n\r\n{")
+    assert answers_soon(bare)
+    for connection in slow:
+        connection.close()
+
+
 @pytest.mark.parametrize("how", ["announced", "chunked"])
-def test_a_body_over_the_limit_is_refused_before_it_is_all_there(server, how):
-    connection = opened(server)
-    if how == "announced":
-        connection.sendall(HEADER + b"Content-Length: 10000000000\r\n\r\n" + b"x" * 5000)
-    else:
-        connection.sendall(HEADER + b"Transfer-Encoding: chunked\r\n\r\n" + b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
-        connection.sendall(b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
+def test_a_body_over_the_limit_is_refused_before_it_is_all_there(each, how):
+    connection = opened(each)
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        if how == "announced":
+            connection.sendall(HEADER + b"Content-Length: 10000000000\r\n\r\n" + b"x" * 5000)
+        else:
+            connection.sendall(HEADER + b"Transfer-Encoding: chunked\r\n\r\n" + b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
+            connection.sendall(b"4000\r\n" + b"x" * 0x4000 + b"\r\n")
     connection.settimeout(LATE_S)
-    answer = connection.recv(65536)
-    while b"}" not in answer:
-        answer += connection.recv(65536)
-    assert b"HTTP/1.1 413" in answer
-    assert b"20000 bytes" in answer
-    # What else comes is not kept, and the connection ends.
-    drip([connection], b"x" * 12, 1.5)
-    until_closed(connection)
+    assert b"HTTP/1.1 413" in connection.recv(65536)
+    connection.close()
 
 
 def test_idle_connections_make_room_again(server):
@@ -127,28 +143,20 @@ def test_idle_connections_make_room_again(server):
     assert answers_soon(server)
 
 
-def test_connections_beyond_the_limit_are_closed_at_once(tmp_path):
-    with Running(tmp_path, groups=[group(5)], patience={"header": 6 * LATE_S}, max_connections=40) as server:
-        taken = [server.connect() for _number in range(40)]
-        assert until_closed(server.connect()) == b""  # long before the patience with the others ends
-        for connection in taken:
-            connection.close()
-        deadline = time.monotonic() + LATE_S
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError):
-                if answers_soon(server):
-                    return
-            time.sleep(0.05)
-        raise AssertionError("no room after the others had gone")
+def test_one_address_gets_half_of_the_connections(server):
+    """Connections with a whole header count."""
+    slow = [opened(server) for _number in range(25)]
+    for connection in slow:
+        connection.sendall(HEADER + b"Content-Length: 1000\r\n\r\n{")
+    refused = sum(b"HTTP/1.1 429" in until_closed(connection) for connection in slow)
+    assert refused == 5
 
 
-@pytest.fixture(scope="module", params=["http", "https"])
-def large(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
     """A running server whose get_demand is some megabytes."""
-    folder = tmp_path_factory.mktemp(f"large-{request.param}")
-    tls = certificate(folder) if request.param == "https" else None
     groups = [group(1, memory_mb=number) for number in range(1, 20_001)]
-    with Running(folder, groups=groups, tls=tls, patience=QUICK) as running:
+    with BehindProxy(tmp_path_factory.mktemp("large"), groups=groups) as running:
         yield running
 
 
@@ -167,7 +175,7 @@ def narrow(server):
 
 def test_replies_that_nobody_reads_do_not_stay(large):
     connection = narrow(large)
-    time.sleep(4 * QUICK["header"])
+    time.sleep(4 * QUICK_S)
     found = until_closed(connection)
     assert found.count(b"HTTP/1.1 200") < 3
     assert not found.endswith(b"}")
@@ -206,32 +214,36 @@ def test_a_client_that_reads_slowly_gets_all_of_a_large_reply(large):
         b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
     ],
 )  # fmt: skip
-def test_what_is_no_request_is_refused_and_never_an_error_of_the_server(server, garbage):
-    connection = opened(server)
+def test_what_is_no_request_is_refused_and_never_an_error_of_the_server(each, garbage):
+    connection = opened(each)
     with contextlib.suppress(ConnectionError, ssl.SSLError):
         connection.sendall(garbage)
+        if each.context is None:
+            connection.shutdown(socket.SHUT_WR)
     answer = until_closed(connection)
-    assert b"HTTP/1.1 5" not in answer
-    assert answers_soon(server)
+    assert not set(re.findall(rb"HTTP/1.1 (5..)", answer)) - NOT_IMPLEMENTED
+    assert answers_soon(each)
 
 
-def test_a_body_in_chunks_is_read_as_one(server):
-    connection = opened(server)
+def test_a_body_in_chunks_is_read_as_one(each):
+    connection = opened(each)
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (CALL[:9], CALL[9:]))
     connection.sendall(HEADER + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
-    assert b"HTTP/1.1 200" in until_closed(connection)
+    assert b"HTTP/1.1 200" in connection.recv(65536)
+    connection.close()
 
 
-def test_pipelined_requests_are_answered_in_their_order(server):
-    connection = opened(server)
+def test_pipelined_requests_are_answered_in_their_order(each):
+    connection = opened(each)
     calls = [CALL.replace(b'"id": 1', b'"id": %d' % number) for number in range(20)]
     connection.sendall(b"".join(HEADER + b"Content-Length: %d\r\n\r\n" % len(call) + call for call in calls))
-    answer = until_closed(connection)
+    answer = b""
+    while answer.count(b'"id":') < 20:
+        answer += connection.recv(65536)
     found = [answer.index(b'"id":%d}' % number) for number in range(20)]
     assert found == sorted(found)
 
 
-@pytest.mark.parametrize("server", ["https"], indirect=True)
 def test_a_handshake_that_is_never_finished_ends(server):
     silent = [server.connect() for _number in range(10)]
     for connection in silent[5:]:
@@ -241,36 +253,36 @@ def test_a_handshake_that_is_never_finished_ends(server):
         until_closed(connection)
 
 
-@pytest.mark.parametrize("server", ["https"], indirect=True)
 def test_plain_http_on_a_tls_port_is_refused(server):
     connection = server.connect()
     connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
     assert b"200" not in until_closed(connection)
 
 
-def test_it_ends_at_once_with_all_kinds_of_connections_open(tmp_path):
-    tls = certificate(tmp_path)
-    with Running(tmp_path, tls=tls, patience={"shutdown": 1}) as running:
+def test_it_ends_with_all_kinds_of_connections_open(tmp_path):
+    with Running(tmp_path, groups=[group(5)]) as running:
         opened_ones = [opened(running) for _number in range(4)]
         opened_ones[0].sendall(HEADER)
         opened_ones[1].sendall(HEADER + b"Content-Length: 1000\r\n\r\n{")
         opened_ones[2].sendall(HEADER + b"Content-Length: %d\r\n\r\n" % len(CALL) + CALL)
-        silent = running.connect()
         assert opened_ones[2].recv(65536)
         assert running.end(30) == 0
-        silent.close()
         for connection in opened_ones:
             connection.close()
     assert "Traceback" not in running.stderr
 
 
-# --- the count of connections ---
-
-
-def test_one_address_gets_half_of_the_places_and_this_host_all_of_them():
-    places = Places(10)
-    assert [places.take("192.0.2.1") for _number in range(6)] == [True] * 5 + [False]
-    assert [places.take("127.0.0.1") for _number in range(6)] == [True] * 5 + [False]
-    places.give_back("192.0.2.1")
-    assert places.take("192.0.2.2")
-    assert not places.take("192.0.2.3")
+def test_more_than_1024_connections_can_be_open(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 4096:
+        pytest.skip(f"needs 4096 open files, the hard limit is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, hard))
+    try:
+        with Running(tmp_path, groups=[group(5)], max_connections=2000) as running:
+            taken = [running.connect() for _number in range(1100)]
+            assert answers_soon(running)
+            for connection in taken:
+                connection.close()
+        assert "Traceback" not in running.stderr
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

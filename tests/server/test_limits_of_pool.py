@@ -143,7 +143,7 @@ def test_jobs_with_concurrency_limits_are_a_group_of_their_own():
 
 
 def answers(groups, known):
-    return Answers([Reading("cm", 100, Answer(demand_answer(groups)["texts"]))], 0, known)
+    return Answers([Reading("cm", 100, Answer.of([demand_answer(groups)]))], 0, known)
 
 
 def test_callers_see_what_can_start_and_only_those_with_a_token_why_not_more():

@@ -28,7 +28,7 @@ def readings(clock):
 
 
 def answer(groups=(), unreadable=(), **limit):
-    return demand_answer(groups, unreadable, **limit)["texts"]
+    return [demand_answer(groups, unreadable, **limit)]
 
 
 def demand(readings):
@@ -84,10 +84,8 @@ def test_groups_become_stale_between_two_refreshes(readings, clock):
     readings.demand_read("cm", answer([group(5)]), NOW)
     seen = []
     for clock.now in (NOW + 900, NOW + 901):
-        snapshot = readings.snapshot()
-        seen.append((snapshot.answers.demand()["groups"][0]["stale"], snapshot.version))
-    assert [stale for stale, _version in seen] == [0, 5]
-    assert seen[0][1] < seen[1][1]
+        seen.append(readings.snapshot().answers.demand()["groups"][0]["stale"])
+    assert seen == [0, 5]
 
 
 def test_when_all_fail_the_newest_reading_gives_the_age(readings):
@@ -147,21 +145,6 @@ def test_the_supply_survives_a_failure_with_its_age(readings):
     readings.supply_read({"entries": [], "others": 4}, NOW)
     readings.supply_failed("no answer")
     assert readings.snapshot().supply == {"as_of": NOW, "error": "no answer", "entries": [], "others": 4}
-
-
-def test_every_change_has_a_version_of_its_own(readings):
-    versions = [readings.snapshot().version]
-    for change in (
-        lambda: readings.demand_read("cm", answer(), NOW),
-        lambda: readings.demand_failed("cm", "x"),
-        lambda: readings.schedds_known(set()),
-        lambda: readings.supply_read({"entries": []}, NOW),
-        lambda: readings.supply_failed("x"),
-    ):
-        change()
-        versions.append(readings.snapshot().version)
-    assert versions == sorted(set(versions))
-    assert readings.snapshot().version == versions[-1]
 
 
 def test_a_snapshot_is_not_changed_by_what_comes_later(readings):

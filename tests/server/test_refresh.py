@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from glidein_demand.pool.reader import ReadError
+from glidein_demand.pool.queries import QueryError
 from glidein_demand.pool.readings import GONE, Readings
 from glidein_demand.pool.refresh import COLLECTOR, Refresher, demand_orders, schedds_order, supply_order, waits_order
 
@@ -47,6 +47,16 @@ class Pool:
         return [order.get("schedd") for order in self.orders if order["what"] == what]
 
 
+class AtTheEnd:
+    """Calls a function at the end of each refresh, as pool/passing.py is called."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def refreshed(self, _groups, _cycles, _now):
+        self.act()
+
+
 def refresher(pool, readings=None, clock=lambda: NOW, settings_=None, **more):
     settings_ = settings_ or settings()
     return Refresher(settings_, readings or Readings(settings_, clock), pool, clock=clock, **more)
@@ -76,7 +86,7 @@ def test_the_negotiators_limits_hold_until_it_answers_again():
     service = refresher(pool, readings)
     pool.limits = {"limits": {"concurrency": {}, "used": {}, "submitters": {"alice@pool": [2, 0]}, "groups": {}}}
     service.refresh_once()
-    pool.limits = ReadError("it is in a cycle")
+    pool.limits = QueryError("it is in a cycle")
     service.refresh_once()
     (row,) = readings.snapshot().answers.demand()["groups"]
     assert (row["count"], row["over_limit"]) == (2, 3)
@@ -121,7 +131,7 @@ def test_with_names_only_these_are_read_and_a_missing_one_is_told():
 
 @pytest.mark.parametrize(
     ("failure", "shown"),
-    [(ReadError("no answer within 60 s"), "no answer within 60 s"), (KeyError("groups"), "unexpected answer")],
+    [(QueryError("no answer within 60 s"), "no answer within 60 s"), (KeyError("groups"), "unexpected answer")],
 )
 def test_one_schedd_that_fails_does_not_keep_the_others_from_being_read(failure, shown):
     readings = Readings(settings())
@@ -157,7 +167,7 @@ def test_when_the_collector_does_not_answer_the_schedds_of_last_time_are_asked()
     pool, readings = Pool("a"), Readings(settings())
     service = refresher(pool, readings)
     service.refresh_once()
-    pool.schedds = pool.supply = ReadError("refused")
+    pool.schedds = pool.supply = QueryError("refused")
     service.refresh_once()
     assert pool.asked("demand") == ["a", "a"]
     assert readings.snapshot().answers.demand()["schedds"] == {"answered": ["a"], "failed": []}
@@ -165,7 +175,7 @@ def test_when_the_collector_does_not_answer_the_schedds_of_last_time_are_asked()
 
 
 @pytest.mark.parametrize(
-    ("answer", "error"), [(ReadError("refused"), "refused"), (found(), "the collector knows no schedd")]
+    ("answer", "error"), [(QueryError("refused"), "refused"), (found(), "the collector knows no schedd")]
 )
 def test_a_pool_without_any_known_schedd_is_unknown_and_not_empty(answer, error):
     pool, readings = Pool(), Readings(settings())
@@ -213,7 +223,7 @@ def test_a_part_that_fails_makes_its_schedd_fail():
 
     def read(order, timeout):
         if order["what"] == "demand" and order["part"] == failing["part"]:
-            raise ReadError("no answer")
+            raise QueryError("no answer")
         return pool(order, timeout)
 
     service = refresher(read, readings)
@@ -239,15 +249,9 @@ def test_what_follows_the_supply_gives_to_the_order_and_takes_from_the_answer():
     assert readings.snapshot().supply == {"others": 3, "as_of": NOW, "error": None}
 
 
-def test_after_each_refresh_somebody_is_told():
-    told = []
-    refresher(Pool(), on_refresh=told.append).refresh_once()
-    assert [snapshot.answers.demand()["groups"][0]["count"] for snapshot in told] == [5]
-
-
 def test_waits_are_handed_over_with_the_marker_for_the_next_time():
     pool, taken = Pool("cm"), []
-    pool.history = {"waits": {"86400": {"3": 1}}, "until": "9.0"}
+    pool.history = {"waits": {86400: {3: 1}}, "until": "9.0"}
     service = refresher(pool, on_waits=lambda *what: taken.append(what), wait_marker=lambda schedd: f"{schedd} before")
     service.refresh_once()
     service.read_waits_once()
@@ -265,7 +269,7 @@ def test_nothing_is_handed_over_when_no_job_has_ended_since():
 
 def test_a_history_that_cannot_be_read_is_said_once_and_harms_nothing(caplog):
     pool, readings = Pool("cm"), Readings(settings())
-    pool.history = ReadError("no history")
+    pool.history = QueryError("no history")
     service = refresher(pool, readings, on_waits=lambda *_what: None)
     service.refresh_once()
     service.read_waits_once()
@@ -302,7 +306,7 @@ def test_histories_are_read_in_a_thread_of_their_own():
 def test_no_history_is_read_when_the_setting_says_so():
     pool, told = Pool("cm"), threading.Event()
     chosen = settings(pool={"job_history_seconds": 0})
-    run_until(refresher(pool, settings_=chosen, on_waits=print, on_refresh=lambda _snapshot: told.set()), told)
+    run_until(refresher(pool, settings_=chosen, on_waits=print, passing=AtTheEnd(told.set)), told)
     assert pool.asked("waits") == []
 
 
@@ -337,12 +341,12 @@ def test_the_thread_goes_on_after_failures(what):
         raise RuntimeError("boom")
 
     chosen = settings(pool={"refresh_seconds": 1})
-    pool, told = (fail, None) if what == "read" else (Pool(), fail)
-    run_until(refresher(pool, settings_=chosen, on_refresh=told), enough)
+    pool, passing = (fail, None) if what == "read" else (Pool(), AtTheEnd(fail))
+    run_until(refresher(pool, settings_=chosen, passing=passing), enough)
 
 
 def test_a_failure_is_logged_once_and_its_end_too(caplog):
-    pool = Pool("cm", cm=ReadError("refused"))
+    pool = Pool("cm", cm=QueryError("refused"))
     service = refresher(pool)
     with caplog.at_level("INFO"):
         service.refresh_once()

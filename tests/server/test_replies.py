@@ -6,18 +6,13 @@ import gzip
 import json
 
 import pytest
-from glidein_demand.web import ahead, replies
+from glidein_demand.web import replies
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import NOW, TOKEN, group, site_report
 
 CALL = {"jsonrpc": "2.0", "method": "get_demand", "params": {}}
-
-
-def here(order, _timeout):
-    """Carries out what the reader would, in this process."""
-    return ahead.carry_out(order)
 
 
 @pytest.mark.parametrize("identity", [0, 1, 2, -7, 3.5, "abc", 'a"b\\', "ü", None, 10**400])
@@ -90,11 +85,15 @@ def test_an_equal_question_is_answered_without_making_it_again():
         made.append(1)
         return {"n": len(made)}, NOW + 10
 
-    assert [cache.get("a", NOW, make).value["n"] for _again in range(3)] == [1, 1, 1]
-    assert cache.get("a", NOW + 10, make).value["n"] == 2
+    def get(key, now=NOW, source="one"):
+        return cache.get(source, key, now, make).value["n"]
+
+    assert [get("a") for _again in range(3)] == [1, 1, 1]
+    assert get("a", NOW + 10) == 2
     for key in ("b", "c"):
-        cache.get(key, NOW, make)
-    assert cache.get("a", NOW, make).value["n"] == 5  # the one that was asked for least lately had to go
+        get(key)
+    assert get("a") == 5  # it was asked for least lately, and had to go
+    assert get("c", source="another") == 6
 
 
 @pytest.mark.parametrize(
@@ -120,27 +119,39 @@ def test_a_static_file_that_is_there_already_is_not_sent_again(service):
     assert (again.status_code, again.data) == (304, b"")
 
 
-def test_what_is_made_ahead_reaches_callers_whole_when_it_is_published(service):
+def test_a_new_reading_and_a_lease_show_at_once(service):
     service.read(group(5))
-    service.views.publish(here)
-    before = service.post({**CALL, "id": 1})
+    counts = [service.result("get_demand")["groups"][0]["count"]]
     service.read(group(6))
-    assert service.post({**CALL, "id": 1}).data == before.data  # made, but not published
-    service.views.publish(here)
-    assert service.result("get_demand")["groups"][0]["count"] == 6
-
-
-def test_a_lease_shows_at_once_in_what_was_published(service):
-    service.read(group(5))
-    service.views.publish(here)
+    counts.append(service.result("get_demand")["groups"][0]["count"])
     service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN)
-    assert [row["count"] for row in service.result("get_demand")["groups"]] == [3]
+    counts.append(service.result("get_demand")["groups"][0]["count"])
+    assert counts == [5, 6, 4]
+
+
+def test_a_lease_that_ends_is_given_back(service):
+    service.read(group(5))
+    service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}, "ttl_s": 60}, TOKEN)
+    counts = []
+    for service.now in (NOW + 59, NOW + 60):
+        counts.append(service.result("get_demand")["groups"][0]["count"])
+    assert counts == [3, 5]
+
+
+def test_a_report_changes_nothing_in_the_kept_demand(service, monkeypatch):
+    service.read(group(5))
+    first = service.post({**CALL, "id": 1})
+    dumped = []
+    monkeypatch.setattr(replies, "dump", lambda value: dumped.append(value) or b"{}")
+    service.result("report", site_report(), TOKEN)
+    assert service.post({**CALL, "id": 1}).data == first.data
+    assert dumped == []
 
 
 def test_sites_that_hold_nothing_share_one_reply(service, monkeypatch):
     service.read(group(5))
     service.result("get_demand", {"sites": []}, TOKEN)
-    monkeypatch.setattr(replies, "demand_for", None)  # no further reply is made
+    monkeypatch.setattr(replies, "dump", None)  # no further result is made
     for number in range(100):
         assert service.result("get_demand", {"sites": [f"made-up-{number}"]}, TOKEN)["groups"][0]["count"] == 5
 
@@ -155,19 +166,23 @@ def test_sites_that_hold_something_are_told_apart(service):
     assert counts == {(): 3, ("PSC",): 5, ("Cedar",): 3, ("Cedar", "PSC"): 5}
 
 
+@pytest.mark.parametrize("value", [2**64, -(2**70), "\ud800", {"a": ["\udfff", 10**400]}])
+def test_numbers_and_texts_that_orjson_refuses_are_valid_in_json(value):
+    assert json.loads(replies.dump(value)) == value
+
+
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3 * replies.PIECE) | st.dictionaries(st.text(), inner),
-    max_leaves=200,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=50,
 )
 
 
-@given(_values)
-def test_in_pieces_the_text_is_the_same(value):
-    assert replies.in_pieces(value) == replies.dump(value)
-
-
-@pytest.mark.parametrize("size", [0, 1, replies.PIECE, replies.PIECE + 1, 2 * replies.PIECE, 2 * replies.PIECE + 1])
-def test_lists_of_any_length_in_pieces(size):
-    value = {"groups": [{"id": number} for number in range(size)], "none": [], "empty": {}}
-    assert replies.in_pieces(value) == replies.dump(value)
+@given(_values, st.sampled_from(["0", "-7", "null", '"a"', '"' + "x" * 500 + '"']))
+def test_a_reply_has_the_value_and_the_id_compressed_or_not(value, identity):
+    result = replies.Result(value)
+    plain = result.reply(identity, compress=False)
+    assert json.loads(plain) == {"jsonrpc": "2.0", "result": value, "id": json.loads(identity)}
+    for _again in range(2):
+        assert gzip.decompress(result.reply(identity, compress=True)) == plain
+    assert gzip.decompress(result.reply(None, compress=True)) == result.reply(None, compress=False) == result.body

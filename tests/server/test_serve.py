@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from conftest import settings, site_report
-from running import COMMAND, Running, certificate
+from conftest import site_report
+from running import COMMAND, Running, fetch
 
 
 def end_of(folder, toml, command="serve"):
@@ -35,7 +35,8 @@ def end_of(folder, toml, command="serve"):
         ("pool.constraint = 'WantX =='", ["pool.constraint = 'WantX =='", "not a ClassAd expression"]),
         ("server.bind = '192.0.2.1'", ["server.bind = '192.0.2.1'", "cannot listen", "address of this host"]),
         ("server.bind = 'no such host'", ["server.bind = 'no such host'", "address of this host"]),
-        ("server.tls_certificate = '/tmp/x'", ["server.tls_key = ''", "both"]),
+        ("server.tls_certificate = '/tmp/x'", ["server.tls_certificate = '/tmp/x'", "no longer", "reverse proxy"]),
+        ("server.tls_key = '/tmp/x'", ["server.tls_key = '/tmp/x'", "no longer", "reverse proxy"]),
     ],
 )
 def test_a_bad_configuration_ends_the_start_with_one_line(tmp_path, toml, words):
@@ -68,43 +69,14 @@ def test_a_port_in_use_ends_the_start(tmp_path):
     assert "in use" in line
 
 
-@pytest.mark.parametrize("command", ["serve", "check"])
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (lambda tls: tls["key"].unlink(), ["server.tls_key", "No such file"]),
-        (lambda tls: tls["certificate"].unlink(), ["server.tls_certificate", "No such file"]),
-        (lambda tls: tls["key"].write_text("nothing"), ["server.tls_key", "cannot be used"]),
-        (lambda tls: tls["certificate"].write_bytes(tls["ca"].read_bytes()), ["server.tls_certificate", "mismatch"]),
-    ],
-    ids=["no-key", "no-certificate", "no-pem", "another-key"],
-)  # fmt: skip
-def test_a_certificate_that_cannot_be_used_ends_the_start(tmp_path, spoil, words, command):
-    tls = certificate(tmp_path)
-    spoil(tls)
-    line = end_of(
-        tmp_path, f"server.tls_certificate = '{tls['certificate']}'\nserver.tls_key = '{tls['key']}'", command
-    )
-    assert [word for word in words if word not in line] == []
-
-
 def test_check_accepts_a_good_configuration_silently(tmp_path):
-    tls = certificate(tmp_path)
     path = tmp_path / "config.toml"
-    path.write_text(
-        f"state.database = 'sqlite:///{tmp_path}/state.db'\npool.constraint = 'WantX == 1'\n"
-        f"server.tls_certificate = '{tls['certificate']}'\nserver.tls_key = '{tls['key']}'\n"
-    )
+    path.write_text(f"state.database = 'sqlite:///{tmp_path}/state.db'\npool.constraint = 'WantX == 1'\n")
     done = subprocess.run(
         [*COMMAND, "check", "--config", str(path)], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not (tmp_path / "state.db").exists()
-
-
-def test_settings_have_both_tls_files_or_none():
-    with pytest.raises(Exception, match="server.tls_certificate = '': must be set too"):
-        settings(server={"tls_key": "key.pem"})
 
 
 @pytest.fixture
@@ -128,16 +100,49 @@ def test_it_serves_without_any_htcondor_and_says_what_is_wrong(server):
 
 def test_a_body_over_the_limit_is_refused_by_the_running_server(server):
     for size in (4000, 100_000):
-        status, answer = server.call("x" * size)
-        assert (status, "2000 bytes" in answer["error"]["data"]) == (413, True)
+        body = json.dumps({"jsonrpc": "2.0", "method": "x" * size, "id": 1}).encode()
+        assert fetch(f"{server.url}/jsonrpc", body)[0] == 413
 
 
-def test_replies_are_made_ahead_without_a_complaint(server):
-    """It refreshes every second, and then has made what was asked for before."""
+def test_refreshes_and_requests_leave_no_complaint_in_the_log(server):
+    """It refreshes every second."""
     for _again in range(12):
         assert server.call("get_demand", site="PSC")[0] == 200
         time.sleep(0.3)
-    assert [word for word in ("refresh failed", "made ahead", "Traceback") if word in server.stderr] == []
+    assert [word for word in ("refresh failed", "Traceback") if word in server.stderr] == []
+
+
+@pytest.mark.parametrize("bind", ["*", "::1"])
+def test_it_listens_on_ipv4_and_ipv6(tmp_path, bind):
+    with Running(tmp_path, bind=bind) as server:
+        for host in ("127.0.0.1", "[::1]") if bind == "*" else ("[::1]",):
+            assert "glidein_demand_info" in fetch(f"http://{host}:{server.port}/metrics")[1]
+
+
+@pytest.mark.parametrize(("behind_proxy", "statuses"), [(True, [200, 429, 200]), (False, [200, 429, 429])])
+def test_callers_are_told_apart_by_what_a_proxy_says_only_if_there_is_one(tmp_path, behind_proxy, statuses):
+    with Running(tmp_path, behind_proxy=behind_proxy, max_requests_per_minute=1) as server:
+        found = [
+            server.get("/metrics", headers={"X-Forwarded-For": address})[0]
+            for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2")
+        ]
+    assert found == statuses
+
+
+def test_a_terminal_or_systemd_ends_it_within_5_seconds_whatever_is_under_way(tmp_path):
+    with socket.socket() as silent:  # a collector that never answers
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(5)
+        server = Running(tmp_path)
+        text = server.config.read_text().replace("127.0.0.1:1", f"127.0.0.1:{silent.getsockname()[1]}")
+        server.config.write_text(text)
+        with server:
+            time.sleep(1)
+            assert server.get("/metrics")[0] == 200  # while queries hang
+            began = time.monotonic()
+            assert server.end() == 0
+            assert time.monotonic() - began < 6
+    assert "Traceback" not in server.stderr
 
 
 def test_it_ends_cleanly_when_asked(server):

@@ -1,10 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""get_state, as PyGlidein's clients call it: what it counts, and the short way by which plain calls are answered."""
+"""get_state, as PyGlidein's clients call it."""
 
 import pytest
-from glidein_demand.pool.reader import Reader
-from glidein_demand.web import replies
 
 from conftest import TOKEN, group
 
@@ -19,13 +17,6 @@ def lease(service, jobs, token=TOKEN, site="PSC"):
 
 def count(service, token=None):
     return sum(row["count"] for row in service.result("get_state", token=token))
-
-
-@pytest.fixture
-def past_flask(service, monkeypatch):
-    """The service, whose application answers nothing: what is answered came the short way."""
-    monkeypatch.setattr(service.app, "full_dispatch_request", None)
-    return service
 
 
 def test_jobs_that_a_site_holds_leases_on_are_not_offered_to_pyglidein_clients(service):
@@ -56,21 +47,6 @@ def test_requirements_are_read_and_not_shown(service):
     assert "alice" not in response.text
 
 
-@pytest.mark.parametrize("token", [None, TOKEN])
-def test_a_plain_call_is_answered_without_the_framework(past_flask, token):
-    past_flask.read(group(5))
-    response = past_flask.post(BODY, token, headers=URLLIB)
-    assert (response.status_code, response.json["id"], response.json["result"][0]["count"]) == (200, 0, 5)
-
-
-def test_the_short_way_and_the_long_one_give_the_same_reply(service):
-    service.read(group(5))
-    short = service.post(BODY, headers=URLLIB)
-    long = service.post(BODY, headers={**URLLIB, "Accept-Encoding": "br"})
-    assert short.data == long.data
-    assert dict(short.headers) == dict(long.headers)
-
-
 @pytest.mark.parametrize(
     ("change", "status"),
     [
@@ -81,12 +57,12 @@ def test_the_short_way_and_the_long_one_give_the_same_reply(service):
         ({"body": BODY + b" " * 5000}, 200), ({"body": b""}, 400),
     ],
 )  # fmt: skip
-def test_whatever_is_not_a_plain_call_is_answered_by_the_application(service, change, status):
+def test_calls_in_every_form_get_the_status_of_json_rpc(service, change, status):
     service.read(group(5))
     assert service.post(change.pop("body", BODY), **change).status_code == status
 
 
-def test_where_reading_needs_a_token_the_short_way_needs_one_too(new_service):
+def test_where_reading_needs_a_token_get_state_needs_one_too(new_service):
     service = new_service(server={"reading": "token"})
     service.read(group(5))
     assert service.error("get_state")["code"] == -32001
@@ -100,13 +76,3 @@ def test_a_call_counts_once_for_its_caller_and_in_the_metrics(new_service, heade
     assert statuses == [200, 200, 429]
     metrics = service.get("/metrics", TOKEN).text
     assert 'glidein_demand_rpc_calls_total{method="get_state",outcome="ok"} 2.0' in metrics
-
-
-def test_what_was_asked_for_is_made_ahead_with_the_next_reading(service, monkeypatch):
-    service.read(group(5))
-    service.post(BODY, headers=URLLIB)
-    service.read(group(7))
-    with Reader() as reader:
-        service.views.publish(reader.read)
-    monkeypatch.setattr(replies, "state_for", None)  # this process does not make it
-    assert service.post(BODY, headers=URLLIB).json["result"][0]["count"] == 7

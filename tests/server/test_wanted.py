@@ -75,9 +75,9 @@ def test_names_that_differ_in_every_job_or_hold_secrets_are_refused(name):
 
 
 def test_get_demand_says_what_its_groups_are_divided_by(service):
-    texts = demand_answer([group(2)])["texts"]
-    service.readings.demand_read("a", texts, NOW, ("ProjectName", "Zone"))
-    service.readings.demand_read("b", texts, NOW, ("Zone",))
+    parts = [demand_answer([group(2)])]
+    service.readings.demand_read("a", parts, NOW, ("ProjectName", "Zone"))
+    service.readings.demand_read("b", parts, NOW, ("Zone",))
     assert service.result("get_demand", {"attributes": ["ProjectName"]}, token=TOKEN)["attributes"] == ["Zone"]
     assert service.parts.wanted.names() == ["ProjectName"]
 

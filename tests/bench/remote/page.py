@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs in the service's virtual environment: the application with many sites and groups, and its page, again and again.
 
-Everything gets in as it does in the running service: reports as requests, demand and supply as the reader's answers.
+Everything gets in as it does in the running service: reports as requests, demand and supply as answers to queries.
 stdin: {"sites": n, "entries": n, "groups": n, "rounds": n}; stdout: {"ms": [ms], "kb": size of the page}
 """
 
@@ -61,7 +61,7 @@ def main():
         built = service.build(config.parse({"server": {"max_requests_per_minute": 1_000_000}, "state": state}))
         client = built.app.test_client()
         groups = [group(number) for number in range(order["groups"])]
-        answer = json.dumps({"groups": groups, "unreadable": []}).encode()
+        answer = {"groups": groups, "unreadable": []}
         built.parts.readings.demand_read("cm", [answer], now)
         entries = [supplied(site, number, now) for site in range(order["sites"]) for number in range(order["entries"])]
         built.parts.readings.supply_read({"entries": entries, "others": 0}, now)

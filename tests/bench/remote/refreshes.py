@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from glidein_demand import config
-from glidein_demand.pool.reader import Reader
+from glidein_demand.pool.queries import Queries
 from glidein_demand.pool.readings import Readings
 from glidein_demand.pool.refresh import Refresher
 
@@ -21,8 +21,8 @@ from glidein_demand.pool.refresh import Refresher
 def main():
     settings = config.load(Path(sys.argv[1]))
     readings = Readings(settings, time.time)
-    reader = Reader()
-    refresher = Refresher(settings, readings, reader.read)
+    queries = Queries()
+    refresher = Refresher(settings, readings, queries.run)
     for _line in sys.stdin:
         began = time.monotonic()
         refresher.refresh_once()
@@ -33,7 +33,8 @@ def main():
             sys.exit(f"a schedd did not answer: {failed}")
         jobs = sum(group["count"] for group in groups)
         print(json.dumps({"seconds": seconds, "groups": len(groups), "jobs": jobs}), flush=True)
-    reader.close()
+    queries.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -33,7 +33,8 @@ import dataclasses, sys
 from glidein_demand import cli, config
 parse = config.parse
 config.parse = lambda data: dataclasses.replace(parse(data), refresh_seconds=0)
-sys.exit(cli.main())
+if __name__ == "__main__":
+    sys.exit(cli.main())
 """
 
 

@@ -4,10 +4,11 @@
 """The demand server as it is deployed: its tokens, its pause, and its state after it was killed."""
 
 import json
+import shlex
 import time
 
 import pytest
-from conftest import STATE, playbook, wait_for
+from conftest import STATE, Server, playbook, wait_for
 
 COMMAND = "/opt/glidein-demand/current/bin/glidein-demand"
 
@@ -123,3 +124,52 @@ def test_reading_can_be_kept_to_callers_with_a_token_and_the_service_has_the_nic
         assert playbook("deploy", "-l", "cm").rc == 0
     assert cm.check_output(niceness) == "Nice=0"
     assert server.get("/").status_code == 200
+
+
+def certificate(cm):
+    """Make a certificate for 127.0.0.1 on the central manager; return its serial number."""
+    cm.check_output("mkdir -p /etc/demand-tls")
+    cm.check_output(
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=cm "
+        "-addext subjectAltName=IP:127.0.0.1 -keyout /etc/demand-tls/key.pem -out /etc/demand-tls/cert.pem"
+    )
+    return cm.check_output("openssl x509 -noout -serial -in /etc/demand-tls/cert.pem")
+
+
+def presented(cm):
+    """The serial number of the certificate that the demand server's address presents."""
+    command = "openssl s_client -connect 127.0.0.1:11001 </dev/null 2>/dev/null | openssl x509 -noout -serial"
+    return cm.check_output(f"sh -c {shlex.quote(command)}")
+
+
+def test_https_by_the_proxy_with_a_renewed_certificate_and_back_to_http(cm, server, token, tmp_path):
+    first = certificate(cm)
+    known = tmp_path / "cert.pem"
+    known.write_text(cm.file("/etc/demand-tls/cert.pem").content_string)
+    settings = {
+        "demand_server_tls_certificate": "/etc/demand-tls/cert.pem",
+        "demand_server_tls_key": "/etc/demand-tls/key.pem",
+        "demand_server_tls_remote_src": True,
+    }
+    try:
+        for changed in (True, False):
+            deploy = playbook("deploy", "-l", "cm", "-e", json.dumps(settings))
+            assert deploy.rc == 0, deploy
+            assert (deploy.recap["cm"]["changed"] > 0) is changed, deploy
+        secure = Server(server.url.replace("http:", "https:"))
+        assert secure.get("/healthz", verify=known).status_code == 200
+        assert secure.get("/demand", verify=known, headers={"Authorization": f"Bearer {token}"}).status_code == 200
+        assert presented(cm) == first
+        # The demand server itself is reached only through the proxy, and the package's own site does not run.
+        listening = cm.check_output("ss -Hltn")
+        assert "127.0.0.1:11002" in listening and ":80 " not in listening
+        assert cm.check_output("ps -o user= -C nginx").split().count("root") == 1
+        second = certificate(cm)
+        cm.check_output("systemctl start glidein-demand-proxy-reload")
+        wait_for("the renewed certificate", lambda: presented(cm) == second, 10)
+        cm.check_output("systemctl is-active glidein-demand-proxy-reload.timer")
+    finally:
+        assert playbook("deploy", "-l", "cm").rc == 0
+    assert server.get("/healthz").status_code in (200, 503)
+    assert cm.run("ls /etc/systemd/system/glidein-demand-proxy* /etc/glidein-demand/nginx.conf").rc != 0
+    assert "11002" not in cm.check_output("ss -Hltn")

@@ -40,10 +40,10 @@ class AppState:
     glideins: Glideins
     machine_ads: MachineAds
     passed_over: PassedOverGroups
-    work: GlideinUsage
+    glidein_usage: GlideinUsage
     anonymous: AnonymousClients
     watch: Watch
-    owners: SiteOwners
+    site_owners: SiteOwners
     lease_limits: LeaseLimits
     wanted: Wanted
     removals: Removals

@@ -221,7 +221,3 @@ def _command(commands: Any, name: str, run: Any, purpose: str) -> argparse.Argum
     # Allowed after the command, too. Without it there, a --config before the command counts.
     command.add_argument("--config", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     return command
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -36,8 +36,7 @@ class Settings:
     reading: str
     allow_anonymous_monitoring: bool
     paused: bool
-    tls_certificate: str
-    tls_key: str
+    behind_proxy: bool
     max_connections: int
     max_requests_per_minute: int
     max_lease_seconds: int
@@ -121,8 +120,7 @@ RULES: dict[str, dict[str, _Rule]] = {
         "reading": _choice("open", "token"),
         "allow_anonymous_monitoring": _flag(True),
         "paused": _flag(False),
-        "tls_certificate": _line("", "the path of a certificate (PEM, with its chain), or empty"),
-        "tls_key": _line("", "the path of the certificate's private key (PEM), or empty"),
+        "behind_proxy": _flag(False),
         "max_connections": _integer(500, 1, 100000),
         "max_requests_per_minute": _integer(600, 1, 1000000),
         "max_lease_seconds": _integer(86400, 60, 2592000),
@@ -154,6 +152,14 @@ RULES: dict[str, dict[str, _Rule]] = {
 }
 
 
+_USE_A_PROXY = (
+    "a reverse proxy serves HTTPS: remove tls_certificate and tls_key, and run the role glidein.ops.demand_server, or "
+    "set up a proxy as its README.md describes"
+)
+REMOVED = {"server.tls_certificate": _USE_A_PROXY, "server.tls_key": _USE_A_PROXY}
+"""Settings of earlier versions, and what to do instead."""
+
+
 def load(path: Path) -> Settings:
     """Read and check the configuration file at `path`; raise ConfigError with one line if it cannot be used."""
     try:
@@ -182,14 +188,13 @@ def parse(data: dict[str, Any]) -> Settings:
             if name in given and not rule.accepts(value):
                 raise ConfigError(f"{section}.{name} = {_shown(value)}: must be {rule.allowed}")
             values[name] = tuple(value) if isinstance(value, list) else value
-    if bool(values["tls_certificate"]) != bool(values["tls_key"]):
-        lacking = "tls_key" if values["tls_certificate"] else "tls_certificate"
-        raise ConfigError(f"server.{lacking} = '': must be set too; TLS needs both a certificate and its key")
     return Settings(**values)
 
 
 def _reject_unknown(kind: str, prefix: str, given: dict[str, Any], known: dict[str, Any]) -> None:
     for name in given:
+        if prefix + name in REMOVED:
+            raise ConfigError(f"{prefix}{name} = {_shown(given[name])}: no longer a setting; {REMOVED[prefix + name]}")
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {prefix}{close[0]}?" if close else f"known: {', '.join(sorted(known))}"

@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import gc
 import logging
-import sys
 import time
 from dataclasses import dataclass
 from typing import Any, Callable
@@ -17,9 +15,10 @@ from . import __version__
 from .app_state import AppState
 from .config import ConfigError, Settings
 from .history_recorder import HistoryRecorder
-from .pool import reader
 from .pool.following import Following
 from .pool.passing import Passing
+from .pool.queries import Queries, QueryError
+from .pool.queries import run as run_query
 from .pool.readings import Readings
 from .pool.refresh import Refresher
 from .pool.removals import Removals
@@ -39,10 +38,8 @@ from .store.site_owners import SiteOwners
 from .store.tokens import Tokens
 from .store.ttl_cache import CacheReloader
 from .store.watch import Watch
-from .web import tls
 from .web.app import create_app
-from .web.instant import is_instant
-from .web.server import Server
+from .web.serving import Server
 from .web.views import Views
 
 log = logging.getLogger(__name__)
@@ -74,10 +71,10 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         glideins=Glideins(database, clock),
         machine_ads=MachineAds(database, clock),
         passed_over=PassedOverGroups(database),
-        work=GlideinUsage(database, clock, settings.keep_history_days),
+        glidein_usage=GlideinUsage(database, clock, settings.keep_history_days),
         anonymous=AnonymousClients(),
         watch=Watch(database),
-        owners=SiteOwners(database, clock),
+        site_owners=SiteOwners(database, clock),
         lease_limits=LeaseLimits(database),
         wanted=Wanted(clock),
         removals=Removals(clock),
@@ -90,11 +87,10 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
 
 def check(settings: Settings) -> None:
     """Raise ConfigError when something that `settings` name cannot be used; opens neither database nor port."""
-    tls.Certificate.of(settings)
     if settings.constraint:
         try:
-            reader.read({"what": "check", "constraint": settings.constraint}, settings.query_timeout_seconds)
-        except reader.ReadError as error:
+            run_query({"what": "check", "constraint": settings.constraint}, settings.query_timeout_seconds)
+        except QueryError as error:
             raise ConfigError(
                 f"pool.constraint = {settings.constraint!r}: {error}; must be a ClassAd expression, or empty"
             ) from error
@@ -106,18 +102,12 @@ def run(settings: Settings) -> int:
     It is 0, or 1 if the database was lost: systemd starts the service again then. Raises ConfigError.
     """
     log_to_stderr()
-    # A thread that works on a new reading gives way to requests after this time, instead of Python's 5 ms. A request
-    # waits so long each time that it has asked the kernel for something: three times at least.
-    sys.setswitchinterval(0.0002)
     check(settings)
     service = build(settings)
-    # What is loaded now stays: without it in every look for garbage, no request waits tens of milliseconds for one.
-    gc.collect()
-    gc.freeze()
     try:
-        server = Server(service.app, settings, instant=is_instant)
-        with reader.Reader() as reading:
-            _answer(service, server, _refresher(service.parts, service.views, reading.read))
+        server = Server(service.app, settings)
+        with Queries() as queries:
+            _answer(service, server, _refresher(service.parts, queries.run))
     finally:
         service.database.close()
     return server.status
@@ -126,9 +116,8 @@ def run(settings: Settings) -> int:
 def _answer(service: Service, server: Server, refresher: Refresher) -> None:
     settings = service.parts.settings
     log.info(
-        "version %s listens on %s:%s (%s), refresh every %s s",
-        __version__, settings.bind, settings.port, "https" if settings.tls_certificate else "http",
-        settings.refresh_seconds,
+        "version %s listens on %s:%s, refresh every %s s",
+        __version__, settings.bind, settings.port, settings.refresh_seconds,
     )  # fmt: skip
     refresher.start()
     service.recorder.start()
@@ -148,7 +137,7 @@ def _answer(service: Service, server: Server, refresher: Refresher) -> None:
         service.reloader.stop()
 
 
-def _refresher(parts: AppState, views: Views, read: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:
+def _refresher(parts: AppState, read: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:
     def keep_waits(schedd: str, found: dict[str, Any]) -> None:
         parts.history.add_waits(schedd, found["until"], found["waits"])
 
@@ -161,7 +150,6 @@ def _refresher(parts: AppState, views: Views, read: Callable[[dict[str, Any], fl
         passing=passing,
         wanted=parts.wanted.names,
         on_queue=parts.removals.schedd_read,
-        on_refresh=lambda _snapshot: views.publish(read),
         on_waits=keep_waits,
         wait_marker=parts.history.wait_marker,
         clock=parts.clock,
@@ -173,6 +161,5 @@ def log_to_stderr() -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     # These log what callers send, or a line for everything that they do wrong: neither belongs in the log.
     logging.getLogger("pjrpc").setLevel(logging.CRITICAL)
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    logging.getLogger("asyncio").setLevel(logging.ERROR)
+    logging.getLogger("waitress").setLevel(logging.ERROR)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # store/upgrade.py logs an upgrade in one line

@@ -1,45 +1,32 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last answers of all schedds, merged: the result of get_demand, before leases.
-
-The answers stay the texts that they came as until somebody wants to see the groups: a lease, the page, the history.
-Replies are usually made in a process of their own (web/ahead.py), so that no request for one waits for this.
-"""
+"""The last answers of all schedds, merged: the result of get_demand, before leases."""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import waiting
 from . import demand, limits, schedds
 
 
+@dataclass(frozen=True)
 class Answer:
-    """What one schedd answered: a JSON text for each part of it (schedds.together; "limit", "left" may be missing)."""
+    """The answer of one schedd: `over_limit` further jobs are beyond its `limit` (MAX_JOBS_RUNNING, None for none)."""
 
-    def __init__(self, texts: Sequence[bytes]) -> None:
-        self.texts = tuple(texts)
-        self._within: dict[str, Any] | None = None
+    groups: list[dict[str, Any]]
+    unreadable: list[dict[str, Any]]
+    limit: int | None
+    over_limit: int
 
-    def within_limit(self) -> dict[str, Any]:
-        """{"groups", "unreadable", "limit", "over_limit"}: `over_limit` jobs more are beyond the schedd's `limit`.
-
-        Two threads may both make it: the same.
-        """
-        if self._within is None:
-            answer = schedds.together(map(json.loads, self.texts))
-            groups = demand.within_limit(answer["groups"], answer["left"])
-            self._within = {
-                "groups": groups,
-                "unreadable": answer["unreadable"],
-                "limit": answer["limit"],
-                "over_limit": _jobs(answer["groups"]) - _jobs(groups),
-            }
-        return self._within
+    @classmethod
+    def of(cls, parts: Iterable[Mapping[str, Any]]) -> Answer:
+        """Return the answer that was given in these parts, at least one (see schedds.together)."""
+        whole = schedds.together(parts)
+        groups = demand.within_limit(whole["groups"], whole["left"])
+        return cls(groups, whole["unreadable"], whole["limit"], _jobs(whole["groups"]) - _jobs(groups))
 
 
 @dataclass(frozen=True)
@@ -79,16 +66,10 @@ class Answers:
 
     def demand(self, known: bool = True) -> dict[str, Any]:
         """The result of get_demand, before leases; known: for callers with a token."""
-        made = self._made()
-        return made.demand if known else made.demand_anonymous
-
-    def _made(self) -> _Results:
-        if self._results is None:
-            waiting.begins()
-            with self._lock:
-                if self._results is None:
-                    self._results = _results(self.readings, self.fresh_from, self.about, self.pool_limits)
-        return self._results
+        with self._lock:
+            if self._results is None:
+                self._results = _results(self.readings, self.fresh_from, self.about, self.pool_limits)
+        return self._results.demand if known else self._results.demand_anonymous
 
 
 @dataclass(frozen=True)
@@ -135,11 +116,11 @@ def _results(
     for reading in readings:
         if reading.answer is None:
             continue
-        answer, stale = reading.answer.within_limit(), reading.as_of < fresh_from
-        groups += [{**group, "as_of": reading.as_of, "stale": stale} for group in answer["groups"]]
-        unreadable += [{"schedd": reading.name, **row} for row in answer["unreadable"]]
-        if answer["over_limit"]:
-            row = {"schedd": reading.name, "count": answer["over_limit"], "limit": answer["limit"]}
+        answer, stale = reading.answer, reading.as_of < fresh_from
+        groups += [{**group, "as_of": reading.as_of, "stale": stale} for group in answer.groups]
+        unreadable += [{"schedd": reading.name, **row} for row in answer.unreadable]
+        if answer.over_limit:
+            row = {"schedd": reading.name, "count": answer.over_limit, "limit": answer.limit}
             waiting_for_limit.append(row)
     groups = limits.apply(groups, pool_limits)
     for group in groups:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is asked of HTCondor: orders to queries of its daemons, and their answers to plain values.
 
-Runs in the reader's processes only (helper.py). Orders come from refresh.py; "what" says which one it is.
+Runs in the processes of queries.py only. Orders come from refresh.py; "what" names the query.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-from . import autoclusters, factories, jobs, limits, removals, schedds, supply, waits, wire
+from . import autoclusters, factories, jobs, limits, removals, schedds, supply, waits
 
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h, which the bindings have no name for: no jobs, clusters only."""
@@ -21,22 +21,16 @@ MOST_DIVIDED = 5000
 
 
 def carry_out(order: dict[str, Any]) -> dict[str, Any]:
-    """The answer to an order, a message; whatever goes wrong is an exception whose text says what.
-
-    That to "demand" is a text (of what read_demand gives) with "by_requirements" beside it.
-    """
+    """Return the answer to an order. An exception of any kind gives the reason why there is none."""
     if order["what"] == "check":
         jobs.references(order["constraint"])
         return {}
     import htcondor2
 
-    htcondor2.reload_config()  # the process was forked from one that may be days old
+    htcondor2.reload_config()  # the fork server may have read it days ago
     _authenticate_where_asked(htcondor2.param)
     if order["what"] == "demand":
-        found = read_demand(order, _Schedd(order["address"]))
-        told = {name: found.pop(name) for name in ("attributes", "queue", "idle")}
-        told["by_requirements"] = found["by_requirements"]
-        return {**told, wire.TEXTS: [wire.text(found)]}
+        return read_demand(order, _Schedd(order["address"]))
     if order["what"] == "waits":
         return waits.read(order, _Schedd(order["address"]).history)
     collector = htcondor2.Collector(order["collector"] or None)

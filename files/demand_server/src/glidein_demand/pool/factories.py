@@ -3,7 +3,7 @@
 """Late materialisation: jobs that were submitted, and that the schedd has not put in its queue yet.
 
 Such a submission (max_idle, max_materialize) is a *factory*: an ad of the whole cluster that makes jobs one by one.
-Runs in the reader process only.
+Runs in the processes of queries.py only.
 """
 
 from __future__ import annotations

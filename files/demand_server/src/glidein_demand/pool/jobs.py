@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From a schedd's grouped job ads to demand groups.
 
-Runs in the reader process only: it needs HTCondor's ClassAd library, the server itself does not.
+Runs in the processes of queries.py only: it needs HTCondor's ClassAd library, the server itself does not.
 """
 
 from __future__ import annotations

@@ -22,10 +22,9 @@ GONE = "the collector does not know a schedd of this name"
 class Snapshot:
     """What is known at one moment. Nobody changes what is inside; a later change makes new objects.
 
-    version: grows with every change. answers: of the schedds. supply: what supply.read gave, with "as_of" and "error".
+    answers: of the schedds. supply: what supply.read gave, with "as_of" and "error".
     """
 
-    version: int
     answers: Answers
     supply: dict[str, Any]
 
@@ -42,7 +41,7 @@ class Readings:
         self._good_until = math.inf
         self._limits: Mapping[str, Any] | None = None
         nothing = {"as_of": None, "error": None, **supply.EMPTY}
-        self._snapshot = Snapshot(0, Answers([], math.inf), nothing)
+        self._snapshot = Snapshot(Answers([], math.inf), nothing)
 
     def snapshot(self) -> Snapshot:
         """The present state; cheap, and never waits for a refresh."""
@@ -52,15 +51,16 @@ class Readings:
                     self._renew()
         return self._snapshot
 
-    def demand_read(self, name: str, texts: Sequence[bytes], as_of: int, attributes: tuple[str, ...] = ()) -> None:
-        """A schedd answered with `texts` (see Answer), one at least.
+    def demand_read(
+        self, name: str, parts: Sequence[Mapping[str, Any]], as_of: int, attributes: tuple[str, ...] = ()
+    ) -> None:
+        """Keep the answer of a schedd, in at least one part (asking.read_demand).
 
         as_of: when it was asked; attributes: see Reading.
         """
-        if not texts:
-            raise ValueError("an answer has at least one part")
+        answer = Answer.of(parts)
         with self._lock:
-            self._set(Reading(name, as_of, Answer(texts), attributes=attributes))
+            self._set(Reading(name, as_of, answer, attributes=attributes))
 
     def demand_failed(self, name: str, error: str) -> None:
         """A schedd did not answer: its last groups stay, with their age and the error."""
@@ -108,7 +108,7 @@ class Readings:
 
     def _set_supply(self, found: dict[str, Any]) -> None:
         with self._lock:
-            self._snapshot = replace(self._snapshot, supply=found, version=self._snapshot.version + 1)
+            self._snapshot = replace(self._snapshot, supply=found)
 
     def _set(self, reading: Reading) -> None:
         self._readings = {**self._readings, reading.name: reading}
@@ -120,4 +120,4 @@ class Readings:
         times = [reading.as_of for reading in self._readings.values() if reading.as_of is not None]
         self._good_until = min((time + self._max_age_s for time in times if time >= fresh_from), default=math.inf)
         answers = Answers(self._readings.values(), fresh_from, self._limits)
-        self._snapshot = replace(self._snapshot, version=self._snapshot.version + 1, answers=answers)
+        self._snapshot = replace(self._snapshot, answers=answers)

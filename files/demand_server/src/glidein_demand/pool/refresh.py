@@ -13,9 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, Callable, Protocol
 
 from ..config import Settings
-from . import schedds, waits, wire
-from .reader import ReadError, one_line
-from .readings import GONE, Readings, Snapshot
+from . import schedds
+from .queries import QueryError, one_line
+from .readings import GONE, Readings
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ COLLECTOR = "the collector"
 NEGOTIATOR = "the negotiator"
 
 Read = Callable[[dict[str, Any], float], dict[str, Any]]
-"""Carries out one order within so many seconds, or raises ReadError (Reader.read; tests give their own)."""
+"""Return the answer to an order within so many seconds, or raise QueryError (Queries.run; tests give their own)."""
 
 
 class Passing(Protocol):
@@ -111,7 +111,7 @@ def waits_order(settings: Settings, schedd: Mapping[str, Any], since: Any) -> di
 class Refresher:
     """Refreshes `readings` every `refresh_seconds`, and counts jobs' waits every `job_history_seconds` (0: never).
 
-    following: goes between the collector's answers and the stores. on_refresh(snapshot): called after each refresh.
+    following: goes between the collector's answers and the stores.
     on_waits(schedd, {"schedd", "waits", "until"}): takes what waits.read found; wait_marker(schedd) gives the last
     "until", None at first. on_queue: see Removals.schedd_read. Without on_waits no history is read.
     clock gives epoch seconds.
@@ -127,7 +127,6 @@ class Refresher:
         passing: Passing | None = None,
         wanted: Callable[[], Iterable[str]] = tuple,
         on_queue: Callable[[str, Mapping[str, int], int, int], object] = lambda *_reading: None,
-        on_refresh: Callable[[Snapshot], object] | None = None,
         on_waits: Callable[[str, dict[str, Any]], object] | None = None,
         wait_marker: Callable[[str], Any] = lambda _schedd: None,
         clock: Callable[[], float] = time.time,
@@ -140,7 +139,6 @@ class Refresher:
         self._wanted = wanted
         self._on_queue = on_queue
         self._cycles: list[int] = []
-        self._on_refresh = on_refresh
         self._on_waits = on_waits
         self._wait_marker = wait_marker
         self._clock = clock
@@ -184,8 +182,6 @@ class Refresher:
                 self._take_demand(name, parts, asked)
             supply.result()
             limits.result()
-        if self._on_refresh is not None:
-            self._on_refresh(self._readings.snapshot())
         if self._passing is not None:
             answers = self._readings.snapshot().answers
             self._passing.refreshed(lambda: answers.demand()["groups"], self._cycles, asked)
@@ -199,7 +195,7 @@ class Refresher:
                 since = self._wait_marker(name)
                 answer = self._carry_out(waits_order(self._settings, schedd, since))
                 if answer["until"] != since:
-                    self._on_waits(name, waits.of_answer(answer))
+                    self._on_waits(name, answer)
                 self._say(what, "")
             except Exception as error:  # noqa: BLE001 - as above
                 self._say(what, error)
@@ -215,10 +211,9 @@ class Refresher:
             self._by_requirements.discard(name)
             if any(answer["by_requirements"] for answer in answers):
                 self._by_requirements.add(name)
-            texts = [text for answer in answers for text in answer[wire.TEXTS]]
             self._on_queue(name, answers[0].get("queue", {}), sum(answer.get("idle", 0) for answer in answers), asked)
             told = set.intersection(*(set(answer.get("attributes", ())) for answer in answers))
-            self._readings.demand_read(name, texts, asked, tuple(sorted(told)))
+            self._readings.demand_read(name, answers, asked, tuple(sorted(told)))
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a daemon answers
             self._readings.demand_failed(name, self._say(name, error))
         else:
@@ -273,7 +268,7 @@ class Refresher:
 
     def _say(self, what: str, error: Exception | str) -> str:
         """Log a failure once, and the recovery, not every refresh in between; the failure in one line."""
-        if isinstance(error, ReadError):
+        if isinstance(error, QueryError):
             error = str(error)
         elif isinstance(error, Exception):
             error = f"unexpected answer: {one_line(repr(error))}"

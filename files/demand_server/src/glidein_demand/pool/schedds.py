@@ -58,7 +58,7 @@ def parts(idle: int, by_requirements: bool, processors: int) -> int:
 
 
 def together(answers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """One answer out of those of all parts: {"groups", "unreadable", "limit", "left"}.
+    """Return one answer out of those of all parts, at least one: {"groups", "unreadable", "limit", "left"}.
 
     limit, left: MAX_JOBS_RUNNING and what it leaves; None is no limit. The first part tells them.
     """

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The pool's machines as plain data: which glideins have registered, and what they still have free.
 
-`read` runs in the reader process and asks the collector, `summarise` counts, `present` makes the reply of get_supply.
+`read` asks the collector (in a process of queries.py), `summarise` counts, `present` makes the reply of get_supply.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def read(order: Mapping[str, Any], history: Callable[[str, list[str], int, str],
     since: the marker of the last read, "cluster.proc" of the newest job in the history then; None at first. When that
     job is not in the history any more, all that is there came after it. until: the same for the next read.
     history(constraint, projection, most, since) gives ads, the one that ended last first, up to the one for which the
-    expression `since` is true ("": all). The keys of "waits" are texts, as in JSON.
+    expression `since` is true ("": all).
     """
     from . import jobs
 
@@ -34,22 +34,14 @@ def read(order: Mapping[str, Any], history: Callable[[str, list[str], int, str],
     marker = order["since"]
     cluster, _dot, proc = (marker or "").partition(".")
     since = f"ClusterId == {int(cluster)} && ProcId == {int(proc)}" if marker else ""
-    found: dict[str, dict[str, int]] = {}
+    found: dict[int, dict[int, int]] = {}
     newest = marker
     for number, ad in enumerate(history(constraint, ATTRIBUTES, MOST, since)):
         if number == 0:
             newest = f"{ad['ClusterId']}.{ad['ProcId']}"
         start, queued = jobs.evaluate(ad, "JobStartDate"), jobs.evaluate(ad, "QDate")
         if isinstance(start, int) and isinstance(queued, int) and start > 0:
-            counts = found.setdefault(str(start // DAY * DAY), {})
-            key = str(bucket(start - queued))
+            counts = found.setdefault(start // DAY * DAY, {})
+            key = bucket(start - queued)
             counts[key] = counts.get(key, 0) + 1
     return {"schedd": order["schedd"], "waits": found, "until": newest}
-
-
-def of_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer that went through JSON, with numbers for keys again."""
-    waits = {
-        int(day): {int(number): jobs for number, jobs in counts.items()} for day, counts in answer["waits"].items()
-    }
-    return {**answer, "waits": waits}

@@ -13,7 +13,7 @@ import pjrpc.server
 from pjrpc.server.exceptions import InternalError, InvalidParamsError, JsonRpcError
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..app_state import AppState as Parts
+from ..app_state import AppState
 from ..store.reports import FullError
 from ..store.site_owners import OwnedError
 from . import checks
@@ -31,60 +31,61 @@ NO_DATABASE = "the server's database cannot be used; try again, and if it stays 
 _MONITORING_SETTINGS = 'without one it needs server.allow_anonymous_monitoring = true and server.reading = "open"'
 
 
-def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
-    """The methods over `parts`."""
-    methods = pjrpc.server.MethodRegistry()
-    settings, refusals = parts.settings, Refusals()
+class Methods:
+    """The methods over `parts`; large results come from `views`."""
 
-    def use_site(caller: Caller, deployment: Any, seconds: int) -> None:
-        """Let a deployment use the caller's site. Callers that name none are not checked."""
-        if deployment is not None:
-            named = checks.name("deployment", deployment)
-            parts.owners.use(caller.name, named, seconds, parts.tokens.made(caller.name))
+    def __init__(self, parts: AppState, views: Views) -> None:
+        self._parts = parts
+        self._views = views
+        self._settings = parts.settings
+        self._refusals = Refusals()
 
-    @methods.add(pass_context="caller")
-    def get_state(caller: Caller) -> Result:
-        if caller.kind == "anonymous" and settings.reading == "token":
-            refusals.refused("get_state", "PyGlidein", 'server.reading = "token"')
-        _may_read(caller, settings.reading)
+    def registry(self) -> pjrpc.server.MethodRegistry:
+        """Return the methods by name, as pjrpc takes them."""
+        found = pjrpc.server.MethodRegistry()
+        for name in NAMES:
+            found.add_method(getattr(self, name), name, pass_context="caller")
+        return found
+
+    def get_state(self, caller: Caller) -> Result:
+        if caller.kind == "anonymous" and self._settings.reading == "token":
+            self._refusals.refused("get_state", "PyGlidein", 'server.reading = "token"')
+        _may_read(caller, self._settings.reading)
         with _told():
-            return views.state(caller)
+            return self._views.state(caller)
 
-    @methods.add(pass_context="caller")
-    def get_demand(caller: Caller, sites: Any = None, attributes: Any = None) -> Result:
-        _may_read(caller, settings.reading)
+    def get_demand(self, caller: Caller, sites: Any = None, attributes: Any = None) -> Result:
+        _may_read(caller, self._settings.reading)
         with _told():
             if attributes is not None:
                 names = checks.attributes(attributes)
                 if caller.is_known:
-                    parts.wanted.ask(caller.name, names)
-            return views.demand(caller, None if sites is None else checks.sites(sites, settings.max_sites))
+                    self._parts.wanted.ask(caller.name, names)
+            return self._views.demand(caller, None if sites is None else checks.sites(sites, self._settings.max_sites))
 
-    @methods.add(pass_context="caller")
-    def get_supply(caller: Caller) -> Result:
-        _may_read(caller, settings.reading)
+    def get_supply(self, caller: Caller) -> Result:
+        _may_read(caller, self._settings.reading)
         with _told():
-            return views.supply(caller)
+            return self._views.supply(caller)
 
-    @methods.add(pass_context="caller")
     def lease(
-        caller: Caller, site: Any, entries: Any, ttl_s: Any = DEFAULT_TTL_S, deployment: Any = None
+        self, caller: Caller, site: Any, entries: Any, ttl_s: Any = DEFAULT_TTL_S, deployment: Any = None
     ) -> dict[str, Any]:
         _must_be_site(caller, "lease")
         with _told():
             _must_be_its_own(caller, checks.name("site", site))
             claims = checks.claims(entries)
-            seconds = checks.seconds("ttl_s", ttl_s, settings.max_lease_seconds)
-            use_site(caller, deployment, seconds)
-            demand = parts.readings.snapshot().answers.demand()
+            seconds = checks.seconds("ttl_s", ttl_s, self._settings.max_lease_seconds)
+            self._use_site(caller, deployment, seconds)
+            demand = self._parts.readings.snapshot().answers.demand()
             if demand["as_of"] is None:
                 raise NotReadyError(data="the queue has not been read yet; leases that exist stay as they are")
             counts = {group["id"]: group["count"] for group in demand["groups"]}
-            paused, most = parts.paused(now=True)["paused"], parts.lease_limits.of(caller.name)
-            return parts.leases.claim(caller.name, claims, seconds, counts, paused, most)
+            paused, most = self._parts.paused(now=True)["paused"], self._parts.lease_limits.of(caller.name)
+            return self._parts.leases.claim(caller.name, claims, seconds, counts, paused, most)
 
-    @methods.add(pass_context="caller")
     def report(
+        self,
         caller: Caller,
         site: Any,
         as_of: Any,
@@ -103,18 +104,18 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
                 checked["unserved"] = checks.unserved(unserved)
             told = None if summaries is None else checks.summaries(summaries)
             _must_be_its_own(caller, checked["site"])
-            use_site(caller, deployment, 0)
-            received = int(parts.clock())
-            if parts.reports.add(_without_glideins(checked), received):
-                parts.glideins.reported(checked, received)
+            self._use_site(caller, deployment, 0)
+            received = int(self._parts.clock())
+            if self._parts.reports.add(_without_glideins(checked), received):
+                self._parts.glideins.reported(checked, received)
             # Also of a report that was overtaken: what has ended stays so, and counts once.
             if told is not None:
-                parts.work.add(checked["site"], told)
-            views.reported()
+                self._parts.glidein_usage.add(checked["site"], told)
+            self._views.reported()
         return {"accepted": True}
 
-    @methods.add(pass_context="caller")
     def monitoring(
+        self,
         caller: Caller,
         uuid: Any,
         timestamp: Any = None,
@@ -126,9 +127,10 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
         min_idle_time: Any = None,
         max_idle_time: Any = None,
     ) -> str:
-        anonymous = caller.kind == "anonymous" and settings.reading == "open" and settings.allow_anonymous_monitoring
+        allowed = self._settings.reading == "open" and self._settings.allow_anonymous_monitoring
+        anonymous = caller.kind == "anonymous" and allowed
         if caller.kind == "anonymous" and not anonymous:
-            refusals.refused("monitoring", uuid, _MONITORING_SETTINGS)
+            self._refusals.refused("monitoring", uuid, _MONITORING_SETTINGS)
             raise UnauthorizedError(data=f"monitoring needs a site's token; {_MONITORING_SETTINGS}")
         if not anonymous:
             _must_be_site(caller, "monitoring")
@@ -141,18 +143,22 @@ def registry(parts: Parts, views: Views) -> pjrpc.server.MethodRegistry:
             client = checks.text("uuid", uuid, 200)
             if timestamp is not None:
                 checks.number("timestamp", timestamp)
-            given, received = flat if metrics is None else metrics, int(parts.clock())
+            given, received = flat if metrics is None else metrics, int(self._parts.clock())
             if anonymous:
                 checked = checks.monitoring(given, checks.MAX_ANONYMOUS_PARTITIONS)
-                parts.anonymous.add(client, checked, received)
+                self._parts.anonymous.add(client, checked, received)
                 return ""
-            known = parts.reports.monitoring().get(client)
+            known = self._parts.reports.monitoring().get(client)
             if known is not None and known["site"] != caller.name:
                 raise UnauthorizedError(data="the client of this uuid is another site's")
-            parts.reports.add_monitoring(client, checks.monitoring(given), received, caller.name)
+            self._parts.reports.add_monitoring(client, checks.monitoring(given), received, caller.name)
         return ""
 
-    return methods
+    def _use_site(self, caller: Caller, deployment: Any, seconds: int) -> None:
+        """Let a deployment use the caller's site. Callers that name none are not checked."""
+        if deployment is not None:
+            named = checks.name("deployment", deployment)
+            self._parts.site_owners.use(caller.name, named, seconds, self._parts.tokens.made(caller.name))
 
 
 def _without_glideins(report: dict[str, Any]) -> dict[str, Any]:

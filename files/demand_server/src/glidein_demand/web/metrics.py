@@ -76,7 +76,7 @@ class _Now(Collector):
             "glidein_site_report_timestamp_seconds", "When a site's last report came", ["site"],
             {(site,): report["received"] for site, report in reports.items()},
         )  # fmt: skip
-        yield from _of_sites(reports, snapshot.supply, parts.work.totals())
+        yield from _of_sites(reports, snapshot.supply, parts.glidein_usage.totals())
 
 
 def _of_demand(demand: Mapping[str, Any]) -> Iterator[Metric]:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Large results, serialised and compressed once and kept for all who ask the same."""
+"""Large results, serialised once for all callers that may see the same."""
 
 from __future__ import annotations
 
@@ -9,103 +9,91 @@ import gzip
 import hashlib
 import json
 import threading
-from collections.abc import Hashable, Iterator, Mapping
+import zlib
+from collections.abc import Hashable, Mapping
 from typing import Any, Callable
 
-from .. import waiting
+import orjson
+
 from ..pool.demand import pyglidein_state
 
-USUAL_IDS = ("0", "1")
-"""Ids (as JSON) that most clients use: whole replies with these are kept, others are put together each time."""
-
-PIECE = 20
-"""So many items of a list become text at once, while no other thread of Python's can go on."""
-
-QUICK_BYTES = 32 * 1024
-"""To compress more takes longer than a millisecond."""
+GZIP_LEVEL = 6
+_GZIP_FORMAT = 16 + zlib.MAX_WBITS
 
 
 class Result:
-    """A JSON-RPC result as bytes, with the replies made of it; compressed: replies that are there already, by id."""
+    """A JSON-RPC result: its `value`, which nothing changes, and the same as `body`, JSON in UTF-8."""
 
-    def __init__(self, body: bytes, compressed: Mapping[str, bytes] | None = None, value: Any = None) -> None:
-        self.body = body
-        self._value = value
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.body = dump(value)
         # Weak, since it stands for the compressed form too; of the content, so that it outlives a restart.
         self.etag = f'W/"{hashlib.sha256(self.body).hexdigest()[:32]}"'
-        self._whole: dict[str, tuple[bytes, bytes]] = {
-            identity: (self.envelope(identity), packed) for identity, packed in (compressed or {}).items()
-        }
-
-    @classmethod
-    def of(cls, value: Any) -> Result:
-        """The result that says `value`."""
-        return cls(in_pieces(value), value=value)
-
-    @property
-    def value(self) -> Any:
-        """What it says, which nobody changes."""
-        if self._value is None:
-            self._value = json.loads(self.body)
-        return self._value
-
-    def envelope(self, identity: str) -> bytes:
-        """The response object around this result; `identity` is the request's id as JSON."""
-        return b'{"jsonrpc":"2.0","result":' + self.body + b',"id":' + identity.encode() + b"}"
+        self._lock = threading.Lock()
+        self._compressed: bytes | None = None
+        self._begun: tuple[bytes, Any] | None = None
 
     def reply(self, identity: str | None, compress: bool) -> bytes:
-        """The response to one request, or, with None, the bare result; with `compress` as gzip."""
-        key = "" if identity is None else identity
-        if key and key not in USUAL_IDS:
-            whole = self.envelope(key)
-            return _compressed(whole, 1) if compress else whole
-        if key not in self._whole:  # two threads may both make it: the same
-            whole = self.envelope(key) if key else self.body
-            self._whole[key] = (whole, _compressed(whole, 6))
-        return self._whole[key][compress]
+        """Return the response to the request with this id (as JSON), or the bare result for None; compress: as gzip."""
+        if identity is None:
+            return self._gzip() if compress else self.body
+        end = b',"id":' + identity.encode() + b"}"
+        if not compress:
+            return _BEGIN + self.body + end
+        begun, compressor = self._begin_gzip()
+        # Only the end differs between two responses: a copy of the compressor goes on from the common part.
+        rest = compressor.copy()
+        return begun + rest.compress(end) + rest.flush()
+
+    def _gzip(self) -> bytes:
+        with self._lock:
+            if self._compressed is None:
+                self._compressed = gzip.compress(self.body, GZIP_LEVEL, mtime=0)
+            return self._compressed
+
+    def _begin_gzip(self) -> tuple[bytes, Any]:
+        with self._lock:
+            if self._begun is None:
+                compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
+                begun = compressor.compress(_BEGIN + self.body) + compressor.flush(zlib.Z_SYNC_FLUSH)
+                self._begun = (begun, compressor)
+            return self._begun
+
+
+_BEGIN = b'{"jsonrpc":"2.0","result":'
 
 
 class Replies:
-    """The last `size` results that differed in what they are made of; safe from many threads."""
+    """The last `size` results of one source, such as a reading of the pool. Safe from many threads."""
 
-    def __init__(self, size: int = 64) -> None:
+    def __init__(self, size: int = 32) -> None:
         self._size = size
         self._lock = threading.Lock()
-        self._making = threading.Lock()  # apart, so that who asks for what is there waits for no maker
+        self._source: object = None
         self._kept: collections.OrderedDict[Hashable, tuple[float, Result]] = collections.OrderedDict()
 
-    def get(self, key: Hashable, now: float, make: Callable[[], tuple[Any, float]]) -> Result:
-        """The result kept under `key`, or what `make` gives: (value, epoch until which it is true)."""
-        found = self._look(key, now)
-        if found is not None:
-            return found
-        waiting.begins()
-        with self._making:  # made once, also when many ask at the same moment
-            found = self._look(key, now)
-            if found is None:
-                value, until = make()
-                found = Result.of(value)
-                self.put(key, until, found)
-            return found
+    def get(self, source: object, key: Hashable, now: float, make: Callable[[], tuple[Any, float]]) -> Result:
+        """Return the result kept under `key`, or what `make` gives: (value, epoch until which it is true).
 
-    def put(self, key: Hashable, until: float, result: Result) -> None:
-        """Keep `result`, which is true until that epoch, under `key`."""
-        with self._lock:
-            self._kept[key] = (until, result)
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
-
-    def _look(self, key: Hashable, now: float) -> Result | None:
-        with self._lock:
+        source: what the results are made of. Another source than the last one makes all kept results void.
+        """
+        with self._lock:  # one thread makes a result, and the others wait for it
+            if source is not self._source:
+                self._source = source
+                self._kept.clear()
             until, found = self._kept.get(key, (now, None))
-            if until <= now:
-                return None
+            if found is None or until <= now:
+                value, until = make()
+                found = Result(value)
+                self._kept[key] = (until, found)
+                while len(self._kept) > self._size:
+                    self._kept.popitem(last=False)
             self._kept.move_to_end(key)
             return found
 
 
 def demand_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) -> dict[str, Any]:
-    """What a caller gets of the demand: less what others hold, {group id: jobs}, and whether all is paused.
+    """Return what a caller gets of the demand: less what others hold, {group id: jobs}, and whether all is paused.
 
     `leased` of a group is how many of its idle jobs others hold, so that `count` + `leased` is what the queue has.
     """
@@ -126,34 +114,8 @@ def state_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) 
 
 
 def dump(value: Any) -> bytes:
-    """JSON without spaces. Raises ValueError for what JSON cannot say."""
-    return _text(value).encode()
-
-
-def in_pieces(value: Any) -> bytes:
-    """The same as dump, in pieces between which other threads get their turn: what is large takes milliseconds."""
-    return "".join(_pieces(value)).encode()
-
-
-def _pieces(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for number, name in enumerate(value):
-            yield f"{',' if number else '{'}{_text(name)}:"
-            yield from _pieces(value[name])
-        yield "}" if value else "{}"
-    elif isinstance(value, (list, tuple)) and len(value) > PIECE:
-        for first in range(0, len(value), PIECE):
-            yield f"{',' if first else '['}{_text(value[first : first + PIECE])[1:-1]}"
-        yield "]"
-    else:
-        yield _text(value)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
-
-
-def _compressed(body: bytes, level: int) -> bytes:
-    if len(body) > QUICK_BYTES:
-        waiting.begins()
-    return gzip.compress(body, level, mtime=0)
+    """Return JSON without spaces, in UTF-8."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # integers of more than 64 bits, lone surrogates: both are valid in JSON
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()

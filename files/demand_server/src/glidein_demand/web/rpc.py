@@ -151,20 +151,6 @@ def parse(body: bytes) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-def identity_of_plain_call(body: bytes, method: str) -> str | None:
-    """Return the id, as JSON, of a body that is one valid call of `method` without parameters; None for any other."""
-    try:
-        request = parse(body)
-    except ValueError:
-        return None
-    if not isinstance(request, dict) or request.get("jsonrpc") != "2.0" or request.get("method") != method:
-        return None
-    identity = request.get("id")
-    if "id" not in request or isinstance(identity, (bool, list, dict)) or request.get("params", {}) not in ({}, []):
-        return None
-    return _id(identity)
-
-
 def _float(text: str) -> float:
     """A number with a fraction or an exponent; one that is too large for any reader would become infinite."""
     value = float(text)
@@ -200,18 +186,18 @@ def answer(
 
 
 def invalid(reason: str) -> dict[str, Any]:
-    """The response object that says that a request is none."""
+    """Return the JSON-RPC error response for an invalid request."""
     return _error(exceptions.InvalidRequestError(data=reason))
 
 
 def refusal(error: exceptions.JsonRpcError, status: int | None = None) -> Outcome:
-    """The answer to a body of which nothing was carried out."""
+    """Return the answer to a body of which no call was made."""
     outcome = _outcome(_error(error))
     return outcome if status is None else Outcome(status, outcome.body)
 
 
 def too_many(wait: int) -> Outcome:
-    """The answer to who asks too often; `wait` is in seconds."""
+    """Return the answer to a caller that exceeds the rate limit; `wait` is in seconds."""
     body = dump(_error(TooManyError(data=f"more than server.max_requests_per_minute; try again in {wait} s")))
     return Outcome(429, body, headers={"Retry-After": str(wait)})
 
@@ -246,7 +232,7 @@ def _outcome(response: dict[str, Any] | None) -> Outcome:
 
 def _bytes(response: dict[str, Any]) -> bytes:
     result = response.get("result")
-    return result.envelope(_id(response["id"])) if isinstance(result, Result) else dump(response)
+    return result.reply(_id(response["id"]), compress=False) if isinstance(result, Result) else dump(response)
 
 
 def _id(identity: Any) -> str:

@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs each query of HTCondor's daemons in a process of its own.
+
+HTCondor's Python bindings keep the interpreter's lock while they wait for a daemon, so a query inside the server would
+stop every request. A process can also be killed when a daemon hangs, and its end frees the memory of a large queue.
+
+multiprocessing's fork server loads the bindings once and forks a process for each query, which takes a few
+milliseconds. Its socket is in TMPDIR: nothing may clean that directory up while the server runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from multiprocessing.connection import Connection
+from typing import Any
+
+NICE = 10
+"""The least niceness of a query's process. Requests come first."""
+
+PRELOADED = ["htcondor2", "glidein_demand.cli", "glidein_demand.pool.asking", __name__]
+"""What the fork server imports. The command's module is among them since each process imports its main module."""
+
+
+class QueryError(Exception):
+    """A query failed; the message is one line that gives the reason."""
+
+
+class Queries:
+    """Runs queries, see asking.carry_out. Safe from many threads. Close it at the end."""
+
+    def __init__(self) -> None:
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(PRELOADED)
+        self._lock = threading.Lock()
+        self._running: set[Any] = set()
+        self._closed = False
+
+    def __enter__(self) -> Queries:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def run(self, order: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """Return the answer to `order` (plain values). Raise QueryError if there is none within `timeout` seconds."""
+        receiver, sender = self._context.Pipe(duplex=False)
+        with receiver:
+            with sender:
+                process = self._start(sender, order)
+            try:
+                if not receiver.poll(timeout):
+                    raise QueryError(f"no answer within {timeout:g} s")
+                answer, error = receiver.recv()
+            except (EOFError, OSError) as ended:
+                raise QueryError("the query's process ended without an answer; its log may have the reason") from ended
+            finally:
+                self._end(process)
+        if error:
+            raise QueryError(error)
+        return answer
+
+    def close(self) -> None:
+        """Kill the processes of all queries; later ones are refused."""
+        with self._lock:
+            self._closed = True
+            for process in self._running:
+                _kill(process)
+
+    def _start(self, sender: Connection, order: dict[str, Any]) -> Any:
+        process = self._context.Process(target=_answer, args=(sender, order), daemon=True)
+        with self._lock:
+            if self._closed:
+                raise QueryError("the server ends")
+            try:
+                process.start()
+            except (EOFError, OSError) as error:  # the fork server was killed; the next query starts another one
+                raise QueryError(f"cannot start a process: {one_line(repr(error))}") from error
+            self._running.add(process)
+        return process
+
+    def _end(self, process: Any) -> None:
+        _kill(process)
+        with self._lock:
+            process.join(5)
+            self._running.discard(process)
+
+
+def run(order: dict[str, Any], timeout: float) -> dict[str, Any]:
+    """Run a single query, as Queries.run does."""
+    with Queries() as queries:
+        return queries.run(order, timeout)
+
+
+def one_line(text: object) -> str:
+    """Return a text without line breaks and repeated spaces."""
+    return " ".join(str(text).split())
+
+
+def _answer(sender: Connection, order: dict[str, Any]) -> None:
+    """In the query's process: send (answer, "") or (None, error)."""
+    from . import asking
+
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at a terminal, Ctrl-C reaches every process
+    try:
+        found = (asking.carry_out(order), "")
+    except Exception as error:  # noqa: BLE001 - the server shows any error and keeps its last answer
+        found = (None, _reason(error))
+    sender.send(found)
+
+
+def _reason(error: Exception) -> str:
+    """Return an error in one line; Python's own errors mean little without their type."""
+    ours = not isinstance(error, (LookupError, TypeError, AttributeError))
+    return (one_line(error) if ours else "") or one_line(repr(error))
+
+
+def _kill(process: Any) -> None:
+    with contextlib.suppress(OSError):
+        process.kill()

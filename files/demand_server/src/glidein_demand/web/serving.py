@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Serves the application with waitress. A reverse proxy adds TLS and limits slow clients (the role installs one)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from typing import Any, Callable, NoReturn
+
+import waitress
+
+from ..config import ConfigError, Settings
+
+MAX_HEADER_BYTES = 64 * 1024
+SHUTDOWN_S = 5.0
+"""The process ends so long after a signal at the latest, with requests under way."""
+
+
+class Server:
+    """A WSGI application on the listening sockets of `settings`, open from the start. Raises ConfigError."""
+
+    def __init__(self, application: Callable[..., Any], settings: Settings) -> None:
+        self.status = 0
+        # Of X-Forwarded-For, waitress uses only the address that the trusted proxy itself has added.
+        proxy = {"trusted_proxy": "127.0.0.1", "trusted_proxy_headers": {"x-forwarded-for"}}
+        try:
+            self._server = waitress.create_server(
+                application,
+                listen=f"{_host(settings.bind)}:{settings.port}",
+                ipv6=_has_ipv6(),
+                threads=settings.threads,
+                connection_limit=settings.max_connections,
+                asyncore_use_poll=True,  # select() takes no file descriptor beyond 1023
+                # Closed after so many seconds without any data, looked at as often.
+                channel_timeout=60,
+                cleanup_interval=15,
+                max_request_body_size=settings.max_body_bytes,
+                max_request_header_size=MAX_HEADER_BYTES,
+                ident=None,
+                clear_untrusted_proxy_headers=True,
+                **(proxy if settings.behind_proxy else {}),
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError(
+                f"server.bind = {settings.bind!r}, server.port = {settings.port}: cannot listen: {reason}; must be an "
+                "address of this host and a free port"
+            ) from error
+
+    def run(self) -> None:
+        """Answer requests until SIGTERM or SIGINT. Needs the main thread."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        self._server.run()
+
+    def end(self, status: int) -> None:
+        """End as after SIGTERM, with this exit status of the process."""
+        self.status = status
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _stop(self, _signal: int, _frame: object) -> NoReturn:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        # A thread may hang. What was acknowledged is in the database already.
+        timer = threading.Timer(SHUTDOWN_S - 0.5, os._exit, [self.status])
+        timer.daemon = True
+        timer.start()
+        raise SystemExit(self.status)  # waitress returns from run()
+
+
+def _host(bind: str) -> str:
+    return f"[{bind}]" if ":" in bind and not bind.startswith("[") else bind
+
+
+def _has_ipv6() -> bool:
+    """Return whether the kernel has IPv6."""
+    try:
+        socket.socket(socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True

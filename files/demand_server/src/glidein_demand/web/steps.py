@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps that every request takes: authentication, rate limit, authorization, errors, and response headers."""
+
+from __future__ import annotations
+
+import flask
+from sqlalchemy.exc import SQLAlchemyError
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from . import auth, limits, methods, responses
+from .context import current
+
+COMPRESSED = ("text/html", "text/css", "text/javascript", "image/svg+xml")
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+STATIC_SECONDS = 300
+HEALTH = "api.healthz"
+STATIC = "static"
+
+
+def authenticate() -> None:
+    """Set flask.g.caller, and flask.g.who, the name under which the caller's requests are counted."""
+    request = flask.request
+    flask.g.caller = auth.identify(request.headers.get("Authorization"), current().parts.tokens.identify)
+    flask.g.who = limits.who(flask.g.caller, request.remote_addr or "")
+
+
+def limit_rate() -> flask.Response | None:
+    """Refuse the request if its caller exceeds server.max_requests_per_minute."""
+    if flask.request.endpoint in (HEALTH, STATIC):
+        return None
+    wait = current().seconds_to_wait()
+    return responses.too_many(wait) if wait else None
+
+
+def require_token() -> flask.Response | None:
+    """Refuse a request of a caller that may not read. JSON-RPC methods check that themselves, for each call."""
+    caller, request = flask.g.caller, flask.request
+    if request.endpoint == HEALTH or request.path == responses.RPC_PATH or caller.is_known:
+        return None
+    if caller.kind == "anonymous" and current().settings.reading == "open":
+        return None
+    return responses.unauthorized("a token is needed" if caller.kind == "anonymous" else "this token is not known")
+
+
+def answer_error(error: Exception) -> flask.Response:
+    """Return one plain line, or a JSON-RPC error, instead of a page of the framework; the log has the rest."""
+    log = flask.current_app.logger
+    if isinstance(error, RequestEntityTooLarge):
+        most = current().settings.max_body_bytes
+        return responses.error(413, f"the request is larger than {most} bytes (server.max_body_bytes)")
+    if isinstance(error, HTTPException):
+        response = responses.error(error.code or 500, error.name)
+        if error.code == 405:
+            response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))  # type: ignore[attr-defined]
+        if error.code == 308:
+            response.headers["Location"] = "/"
+        return response
+    if isinstance(error, SQLAlchemyError):
+        log.error("database: %s", " ".join(str(error).split())[:300])
+        return responses.unavailable(methods.NO_DATABASE)
+    log.exception("request failed: %s %s", flask.request.method, ascii(flask.request.path)[:200])
+    return responses.error(500, "Internal Server Error")
+
+
+def add_headers(response: flask.Response) -> flask.Response:
+    """Add the headers of every response, and compress pages."""
+    response.headers.extend(HEADERS)
+    if response.status_code == 200 and response.mimetype in COMPRESSED:
+        responses.compress(response)
+    if flask.request.endpoint != STATIC:
+        response.headers.setdefault("Cache-Control", "no-store")
+    elif current().settings.reading == "token":
+        response.headers["Cache-Control"] = f"private, max-age={STATIC_SECONDS}"
+    return response

@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""HTTPS through nginx, as the role configures it."""
+
+import contextlib
+import http.client
+import shutil
+import socket
+import ssl
+import time
+import warnings
+
+import pytest
+
+from conftest import group
+from running import BehindProxy, certificate
+
+
+@pytest.fixture
+def server(tmp_path):
+    with BehindProxy(tmp_path, sites=["PSC"], groups=[group(5)]) as running:
+        yield running
+
+
+def handshake(server, **versions):
+    context = ssl.create_default_context(cafile=str(server.folder / "ca.pem"))
+    for name, version in versions.items():
+        setattr(context, name, version)
+    with (
+        socket.create_connection(("localhost", server.port), 10) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        return connection.version(), connection.getpeercert(binary_form=True)
+
+
+def test_it_answers_with_its_certificate_and_whole_replies(server):
+    assert server.call("get_demand", site="PSC")[0] == 200
+    assert server.get("/static/style.css")[0] == 200
+
+
+def test_it_speaks_tls_1_2_and_1_3_and_nothing_older(server):
+    assert handshake(server)[0] == "TLSv1.3"
+    assert handshake(server, maximum_version=ssl.TLSVersion.TLSv1_2)[0] == "TLSv1.2"
+    with warnings.catch_warnings(), pytest.raises((ssl.SSLError, OSError)):
+        warnings.simplefilter("ignore")  # the old versions are deprecated: so they are
+        handshake(server, minimum_version=ssl.TLSVersion.TLSv1, maximum_version=ssl.TLSVersion.TLSv1_1)
+
+
+def test_a_caller_cannot_choose_the_address_that_its_calls_count_for(tmp_path):
+    with BehindProxy(tmp_path, max_requests_per_minute=1) as server:
+        found = [
+            server.get("/metrics", headers={"X-Forwarded-For": address})[0] for address in ("192.0.2.1", "192.0.2.2")
+        ]
+    assert found == [200, 429]
+
+
+def test_a_reload_uses_a_renewed_certificate_and_ends_no_connection(server):
+    new_folder = server.folder / "new"
+    new_folder.mkdir()
+    new = certificate(new_folder)
+    first = handshake(server)[1]
+    kept = http.client.HTTPSConnection("localhost", server.port, context=server.context, timeout=10)
+    kept.request("GET", "/metrics")
+    answer = kept.getresponse()
+    for part in ("certificate", "key"):
+        shutil.copyfile(new[part], server.files[part])
+    shutil.copyfile(new["ca"], server.folder / "ca.pem")
+    server.reload()
+    second, deadline = None, time.monotonic() + 10
+    while second is None and time.monotonic() < deadline:
+        with contextlib.suppress(ssl.SSLCertVerificationError):
+            second = handshake(server)[1]
+    assert second not in (None, first)
+    assert b"glidein_demand_info" in answer.read()
+    kept.close()
