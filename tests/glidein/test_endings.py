@@ -41,10 +41,10 @@ def test_missing_file_of_the_payload(site, shell, name):
 
 
 def test_missing_part_of_the_script(site, shell):
-    (site.home / "lib" / "unpack.sh").unlink()
+    (site.home / "lib" / "tarball.sh").unlink()
     status, output = site.run(shell)
     assert status == 11
-    assert "lib/unpack.sh is missing" in output
+    assert "lib/tarball.sh is missing" in output
 
 
 def test_truncated_tarball(site, shell):
@@ -181,7 +181,7 @@ BY_ITSELF = {
     "starter fails": ("no_starter", {}, 18, "condor_starter does not work"),
     "no answer": ("silent", {"GLIDEIN_REGISTER_S": 1}, 19, "localhost: no answer"),
     "refused": ("refused", {"GLIDEIN_REGISTER_S": 1}, 19, 'Received "DENIED"'),
-    "jobs fail": ("failing", {}, 30, "jobs fail fast here: 5 in a row within 60 s each"),
+    "jobs fail": ("failing", {}, 30, "jobs fail fast here: 5 in a row run_limited 60 s each"),
     "jobs fail on a full disk": ("failing_full", {}, 30, "cannot be written to stop more"),
     # It began long ago, to fetch an image, say. What counts is the master's start.
     "late": (
@@ -196,7 +196,7 @@ BY_ITSELF = {
         0,
         "walltime is over",
     ),
-    "no CCB": ("alone", {"GLIDEIN_REGISTER_S": 1}, 19, "could not be joined within 1 s"),
+    "no CCB": ("alone", {"GLIDEIN_REGISTER_S": 1}, 19, "could not be joined run_limited 1 s"),
 }
 SIGNALS = {"HUP": 129, "INT": 130, "USR1": 138, "USR2": 140, "TERM": 143}
 VACATE = "MACHINEMAXVACATETIME = "
@@ -461,13 +461,13 @@ def test_what_runs_behind_a_link_is_found(shell, tmp_path, name):
 
 def test_what_a_sweep_needs_is_removed_last(shell, tmp_path):
     """A removal may be cut short; the sweep looks only where a state is."""
-    for name in ("state", "told", "condor_config", ".hidden"):
+    for name in ("state", "summary_written", "condor_config", ".hidden"):
         (tmp_path / name).write_text("")
     (tmp_path / "execute" / "dir_1").mkdir(parents=True)
     script = """
-        say() { echo "$*"; }
+        log() { echo "$*"; }
         . "$1/scratch.sh"
-        SUMMED_UP= SCRATCH=$2
+        SUMMARY_WRITTEN= SCRATCH=$2
         rm() { case $* in *execute*) return 1 ;; esac; command rm "$@"; }
         remove_scratch
         ls -A "$2"
@@ -477,7 +477,7 @@ def test_what_a_sweep_needs_is_removed_last(shell, tmp_path):
     """
     command = [*SHELLS[shell], "-c", script, "sh", str(ROOT / "files/glidein/lib"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert done.stdout.splitlines()[:4] == [f"could not remove all of {tmp_path}", "execute", "state", "told"]
+    assert done.stdout.splitlines()[:4] == [f"could not remove all of {tmp_path}", "execute", "state", "summary_written"]
     assert not tmp_path.exists()
 
 
@@ -507,7 +507,7 @@ def reasons_of_the_script():
     for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
         text = part.read_text().replace("\\\n", "")
         calls = re.findall(
-            r"""(?:\bleave|sum_up) (\d+) (?:"\$\(date \+%s\)" )?"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
+            r"""(?:\bleave|write_summary) (\d+) (?:"\$\(date \+%s\)" )?"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
             text,
         )
         found += [(int(status), re.sub(r"\$(\(.*?\)\)?|\{.*?\}|\w+|\*)", "…", reason)) for status, reason in calls]
@@ -541,7 +541,7 @@ def test_every_exit_status_is_explained_and_provoked():
     used = {
         int(number)
         for part in (ROOT / "files" / "glidein").rglob("*.sh")
-        for number in re.findall(r"(?:leave|sum_up|on_signal [A-Z0-9]+) (\d+)", part.read_text())
+        for number in re.findall(r"(?:leave|write_summary|on_signal [A-Z0-9]+) (\d+)", part.read_text())
     }
     tests = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     provoked = {int(number) for number in re.findall(r"(?:\.run\(.*\)|\.end\(\)|\}|output|ended|\)), (\d+), ", tests)}

@@ -35,7 +35,7 @@ NVIDIA = "CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 
 
 def lib(shell, script, **environment):
-    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/gpus.sh"; . "$0/unpack.sh"; ' + script]
+    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/gpus.sh"; . "$0/tarball.sh"; ' + script]
     environment["PATH"] = "/usr/bin:/bin"
     return subprocess.check_output([*command, str(ROOT / "files/glidein/lib")], env=environment, text=True, timeout=10)
 

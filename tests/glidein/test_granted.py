@@ -27,10 +27,10 @@ TotalSlotCpus = 2
 
 
 def granted(shell, path, ad=AD, how="machine_ad", overhead_mb=0):
-    """What the settings are after take_granted, and what it said."""
+    """What the settings are after apply_granted, and what it said."""
     if ad is not None:
         path.write_text(ad)
-    script = '. "$0/report.sh"; . "$0/granted.sh"; take_granted; echo "= $GLIDEIN_CPUS $GLIDEIN_MEMORY_MB '
+    script = '. "$0/report.sh"; . "$0/resources.sh"; apply_granted; echo "= $GLIDEIN_CPUS $GLIDEIN_MEMORY_MB '
     script += '$GLIDEIN_DISK_MB $GLIDEIN_GPUS"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
@@ -133,7 +133,7 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text.rstrip("\n") + "\n")
     script = (
-        '. "$0/report.sh"; . "$0/granted.sh"; take_from_node "$1" >/dev/null; echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
+        '. "$0/report.sh"; . "$0/resources.sh"; apply_node_limits "$1" >/dev/null; echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
     )
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
@@ -234,7 +234,7 @@ def test_a_node_that_says_nothing(shell, tmp_path):
 
 def test_this_very_machine(shell, tmp_path):
     """As it is: no more than os.sched_getaffinity and MemTotal say."""
-    script = '. "$0/granted.sh"; echo "$(cpus_granted "") $(cpus_of_node "") $(memory_of_node_mb "")"'
+    script = '. "$0/resources.sh"; echo "$(cpus_granted "") $(cpus_of_node "") $(memory_of_node_mb "")"'
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib")]
     cpus, of_node, memory_mb = map(int, subprocess.check_output(command, timeout=10).split())
     assert 1 <= cpus <= len(os.sched_getaffinity(0)) <= of_node

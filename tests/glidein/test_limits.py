@@ -112,9 +112,9 @@ HANGING = {
     "master": (hang_master, "TRY_S", 15, "condor_master -version took longer than 1 s"),
     "name": (hang_name, "NAME_S", 32, "cm.example.org has no address on this node"),
     "scratch": (hang_scratch, "SCRATCH_S", 34, "making a directory in GLIDEIN_SCRATCH="),
-    "tar": (hang_tar, "bring_condor", 34, "bringing HTCondor took longer than 1 s"),
+    "tar": (hang_tar, "install_condor", 34, "bringing HTCondor took longer than 1 s"),
     "credential": (hang_credential, "copy_credential", 34, "copying the credential took longer than 1 s"),
-    "pool": (hang_pool, "PING_S", 35, "GLIDEIN_COLLECTOR=localhost, 2 times: no answer within 1 s"),
+    "pool": (hang_pool, "PING_S", 35, "GLIDEIN_COLLECTOR=localhost, 2 times: no answer run_limited 1 s"),
 }
 
 
@@ -124,7 +124,7 @@ def test_a_step_that_hangs_ends_a_glidein_within_its_limit(site, name, shell):
     settings = hang(site)
     limit(site, its_limit, 1)
     limit(site, "PINGS", 2)
-    limit(site, "PING_AGAIN_S", 0)
+    limit(site, "PING_INTERVAL_S", 0)
     assert_ended(site, *site.run(require(shell), **settings), status, words)
 
 
@@ -147,12 +147,12 @@ def test_what_is_no_reason_to_end_is_left_out(site, shell):
     path = program(
         site, "ls", "case $* in *slow.example.org*) " + HANGS + ' ;; */cvmfs/*) echo x; exit ;; esac; exec {real} "$@"'
     )
-    for name in ("sweep", "CLOCK_S", "LOOK_S"):
+    for name in ("sweep", "CLOCK_S", "CVMFS_S"):
         limit(site, name, 1)
     glidein = site.start(shell, PATH=path, GLIDEIN_CVMFS="slow.example.org good.example.org").wait_for("registered")
     assert "the sweep took too long: going on" in glidein.output
     assert "does not answer: the clock is not checked" in glidein.output
-    assert "CVMFS: what could not be listed within 1 s is left out" in glidein.output
+    assert "CVMFS: what could not be listed run_limited 1 s is left out" in glidein.output
     config = (next(site.scratch.glob("glidein.*/condor_config"))).read_text()
     assert "HAS_CVMFS_good_example_org = True" in config
     assert "HAS_CVMFS_slow_example_org" not in config
@@ -187,7 +187,7 @@ PINGS = {
 def pinged(site, printed, status=1):
     body = "#!/bin/sh\necho \"$*\" >>'{}/pings'\ncat <<'END'\n{}\nEND\nexit {}\n".format(site.root, printed, status)
     site.bring("good", {"bin/condor_ping": (body.encode(), 0o755)})
-    limit(site, "PING_AGAIN_S", 0)
+    limit(site, "PING_INTERVAL_S", 0)
 
 
 @pytest.mark.parametrize("name", PINGS)
@@ -231,7 +231,7 @@ def test_a_pool_that_goes_away_ends_it_when_no_job_runs(site):
 
 
 def lib(shell, script, *arguments, **environment):
-    text = '. "$0/report.sh"; . "$0/limits.sh"; . "$0/configure.sh"; . "$0/daemons.sh"; ' + script
+    text = '. "$0/report.sh"; . "$0/timeouts.sh"; . "$0/configure.sh"; . "$0/daemons.sh"; ' + script
     command = [*SHELLS[shell], "-u", "-c", text, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
     environment["PATH"] = "/usr/bin:/bin"
     return subprocess.check_output(command, text=True, timeout=30, env=environment)
@@ -240,7 +240,7 @@ def lib(shell, script, *arguments, **environment):
 @pytest.mark.parametrize(("log_mb", "cpus"), [(20, 1), (20, 128), (1, 8), (1, 2000)])
 def test_logs_of_all_cores_fit_into_what_logs_may_take(shell, tmp_path, log_mb, cpus):
     settings = {"GLIDEIN_LOG_MB": str(log_mb), "GLIDEIN_CPUS": str(cpus), "SCRATCH": str(tmp_path), "NAME": "n"}
-    config = lib(shell, "config_places", **settings)
+    config = lib(shell, "config_paths", **settings)
     (each,) = re.findall(r"^MAX_DEFAULT_LOG = (\d+) Kb$", config, re.MULTILINE)
     assert f"MAX_PROCD_LOG = {each} Kb\n" in config
     (older,) = re.findall(r"^MAX_NUM_DEFAULT_LOG = (\d+)$", config, re.MULTILINE)

@@ -22,7 +22,7 @@ V2 = {"proc/self/cgroup": "0::/slurm/job_7/task\n", "sys/fs/cgroup/cgroup.contro
 
 
 def run(shell, script, *arguments, stdin=""):
-    libraries = '. "$0/report.sh"; . "$0/granted.sh"; . "$0/memory.sh"; '
+    libraries = '. "$0/report.sh"; . "$0/resources.sh"; . "$0/held_jobs.sh"; '
     command = [*SHELLS[shell], "-u", "-c", libraries + script, str(ROOT / "files" / "glidein" / "lib"), *arguments]
     done = subprocess.run(
         command, input=stdin, env={"PATH": "/usr/bin:/bin"}, stdout=-1, stderr=-1, text=True, timeout=20, check=True
@@ -111,7 +111,7 @@ def test_only_the_htcondor_that_was_tried_gets_the_hook(shell, tmp_path, version
         (tmp_path / "tmp" / "try.out").write_text(f"$CondorVersion: {version} 2026-10-16 PackageID: {version} $\n")
     else:
         (tmp_path / "tmp" / "try.out").write_text("")
-    config = run(shell, "SCRATCH=$1; oom_kills() { echo 0; }; config_killed_jobs", str(tmp_path))
+    config = run(shell, "SCRATCH=$1; oom_kills() { echo 0; }; config_held_jobs", str(tmp_path))
     assert ("GLIDEIN_HOOK_JOB_EXIT = " in config) == has_hook
     assert ("PREEMPT = False" in config) != has_hook
 

@@ -43,7 +43,7 @@ exec "$@"
 
 
 def lib(shell, script, *arguments):
-    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/image.sh"; . "$0/node.sh"; ' + script]
+    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/container_image.sh"; . "$0/node.sh"; ' + script]
     command += [str(ROOT / "files/glidein/lib"), *map(str, arguments)]
     return subprocess.check_output(command, text=True, timeout=30, env={"PATH": "/usr/bin:/bin"})
 
@@ -115,7 +115,7 @@ def found_attributes(shell, offered, own):
     names = ("DEPLOYMENT", "SITE", "ENTRY", "SHAPE", "BATCH_ID", "SITE_RESOURCE")
     environment = {"GLIDEIN_" + name: "x" for name in names}
     environment.update(
-        PATH="/usr/bin:/bin", NAME="n", TO_RETIRE="1", TO_DIE="2", GLIDEIN_WALLTIME_S="3", OFFERED=offered,
+        PATH="/usr/bin:/bin", NAME="n", TO_RETIRE="1", TO_DIE="2", GLIDEIN_WALLTIME_S="3", NODE_ATTRIBUTES=offered,
         GLIDEIN_ATTRIBUTES=own,
     )  # fmt: skip
     script = '. "$0/settings.sh"; . "$0/configure.sh"; config_attributes'

@@ -27,7 +27,7 @@ def run(shell, tmp_path, script):
     lib = ROOT / "files" / "glidein" / "lib"
     head = f"""
 set -u; LC_ALL=C; export LC_ALL; unset NAME
-. {lib}/report.sh; . {lib}/scratch.sh; . {lib}/summary.sh; . {lib}/sweep.sh
+. {lib}/report.sh; . {lib}/scratch.sh; . {lib}/summary.sh; . {lib}/stale_glideins.sh
 SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; GLIDEIN_FAST_FAILURE_S=60; STARTED_AT=100
 GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
 told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
@@ -82,8 +82,8 @@ count_jobs; told; count_jobs; told; ls jobs
 
 
 def test_the_summary_is_one_line_of_json_whatever_it_tells(shell, tmp_path):
-    script = """sum_up 18 160 'a "quoted" \\ thing
-and '"$(printf '\\303\\244\\001')$(printf '%0400d' 0)"; sum_up 0 200 'again'"""
+    script = """write_summary 18 160 'a "quoted" \\ thing
+and '"$(printf '\\303\\244\\001')$(printf '%0400d' 0)"; write_summary 0 200 'again'"""
     (summary,) = summaries(run(shell, tmp_path, script))
     assert summary.pop("reason") == 'a "quoted" \\ thing?and ???' + 274 * "0"
     assert summary == {
@@ -95,12 +95,12 @@ and '"$(printf '\\303\\244\\001')$(printf '%0400d' 0)"; sum_up 0 200 'again'"""
 
 def test_what_is_kept_for_others_comes_back(shell, tmp_path):
     script = """
-NAME=glidein_1_x; JOBS=7; BUSY_CORE_S=99; REGISTERED_AT=103; keep_state
+NAME=glidein_1_x; JOBS=7; BUSY_CORE_S=99; REGISTERED_AT=103; write_state
 JOBS=0; BUSY_CORE_S=0; REGISTERED_AT=; NAME=; GLIDEIN_SITE=other
-load_state "$SCRATCH/state" && told && echo "$NAME $GLIDEIN_SITE $REGISTERED_AT $OWNER_PID $$"
-owner_is_dead || echo alive
-OWNER_START=1; owner_is_dead && echo dead
-OWNER_HOST=another; owner_is_dead || echo unknown
+read_state "$SCRATCH/state" && told && echo "$NAME $GLIDEIN_SITE $REGISTERED_AT $OWNER_PID $$"
+is_stale || echo alive
+OWNER_START=1; is_stale && echo dead
+OWNER_HOST=another; is_stale || echo unknown
 """
     *counts, names, alive, dead, unknown = run(shell, tmp_path, script).splitlines()
     assert counts == ["7 0 99 0"]
@@ -123,10 +123,10 @@ OWNER_HOST=another; owner_is_dead || echo unknown
 )
 def test_the_glidein_of_another_boot_is_dead_when_it_is_quiet(shell, tmp_path, age_s, boot, own_boot, dead):
     script = f"""
-NAME=n; keep_state; load_state "$SCRATCH/state"
+NAME=n; write_state; read_state "$SCRATCH/state"
 boot_id() {{ echo {own_boot}; }}
 OWNER_BOOT={boot}; SEEN_AT=$((SEEN_AT - {age_s}))
-if owner_is_dead; then echo dead; else echo alive; fi
+if is_stale; then echo dead; else echo alive; fi
 """
     assert run(shell, tmp_path, script) == ("dead\n" if dead else "alive\n")
 
@@ -156,10 +156,10 @@ def test_the_sweep_removes_empty_directories_of_a_day_ago(shell, tmp_path):
 )
 def test_a_sweep_tells_once_and_only_of_its_own_site(shell, tmp_path, change, swept, told):
     script = f"""
-NAME=glidein_2_dead; SCRATCH="$SCRATCH/glidein.AAAAAAAA"; mkdir "$SCRATCH"; keep_state
-[ '{change}' != told ] || (sum_up 0 200 'it was over' >"$SCRATCH/../log"; rm() {{ :; }}; remove_scratch)
+NAME=glidein_2_dead; SCRATCH="$SCRATCH/glidein.AAAAAAAA"; mkdir "$SCRATCH"; write_state
+[ '{change}' != told ] || (write_summary 0 200 'it was over' >"$SCRATCH/../log"; rm() {{ :; }}; remove_scratch)
 sed -i -e 's/^pid_start=.*/pid_start=1/' -e '{change.replace("told", "")}' "$SCRATCH/state"
-sweep_one "$SCRATCH"
+clean_up_stale "$SCRATCH"
 """
     output = run(shell, tmp_path, script)
     assert (tmp_path / "glidein.AAAAAAAA").exists() != swept, output
@@ -170,8 +170,8 @@ sweep_one "$SCRATCH"
     "change", [("jobs=0", "jobs=$(id)"), ("name=n", "name=../../x"), ("cpus=4", "cpus=4; id"), ("whole=yes", "")]
 )
 def test_a_state_that_somebody_has_changed_is_not_believed(shell, tmp_path, change):
-    run(shell, tmp_path, "NAME=n; keep_state")
+    run(shell, tmp_path, "NAME=n; write_state")
     state = (tmp_path / "state").read_text()
     assert change[0] in state
     (tmp_path / "state").write_text(state.replace(*change))
-    assert run(shell, tmp_path, 'load_state "$SCRATCH/state" || echo refused') == "refused\n"
+    assert run(shell, tmp_path, 'read_state "$SCRATCH/state" || echo refused') == "refused\n"

@@ -31,7 +31,7 @@ also9 x86_64 2.34 25.0.1 ee also9.tar.gz
 
 def names(shell, arch, glibc):
     script = '. "$0"; fitting_tarballs "$1" "$2"'
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/unpack.sh"), arch, glibc]
+    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/tarball.sh"), arch, glibc]
     printed = subprocess.run(command, input=LIST, stdout=-1, text=True, timeout=10, check=True).stdout
     return [line.split()[0] for line in printed.splitlines()]
 
@@ -65,7 +65,7 @@ def test_version_of_glibc(shell, tmp_path, getconf, ldd, version):
     for name, body in (("getconf", getconf), ("ldd", ldd)):
         (tmp_path / name).write_text("#!/bin/sh\n" + body + "\n")
         (tmp_path / name).chmod(0o755)
-    command = [*SHELLS[shell], "-c", '. "$0"; node_glibc', str(ROOT / "files/glidein/lib/unpack.sh")]
+    command = [*SHELLS[shell], "-c", '. "$0"; node_glibc', str(ROOT / "files/glidein/lib/tarball.sh")]
     found = subprocess.check_output(command, env={"PATH": "{}:/usr/bin:/bin".format(tmp_path)}, text=True)
     assert found.strip() == version
 

@@ -165,7 +165,7 @@ def test_every_ending_is_told_once_and_leaves_nothing(site, alice, server, slurm
     probe = playbook("probe", "-l", SITE, inventory=site)
     assert probe.rc == 0, probe
     swept = wait_for(
-        "a sweep", lambda: summaries(slurm).get("it was killed, or its node died; swept by a later glidein"), 90
+        "a sweep", lambda: summaries(slurm).get("it was killed, or its node failed; cleaned up by a later glidein"), 90
     )
     assert (swept["exit_status"], swept["site"]) == (None, SITE)
     wait_for("an idle end", lambda: "no job ran for 40 s" in summaries(slurm), 90)
