@@ -109,7 +109,7 @@ def test_without_room_beside_the_directory_of_an_array_task_there_is_none(site, 
     site.scratch.chmod(0o555)
     status, output = site.run(shell, GLIDEIN_SCRATCH=site.scratch / "33[1].server")
     assert status == 10
-    assert f"33[1].server' has brackets, and {site.scratch} cannot be written" in output.splitlines()[-1]
+    assert f"33[1].server' has brackets, and {site.scratch} is not writable" in output.splitlines()[-1]
 
 
 def test_too_little_room(site, shell):
@@ -118,7 +118,7 @@ def test_too_little_room(site, shell):
 
 def test_program_of_another_architecture(site, shell):
     site.bring("good", master=b"\x7fELF\x02\x01\x01" + b"\0" * 60)
-    assert_ended(site, *site.run(shell), 15, "HTCondor cannot run here")
+    assert_ended(site, *site.run(shell), 15, "HTCondor cannot run on this node")
 
 
 def test_program_that_lacks_a_library(site, shell):
@@ -140,13 +140,14 @@ def test_no_pool_password_in_the_tarball(site, shell):
     assert_ended(site, *site.run(shell, GLIDEIN_CREDENTIAL=""), 16, "etc/pool_password")
 
 
-def test_less_memory_than_promised(site, shell):
-    assert_ended(site, *site.run(shell, GLIDEIN_MEMORY_MB=10**9), 31, "GLIDEIN_MEMORY_MB=1000000000 was promised")
+def test_less_memory_than_configured(site, shell):
+    words = "GLIDEIN_MEMORY_MB=1000000000 is more than this node has"
+    assert_ended(site, *site.run(shell, GLIDEIN_MEMORY_MB=10**9), 31, words)
 
 
 def test_collector_without_an_address(site, shell):
     assert_ended(
-        site, *site.run(shell, GLIDEIN_COLLECTOR="none.invalid"), 32, "none.invalid has no address on this node"
+        site, *site.run(shell, GLIDEIN_COLLECTOR="none.invalid"), 32, "GLIDEIN_COLLECTOR=none.invalid cannot be resolved on this node"
     )
 
 
@@ -158,7 +159,7 @@ def test_clock_that_is_wrong(site, shell):
     date.write_text('#!/bin/sh\n[ "$1" != -r ] || { echo 1000000000; exit; }\nexec /bin/date "$@"\n')
     date.chmod(0o755)
     ended = site.run(shell, PATH="{}:/usr/bin:/bin".format(programs))
-    assert_ended(site, *ended, 33, "s off that of the machine with")
+    assert_ended(site, *ended, 33, "s from that of the server of")
     assert list(site.logs.iterdir()) == []
 
 
@@ -175,13 +176,13 @@ BY_ITSELF = {
     "retired": ("good", {"GLIDEIN_WALLTIME_S": 100, "GLIDEIN_RETIREMENT_S": 99}, 0, "has no job left"),
     "walltime": ("busy", {"GLIDEIN_WALLTIME_S": 8, "GLIDEIN_RETIREMENT_S": 2}, 0, "walltime is over"),
     "stubborn": ("stubborn", {"GLIDEIN_WALLTIME_S": 4, "GLIDEIN_RETIREMENT_S": 0}, 0, "walltime is over"),
-    "told to stop": ("off", {}, 0, "the pool told it to shut down"),
+    "told to stop": ("off", {}, 0, "the pool shut it down"),
     "master fails": ("crash", {}, 18, "condor_master ended by itself with status 44"),
     "startd fails": ("startd_dies", {}, 18, "the startd failed"),
     "starter fails": ("no_starter", {}, 18, "condor_starter does not work"),
     "no answer": ("silent", {"GLIDEIN_REGISTER_S": 1}, 19, "localhost: no answer"),
     "refused": ("refused", {"GLIDEIN_REGISTER_S": 1}, 19, 'Received "DENIED"'),
-    "jobs fail": ("failing", {}, 30, "jobs fail fast here: 5 in a row run_limited 60 s each"),
+    "jobs fail": ("failing", {}, 30, "5 jobs in a row failed within 60 s each"),
     "jobs fail on a full disk": ("failing_full", {}, 30, "cannot be written to stop more"),
     # It began long ago, to fetch an image, say. What counts is the master's start.
     "late": (
@@ -196,7 +197,7 @@ BY_ITSELF = {
         0,
         "walltime is over",
     ),
-    "no CCB": ("alone", {"GLIDEIN_REGISTER_S": 1}, 19, "could not be joined run_limited 1 s"),
+    "no CCB": ("alone", {"GLIDEIN_REGISTER_S": 1}, 19, "could not be joined within 1 s"),
 }
 SIGNALS = {"HUP": 129, "INT": 130, "USR1": 138, "USR2": 140, "TERM": 143}
 VACATE = "MACHINEMAXVACATETIME = "
@@ -340,7 +341,7 @@ def test_a_stop_takes_no_longer_than_two_thirds_of_the_notice(together, shell):
     status, output = glidein.signal(signal.SIGTERM).end()
     assert_ended(site, status, output, 143, "signal TERM")
     assert "running jobs have 6 s to vacate" in output
-    assert "still running after 6 s" in output
+    assert "condor_master still runs after 6 s" in output
 
 
 def test_a_script_that_is_killed_leaves_nothing_behind(together, shell):
@@ -404,7 +405,7 @@ def test_unwritable_log_directory_does_not_matter(together, shell):
     assert "logs are lost" in output
 
 
-def test_what_was_killed_with_its_guard_is_swept_by_the_next(site, shell):
+def test_a_glidein_killed_with_its_guard_is_cleaned_up_by_the_next_one(site, shell):
     if shutil.which("setsid") is None:
         pytest.skip("setsid is not installed: without it there is no guard")
     neighbour = site.start(shell).wait_for("registered")
@@ -432,12 +433,12 @@ def test_what_was_killed_with_its_guard_is_swept_by_the_next(site, shell):
     site.bring("good")
     status, output = site.start(shell, GLIDEIN_IDLE_TIMEOUT_S=1).end()
     assert status == 0, output
-    assert "{} is left of".format(dead) in output
+    assert "{} belongs to".format(dead) in output
     assert set(site.scratch.iterdir()) == {lives, elsewhere, broken}
     assert not job.exists()
-    swept, own = summaries(output)
-    assert (swept["name"], swept["exit_status"], swept["jobs"]) == (state["name"], None, 7)
-    assert swept["ended"] == last
+    stale, own = summaries(output)
+    assert (stale["name"], stale["exit_status"], stale["jobs"]) == (state["name"], None, 7)
+    assert stale["ended"] == last
     assert own["exit_status"] == 0
     assert neighbour.process.poll() is None
     assert neighbour.signal(signal.SIGTERM).end()[0] == 143
@@ -459,8 +460,8 @@ def test_what_runs_behind_a_link_is_found(shell, tmp_path, name):
         job.wait()
 
 
-def test_what_a_sweep_needs_is_removed_last(shell, tmp_path):
-    """A removal may be cut short; the sweep looks only where a state is."""
+def test_the_state_file_is_removed_last(shell, tmp_path):
+    """If a removal is interrupted, a later glidein finds the rest by the state file."""
     for name in ("state", "summary_written", "condor_config", ".hidden"):
         (tmp_path / name).write_text("")
     (tmp_path / "execute" / "dir_1").mkdir(parents=True)
@@ -507,7 +508,7 @@ def reasons_of_the_script():
     for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
         text = part.read_text().replace("\\\n", "")
         calls = re.findall(
-            r"""(?:\bleave|write_summary) (\d+) (?:"\$\(date \+%s\)" )?"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
+            r"""(?:\bend_with|write_summary) (\d+) (?:"\$\(now_s\)" )?"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
             text,
         )
         found += [(int(status), re.sub(r"\$(\(.*?\)\)?|\{.*?\}|\w+|\*)", "…", reason)) for status, reason in calls]
@@ -541,7 +542,7 @@ def test_every_exit_status_is_explained_and_provoked():
     used = {
         int(number)
         for part in (ROOT / "files" / "glidein").rglob("*.sh")
-        for number in re.findall(r"(?:leave|write_summary|on_signal [A-Z0-9]+) (\d+)", part.read_text())
+        for number in re.findall(r"(?:end_with|write_summary|on_signal [A-Z0-9]+) (\d+)", part.read_text())
     }
     tests = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     provoked = {int(number) for number in re.findall(r"(?:\.run\(.*\)|\.end\(\)|\}|output|ended|\)), (\d+), ", tests)}

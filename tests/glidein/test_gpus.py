@@ -86,13 +86,13 @@ def start(site, shell, printed, **settings):
     [
         (NONE_AT_ALL, {}, "finds 0"),
         (NONE_OF_THESE, {"CUDA_VISIBLE_DEVICES": "5"}, "-device 5 finds 0"),
-        (V100S, {"GLIDEIN_GPUS": 3}, "GLIDEIN_GPUS=3 were promised, condor_gpu_discovery -properties finds 2"),
+        (V100S, {"GLIDEIN_GPUS": 3}, "fewer GPUs than GLIDEIN_GPUS=3: condor_gpu_discovery -properties found 2"),
         (V100S, {"CUDA_VISIBLE_DEVICES": ""}, "the batch system gave none"),
-        (V100S, {"CUDA_VISIBLE_DEVICES": "0;id"}, "makes no sense: '0;id'"),
+        (V100S, {"CUDA_VISIBLE_DEVICES": "0;id"}, "is invalid: '0;id'"),
         ("", {}, "finds 0: asked:"),
     ],
 )
-def test_fewer_gpus_than_promised(site, printed, settings, words):
+def test_fewer_gpus_than_configured(site, printed, settings, words):
     assert_ended(site, *start(site, require("dash"), printed, **settings).end(), 17, words)
 
 
@@ -142,7 +142,7 @@ def test_checks_know_which_gpus_were_given(site, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_of_more_than_were_promised_the_first_are_offered(site, shell):
+def test_of_more_gpus_than_configured_the_first_are_offered(site, shell):
     glidein = start(site, shell, V100S, GLIDEIN_GPUS=1, GLIDEIN_CHECKS="gpu", GLIDEIN_REQUIRE_CHECKS="gpu")
     glidein.wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text()
@@ -150,5 +150,5 @@ def test_of_more_than_were_promised_the_first_are_offered(site, shell):
     assert "GPUs=1\n" in config
     assert 'GLIDEIN_GPU_LIST=GPU-a0223334"\n' in config
     assert "UPDATE_INTERVAL = 60\n" in config
-    assert "GPUs: 2 are there: the first 1 are offered" in glidein.output
+    assert "GPUs: found 2; offering the first 1" in glidein.output
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is offered to jobs: what was asked for, or what an outer HTCondor, or the node, says that was given."""
+"""The resources that jobs may use: the requested ones, or those that an outer HTCondor or the node grants."""
 
 import os
 import subprocess
@@ -52,7 +52,7 @@ def test_the_memory_that_the_glidein_needs_is_not_offered(shell, tmp_path):
     assert granted(shell, tmp_path / "ad", how="asked", overhead_mb=72)[0] == list(ASKED.values())
     values, said = granted(shell, tmp_path / "ad", overhead_mb=1024)
     assert values[1] == ASKED["MEMORY_MB"]
-    assert "Memory makes no sense" in said
+    assert "the machine ad's Memory is invalid" in said
 
 
 def test_without_being_told_to_nothing_is_read(shell, tmp_path):
@@ -66,7 +66,7 @@ def test_more_or_less_than_was_asked_for(shell, tmp_path):
 def test_without_an_ad_it_goes_by_what_was_asked_for(shell, tmp_path):
     values, said = granted(shell, tmp_path / "nowhere", None)
     assert values == list(ASKED.values())
-    assert "there is no machine ad to read" in said
+    assert "the machine ad cannot be read" in said
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_without_an_ad_it_goes_by_what_was_asked_for(shell, tmp_path):
 def test_nonsense_is_not_believed(shell, tmp_path, value):
     values, said = granted(shell, tmp_path / "ad", AD.replace("\nCpus = 2\n", "\nCpus = " + value + "\n"))
     assert values == [2, 1024, 5001, 1]
-    assert "the machine ad's Cpus makes no sense" in said
+    assert "the machine ad's Cpus is invalid" in said
 
 
 def test_too_little_disk_to_be_true(shell, tmp_path):
     values, said = granted(shell, tmp_path / "ad", AD.replace("5223424", "1024"))
     assert values == [2, 1024, 5000, 1]
-    assert "Disk makes no sense" in said
+    assert "the machine ad's Disk is invalid" in said
 
 
 def test_an_empty_ad_says_nothing(shell, tmp_path):

@@ -108,13 +108,13 @@ def hang_pool(site):
 
 # name: (what hangs, limit, exit status, words)
 HANGING = {
-    "gpus": (hang_gpus, "DISCOVERY_S", 17, "condor_gpu_discovery -properties took longer than 1 s"),
+    "gpus": (hang_gpus, "DISCOVERY_S", 17, "condor_gpu_discovery -properties did not end within 1 s"),
     "master": (hang_master, "TRY_S", 15, "condor_master -version took longer than 1 s"),
-    "name": (hang_name, "NAME_S", 32, "cm.example.org has no address on this node"),
+    "name": (hang_name, "NAME_S", 32, "GLIDEIN_COLLECTOR=cm.example.org cannot be resolved on this node"),
     "scratch": (hang_scratch, "SCRATCH_S", 34, "making a directory in GLIDEIN_SCRATCH="),
-    "tar": (hang_tar, "install_condor", 34, "bringing HTCondor took longer than 1 s"),
+    "tar": (hang_tar, "install_condor", 34, "installing HTCondor took longer than 1 s"),
     "credential": (hang_credential, "copy_credential", 34, "copying the credential took longer than 1 s"),
-    "pool": (hang_pool, "PING_S", 35, "GLIDEIN_COLLECTOR=localhost, 2 times: no answer run_limited 1 s"),
+    "pool": (hang_pool, "PING_S", 35, "GLIDEIN_COLLECTOR=localhost, tried 2 times: no answer within 1 s"),
 }
 
 
@@ -140,19 +140,19 @@ def test_a_signal_to_the_script_alone_ends_it_at_once(site, shell, name):
 
 
 def test_what_is_no_reason_to_end_is_left_out(site, shell):
-    """A log directory and a repository that do not answer, and a sweep that finds no end."""
+    """A log directory, a repository and the removal of stale directories that do not end."""
     (site.scratch / "glidein.LEFTOVER").mkdir()
     program(site, "find", "case $* in *-prune*) " + HANGS + ' ;; esac; exec {real} "$@"')
     program(site, "date", "case $1 in -r) " + HANGS + ' ;; esac; exec {real} "$@"')
     path = program(
         site, "ls", "case $* in *slow.example.org*) " + HANGS + ' ;; */cvmfs/*) echo x; exit ;; esac; exec {real} "$@"'
     )
-    for name in ("sweep", "CLOCK_S", "CVMFS_S"):
+    for name in ("remove_stale", "CLOCK_S", "CVMFS_S"):
         limit(site, name, 1)
     glidein = site.start(shell, PATH=path, GLIDEIN_CVMFS="slow.example.org good.example.org").wait_for("registered")
-    assert "the sweep took too long: going on" in glidein.output
-    assert "does not answer: the clock is not checked" in glidein.output
-    assert "CVMFS: what could not be listed run_limited 1 s is left out" in glidein.output
+    assert "removing stale scratch directories took more than 60 s" in glidein.output
+    assert "does not respond within 1 s: the clock is not checked" in glidein.output
+    assert "CVMFS: repositories that could not be listed within 1 s are left out" in glidein.output
     config = (next(site.scratch.glob("glidein.*/condor_config"))).read_text()
     assert "HAS_CVMFS_good_example_org = True" in config
     assert "HAS_CVMFS_slow_example_org" not in config
@@ -201,7 +201,7 @@ def test_a_pool_that_cannot_be_reached_ends_it_after_a_minute(site, shell, name)
 def test_a_pool_that_answers_is_asked_once_and_a_refusal_is_told(site, shell):
     pinged(site, 'ADVERTISE_STARTD failed!\nSECMAN:2010:Received "DENIED" from server')
     glidein = site.start(shell).wait_for("registered")
-    assert 'answers, but not as it should: SECMAN:2010:Received "DENIED" from server' in glidein.output
+    assert 'responds with an error: SECMAN:2010:Received "DENIED" from server' in glidein.output
     assert len((site.root / "pings").read_text().splitlines()) == 1
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
@@ -214,15 +214,15 @@ def test_a_pool_that_goes_away_ends_it_when_no_job_runs(site):
     back = site.bring("lost_and_back").start(shell, GLIDEIN_LOST_S=30, GLIDEIN_IDLE_TIMEOUT_S=12)
     back.wait_for("condor_master started")
     busy = site.bring("lost_busy").start(shell, GLIDEIN_LOST_S=1, GLIDEIN_WALLTIME_S=25, GLIDEIN_RETIREMENT_S=2)
-    ends = [(lost, 36, "collector, localhost, was gone for "), (back, 0, "no job ran for 12 s"), (busy, 0, "walltime")]
+    ends = [(lost, 36, "collector, localhost, could not be reached for "), (back, 0, "no job ran for 12 s"), (busy, 0, "walltime")]
     outputs = []
     for glidein, expected, words in ends:
         status, output = glidein.end(60)
         assert status == expected, output
         assert words in output.splitlines()[-1]
         outputs.append(output)
-    assert all("the pool's collector, localhost, is gone" in output for output in outputs)
-    assert ["is there again" in output for output in outputs] == [False, True, False]
+    assert all("the pool's collector, localhost, cannot be reached" in output for output in outputs)
+    assert ["can be reached again" in output for output in outputs] == [False, True, False]
     assert not processes_in(site.scratch)
     assert list(site.scratch.iterdir()) == []
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs that the kernel kills for want of memory: found when they end, and held."""
+"""Jobs that exhaust the memory or the disk of the glidein are held."""
 
 import subprocess
 
@@ -113,7 +113,7 @@ def test_only_the_htcondor_that_was_tried_gets_the_hook(shell, tmp_path, version
         (tmp_path / "tmp" / "try.out").write_text("")
     config = run(shell, "SCRATCH=$1; oom_kills() { echo 0; }; config_held_jobs", str(tmp_path))
     assert ("GLIDEIN_HOOK_JOB_EXIT = " in config) == has_hook
-    assert ("PREEMPT = False" in config) != has_hook
+    assert "GLIDEIN_HOLD_FOR_DISK = " in config
 
 
 def test_a_running_glidein_tells_its_startd_to_hold_the_job(site, shell):
@@ -123,7 +123,7 @@ def test_a_running_glidein_tells_its_startd_to_hold_the_job(site, shell):
     for number, text in ((1, JOB), (2, "x\nSTART = True"), (3, "$(X)/1")):
         (directory / "killed" / str(number)).mkdir()
         (directory / "killed" / str(number) / "job").write_text(text + "\n")
-    glidein.wait_for(f"killed a process of job {JOB} for want of memory: the job is held")
+    glidein.wait_for(f"killed a process of job {JOB} because the memory was exhausted: the job is held")
     config = (directory / "condor_config").read_text()
     assert f"\nGLIDEIN_KILLED_JOBS = $(GLIDEIN_KILLED_JOBS),{JOB}\n" in config
     assert "$(X)" not in config and config.count("\nGLIDEIN_KILLED_JOBS = $") == 1

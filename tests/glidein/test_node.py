@@ -146,7 +146,7 @@ def test_inside_an_image(site, shell, name):
     status, output = glidein.signal(signal.SIGTERM).end()
     assert_ended(site, status, output, 143, "signal TERM")
     assert output.count("start of site-1/short/small") == 1
-    assert "going on inside the image /images/el9.sif" in output
+    assert "starting again in the image /images/el9.sif" in output
 
 
 def test_an_image_without_apptainer(site, shell):
@@ -158,5 +158,5 @@ def test_an_image_that_is_not_there(site):
     directory, _log = put_apptainer(site)
     settings = {"PATH": "{}:/usr/bin:/bin".format(directory), "GLIDEIN_IMAGE": "/images/other.sif"}
     status, output = site.run(require("dash"), **settings)
-    assert_ended(site, status, output, 21, "apptainer ended with status 255 and says why above")
+    assert_ended(site, status, output, 21, "apptainer ended with status 255; its output is above")
     assert "FATAL: could not open image /images/other.sif" in output

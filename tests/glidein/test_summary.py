@@ -131,7 +131,7 @@ if is_stale; then echo dead; else echo alive; fi
     assert run(shell, tmp_path, script) == ("dead\n" if dead else "alive\n")
 
 
-def test_the_sweep_removes_empty_directories_of_a_day_ago(shell, tmp_path):
+def test_empty_scratch_directories_older_than_a_day_are_removed(shell, tmp_path):
     old, used, new = (tmp_path / f"glidein.{letter * 8}" for letter in "abc")
     for directory in (old, used, new):
         directory.mkdir()
@@ -142,34 +142,34 @@ def test_the_sweep_removes_empty_directories_of_a_day_ago(shell, tmp_path):
     assert sorted(tmp_path.glob("glidein.*")) == [used, new]
 
 
-# What is changed in the state of a dead glidein; whether it is swept, and whether the sweep tells of it.
+# A change to the state of a stale glidein; whether its directory is removed, and whether its summary is written.
 @pytest.mark.parametrize(
-    ("change", "swept", "told"),
+    ("change", "removed", "summarized"),
     [
         ("", True, True),
         ("s/^site=.*/site=t/", False, False),
         ("s/^deployment=.*/deployment=x/", False, False),
         ("s/^site=.*/site=t/; s/^seen=.*/seen=1000/", True, False),
-        # It was killed while it cleaned up, after it had told its end.
-        ("told", True, False),
+        # It was killed while it cleaned up, after it had written its summary.
+        ("written", True, False),
     ],
 )
-def test_a_sweep_tells_once_and_only_of_its_own_site(shell, tmp_path, change, swept, told):
+def test_a_stale_glidein_is_summarized_once_and_by_its_own_site(shell, tmp_path, change, removed, summarized):
     script = f"""
 NAME=glidein_2_dead; SCRATCH="$SCRATCH/glidein.AAAAAAAA"; mkdir "$SCRATCH"; write_state
-[ '{change}' != told ] || (write_summary 0 200 'it was over' >"$SCRATCH/../log"; rm() {{ :; }}; remove_scratch)
-sed -i -e 's/^pid_start=.*/pid_start=1/' -e '{change.replace("told", "")}' "$SCRATCH/state"
+[ '{change}' != written ] || (write_summary 0 200 'it was over' >"$SCRATCH/../log"; rm() {{ :; }}; remove_scratch)
+sed -i -e 's/^pid_start=.*/pid_start=1/' -e '{change.replace("written", "")}' "$SCRATCH/state"
 clean_up_stale "$SCRATCH"
 """
     output = run(shell, tmp_path, script)
-    assert (tmp_path / "glidein.AAAAAAAA").exists() != swept, output
-    assert [summary["exit_status"] for summary in summaries(output)] == ([None] if told else []), output
+    assert (tmp_path / "glidein.AAAAAAAA").exists() != removed, output
+    assert [summary["exit_status"] for summary in summaries(output)] == ([None] if summarized else []), output
 
 
 @pytest.mark.parametrize(
     "change", [("jobs=0", "jobs=$(id)"), ("name=n", "name=../../x"), ("cpus=4", "cpus=4; id"), ("whole=yes", "")]
 )
-def test_a_state_that_somebody_has_changed_is_not_believed(shell, tmp_path, change):
+def test_a_state_file_with_an_invalid_value_is_refused(shell, tmp_path, change):
     run(shell, tmp_path, "NAME=n; write_state")
     state = (tmp_path / "state").read_text()
     assert change[0] in state

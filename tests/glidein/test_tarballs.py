@@ -159,7 +159,7 @@ def test_no_such_file_and_no_such_server(site, web, shell, path, words):
     site.add("good", base=web + path if path else "http://127.0.0.1:1")
     status, output = site.run(shell)
     assert_ended(site, status, output, 20, words)
-    assert " cannot be fetched: " in output
+    assert " cannot be downloaded: " in output
 
 
 def test_a_signal_while_a_server_does_not_answer(site, shell):
@@ -214,7 +214,7 @@ def test_where_less_is_needed_jobs_are_offered_the_disk_that_is_there(site, shel
     mounted("size=200m")
     site.give_to_user()
     glidein = site.start(shell, GLIDEIN_DISK_MB=8000000, GLIDEIN_MIN_DISK_MB=100).wait_for("registered with")
-    assert "has 200 MB free: 140 MB of GLIDEIN_DISK_MB=8000000 are offered" in glidein.output
+    assert "has 200 MB free: jobs get 140 MB instead of GLIDEIN_DISK_MB=8000000" in glidein.output
     assert f"\nDISK = {140 * 1024}\n" in (glidein.directory() / "condor_config").read_text()
     glidein.signal(signal.SIGTERM).end()
 

@@ -98,7 +98,7 @@ def test_checks_keep_jobs_away_and_jobs_that_fail_fast_end_a_glidein(site, alice
     wait_for("a check that failed", lambda: registered(cm).startswith("false false true"), 60)
     assert alice.host.check_output(f"condor_q {cluster} -af JobStatus").split() == ["1"] * 6
     slurm.check_output("rm /home/glidein/broken")
-    told = wait_for("the end of glideins", lambda: [one for one in summaries(slurm) if one.startswith("jobs fail")], 90)
+    told = wait_for("the end of glideins", lambda: [one for one in summaries(slurm) if "jobs in a row failed" in one], 90)
     summary = summaries(slurm)[told[0]]
     assert summary["exit_status"] == 30
     assert 3 <= summary["jobs_failed"] == summary["jobs"] <= 6

@@ -49,7 +49,7 @@ def probe(inventory, *arguments):
 def test_what_a_glidein_needs_is_damaged_or_gone(site, alice, cm, slurm):
     # Nobody listens there, which takes a minute to say: a central manager may be starting anew.
     (status, reason, seconds), done = probe(site, "-e", "glidein_collector=cm:1")
-    assert (status, reason.startswith("the pool cannot be reached: GLIDEIN_COLLECTOR=cm:1, ")) == (35, True), done
+    assert (status, reason.startswith("the pool's collector does not respond: GLIDEIN_COLLECTOR=cm:1, ")) == (35, True), done
     assert 60 <= seconds < 120
 
     # One byte of the tarball is another.
@@ -101,7 +101,7 @@ def test_what_a_glidein_needs_is_damaged_or_gone(site, alice, cm, slurm):
         )
     finally:
         cm.check_output("systemctl start condor")
-    assert "the pool's collector, cm:9618, was gone for" in ended
+    assert "the pool's collector, cm:9618, could not be reached for" in ended
     assert "(exit status 36, " in ended
     assert slurm.check_output("ls -d /tmp/glidein.* 2>/dev/null; pgrep -u glidein condor; true") == ""
     wait_for("the pool", lambda: cm.run("condor_status -schedd -af Name").stdout, 90)
