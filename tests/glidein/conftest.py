@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -190,6 +191,33 @@ class Glidein:
         finally:
             if self.process.poll() is None:
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def program(site, name, body):
+    """Make a program that replaces the node's own and may `exec {real} "$@"`; return the PATH."""
+    directory = site.root / "programs"
+    directory.mkdir(exist_ok=True)
+    path = directory / name
+    path.write_text("#!/bin/sh\n" + body.format(real="/usr/bin/" + name) + "\n")
+    path.chmod(0o755)
+    return "{}:/usr/bin:/bin".format(directory)
+
+
+def limit(site, name, seconds):
+    """Change one of the script's time limits: a constant NAME, or the limit of the step NAME."""
+    changed = 0
+    for path in (site.home / "glidein.sh", *(site.home / "lib").glob("*.sh")):
+        text = path.read_text()
+        new = re.sub(r"^{}=\d+".format(name), "{}={}".format(name, seconds), text, flags=re.MULTILINE)
+        new = re.sub(
+            r"^((?:run_step|try_step|  .*run_limited) )\d+( .*\b{}\b)".format(name),
+            r"\g<1>{}\2".format(seconds),
+            new,
+            flags=re.MULTILINE,
+        )
+        changed += new != text
+        path.write_text(new)
+    assert changed == 1, name
 
 
 def job_ad(wall_s, cpus=1, code=0, ended=1795255185, told=None, more=""):

@@ -147,7 +147,10 @@ def test_less_memory_than_configured(site, shell):
 
 def test_collector_without_an_address(site, shell):
     assert_ended(
-        site, *site.run(shell, GLIDEIN_COLLECTOR="none.invalid"), 32, "GLIDEIN_COLLECTOR=none.invalid cannot be resolved on this node"
+        site,
+        *site.run(shell, GLIDEIN_COLLECTOR="none.invalid"),
+        32,
+        "GLIDEIN_COLLECTOR=none.invalid cannot be resolved on this node",
     )
 
 
@@ -183,7 +186,7 @@ BY_ITSELF = {
     "no answer": ("silent", {"GLIDEIN_REGISTER_S": 1}, 19, "localhost: no answer"),
     "refused": ("refused", {"GLIDEIN_REGISTER_S": 1}, 19, 'Received "DENIED"'),
     "jobs fail": ("failing", {}, 30, "5 jobs in a row failed within 60 s each"),
-    "jobs fail on a full disk": ("failing_full", {}, 30, "cannot be written to stop more"),
+    "jobs fail on a full disk": ("failing_full", {}, 30, "cannot be written"),
     # It began long ago, to fetch an image, say. What counts is the master's start.
     "late": (
         "late",
@@ -384,7 +387,7 @@ def test_no_setting_of_another_htcondor_reaches_the_daemons(together, shell):
 
 
 def test_signal_before_the_master_runs(site, shell):
-    # As a batch system does it: to all processes. (To the script alone: test_limits.py)
+    # As a batch system does it: to all processes. (To the script alone: test_timeouts.py)
     glidein = site.bring("good", master=SLOW_TO_START).start(shell)
     glidein.wait_for("verified").signal_group(signal.SIGTERM)
     assert_ended(site, *glidein.end(), 143, "signal TERM")
@@ -478,7 +481,12 @@ def test_the_state_file_is_removed_last(shell, tmp_path):
     """
     command = [*SHELLS[shell], "-c", script, "sh", str(ROOT / "files/glidein/lib"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert done.stdout.splitlines()[:4] == [f"could not remove all of {tmp_path}", "execute", "state", "summary_written"]
+    assert done.stdout.splitlines()[:4] == [
+        f"could not remove all of {tmp_path}",
+        "execute",
+        "state",
+        "summary_written",
+    ]
     assert not tmp_path.exists()
 
 
@@ -508,7 +516,8 @@ def reasons_of_the_script():
     for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
         text = part.read_text().replace("\\\n", "")
         calls = re.findall(
-            r"""(?:\bend_with|write_summary) (\d+) (?:"\$\(now_s\)" )?"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
+            r"""(?:\bend_with|write_summary) (\d+) (?:"\$\(now_s\)" )?"""
+            r"""\"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
             text,
         )
         found += [(int(status), re.sub(r"\$(\(.*?\)\)?|\{.*?\}|\w+|\*)", "…", reason)) for status, reason in calls]

@@ -84,12 +84,12 @@ def start(site, shell, printed, **settings):
 @pytest.mark.parametrize(
     ("printed", "settings", "words"),
     [
-        (NONE_AT_ALL, {}, "finds 0"),
-        (NONE_OF_THESE, {"CUDA_VISIBLE_DEVICES": "5"}, "-device 5 finds 0"),
+        (NONE_AT_ALL, {}, "found 0:"),
+        (NONE_OF_THESE, {"CUDA_VISIBLE_DEVICES": "5"}, "-device 5 found 0:"),
         (V100S, {"GLIDEIN_GPUS": 3}, "fewer GPUs than GLIDEIN_GPUS=3: condor_gpu_discovery -properties found 2"),
-        (V100S, {"CUDA_VISIBLE_DEVICES": ""}, "the batch system gave none"),
+        (V100S, {"CUDA_VISIBLE_DEVICES": ""}, "the batch system assigned no GPU"),
         (V100S, {"CUDA_VISIBLE_DEVICES": "0;id"}, "is invalid: '0;id'"),
-        ("", {}, "finds 0: asked:"),
+        ("", {}, "found 0: asked:"),
     ],
 )
 def test_fewer_gpus_than_configured(site, printed, settings, words):

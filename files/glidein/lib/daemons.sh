@@ -159,7 +159,7 @@ stop_if_failing() {
   FAILING=$now
   FAST_FAILURES_SEEN=$FAST_FAILURES
   log "$FAST_FAILURES jobs in a row failed within $GLIDEIN_FAST_FAILURE_S s each: accepting no more jobs"
-  echo "START = False" >>"$SCRATCH/condor_config" || {
+  { echo "START = False" >>"$SCRATCH/condor_config"; } 2>/dev/null || {
     stop_master "$EMPTY_STOP_S"
     end_with 30 "$FAST_FAILURES_SEEN jobs in a row failed fast, and $SCRATCH/condor_config cannot be written"
   }

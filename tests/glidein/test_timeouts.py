@@ -12,42 +12,15 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SHELLS, processes_in, require
+from conftest import ROOT, SHELLS, limit, processes_in, program, require
 from test_endings import assert_ended
 
 # Hangs in a child, as programs do that start others; nobody else sleeps for so long.
 HANGS = "sleep 3333; exit 1"
 
 
-def program(site, name, body):
-    """A program that comes before the node's own; `body` may go on with `exec {real} "$@"`. Returns the PATH."""
-    directory = site.root / "programs"
-    directory.mkdir(exist_ok=True)
-    path = directory / name
-    path.write_text("#!/bin/sh\n" + body.format(real="/usr/bin/" + name) + "\n")
-    path.chmod(0o755)
-    return "{}:/usr/bin:/bin".format(directory)
-
-
-def limit(site, name, seconds):
-    """Have one of the script's limits be another: NAME=..., or the seconds of a step."""
-    changed = 0
-    for path in (site.home / "glidein.sh", *(site.home / "lib").glob("*.sh")):
-        text = path.read_text()
-        new = re.sub(r"^{}=\d+".format(name), "{}={}".format(name, seconds), text, flags=re.MULTILINE)
-        new = re.sub(
-            r"^((?:step|attempt|  .*within) )\d+( .*\b{}\b)".format(name),
-            r"\g<1>{}\2".format(seconds),
-            new,
-            flags=re.MULTILINE,
-        )
-        changed += new != text
-        path.write_text(new)
-    assert changed == 1, name
-
-
 def hanging():
-    """Ids of processes that hang."""
+    """Return the ids of the processes that hang."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -139,7 +112,7 @@ def test_a_signal_to_the_script_alone_ends_it_at_once(site, shell, name):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_what_is_no_reason_to_end_is_left_out(site, shell):
+def test_optional_steps_that_hang_are_left_out(site, shell):
     """A log directory, a repository and the removal of stale directories that do not end."""
     (site.scratch / "glidein.LEFTOVER").mkdir()
     program(site, "find", "case $* in *-prune*) " + HANGS + ' ;; esac; exec {real} "$@"')
@@ -160,7 +133,7 @@ def test_what_is_no_reason_to_end_is_left_out(site, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_a_scratch_directory_that_cannot_be_removed_does_not_keep_the_last_word(site, shell):
+def test_the_last_line_is_written_if_the_scratch_directory_cannot_be_removed(site, shell):
     path = program(site, "rm", 'case $* in "-rf "*) ' + HANGS + ' ;; esac; exec {real} "$@"')
     site.credential.unlink()
     limit(site, "remove_scratch", 1)
@@ -170,10 +143,10 @@ def test_a_scratch_directory_that_cannot_be_removed_does_not_keep_the_last_word(
     assert "is missing or empty (exit status 16, " in output.splitlines()[-1]
 
 
-def test_a_step_that_is_killed_says_so(site, shell):
-    """By the kernel, where memory runs out, say."""
+def test_a_killed_step_ends_the_glidein(site, shell):
+    """The kernel may kill it if the memory is exhausted."""
     path = program(site, "cp", 'case $* in *credential*) kill -KILL $PPID ;; esac; exec {real} "$@"')
-    assert_ended(site, *site.run(shell, PATH=path), 34, "copying the credential ended with status 137: it was killed")
+    assert_ended(site, *site.run(shell, PATH=path), 34, "copying the credential was killed (status 137)")
 
 
 # --- the pool, as condor_ping 23.9.6 was seen to speak of it
@@ -214,7 +187,11 @@ def test_a_pool_that_goes_away_ends_it_when_no_job_runs(site):
     back = site.bring("lost_and_back").start(shell, GLIDEIN_LOST_S=30, GLIDEIN_IDLE_TIMEOUT_S=12)
     back.wait_for("condor_master started")
     busy = site.bring("lost_busy").start(shell, GLIDEIN_LOST_S=1, GLIDEIN_WALLTIME_S=25, GLIDEIN_RETIREMENT_S=2)
-    ends = [(lost, 36, "collector, localhost, could not be reached for "), (back, 0, "no job ran for 12 s"), (busy, 0, "walltime")]
+    ends = [
+        (lost, 36, "collector, localhost, could not be reached for "),
+        (back, 0, "no job ran for 12 s"),
+        (busy, 0, "walltime"),
+    ]
     outputs = []
     for glidein, expected, words in ends:
         status, output = glidein.end(60)
@@ -260,3 +237,19 @@ def test_older_logs_go_when_there_are_more_than_expected(shell, tmp_path):
     assert len(list((tmp_path / "log").iterdir())) == 3
     lib(shell, "limit_logs", GLIDEIN_LOG_MB="1", **run)
     assert {path.name for path in (tmp_path / "log").iterdir()} == {"StarterLog.slot1_1", "MasterLog"}
+
+
+def test_a_change_of_the_clock_neither_ends_a_glidein_nor_delays_its_stop(site, shell):
+    offset = site.root / "offset"
+    offset.write_text("0")
+    body = f"case $1 in +%s) echo $(($({{real}} +%s) + $(cat '{offset}'))) ;; *) exec {{real}} \"$@\" ;; esac"
+    site.bring("stubborn")
+    glidein = site.start(shell, PATH=program(site, "date", body), GLIDEIN_GRACE_S=9).wait_for("registered")
+    offset.write_text("86400")  # later than the end of the walltime
+    time.sleep(6)  # the glidein checks its times every five seconds
+    assert glidein.process.poll() is None, glidein.output
+    offset.write_text("-86400")
+    status, output = glidein.signal(signal.SIGTERM).end(60)
+    assert_ended(site, status, output, 143, "signal TERM")
+    assert "condor_master still runs after 6 s" in output
+    assert 6 <= int(output.rsplit("after ", 1)[1].split()[0]) < 60

@@ -132,9 +132,8 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
     for name, text in {key: value for tree in trees for key, value in tree.items()}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text.rstrip("\n") + "\n")
-    script = (
-        '. "$0/report.sh"; . "$0/resources.sh"; apply_node_limits "$1" >/dev/null; echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
-    )
+    script = '. "$0/report.sh"; . "$0/resources.sh"; apply_node_limits "$1" >/dev/null; '
+    script += 'echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib"), str(root)]
