@@ -146,12 +146,8 @@ def test_less_memory_than_configured(site, shell):
 
 
 def test_collector_without_an_address(site, shell):
-    assert_ended(
-        site,
-        *site.run(shell, GLIDEIN_COLLECTOR="none.invalid"),
-        32,
-        "GLIDEIN_COLLECTOR=none.invalid cannot be resolved on this node",
-    )
+    ended = site.run(shell, GLIDEIN_COLLECTOR="none.invalid")
+    assert_ended(site, *ended, 32, "GLIDEIN_COLLECTOR=none.invalid cannot be resolved on this node")
 
 
 def test_clock_that_is_wrong(site, shell):
