@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A login node in a directory, and glideins that run from it: as an ordinary user, under each shell."""
+"""A login node in a directory, and glideins that run from it as an ordinary user with each shell."""
 
 import contextlib
 import hashlib
@@ -40,12 +40,12 @@ STAND_IN = (Path(__file__).parent / "stand_in_master.sh").read_bytes()
 
 
 def list_line(name, arch, glibc, packed):
-    """As the role `site` writes it."""
+    """Return a line of tarballs.list, as the role `site` writes it."""
     return " ".join([name, arch, glibc, "0.0.0", hashlib.sha256(packed).hexdigest(), name + ".tar.gz"]) + "\n"
 
 
 class Site:
-    """~/.glidein/SITE of a login node, below a directory that an ordinary user can reach."""
+    """The directory ~/.glidein/SITE of a login node, which an ordinary user can reach."""
 
     def __init__(self, root):
         self.root = root
@@ -61,12 +61,12 @@ class Site:
         self.bring("good")
 
     def bring(self, behaviour, extra=None, master=STAND_IN, name="native", arch=ARCH, glibc="2.0"):
-        """Put a tarball in place whose condor_master is the stand-in with that `behaviour`; it is the only one."""
+        """Install a single tarball whose condor_master is the stand-in with this `behaviour`."""
         self.list.write_text("")
         return self.add(behaviour, extra, master, name, arch, glibc)
 
     def add(self, behaviour, extra=None, master=STAND_IN, name="more", arch=ARCH, glibc="2.0", base=None):
-        """One more tarball; base: an address that stands for `root/www`, where it is instead of in the payload."""
+        """Add a tarball. base: the address of `root/www`, where the tarball is then instead of in the payload."""
         files = {
             "sbin/condor_master": (master, 0o755),
             "etc/behaviour": (behaviour.encode(), 0o644),
@@ -93,13 +93,13 @@ class Site:
         return self.home / "tarballs" / "native.tar.gz"
 
     def replace(self, packed):
-        """Another content of the tarball, which the list knows."""
+        """Replace the content of the tarball and its checksum in the list."""
         self.tarball.write_bytes(packed)
         self.list.write_text(list_line("native", ARCH, "2.0", packed))
         return self
 
     def settings(self, **changes):
-        """The environment of a glidein; a change to None leaves the variable out."""
+        """Return the environment of a glidein; a change to None removes the variable."""
         values = {
             "PATH": "/usr/bin:/bin",
             "GLIDEIN_DEPLOYMENT": "test",
@@ -128,7 +128,7 @@ class Site:
         return Glidein(self, shell, self.settings(**changes))
 
     def run(self, shell, **changes):
-        """Run a glidein to its end: (exit status, output)."""
+        """Run a glidein to its end; return (exit status, output)."""
         return self.start(shell, **changes).end()
 
     def give_to_user(self):
@@ -142,7 +142,7 @@ class Site:
 
 
 class Glidein:
-    """One started glidein.sh, in a process group of its own."""
+    """A started glidein.sh in a process group of its own."""
 
     def __init__(self, site, shell, environment):
         self.site = site
@@ -173,7 +173,7 @@ class Glidein:
         return self
 
     def directory(self):
-        """Its scratch directory."""
+        """Return its scratch directory."""
         return next(self.site.scratch.glob("glidein.*"))
 
     def signal(self, number):
@@ -185,7 +185,7 @@ class Glidein:
         return self
 
     def end(self, timeout=120):
-        """(exit status, output), when it has ended."""
+        """Wait for its end; return (exit status, output)."""
         try:
             return self.process.wait(timeout), self.output
         finally:
@@ -221,7 +221,7 @@ def limit(site, name, seconds):
 
 
 def job_ad(wall_s, cpus=1, code=0, ended=1795255185, told=None, more=""):
-    """An ad of STARTD_HISTORY, cut down, as 23.9.6 writes it. told: when the job ended by itself; None: it did not."""
+    """Return a shortened ad of STARTD_HISTORY of 23.9.6. told: when the job ended by itself, or None."""
     lines = [f"CompletionDate = {ended}", f"CpusProvisioned = {cpus}", "ExitBySignal = false", f"ExitCode = {code}"]
     lines += ["JobPid = 1081", f"RemoteWallClockTime = {wall_s}", "RequestCpus = 1"]
     if told is not None:
@@ -234,7 +234,7 @@ def job_ad(wall_s, cpus=1, code=0, ended=1795255185, told=None, more=""):
 
 
 def summaries(output):
-    """The summaries in a glidein's log."""
+    """Return the summaries in a glidein's log."""
     return [json.loads(line.split(" ", 3)[3]) for line in output.splitlines() if " glidein: summary {" in line]
 
 
@@ -248,14 +248,14 @@ def is_installed(name):
 
 
 def require(name):
-    """The shell's name; where it is not installed, the case is skipped, and says so."""
+    """Return the shell's name; skip the test with the reason if the shell is not installed."""
     if not is_installed(name):
         pytest.skip("{0} is not installed: as root, apt-get install {0}".format(name))
     return name
 
 
 def processes_in(directory):
-    """{process id: command line} of what runs from or in `directory`."""
+    """Return {process id: command line} of the processes that run from or in `directory`."""
     found = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -269,7 +269,7 @@ def processes_in(directory):
 
 
 def end_all_in(directory):
-    """Kill what runs from or in `directory`; whatever still writes there keeps it from being removed."""
+    """Kill the processes that run from or in `directory`, so that it can be removed."""
     deadline = time.monotonic() + 30
     while True:
         processes = processes_in(directory)
@@ -284,7 +284,7 @@ def end_all_in(directory):
 
 @contextlib.contextmanager
 def place_for_sites():
-    """A directory directly below the system's temporary one: pytest's own is closed to other users."""
+    """Yield a directory that other users can read, unlike pytest's temporary directory."""
     with tempfile.TemporaryDirectory(prefix="glidein-test.") as name:
         Path(name).chmod(0o755)
         try:
@@ -294,7 +294,7 @@ def place_for_sites():
 
 
 def new_site():
-    """Yields a Site of its own."""
+    """Yield a new Site."""
     with place_for_sites() as root:
         yield Site(root)
 
@@ -306,5 +306,5 @@ def site():
 
 @pytest.fixture(scope="module")
 def untouched_site():
-    """For glideins that end before they write anything: one for many tests."""
+    """Yield a Site for all tests of a module whose glideins write nothing."""
     yield from new_site()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every ending: exit status, last line, and nothing left on the node."""
+"""Every ending: the exit status, the last line, and a node without leftovers."""
 
 import os
 import re
@@ -58,12 +58,12 @@ def test_wrong_sum(site, shell):
     assert_ended(site, *site.run(shell), 12, "is damaged")
 
 
-def test_tarball_that_is_none(site, shell):
+def test_a_file_that_is_no_tarball(site, shell):
     site.replace(b"no tar")
     assert_ended(site, *site.run(shell), 14, "could not be unpacked")
 
 
-def test_file_that_is_not_as_listed(site, shell):
+def test_a_file_that_differs_from_its_checksum(site, shell):
     site.bring("good", {"SHA256SUMS": (b"0" * 64 + b"  etc/behaviour\n", 0o644)})
     assert_ended(site, *site.run(shell), 14, "etc/behaviour")
 
@@ -72,7 +72,7 @@ def test_missing_scratch(site, shell):
     assert_ended(site, *site.run(shell, GLIDEIN_SCRATCH="/nowhere/at all"), 13, "GLIDEIN_SCRATCH=/nowhere/at all")
 
 
-def test_parents_of_the_scratch_directory_are_made_for_this_user_and_the_jobs_own_is_removed(site, shell):
+def test_missing_parents_of_the_scratch_directory_are_made_with_mode_0700(site, shell):
     wanted = site.scratch / "user" / "jobs" / "77.server"
     glidein = site.start(shell, GLIDEIN_SCRATCH=wanted).wait_for("registered with")
     assert [stat.S_IMODE(path.stat().st_mode) for path in (wanted, wanted.parent, wanted.parent.parent)] == [0o700] * 3
@@ -81,7 +81,7 @@ def test_parents_of_the_scratch_directory_are_made_for_this_user_and_the_jobs_ow
     assert not wanted.exists() and wanted.parent.is_dir()
 
 
-def test_a_scratch_directory_that_was_there_stays(site, shell):
+def test_an_existing_scratch_parent_is_kept(site, shell):
     glidein = site.start(shell).wait_for("registered with")
     glidein.signal(signal.SIGTERM).end()
     assert site.scratch.is_dir()
@@ -92,7 +92,7 @@ def test_unwritable_scratch(site, shell):
     assert_ended(site, *site.run(shell), 13, "no scratch directory can be made")
 
 
-def test_the_directory_of_an_array_task_has_brackets_which_no_path_of_a_job_may_have(site, shell):
+def test_a_scratch_path_with_brackets_is_replaced_by_its_parent(site, shell):
     task = site.scratch / "33[1].server"
     task.mkdir()
     glidein = site.start(shell, GLIDEIN_SCRATCH=task / "tmp").wait_for("registered with")
@@ -104,7 +104,7 @@ def test_the_directory_of_an_array_task_has_brackets_which_no_path_of_a_job_may_
     assert_ended(site, status, output, 143, "signal TERM")
 
 
-def test_without_room_beside_the_directory_of_an_array_task_there_is_none(site, shell):
+def test_a_scratch_path_with_brackets_below_an_unwritable_parent_is_refused(site, shell):
     (site.scratch / "33[1].server").mkdir()
     site.scratch.chmod(0o555)
     status, output = site.run(shell, GLIDEIN_SCRATCH=site.scratch / "33[1].server")
@@ -145,12 +145,12 @@ def test_less_memory_than_configured(site, shell):
     assert_ended(site, *site.run(shell, GLIDEIN_MEMORY_MB=10**9), 31, words)
 
 
-def test_collector_without_an_address(site, shell):
+def test_a_collector_name_that_cannot_be_resolved(site, shell):
     ended = site.run(shell, GLIDEIN_COLLECTOR="none.invalid")
     assert_ended(site, *ended, 32, "GLIDEIN_COLLECTOR=none.invalid cannot be resolved on this node")
 
 
-def test_clock_that_is_wrong(site, shell):
+def test_wrong_clock(site, shell):
     # What a file server says of a file that was made now.
     programs = site.root / "programs"
     programs.mkdir()
@@ -250,7 +250,7 @@ UNTIL_ENDED = {
 
 @pytest.fixture(scope="module")
 def together():
-    """All of BY_ITSELF and UNTIL_ENDED, under every shell here, started at once: {(shell, name): (Site, Glidein)}."""
+    """Start all glideins of BY_ITSELF and UNTIL_ENDED with every shell at once: {(shell, name): (Site, Glidein)}."""
     wanted = {
         **{
             name: (lambda site, b=row[0]: site.bring(b, {"etc/history": (HISTORY.encode(), 0o644)}), row[1])
@@ -277,7 +277,7 @@ def test_ends_by_itself(together, shell, name):
     assert_ended(site, *glidein.end(), expected, words)
 
 
-def test_jobs_that_fail_at_once_are_no_longer_taken(together, shell):
+def test_after_fast_failures_no_more_jobs_are_accepted(together, shell):
     site, glidein = together[shell, "jobs fail"]
     _status, output = glidein.end()
     (summary,) = summaries(output)
@@ -332,7 +332,7 @@ def test_signal_to_the_whole_group_reaches_the_daemons_only_through_the_script(t
     assert (kept / "MasterLog").read_text().count("got TERM") == 1
 
 
-def test_a_stop_takes_no_longer_than_two_thirds_of_the_notice(together, shell):
+def test_a_stop_takes_at_most_two_thirds_of_the_notice(together, shell):
     site, glidein = together[shell, "patient"]
     directory = glidein.wait_for("registered").directory()
     # At the end of the walltime, two thirds of the margin, less what it takes to tell how the jobs have ended.
@@ -343,7 +343,7 @@ def test_a_stop_takes_no_longer_than_two_thirds_of_the_notice(together, shell):
     assert "condor_master still runs after 6 s" in output
 
 
-def test_a_script_that_is_killed_leaves_nothing_behind(together, shell):
+def test_the_guard_cleans_up_after_a_killed_script(together, shell):
     if shutil.which("setsid") is None:
         pytest.skip("setsid is not installed: without it the daemons are killed with the script")
     site, glidein = together[shell, "murdered"]
@@ -358,7 +358,7 @@ def test_a_script_that_is_killed_leaves_nothing_behind(together, shell):
     assert "starting as stubborn" in (kept / "MasterLog").read_text()
 
 
-def test_where_no_directory_outlives_the_job_the_logs_go_to_stderr(together, shell):
+def test_without_a_log_directory_the_logs_go_to_stderr(together, shell):
     site, glidein = together[shell, "logs to stderr"]
     status, output = glidein.wait_for("registered").signal(signal.SIGTERM).end()
     assert_ended(site, status, output, 143, "signal TERM")
@@ -444,7 +444,7 @@ def test_a_glidein_killed_with_its_guard_is_cleaned_up_by_the_next_one(site, she
 
 
 @pytest.mark.parametrize("name", ["link", "link//x/.."])
-def test_what_runs_behind_a_link_is_found(shell, tmp_path, name):
+def test_processes_are_found_if_the_scratch_path_has_links(shell, tmp_path, name):
     directory = tmp_path / "real" / "x"
     directory.mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
@@ -498,7 +498,7 @@ SIGNALLED = {129, 130, 138, 140, 143}
 
 
 def table_of_endings():
-    """{exit status: [reasons]} of the documentation."""
+    """Return {exit status: [reasons]} of the documentation."""
     found = {}
     for first, reasons in re.findall(r"^\| ([0-9][0-9, ]*) \| (.*?) \| ", TABLE.read_text(), re.MULTILINE):
         for status in first.split(","):
@@ -507,7 +507,7 @@ def table_of_endings():
 
 
 def reasons_of_the_script():
-    """[(exit status, reason with … for what varies)] of every ending that the scripts have."""
+    """Return [(exit status, reason with … for variables)] of every ending in the scripts."""
     found = []
     for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
         text = part.read_text().replace("\\\n", "")
@@ -521,11 +521,11 @@ def reasons_of_the_script():
 
 
 def covers(pattern, reason):
-    """Whether a reason of the table, with … for anything, is that of the script."""
+    """Return whether a reason of the table, with … for any text, matches that of the script."""
     return re.match(".*".join(map(re.escape, pattern.split("…"))), reason) is not None
 
 
-def test_each_ending_is_in_the_table_with_its_reason_and_the_table_has_no_other():
+def test_the_table_of_endings_has_exactly_the_reasons_of_the_scripts():
     table, told = table_of_endings(), reasons_of_the_script()
     assert len(told) > 45
     missing = [row for row in told if not any(covers(pattern, row[1]) for pattern in table.get(row[0], ()))]
@@ -540,7 +540,7 @@ def test_each_ending_is_in_the_table_with_its_reason_and_the_table_has_no_other(
     assert unknown == []
 
 
-def test_every_exit_status_is_explained_and_provoked():
+def test_every_exit_status_is_documented_and_tested():
     explained = set(table_of_endings())
     helped = (ROOT / "files" / "glidein" / "lib" / "report.sh").read_text().split("Exit status:")[1]
     told = {int(number) for number in re.findall(r"^ +(\d+)  ", helped, re.MULTILINE)} | SIGNALLED
@@ -557,7 +557,7 @@ def test_every_exit_status_is_explained_and_provoked():
     assert "35, " in tests and "36, " in tests
 
 
-def test_several_on_one_node_do_not_meet(site):
+def test_glideins_on_one_node_do_not_interfere(site):
     glideins = [site.start(require("dash")).wait_for("condor_master started") for _unused in range(3)]
     names = {glidein.output.split("name ")[1].split()[0] for glidein in glideins}
     assert len(names) == len(list(site.scratch.iterdir())) == 3
@@ -565,7 +565,7 @@ def test_several_on_one_node_do_not_meet(site):
     assert list(site.scratch.iterdir()) == []
 
 
-def test_what_is_there_while_it_runs(together, shell):
+def test_files_of_a_running_glidein(together, shell):
     site, glidein = together[shell, "token"]
     directory = glidein.wait_for("registered").directory()
     token = directory / "credential" / "tokens.d" / "token"
@@ -590,7 +590,7 @@ def test_what_is_there_while_it_runs(together, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_pool_password_out_of_the_tarball(together, shell):
+def test_the_pool_password_is_moved_out_of_the_tarball(together, shell):
     site, glidein = together[shell, "pool password"]
     directory = glidein.wait_for("registered").directory()
     password = directory / "credential" / "pool_password"
@@ -601,13 +601,13 @@ def test_pool_password_out_of_the_tarball(together, shell):
 
 
 def renew(site, shell):
-    """Call the payload's renew_credential for a scratch directory below `site.root`: its output."""
+    """Call renew_credential with `site.root` as the scratch directory; return its output."""
     script = '. "$0/report.sh"; . "$0/credential.sh"; SCRATCH=$1; GLIDEIN_CREDENTIAL=$2; renew_credential'
     command = [*SHELLS[shell], "-c", script, str(site.home / "lib"), str(site.root), str(site.credential)]
     return subprocess.run(command, stdout=-1, timeout=10, check=True).stdout.decode()
 
 
-def test_renewed_token_takes_the_place_of_the_old_one(site, shell):
+def test_a_renewed_token_replaces_the_old_one(site, shell):
     # site.root stands for the scratch directory here
     held = site.root / "held"
     (held / "credential" / "tokens.d").mkdir(parents=True)

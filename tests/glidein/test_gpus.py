@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPUs: those that the batch system names, no others. (With the real condor_gpu_discovery: tests/e2e/test_start.py.)"""
+"""GPUs that the batch system has assigned. (With the real condor_gpu_discovery: tests/e2e/glideins/test_start.py.)"""
 
 import signal
 import subprocess
@@ -57,7 +57,7 @@ def lib(shell, script, **environment):
         ({"ROCR_VISIBLE_DEVICES": "1"}, ""),
     ],
 )
-def test_the_first_variable_that_names_any_counts(shell, variables, named):
+def test_the_first_variable_with_a_list_counts(shell, variables, named):
     assert lib(shell, "gpus_named " + NVIDIA, **variables).strip() == named
 
 
@@ -75,7 +75,7 @@ def test_names_of_gpus(shell, printed, names):
 
 
 def start(site, shell, printed, **settings):
-    """A glidein with a condor_gpu_discovery that prints what the real one was seen to print."""
+    """Start a glidein whose condor_gpu_discovery prints recorded output of the real one."""
     discovery = "#!/bin/sh\necho \"asked: $*\" >&2\ncat <<'END'\n{}END\n".format(printed).encode()
     site.bring("good", {"libexec/condor_gpu_discovery": (discovery, 0o755)})
     return site.start(shell, **{"GLIDEIN_GPUS": 2, **settings})
@@ -118,7 +118,7 @@ def test_fewer_gpus_than_configured(site, printed, settings, words):
         ),
     ],
 )
-def test_the_startd_looks_for_the_same_ones(site, shell, settings, arguments, environment):
+def test_the_startd_uses_the_assigned_gpus(site, shell, settings, arguments, environment):
     glidein = start(site, shell, V100S, **settings).wait_for("registered")
     directory = glidein.directory()
     config = (directory / "condor_config").read_text().splitlines()
@@ -133,7 +133,7 @@ def test_the_startd_looks_for_the_same_ones(site, shell, settings, arguments, en
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_checks_know_which_gpus_were_given(site, shell):
+def test_checks_get_the_list_of_assigned_gpus(site, shell):
     glidein = start(site, shell, V100S, CUDA_VISIBLE_DEVICES="0,1", GLIDEIN_CHECKS="gpu").wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text().splitlines()
     assert 'STARTD_CRON_gpu_ENV = "GLIDEIN_CHECK_TIMEOUT_S=60 GLIDEIN_GPU_LIST=0,1"' in config

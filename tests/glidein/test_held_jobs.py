@@ -53,12 +53,12 @@ def tree(root, *parts):
         ([], ""),
     ],
 )
-def test_the_kernel_counts_its_kills(shell, tmp_path, parts, expected):
+def test_out_of_memory_kills_are_read_from_the_control_group(shell, tmp_path, parts, expected):
     assert run(shell, 'oom_kills "$1"', tree(tmp_path, *parts)) == expected
 
 
 def job_exit(shell, scratch, ad, kills, before=0):
-    """The names of the jobs to hold after a job with that ad has ended."""
+    """Return the ids of the jobs to hold after a job with that ad has ended."""
     (scratch / "killed").mkdir(exist_ok=True)
     script = f"SCRATCH=$1 counted={before} HOLD_S=0; oom_kills() {{ echo {kills}; }}; report_killed_job"
     run(shell, script, str(scratch), stdin=ad)
@@ -81,7 +81,7 @@ def test_the_hook_waits_until_its_starter_has_held_the_job(shell, tmp_path):
     assert len(log.read_text().splitlines()) == 2
 
 
-def test_each_kill_is_of_one_job(shell, tmp_path):
+def test_each_kill_belongs_to_one_job(shell, tmp_path):
     assert job_exit(shell, tmp_path, KILLED, kills=1) == [JOB]
     other = KILLED.replace("#12.0#", "#13.0#")
     assert job_exit(shell, tmp_path, other, kills=1) == [JOB]
@@ -105,7 +105,7 @@ def test_other_jobs_are_left_alone(shell, tmp_path, ad, kills):
 
 
 @pytest.mark.parametrize(("version", "has_hook"), [("23.9.6", True), ("25.14.1", False), ("", False)])
-def test_only_the_htcondor_that_was_tried_gets_the_hook(shell, tmp_path, version, has_hook):
+def test_only_htcondor_23_gets_the_exit_hook(shell, tmp_path, version, has_hook):
     (tmp_path / "tmp").mkdir()
     if version:
         (tmp_path / "tmp" / "try.out").write_text(f"$CondorVersion: {version} 2026-10-16 PackageID: {version} $\n")
@@ -116,7 +116,7 @@ def test_only_the_htcondor_that_was_tried_gets_the_hook(shell, tmp_path, version
     assert "GLIDEIN_HOLD_FOR_DISK = " in config
 
 
-def test_a_running_glidein_tells_its_startd_to_hold_the_job(site, shell):
+def test_a_killed_job_is_added_to_condor_config(site, shell):
     site.bring("failing")  # its condor_master writes down when it is told to read the configuration again
     glidein = site.start(shell).wait_for("registered with")
     directory = glidein.directory()

@@ -50,7 +50,7 @@ def lib(shell, script, *arguments):
 
 @pytest.fixture()
 def root(tmp_path):
-    """A node with two repositories, of which one is empty as when its server does not answer, and a plain directory."""
+    """Make a node with a repository, an empty one (its server does not respond), and a plain directory."""
     for name in ("icecube.opensciencegrid.org", "atlas-nightlies.cern.ch"):
         (tmp_path / "cvmfs" / name).mkdir(parents=True)
         (tmp_path / "cvmfs" / name / "new_repository").write_text("")
@@ -59,7 +59,7 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_repositories_that_are_there(shell, root):
+def test_repositories_that_can_be_listed(shell, root):
     found = lib(shell, 'cvmfs_repositories "$@"', root, "oasis.opensciencegrid.org", "icecube.opensciencegrid.org")
     assert sorted(found.splitlines()) == ["atlas-nightlies.cern.ch", "icecube.opensciencegrid.org"]
 
@@ -78,7 +78,7 @@ def test_attributes_of_repositories(shell):
 
 
 def put_apptainer(site, name="apptainer"):
-    """A directory for PATH with the stand-in, and the file in which it writes what it was asked for."""
+    """Return a directory for PATH with the stand-in, and the file of its arguments."""
     directory, log = site.root / "tools", site.root / "apptainer.log"
     directory.mkdir()
     log.write_text("")
@@ -87,7 +87,7 @@ def put_apptainer(site, name="apptainer"):
     return directory, log
 
 
-def test_apptainer_is_offered_with_what_its_trial_needs(site, shell):
+def test_apptainer_is_configured(site, shell):
     directory, _log = put_apptainer(site)
     site.bring("good", {"libexec/singularity_test_sandbox/exit_37": (b"\x7fELF", 0o755)})
     glidein = site.start(shell, PATH="{}:/usr/bin:/bin".format(directory)).wait_for("registered")
@@ -98,7 +98,7 @@ def test_apptainer_is_offered_with_what_its_trial_needs(site, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_attributes_that_are_found_and_those_of_pyglidein(site, shell):
+def test_attributes_of_the_node_and_of_pyglidein(site, shell):
     glidein = site.start(shell, GLIDEIN_SITE_RESOURCE="annex").wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text()
     lines = config.splitlines()
@@ -111,7 +111,7 @@ def test_attributes_that_are_found_and_those_of_pyglidein(site, shell):
 
 
 def found_attributes(shell, offered, own):
-    """config_attributes, with these found on the node and these of the operator."""
+    """Return config_attributes for attributes of the node and of the entry."""
     names = ("DEPLOYMENT", "SITE", "ENTRY", "SHAPE", "BATCH_ID", "SITE_RESOURCE")
     environment = {"GLIDEIN_" + name: "x" for name in names}
     environment.update(
@@ -123,7 +123,7 @@ def found_attributes(shell, offered, own):
     return subprocess.check_output(command, text=True, timeout=10, env=environment)
 
 
-def test_what_the_operator_says_of_the_site_comes_first(shell):
+def test_attributes_of_the_entry_override_those_of_the_node(shell):
     config = found_attributes(shell, "HAS_CVMFS_a_org = True\nHAS_CVMFS_b_org = True", "has_cvmfs_a_org = false")
     assert "HAS_CVMFS_a_org" not in config
     assert config.count("HAS_CVMFS_b_org = True\n") == 1
@@ -154,7 +154,7 @@ def test_an_image_without_apptainer(site, shell):
     assert_ended(site, status, output, 21, "needs apptainer or singularity, and neither is in PATH=/usr/bin:/bin")
 
 
-def test_an_image_that_is_not_there(site):
+def test_a_missing_image(site):
     directory, _log = put_apptainer(site)
     settings = {"PATH": "{}:/usr/bin:/bin".format(directory), "GLIDEIN_IMAGE": "/images/other.sif"}
     status, output = site.run(require("dash"), **settings)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which sites are revoked since when, and how what their machines have in a pool is taken from them."""
+"""The state of revoked sites, and the removal of their machines' ads and jobs from a pool."""
 
 import json
 
@@ -136,7 +136,7 @@ def test_a_job_that_does_not_vacate_is_taken_away_after_the_grace():
     assert 20 < pool.now < 20 + revoke.LAST_S
 
 
-def test_what_stays_is_an_error_that_names_it():
+def test_an_ad_that_stays_is_an_error_that_names_it():
     report = Pool(["3.0"], obeys="never").retire(grace_s=4)
     assert "3.0 of the schedd <1.2.3.4:9618?sock=schedd>" in report["errors"][0]
     assert "condor_off: does not answer" in report["errors"][1]
@@ -164,6 +164,6 @@ def test_a_job_that_started_after_the_ads_went_is_found_by_the_noted_name():
     assert pool.retire(known=[MACHINE])["jobs"] == 1
 
 
-def test_a_failed_command_is_told_with_its_status_and_words():
+def test_a_failed_command_is_reported_with_its_status_and_output():
     with pytest.raises(revoke.RevokeError, match="exit status 3: no such pool"):
         revoke.run(["sh", "-c", "echo no such pool >&2; exit 3"])

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a site's token is minted anew, and how it is kept."""
+"""When a site's token is minted again, and how it is stored."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ WANTED = st.Wanted("glidein-a@pool", "pool", 30 * DAY, 15 * DAY, "key", 0)
 
 
 def token(**changes):
-    """A token as HTCondor 23.9.6 makes it, minted a day ago for 30 days."""
+    """Return a token in the format of HTCondor 23.9.6, minted a day ago for 30 days."""
     claims = {
         "exp": NOW + 29 * DAY,
         "iat": NOW - DAY,
@@ -48,7 +48,7 @@ def test_good_token_is_kept():
         (token(exp=NOW + 28 * DAY), "it lives"),
     ],
 )
-def test_unfit_token_is_replaced(stored, why):
+def test_an_invalid_token_is_replaced(stored, why):
     assert why in st.why_renew(stored, "key", WANTED, NOW)
 
 
@@ -133,7 +133,7 @@ def test_one_token_is_renewed_without_the_others(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [st.KEYS, "a", "b"]
 
 
-def test_check_only_says_what_would_change(tmp_path):
+def test_check_mode_reports_what_would_change(tmp_path):
     (tmp_path / "old").write_text("x")
     assert keep(tmp_path, ["a"], check=True) == {"changed": True, "minted": {"a": "there is none"}, "removed": ["old"]}
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
@@ -158,7 +158,7 @@ def test_token_that_others_can_read_is_replaced(tmp_path):
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
 
 
-def test_failure_says_the_command_and_its_stderr_but_not_its_stdout(tmp_path):
+def test_a_failure_reports_the_command_and_its_stderr_but_not_its_stdout(tmp_path):
     with pytest.raises(st.TokenError) as caught:
         st.run(["sh", "-c", "echo secret; echo no key >&2; exit 3", "condor_token_create"])
     assert "exit status 3: no key" in str(caught.value)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs are counted from the startd's history, each once, whatever the moment; the summary is JSON whatever it tells."""
+"""Each job in the startd's history is counted once; the summary is valid JSON; stale glideins are cleaned up."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ NOT_STARTED = job_ad(1).replace("JobPid = 1081\n", "").replace("ExitCode = 0\n",
 
 
 def run(shell, tmp_path, script):
-    """Run commands in a shell that knows the functions of report.sh and summary.sh; its output."""
+    """Run commands in a shell with the functions of report.sh and summary.sh; return the output."""
     (tmp_path / "jobs").mkdir(exist_ok=True)
     lib = ROOT / "files" / "glidein" / "lib"
     head = f"""
@@ -66,7 +66,7 @@ def test_jobs_are_counted(shell, tmp_path, history, counts):
     assert run(shell, tmp_path, "count_jobs; told") == counts + "\n"
 
 
-def test_each_job_counts_once_while_the_history_grows_and_is_put_aside(shell, tmp_path):
+def test_each_job_counts_once_while_the_history_grows_and_is_rotated(shell, tmp_path):
     for name, text in {"a": SUCCESS, "b": FAILURE[:70], "c": FAILURE[70:] + SUCCESS, "d": FAILURE}.items():
         (tmp_path / name).write_text(text)
     script = """
@@ -81,7 +81,7 @@ count_jobs; told; count_jobs; told; ls jobs
     ]  # fmt: skip
 
 
-def test_the_summary_is_one_line_of_json_whatever_it_tells(shell, tmp_path):
+def test_the_summary_is_one_line_of_valid_json(shell, tmp_path):
     script = """write_summary 18 160 'a "quoted" \\ thing
 and '"$(printf '\\303\\244\\001')$(printf '%0400d' 0)"; write_summary 0 200 'again'"""
     (summary,) = summaries(run(shell, tmp_path, script))
@@ -93,7 +93,7 @@ and '"$(printf '\\303\\244\\001')$(printf '%0400d' 0)"; write_summary 0 200 'aga
     }  # fmt: skip
 
 
-def test_what_is_kept_for_others_comes_back(shell, tmp_path):
+def test_the_state_can_be_read_again(shell, tmp_path):
     script = """
 NAME=glidein_1_x; JOBS=7; BUSY_CORE_S=99; REGISTERED_AT=103; write_state
 JOBS=0; BUSY_CORE_S=0; REGISTERED_AT=; NAME=; GLIDEIN_SITE=other
@@ -121,7 +121,7 @@ OWNER_HOST=another; is_stale || echo unknown
         (10**6, "", "b", False),
     ],
 )
-def test_the_glidein_of_another_boot_is_dead_when_it_is_quiet(shell, tmp_path, age_s, boot, own_boot, dead):
+def test_a_glidein_of_another_boot_is_stale_if_its_state_is_old(shell, tmp_path, age_s, boot, own_boot, dead):
     script = f"""
 NAME=n; write_state; read_state "$SCRATCH/state"
 boot_id() {{ echo {own_boot}; }}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Before HTCondor runs, nothing that hangs keeps a glidein: it is left out, or ends it; signals are heard at once."""
+"""Steps that hang: the glidein ends or continues without them, and signals end it at once. Logs; clock changes."""
 
 import itertools
 import os
@@ -33,7 +33,7 @@ def hanging():
 
 @pytest.fixture(autouse=True)
 def nothing_hangs():
-    """Neither before nor after a test."""
+    """Assert that no process hangs before and after a test."""
     assert hanging() == []
     yield
     deadline = time.monotonic() + 30
@@ -92,7 +92,7 @@ HANGING = {
 
 
 @pytest.mark.parametrize(("name", "shell"), list(zip(HANGING, itertools.cycle(SHELLS))))
-def test_a_step_that_hangs_ends_a_glidein_within_its_limit(site, name, shell):
+def test_a_step_that_hangs_ends_the_glidein_at_its_time_limit(site, name, shell):
     hang, its_limit, status, words = HANGING[name]
     settings = hang(site)
     limit(site, its_limit, 1)
@@ -102,7 +102,7 @@ def test_a_step_that_hangs_ends_a_glidein_within_its_limit(site, name, shell):
 
 
 @pytest.mark.parametrize("name", HANGING)
-def test_a_signal_to_the_script_alone_ends_it_at_once(site, shell, name):
+def test_a_signal_ends_a_step_that_hangs_at_once(site, shell, name):
     settings = HANGING[name][0](site)
     glidein = site.start(shell, **settings)
     deadline = time.monotonic() + 60
@@ -164,14 +164,14 @@ def pinged(site, printed, status=1):
 
 
 @pytest.mark.parametrize("name", PINGS)
-def test_a_pool_that_cannot_be_reached_ends_it_after_a_minute(site, shell, name):
+def test_a_collector_that_does_not_respond_ends_the_glidein(site, shell, name):
     printed, status, words = PINGS[name]
     pinged(site, printed)
     assert_ended(site, *site.run(shell), status, words)
     assert (site.root / "pings").read_text().splitlines() == ["-type collector -verbose ADVERTISE_STARTD"] * 7
 
 
-def test_a_pool_that_answers_is_asked_once_and_a_refusal_is_told(site, shell):
+def test_a_collector_that_refuses_is_tried_once_and_logged(site, shell):
     pinged(site, 'ADVERTISE_STARTD failed!\nSECMAN:2010:Received "DENIED" from server')
     glidein = site.start(shell).wait_for("registered")
     assert 'responds with an error: SECMAN:2010:Received "DENIED" from server' in glidein.output
@@ -179,8 +179,8 @@ def test_a_pool_that_answers_is_asked_once_and_a_refusal_is_told(site, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_a_pool_that_goes_away_ends_it_when_no_job_runs(site):
-    """At the same time: one that loses it, one whose pool comes back, one with a job."""
+def test_a_lost_collector_ends_a_glidein_without_jobs(site):
+    """Three glideins: one loses the collector, one finds it again, one has a job."""
     shell = require("dash")
     limit(site, "RENEW_S", 1)
     lost = site.bring("lost").start(shell, GLIDEIN_LOST_S=2).wait_for("condor_master started")
@@ -215,7 +215,7 @@ def lib(shell, script, *arguments, **environment):
 
 
 @pytest.mark.parametrize(("log_mb", "cpus"), [(20, 1), (20, 128), (1, 8), (1, 2000)])
-def test_logs_of_all_cores_fit_into_what_logs_may_take(shell, tmp_path, log_mb, cpus):
+def test_the_logs_of_all_cores_fit_into_the_limit(shell, tmp_path, log_mb, cpus):
     settings = {"GLIDEIN_LOG_MB": str(log_mb), "GLIDEIN_CPUS": str(cpus), "SCRATCH": str(tmp_path), "NAME": "n"}
     config = lib(shell, "config_paths", **settings)
     (each,) = re.findall(r"^MAX_DEFAULT_LOG = (\d+) Kb$", config, re.MULTILINE)
@@ -228,7 +228,7 @@ def test_logs_of_all_cores_fit_into_what_logs_may_take(shell, tmp_path, log_mb, 
     assert "\nFILE_TRANSFER_STATS_LOG =\n" in config
 
 
-def test_older_logs_go_when_there_are_more_than_expected(shell, tmp_path):
+def test_rotated_logs_are_removed_above_the_limit(shell, tmp_path):
     (tmp_path / "log").mkdir()
     for name, size in (("StarterLog.slot1_1", 600), ("StarterLog.slot1_1.old", 600), ("MasterLog", 10)):
         (tmp_path / "log" / name).write_bytes(b"x" * size * 1024)
