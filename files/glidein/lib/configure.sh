@@ -135,7 +135,7 @@ FILE_TRANSFER_STATS_LOG =
 # The resources that each job has used. glidein.sh adds them up and removes every rotated file.
 STARTD_HISTORY = \$(LOCAL_DIR)/jobs/history
 HISTORY_CONTAINS_JOB_ENVIRONMENT = False
-MAX_HISTORY_LOG = 4000000
+MAX_HISTORY_LOG = 2000000
 MAX_HISTORY_ROTATIONS = 20
 CONFIG
 }
