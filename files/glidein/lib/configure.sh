@@ -192,7 +192,7 @@ SEC_PASSWORD_DIRECTORY = $SCRATCH/credential/none
 SEC_TOKEN_POOL_SIGNING_KEY_FILE = $SCRATCH/credential/none/POOL
 # Authorized are: the access point to which the negotiator has given this slot, by the key of that match, and the daemons of
 # this glidein, by a key of their own. The pool's administrator comes through the collector (condor_off). An empty list
-# authorizes nobody.
+# authorizes no client.
 SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION = True
 ALLOW_READ = submit-side@matchsession/*
 ALLOW_WRITE = submit-side@matchsession/*
@@ -297,7 +297,8 @@ quote_environment() {
 }
 
 # job_wrapper: print the program that starts jobs. If the batch system's notice reaches every process, a job would end by it
-# before HTCondor tells it to vacate, and leave the queue as completed. A signal that is ignored at a job's start stays ignored.
+# before HTCondor sends the signal to vacate, and leave the queue as completed. A signal that is ignored at a job's start stays
+# ignored.
 job_wrapper() {
   echo "#!/bin/sh"
   [ -z "$GLIDEIN_NOTICE_TO_ALL" ] || echo "trap '' $GLIDEIN_NOTICE_TO_ALL"
