@@ -97,7 +97,7 @@ def test_a_damaged_tarball_and_a_collector_that_is_out_of_reach(site, alice, cm,
     try:
         ended = wait_for(
             "its end",
-            lambda: slurm.check_output(f"grep -h 'glidein: ended because the pool.s' {HOME}/log/*.out; true"),
+            lambda: slurm.check_output(f"grep -h 'ended because the pool.s collector, ' {HOME}/log/*.out; true"),
             150,
         )
     finally:
