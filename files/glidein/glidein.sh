@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A glidein: a batch job that starts an HTCondor startd on this node, which joins a pool and runs its users' jobs.
+# A glidein: a batch job that starts an HTCondor startd on this node. The startd joins a pool and runs the pool's jobs.
 #
-# It writes only below GLIDEIN_SCRATCH (a directory of its own, removed at its end) and GLIDEIN_LOG_DIR, listens on one
-# unprivileged port, talks only to the pool, and runs as the user of the batch job. Settings come from the
-# environment; `glidein.sh --help` lists them and the exit statuses. Needs sh, tar, gzip, sha256sum: no more.
+# The glidein writes only to a scratch directory in GLIDEIN_SCRATCH, which it removes at its end, and to GLIDEIN_LOG_DIR. It
+# listens on one unprivileged port and connects only to the pool. `glidein.sh --help` lists its settings, which are environment
+# variables, and its exit statuses. It needs sh, tar, gzip and sha256sum.
 
 set -u
 umask 077
@@ -17,7 +17,8 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in report limits settings granted image scratch unpack credential gpus node configure daemons memory summary sweep health; do
+for part in report timeouts settings resources container_image scratch tarball credential gpus node configure daemons \
+  held_jobs summary stale_glideins node_checks; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11
@@ -32,26 +33,26 @@ case ${1-} in
 *) echo "glidein: $1: no such option; see glidein.sh --help"; exit 10 ;;
 esac
 
-catch_signals      # from here on every ending goes through `finish`
-check_settings     # the environment: all of it, before anything is written
-take_granted       # what jobs may use: as asked for, or as given
-clean_environment  # of what another HTCondor has left in it
-make_parents       # of the scratch directory
-enter_image        # begin again inside an image, if there is one
-plan_times         # when to retire, when to end
-make_scratch       # a directory of our own with room for what was promised
+catch_signals        # after this, every ending runs `finish`
+check_settings       # all of them, before anything is written
+apply_granted        # the jobs' resources: requested or granted
+clean_environment    # remove settings of another HTCondor
+make_scratch_parents
+enter_image          # start again inside an image if GLIDEIN_IMAGE is set
+set_times            # when to retire and when to end
+make_scratch
 
-# Each of these runs in a process of its own, for at most so many seconds: servers and drivers that they need may hang.
-attempt 60 sweep || say "the sweep took too long: going on"          # what a killed glidein has left here
-step 120 "looking at the node" check_node                            # is there what jobs need?
+# Each step runs in a process of its own with a time limit (seconds), because servers and drivers may not respond.
+try_step 60 remove_stale || log "removing stale scratch directories took more than 60 s: continuing without it"
+run_step 120 "checking the node" check_node
 unpacking_cs=$(uptime_cs)
-step 900 "bringing HTCondor" bring_condor                            # the tarball that fits: checked, unpacked, tried
+run_step 900 "installing HTCondor" install_condor
 unpacking_cs=$(($(uptime_cs) - unpacking_cs))
-step 60 "copying the credential" copy_credential                     # 0600, in the scratch directory
-step 180 "looking around and configuring" configure                  # GPUs, CVMFS, checks, one condor_config
-step 150 "asking for the pool" check_pool                            # does its collector answer?
+run_step 60 "copying the credential" copy_credential
+run_step 180 "configuring HTCondor" configure
+run_step 150 "connecting to the collector" check_pool
 
-forget_gpus
-tell_ready "$unpacking_cs"
+unset_gpu_variables
+log_ready "$unpacking_cs"
 start_master
-watch_master       # until it ends or has to
+watch_master         # until the glidein ends

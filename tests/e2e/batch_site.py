@@ -84,7 +84,7 @@ class BatchSite:
         usual = {**known, "shapes": {"small": known["shapes"]["small"]}}
         entries = {
             "retires": {**usual, "walltime": "100s", "retirement": "60s", "idle_timeout": "10m"},
-            "idles": {**usual, "idle_timeout": "10s"},
+            "idles": {**usual, "idle_timeout": "10m", "idle_after_job": "10s"},
         }
         login.check_output("touch ~/mark")
         for name in entries:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A login node in a directory, and glideins that run from it: as an ordinary user, under each shell."""
+"""A login node in a directory, and glideins that run from it as an ordinary user with each shell."""
 
 import contextlib
 import gzip
@@ -10,6 +10,7 @@ import io
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -51,12 +52,12 @@ def pack(files):
 
 
 def list_line(name, arch, glibc, packed):
-    """As the role `site` writes it."""
+    """Return a line of tarballs.list, as the role `site` writes it."""
     return " ".join([name, arch, glibc, "0.0.0", hashlib.sha256(packed).hexdigest(), name + ".tar.gz"]) + "\n"
 
 
 class Site:
-    """~/.glidein/SITE of a login node, below a directory that an ordinary user can reach."""
+    """The directory ~/.glidein/SITE of a login node, which an ordinary user can reach."""
 
     def __init__(self, root):
         self.root = root
@@ -72,12 +73,12 @@ class Site:
         self.bring("good")
 
     def bring(self, behaviour, extra=None, master=STAND_IN, name="native", arch=ARCH, glibc="2.0"):
-        """Put a tarball in place whose condor_master is the stand-in with that `behaviour`; it is the only one."""
+        """Install a single tarball whose condor_master is the stand-in with this `behaviour`."""
         self.list.write_text("")
         return self.add(behaviour, extra, master, name, arch, glibc)
 
     def add(self, behaviour, extra=None, master=STAND_IN, name="more", arch=ARCH, glibc="2.0", base=None):
-        """One more tarball; base: an address that stands for `root/www`, where it is instead of in the payload."""
+        """Add a tarball. base: the address of `root/www`, where the tarball is then instead of in the payload."""
         files = {
             "sbin/condor_master": (master, 0o755),
             "etc/behaviour": (behaviour.encode(), 0o644),
@@ -105,13 +106,13 @@ class Site:
         return self.home / "tarballs" / "native.tar.gz"
 
     def replace(self, packed):
-        """Another content of the tarball, which the list knows."""
+        """Replace the content of the tarball and its checksum in the list."""
         self.tarball.write_bytes(packed)
         self.list.write_text(list_line("native", ARCH, "2.0", packed))
         return self
 
     def settings(self, **changes):
-        """The environment of a glidein; a change to None leaves the variable out."""
+        """Return the environment of a glidein; a change to None removes the variable."""
         values = {
             "PATH": "/usr/bin:/bin",
             "GLIDEIN_DEPLOYMENT": "test",
@@ -140,7 +141,7 @@ class Site:
         return Glidein(self, shell, self.settings(**changes))
 
     def run(self, shell, **changes):
-        """Run a glidein to its end: (exit status, output)."""
+        """Run a glidein to its end; return (exit status, output)."""
         return self.start(shell, **changes).end()
 
     def give_to_user(self):
@@ -154,7 +155,7 @@ class Site:
 
 
 class Glidein:
-    """One started glidein.sh, in a process group of its own."""
+    """A started glidein.sh in a process group of its own."""
 
     def __init__(self, site, shell, environment):
         self.site = site
@@ -185,7 +186,7 @@ class Glidein:
         return self
 
     def directory(self):
-        """Its scratch directory."""
+        """Return its scratch directory."""
         return next(self.site.scratch.glob("glidein.*"))
 
     def signal(self, number):
@@ -197,7 +198,7 @@ class Glidein:
         return self
 
     def end(self, timeout=120):
-        """(exit status, output), when it has ended."""
+        """Wait for its end; return (exit status, output)."""
         try:
             return self.process.wait(timeout), self.output
         finally:
@@ -205,8 +206,35 @@ class Glidein:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
 
+def program(site, name, body):
+    """Make a program that replaces the node's own and may `exec {real} "$@"`; return the PATH."""
+    directory = site.root / "programs"
+    directory.mkdir(exist_ok=True)
+    path = directory / name
+    path.write_text("#!/bin/sh\n" + body.format(real="/usr/bin/" + name) + "\n")
+    path.chmod(0o755)
+    return "{}:/usr/bin:/bin".format(directory)
+
+
+def limit(site, name, seconds):
+    """Change one of the script's time limits: a constant NAME, or the limit of the step NAME."""
+    changed = 0
+    for path in (site.home / "glidein.sh", *(site.home / "lib").glob("*.sh")):
+        text = path.read_text()
+        new = re.sub(r"^{}=\d+".format(name), "{}={}".format(name, seconds), text, flags=re.MULTILINE)
+        new = re.sub(
+            r"^((?:run_step|try_step|  .*run_limited) )\d+( .*\b{}\b)".format(name),
+            r"\g<1>{}\2".format(seconds),
+            new,
+            flags=re.MULTILINE,
+        )
+        changed += new != text
+        path.write_text(new)
+    assert changed == 1, name
+
+
 def job_ad(wall_s, cpus=1, code=0, ended=1795255185, told=None, more=""):
-    """An ad of STARTD_HISTORY, cut down, as 23.9.6 writes it. told: when the job ended by itself; None: it did not."""
+    """Return a shortened ad of STARTD_HISTORY of 23.9.6. told: when the job ended by itself, or None."""
     lines = [f"CompletionDate = {ended}", f"CpusProvisioned = {cpus}", "ExitBySignal = false", f"ExitCode = {code}"]
     lines += ["JobPid = 1081", f"RemoteWallClockTime = {wall_s}", "RequestCpus = 1"]
     if told is not None:
@@ -219,7 +247,7 @@ def job_ad(wall_s, cpus=1, code=0, ended=1795255185, told=None, more=""):
 
 
 def summaries(output):
-    """The summaries in a glidein's log."""
+    """Return the summaries in a glidein's log."""
     return [json.loads(line.split(" ", 3)[3]) for line in output.splitlines() if " glidein: summary {" in line]
 
 
@@ -233,14 +261,14 @@ def is_installed(name):
 
 
 def require(name):
-    """The shell's name; where it is not installed, the case is skipped, and says so."""
+    """Return the shell's name; skip the test with the reason if the shell is not installed."""
     if not is_installed(name):
         pytest.skip("{0} is not installed: as root, apt-get install {0}".format(name))
     return name
 
 
 def processes_in(directory):
-    """{process id: command line} of what runs from or in `directory`."""
+    """Return {process id: command line} of the processes that run from or in `directory`."""
     found = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -254,7 +282,7 @@ def processes_in(directory):
 
 
 def end_all_in(directory):
-    """Kill what runs from or in `directory`; whatever still writes there keeps it from being removed."""
+    """Kill the processes that run from or in `directory`, so that it can be removed."""
     deadline = time.monotonic() + 30
     while True:
         processes = processes_in(directory)
@@ -269,7 +297,7 @@ def end_all_in(directory):
 
 @contextlib.contextmanager
 def place_for_sites():
-    """A directory directly below the system's temporary one: pytest's own is closed to other users."""
+    """Yield a directory that other users can read, unlike pytest's temporary directory."""
     with tempfile.TemporaryDirectory(prefix="glidein-test.") as name:
         Path(name).chmod(0o755)
         try:
@@ -279,7 +307,7 @@ def place_for_sites():
 
 
 def new_site():
-    """Yields a Site of its own."""
+    """Yield a new Site."""
     with place_for_sites() as root:
         yield Site(root)
 
@@ -291,5 +319,5 @@ def site():
 
 @pytest.fixture(scope="module")
 def untouched_site():
-    """For glideins that end before they write anything: one for many tests."""
+    """Yield a Site for all tests of a module whose glideins write nothing."""
     yield from new_site()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stands for condor_master where only glidein.sh is tested: signals, endings, clean-up. It writes the lines that
-# glidein.sh looks for, as HTCondor 23.9.6 was seen to write them. etc/behaviour says what it does.
+# Replaces condor_master in tests of glidein.sh: signals, endings, clean-up. It writes the log lines of HTCondor 23.9.6 that
+# glidein.sh reads. etc/behaviour selects what it does.
 set -u
 case "$*" in
 -version) echo "stand-in"; exit 0 ;;
@@ -40,7 +40,7 @@ failing | failing_full)
   trap 'echo "got HUP" >>"$log/MasterLog"; grep "^START =" "$CONDOR_CONFIG" >>"$log/MasterLog"' HUP
   register
   sleep 1
-  # (a disk that is full would do the same)
+  # (a full disk has the same effect)
   [ "$behaviour" = failing ] || chmod 400 "$root/condor_config"
   cat "$root/condor/etc/history" >>"$root/jobs/history"
   ;;
@@ -51,13 +51,13 @@ busy)
 worked)
   register
   mkdir "$root/execute/dir_1"
-  sleep 6 # it is looked for every five seconds
+  sleep 6 # glidein.sh checks every five seconds
   rmdir "$root/execute/dir_1"
   ;;
 stubborn)
   trap '' TERM QUIT
   register
-  # A job that hides: in a session of its own, with nothing but its directory to tell whose it is.
+  # A job in a session of its own. Only its working directory shows that it belongs to the glidein.
   mkdir "$root/execute/dir_1"
   (cd "$root/execute/dir_1" && exec setsid env -i /bin/sleep 300) >/dev/null 2>&1 &
   ;;

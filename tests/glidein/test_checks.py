@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of the node: what an executable does becomes attributes of the machine ad; the ready-made ones work."""
+"""Checks of the node: their results become attributes of the machine ad; the checks of the payload work."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ CHECKS = ROOT / "files" / "glidein" / "checks"
 
 
 def run(shell, directory, *arguments, limit=5, **environment):
-    """Run a check as the startd does: {attribute: value}."""
+    """Run a check as the startd does; return {attribute: value}."""
     place = directory / "with blanks"
     place.mkdir(exist_ok=True)
     shutil.copy(ROOT / "files" / "glidein" / "lib" / "run_check.sh", place / ".run")
@@ -54,14 +54,14 @@ def own(directory, script):
         ('[ -z "${LD_LIBRARY_PATH-}" ] && [ "$*" = "a b" ]', "True"),
     ],
 )
-def test_the_exit_status_tells(shell, tmp_path, script, result):
+def test_the_exit_status_is_the_result(shell, tmp_path, script, result):
     own(tmp_path, script)
     found = run(shell, tmp_path, "own_check", "a", "b")
     assert found.pop("GLIDEIN_Metric_own_check_seconds").isdigit()
     assert found == {"GLIDEIN_Resource_own_check": result, "PYGLIDEIN_RESOURCE_OWN_CHECK": result}
 
 
-def test_what_it_prints_becomes_attributes_and_nothing_else_does(shell, tmp_path):
+def test_only_valid_lines_become_attributes(shell, tmp_path):
     own(
         tmp_path,
         "echo GLIDEIN_Metric_speed=3.5; echo 'GLIDEIN_Resource_Fast = True'; echo 'START = True'; echo text >&2",
@@ -77,7 +77,7 @@ def test_what_it_prints_becomes_attributes_and_nothing_else_does(shell, tmp_path
     }
 
 
-def test_one_that_hangs_is_killed_with_its_children(shell, tmp_path):
+def test_a_check_that_hangs_is_killed_with_its_children(shell, tmp_path):
     own(tmp_path, f"sleep 300 & echo $! >'{tmp_path}/child'; wait")
     found = run(shell, tmp_path, "own_check", limit=1)
     assert found["GLIDEIN_Resource_own_check"] == "False"
@@ -101,7 +101,7 @@ def test_cvmfs_reads_a_file(shell, tmp_path):
     assert run(shell, tmp_path, "cvmfs", f"{tmp_path}/none")["GLIDEIN_Resource_cvmfs"] == "False"
 
 
-def test_gpu_counts_what_the_driver_shows_and_runs_a_program(shell, tmp_path):
+def test_gpu_counts_gpus_and_runs_a_program(shell, tmp_path):
     discovery = tmp_path / "condor" / "libexec" / "condor_gpu_discovery"
     discovery.parent.mkdir(parents=True)
     discovery.write_text(
@@ -123,7 +123,7 @@ def test_gpu_counts_what_the_driver_shows_and_runs_a_program(shell, tmp_path):
 @pytest.mark.parametrize(
     ("given", "first"), [("1,2", "1"), ("GPU-3ac1", "GPU-3ac1"), ("CUDA3,CUDA4", "3"), ("", "unset")]
 )
-def test_gpu_runs_a_program_on_the_first_that_was_given(shell, tmp_path, given, first):
+def test_gpu_runs_the_program_on_the_first_assigned_gpu(shell, tmp_path, given, first):
     discovery = tmp_path / "condor" / "libexec" / "condor_gpu_discovery"
     discovery.parent.mkdir(parents=True)
     discovery.write_text("#!/bin/sh\necho 'DetectedGPUs=\"GPU-1\"'\n")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every ending: exit status, last line, and nothing left on the node."""
+"""Every ending: the exit status, the last line, and a node without leftovers."""
 
 import os
 import re
@@ -41,10 +41,10 @@ def test_missing_file_of_the_payload(site, shell, name):
 
 
 def test_missing_part_of_the_script(site, shell):
-    (site.home / "lib" / "unpack.sh").unlink()
+    (site.home / "lib" / "tarball.sh").unlink()
     status, output = site.run(shell)
     assert status == 11
-    assert "lib/unpack.sh is missing" in output
+    assert "lib/tarball.sh is missing" in output
 
 
 def test_truncated_tarball(site, shell):
@@ -58,12 +58,12 @@ def test_wrong_sum(site, shell):
     assert_ended(site, *site.run(shell), 12, "is damaged")
 
 
-def test_tarball_that_is_none(site, shell):
+def test_a_file_that_is_no_tarball(site, shell):
     site.replace(b"no tar")
     assert_ended(site, *site.run(shell), 14, "could not be unpacked")
 
 
-def test_file_that_is_not_as_listed(site, shell):
+def test_a_file_that_differs_from_its_checksum(site, shell):
     site.bring("good", {"SHA256SUMS": (b"0" * 64 + b"  etc/behaviour\n", 0o644)})
     assert_ended(site, *site.run(shell), 14, "etc/behaviour")
 
@@ -72,7 +72,7 @@ def test_missing_scratch(site, shell):
     assert_ended(site, *site.run(shell, GLIDEIN_SCRATCH="/nowhere/at all"), 13, "GLIDEIN_SCRATCH=/nowhere/at all")
 
 
-def test_parents_of_the_scratch_directory_are_made_for_this_user_and_the_jobs_own_is_removed(site, shell):
+def test_missing_parents_of_the_scratch_directory_are_made_with_mode_0700(site, shell):
     wanted = site.scratch / "user" / "jobs" / "77.server"
     glidein = site.start(shell, GLIDEIN_SCRATCH=wanted).wait_for("registered with")
     assert [stat.S_IMODE(path.stat().st_mode) for path in (wanted, wanted.parent, wanted.parent.parent)] == [0o700] * 3
@@ -81,7 +81,7 @@ def test_parents_of_the_scratch_directory_are_made_for_this_user_and_the_jobs_ow
     assert not wanted.exists() and wanted.parent.is_dir()
 
 
-def test_a_scratch_directory_that_was_there_stays(site, shell):
+def test_an_existing_scratch_parent_is_kept(site, shell):
     glidein = site.start(shell).wait_for("registered with")
     glidein.signal(signal.SIGTERM).end()
     assert site.scratch.is_dir()
@@ -92,7 +92,7 @@ def test_unwritable_scratch(site, shell):
     assert_ended(site, *site.run(shell), 13, "no scratch directory can be made")
 
 
-def test_the_directory_of_an_array_task_has_brackets_which_no_path_of_a_job_may_have(site, shell):
+def test_a_scratch_path_with_brackets_is_replaced_by_its_parent(site, shell):
     task = site.scratch / "33[1].server"
     task.mkdir()
     glidein = site.start(shell, GLIDEIN_SCRATCH=task / "tmp").wait_for("registered with")
@@ -104,12 +104,12 @@ def test_the_directory_of_an_array_task_has_brackets_which_no_path_of_a_job_may_
     assert_ended(site, status, output, 143, "signal TERM")
 
 
-def test_without_room_beside_the_directory_of_an_array_task_there_is_none(site, shell):
+def test_a_scratch_path_with_brackets_below_an_unwritable_parent_is_refused(site, shell):
     (site.scratch / "33[1].server").mkdir()
     site.scratch.chmod(0o555)
     status, output = site.run(shell, GLIDEIN_SCRATCH=site.scratch / "33[1].server")
     assert status == 10
-    assert f"33[1].server' has brackets, and {site.scratch} cannot be written" in output.splitlines()[-1]
+    assert f"33[1].server' has brackets, and {site.scratch} is not writable" in output.splitlines()[-1]
 
 
 def test_too_little_room(site, shell):
@@ -118,7 +118,7 @@ def test_too_little_room(site, shell):
 
 def test_program_of_another_architecture(site, shell):
     site.bring("good", master=b"\x7fELF\x02\x01\x01" + b"\0" * 60)
-    assert_ended(site, *site.run(shell), 15, "HTCondor cannot run here")
+    assert_ended(site, *site.run(shell), 15, "HTCondor cannot run on this node")
 
 
 def test_program_that_lacks_a_library(site, shell):
@@ -140,17 +140,17 @@ def test_no_pool_password_in_the_tarball(site, shell):
     assert_ended(site, *site.run(shell, GLIDEIN_CREDENTIAL=""), 16, "etc/pool_password")
 
 
-def test_less_memory_than_promised(site, shell):
-    assert_ended(site, *site.run(shell, GLIDEIN_MEMORY_MB=10**9), 31, "GLIDEIN_MEMORY_MB=1000000000 was promised")
+def test_less_memory_than_configured(site, shell):
+    words = "GLIDEIN_MEMORY_MB=1000000000 is more than this node has"
+    assert_ended(site, *site.run(shell, GLIDEIN_MEMORY_MB=10**9), 31, words)
 
 
-def test_collector_without_an_address(site, shell):
-    assert_ended(
-        site, *site.run(shell, GLIDEIN_COLLECTOR="none.invalid"), 32, "none.invalid has no address on this node"
-    )
+def test_a_collector_name_that_cannot_be_resolved(site, shell):
+    ended = site.run(shell, GLIDEIN_COLLECTOR="none.invalid")
+    assert_ended(site, *ended, 32, "GLIDEIN_COLLECTOR=none.invalid cannot be resolved on this node")
 
 
-def test_clock_that_is_wrong(site, shell):
+def test_wrong_clock(site, shell):
     # What a file server says of a file that was made now.
     programs = site.root / "programs"
     programs.mkdir()
@@ -158,7 +158,7 @@ def test_clock_that_is_wrong(site, shell):
     date.write_text('#!/bin/sh\n[ "$1" != -r ] || { echo 1000000000; exit; }\nexec /bin/date "$@"\n')
     date.chmod(0o755)
     ended = site.run(shell, PATH="{}:/usr/bin:/bin".format(programs))
-    assert_ended(site, *ended, 33, "s off that of the machine with")
+    assert_ended(site, *ended, 33, "s from that of the server of")
     assert list(site.logs.iterdir()) == []
 
 
@@ -175,14 +175,14 @@ BY_ITSELF = {
     "retired": ("good", {"GLIDEIN_WALLTIME_S": 100, "GLIDEIN_RETIREMENT_S": 99}, 0, "has no job left"),
     "walltime": ("busy", {"GLIDEIN_WALLTIME_S": 8, "GLIDEIN_RETIREMENT_S": 2}, 0, "walltime is over"),
     "stubborn": ("stubborn", {"GLIDEIN_WALLTIME_S": 4, "GLIDEIN_RETIREMENT_S": 0}, 0, "walltime is over"),
-    "told to stop": ("off", {}, 0, "the pool told it to shut down"),
+    "told to stop": ("off", {}, 0, "the pool shut it down"),
     "master fails": ("crash", {}, 18, "condor_master ended by itself with status 44"),
     "startd fails": ("startd_dies", {}, 18, "the startd failed"),
     "starter fails": ("no_starter", {}, 18, "condor_starter does not work"),
     "no answer": ("silent", {"GLIDEIN_REGISTER_S": 1}, 19, "localhost: no answer"),
     "refused": ("refused", {"GLIDEIN_REGISTER_S": 1}, 19, 'Received "DENIED"'),
-    "jobs fail": ("failing", {}, 30, "jobs fail fast here: 5 in a row within 60 s each"),
-    "jobs fail on a full disk": ("failing_full", {}, 30, "cannot be written to stop more"),
+    "jobs fail": ("failing", {}, 30, "5 jobs in a row failed within 60 s each"),
+    "jobs fail on a full disk": ("failing_full", {}, 30, "cannot be written"),
     # It began long ago, to fetch an image, say. What counts is the master's start.
     "late": (
         "late",
@@ -250,7 +250,7 @@ UNTIL_ENDED = {
 
 @pytest.fixture(scope="module")
 def together():
-    """All of BY_ITSELF and UNTIL_ENDED, under every shell here, started at once: {(shell, name): (Site, Glidein)}."""
+    """Start all glideins of BY_ITSELF and UNTIL_ENDED with every shell at once: {(shell, name): (Site, Glidein)}."""
     wanted = {
         **{
             name: (lambda site, b=row[0]: site.bring(b, {"etc/history": (HISTORY.encode(), 0o644)}), row[1])
@@ -277,7 +277,7 @@ def test_ends_by_itself(together, shell, name):
     assert_ended(site, *glidein.end(), expected, words)
 
 
-def test_jobs_that_fail_at_once_are_no_longer_taken(together, shell):
+def test_after_fast_failures_no_more_jobs_are_accepted(together, shell):
     site, glidein = together[shell, "jobs fail"]
     _status, output = glidein.end()
     (summary,) = summaries(output)
@@ -332,7 +332,7 @@ def test_signal_to_the_whole_group_reaches_the_daemons_only_through_the_script(t
     assert (kept / "MasterLog").read_text().count("got TERM") == 1
 
 
-def test_a_stop_takes_no_longer_than_two_thirds_of_the_notice(together, shell):
+def test_a_stop_takes_at_most_two_thirds_of_the_notice(together, shell):
     site, glidein = together[shell, "patient"]
     directory = glidein.wait_for("registered").directory()
     # At the end of the walltime, two thirds of the margin, less what it takes to tell how the jobs have ended.
@@ -340,10 +340,10 @@ def test_a_stop_takes_no_longer_than_two_thirds_of_the_notice(together, shell):
     status, output = glidein.signal(signal.SIGTERM).end()
     assert_ended(site, status, output, 143, "signal TERM")
     assert "running jobs have 6 s to vacate" in output
-    assert "still running after 6 s" in output
+    assert "condor_master still runs after 6 s" in output
 
 
-def test_a_script_that_is_killed_leaves_nothing_behind(together, shell):
+def test_the_guard_cleans_up_after_a_killed_script(together, shell):
     if shutil.which("setsid") is None:
         pytest.skip("setsid is not installed: without it the daemons are killed with the script")
     site, glidein = together[shell, "murdered"]
@@ -358,7 +358,7 @@ def test_a_script_that_is_killed_leaves_nothing_behind(together, shell):
     assert "starting as stubborn" in (kept / "MasterLog").read_text()
 
 
-def test_where_no_directory_outlives_the_job_the_logs_go_to_stderr(together, shell):
+def test_without_a_log_directory_the_logs_go_to_stderr(together, shell):
     site, glidein = together[shell, "logs to stderr"]
     status, output = glidein.wait_for("registered").signal(signal.SIGTERM).end()
     assert_ended(site, status, output, 143, "signal TERM")
@@ -383,7 +383,7 @@ def test_no_setting_of_another_htcondor_reaches_the_daemons(together, shell):
 
 
 def test_signal_before_the_master_runs(site, shell):
-    # As a batch system does it: to all processes. (To the script alone: test_limits.py)
+    # As a batch system does it: to all processes. (To the script alone: test_timeouts.py)
     glidein = site.bring("good", master=SLOW_TO_START).start(shell)
     glidein.wait_for("verified").signal_group(signal.SIGTERM)
     assert_ended(site, *glidein.end(), 143, "signal TERM")
@@ -404,7 +404,7 @@ def test_unwritable_log_directory_does_not_matter(together, shell):
     assert "logs are lost" in output
 
 
-def test_what_was_killed_with_its_guard_is_swept_by_the_next(site, shell):
+def test_a_glidein_killed_with_its_guard_is_cleaned_up_by_the_next_one(site, shell):
     if shutil.which("setsid") is None:
         pytest.skip("setsid is not installed: without it there is no guard")
     neighbour = site.start(shell).wait_for("registered")
@@ -432,19 +432,19 @@ def test_what_was_killed_with_its_guard_is_swept_by_the_next(site, shell):
     site.bring("good")
     status, output = site.start(shell, GLIDEIN_IDLE_TIMEOUT_S=1).end()
     assert status == 0, output
-    assert "{} is left of".format(dead) in output
+    assert "{} belongs to".format(dead) in output
     assert set(site.scratch.iterdir()) == {lives, elsewhere, broken}
     assert not job.exists()
-    swept, own = summaries(output)
-    assert (swept["name"], swept["exit_status"], swept["jobs"]) == (state["name"], None, 7)
-    assert swept["ended"] == last
+    stale, own = summaries(output)
+    assert (stale["name"], stale["exit_status"], stale["jobs"]) == (state["name"], None, 7)
+    assert stale["ended"] == last
     assert own["exit_status"] == 0
     assert neighbour.process.poll() is None
     assert neighbour.signal(signal.SIGTERM).end()[0] == 143
 
 
 @pytest.mark.parametrize("name", ["link", "link//x/.."])
-def test_what_runs_behind_a_link_is_found(shell, tmp_path, name):
+def test_processes_are_found_if_the_scratch_path_has_links(shell, tmp_path, name):
     directory = tmp_path / "real" / "x"
     directory.mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
@@ -459,15 +459,15 @@ def test_what_runs_behind_a_link_is_found(shell, tmp_path, name):
         job.wait()
 
 
-def test_what_a_sweep_needs_is_removed_last(shell, tmp_path):
-    """A removal may be cut short; the sweep looks only where a state is."""
-    for name in ("state", "told", "condor_config", ".hidden"):
+def test_the_state_file_is_removed_last(shell, tmp_path):
+    """If a removal is interrupted, a later glidein finds the rest by the state file."""
+    for name in ("state", "summary_written", "condor_config", ".hidden"):
         (tmp_path / name).write_text("")
     (tmp_path / "execute" / "dir_1").mkdir(parents=True)
     script = """
-        say() { echo "$*"; }
+        log() { echo "$*"; }
         . "$1/scratch.sh"
-        SUMMED_UP= SCRATCH=$2
+        SUMMARY_WRITTEN= SCRATCH=$2
         rm() { case $* in *execute*) return 1 ;; esac; command rm "$@"; }
         remove_scratch
         ls -A "$2"
@@ -477,7 +477,12 @@ def test_what_a_sweep_needs_is_removed_last(shell, tmp_path):
     """
     command = [*SHELLS[shell], "-c", script, "sh", str(ROOT / "files/glidein/lib"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    assert done.stdout.splitlines()[:4] == [f"could not remove all of {tmp_path}", "execute", "state", "told"]
+    assert done.stdout.splitlines()[:4] == [
+        f"could not remove all of {tmp_path}",
+        "execute",
+        "state",
+        "summary_written",
+    ]
     assert not tmp_path.exists()
 
 
@@ -493,7 +498,7 @@ SIGNALLED = {129, 130, 138, 140, 143}
 
 
 def table_of_endings():
-    """{exit status: [reasons]} of the documentation."""
+    """Return {exit status: [reasons]} of the documentation."""
     found = {}
     for first, reasons in re.findall(r"^\| ([0-9][0-9, ]*) \| (.*?) \| ", TABLE.read_text(), re.MULTILINE):
         for status in first.split(","):
@@ -502,12 +507,13 @@ def table_of_endings():
 
 
 def reasons_of_the_script():
-    """[(exit status, reason with … for what varies)] of every ending that the scripts have."""
+    """Return [(exit status, reason with … for variables)] of every ending in the scripts."""
     found = []
     for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
         text = part.read_text().replace("\\\n", "")
         calls = re.findall(
-            r"""(?:\bleave|sum_up) (\d+) (?:"\$\(date \+%s\)" )?"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
+            r"""(?:\bend_with|write_summary) (\d+) (?:"\$\(now_s\)" )?"""
+            r"""\"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
             text,
         )
         found += [(int(status), re.sub(r"\$(\(.*?\)\)?|\{.*?\}|\w+|\*)", "…", reason)) for status, reason in calls]
@@ -515,11 +521,11 @@ def reasons_of_the_script():
 
 
 def covers(pattern, reason):
-    """Whether a reason of the table, with … for anything, is that of the script."""
+    """Return whether a reason of the table, with … for any text, matches that of the script."""
     return re.match(".*".join(map(re.escape, pattern.split("…"))), reason) is not None
 
 
-def test_each_ending_is_in_the_table_with_its_reason_and_the_table_has_no_other():
+def test_the_table_of_endings_has_exactly_the_reasons_of_the_scripts():
     table, told = table_of_endings(), reasons_of_the_script()
     assert len(told) > 45
     missing = [row for row in told if not any(covers(pattern, row[1]) for pattern in table.get(row[0], ()))]
@@ -534,14 +540,14 @@ def test_each_ending_is_in_the_table_with_its_reason_and_the_table_has_no_other(
     assert unknown == []
 
 
-def test_every_exit_status_is_explained_and_provoked():
+def test_every_exit_status_is_documented_and_tested():
     explained = set(table_of_endings())
     helped = (ROOT / "files" / "glidein" / "lib" / "report.sh").read_text().split("Exit status:")[1]
     told = {int(number) for number in re.findall(r"^ +(\d+)  ", helped, re.MULTILINE)} | SIGNALLED
     used = {
         int(number)
         for part in (ROOT / "files" / "glidein").rglob("*.sh")
-        for number in re.findall(r"(?:leave|sum_up|on_signal [A-Z0-9]+) (\d+)", part.read_text())
+        for number in re.findall(r"(?:end_with|write_summary|on_signal [A-Z0-9]+) (\d+)", part.read_text())
     }
     tests = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     provoked = {int(number) for number in re.findall(r"(?:\.run\(.*\)|\.end\(\)|\}|output|ended|\)), (\d+), ", tests)}
@@ -551,7 +557,7 @@ def test_every_exit_status_is_explained_and_provoked():
     assert "35, " in tests and "36, " in tests
 
 
-def test_several_on_one_node_do_not_meet(site):
+def test_glideins_on_one_node_do_not_interfere(site):
     glideins = [site.start(require("dash")).wait_for("condor_master started") for _unused in range(3)]
     names = {glidein.output.split("name ")[1].split()[0] for glidein in glideins}
     assert len(names) == len(list(site.scratch.iterdir())) == 3
@@ -559,7 +565,7 @@ def test_several_on_one_node_do_not_meet(site):
     assert list(site.scratch.iterdir()) == []
 
 
-def test_what_is_there_while_it_runs(together, shell):
+def test_files_of_a_running_glidein(together, shell):
     site, glidein = together[shell, "token"]
     directory = glidein.wait_for("registered").directory()
     token = directory / "credential" / "tokens.d" / "token"
@@ -584,7 +590,7 @@ def test_what_is_there_while_it_runs(together, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_pool_password_out_of_the_tarball(together, shell):
+def test_the_pool_password_is_moved_out_of_the_tarball(together, shell):
     site, glidein = together[shell, "pool password"]
     directory = glidein.wait_for("registered").directory()
     password = directory / "credential" / "pool_password"
@@ -595,13 +601,13 @@ def test_pool_password_out_of_the_tarball(together, shell):
 
 
 def renew(site, shell):
-    """Call the payload's renew_credential for a scratch directory below `site.root`: its output."""
+    """Call renew_credential with `site.root` as the scratch directory; return its output."""
     script = '. "$0/report.sh"; . "$0/credential.sh"; SCRATCH=$1; GLIDEIN_CREDENTIAL=$2; renew_credential'
     command = [*SHELLS[shell], "-c", script, str(site.home / "lib"), str(site.root), str(site.credential)]
     return subprocess.run(command, stdout=-1, timeout=10, check=True).stdout.decode()
 
 
-def test_renewed_token_takes_the_place_of_the_old_one(site, shell):
+def test_a_renewed_token_replaces_the_old_one(site, shell):
     # site.root stands for the scratch directory here
     held = site.root / "held"
     (held / "credential" / "tokens.d").mkdir(parents=True)

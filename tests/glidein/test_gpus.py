@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPUs: those that the batch system names, no others. (With the real condor_gpu_discovery: tests/e2e/test_start.py.)"""
+"""GPUs that the batch system has assigned. (With the real condor_gpu_discovery: tests/e2e/glideins/test_start.py.)"""
 
 import signal
 import subprocess
@@ -35,7 +35,7 @@ NVIDIA = "CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 
 
 def lib(shell, script, **environment):
-    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/gpus.sh"; . "$0/unpack.sh"; ' + script]
+    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/gpus.sh"; . "$0/tarball.sh"; ' + script]
     environment["PATH"] = "/usr/bin:/bin"
     return subprocess.check_output([*command, str(ROOT / "files/glidein/lib")], env=environment, text=True, timeout=10)
 
@@ -57,7 +57,7 @@ def lib(shell, script, **environment):
         ({"ROCR_VISIBLE_DEVICES": "1"}, ""),
     ],
 )
-def test_the_first_variable_that_names_any_counts(shell, variables, named):
+def test_the_first_variable_with_a_list_counts(shell, variables, named):
     assert lib(shell, "gpus_named " + NVIDIA, **variables).strip() == named
 
 
@@ -75,7 +75,7 @@ def test_names_of_gpus(shell, printed, names):
 
 
 def start(site, shell, printed, **settings):
-    """A glidein with a condor_gpu_discovery that prints what the real one was seen to print."""
+    """Start a glidein whose condor_gpu_discovery prints recorded output of the real one."""
     discovery = "#!/bin/sh\necho \"asked: $*\" >&2\ncat <<'END'\n{}END\n".format(printed).encode()
     site.bring("good", {"libexec/condor_gpu_discovery": (discovery, 0o755)})
     return site.start(shell, **{"GLIDEIN_GPUS": 2, **settings})
@@ -84,15 +84,15 @@ def start(site, shell, printed, **settings):
 @pytest.mark.parametrize(
     ("printed", "settings", "words"),
     [
-        (NONE_AT_ALL, {}, "finds 0"),
-        (NONE_OF_THESE, {"CUDA_VISIBLE_DEVICES": "5"}, "-device 5 finds 0"),
-        (V100S, {"GLIDEIN_GPUS": 3}, "GLIDEIN_GPUS=3 were promised, condor_gpu_discovery -properties finds 2"),
-        (V100S, {"CUDA_VISIBLE_DEVICES": ""}, "the batch system gave none"),
-        (V100S, {"CUDA_VISIBLE_DEVICES": "0;id"}, "makes no sense: '0;id'"),
-        ("", {}, "finds 0: asked:"),
+        (NONE_AT_ALL, {}, "found 0:"),
+        (NONE_OF_THESE, {"CUDA_VISIBLE_DEVICES": "5"}, "-device 5 found 0:"),
+        (V100S, {"GLIDEIN_GPUS": 3}, "fewer GPUs than GLIDEIN_GPUS=3: condor_gpu_discovery -properties found 2"),
+        (V100S, {"CUDA_VISIBLE_DEVICES": ""}, "the batch system assigned no GPU"),
+        (V100S, {"CUDA_VISIBLE_DEVICES": "0;id"}, "is invalid: '0;id'"),
+        ("", {}, "found 0: asked:"),
     ],
 )
-def test_fewer_gpus_than_promised(site, printed, settings, words):
+def test_fewer_gpus_than_configured(site, printed, settings, words):
     assert_ended(site, *start(site, require("dash"), printed, **settings).end(), 17, words)
 
 
@@ -118,7 +118,7 @@ def test_fewer_gpus_than_promised(site, printed, settings, words):
         ),
     ],
 )
-def test_the_startd_looks_for_the_same_ones(site, shell, settings, arguments, environment):
+def test_the_startd_uses_the_assigned_gpus(site, shell, settings, arguments, environment):
     glidein = start(site, shell, V100S, **settings).wait_for("registered")
     directory = glidein.directory()
     config = (directory / "condor_config").read_text().splitlines()
@@ -133,7 +133,7 @@ def test_the_startd_looks_for_the_same_ones(site, shell, settings, arguments, en
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_checks_know_which_gpus_were_given(site, shell):
+def test_checks_get_the_list_of_assigned_gpus(site, shell):
     glidein = start(site, shell, V100S, CUDA_VISIBLE_DEVICES="0,1", GLIDEIN_CHECKS="gpu").wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text().splitlines()
     assert 'STARTD_CRON_gpu_ENV = "GLIDEIN_CHECK_TIMEOUT_S=60 GLIDEIN_GPU_LIST=0,1"' in config
@@ -142,7 +142,7 @@ def test_checks_know_which_gpus_were_given(site, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_of_more_than_were_promised_the_first_are_offered(site, shell):
+def test_of_more_gpus_than_configured_the_first_are_offered(site, shell):
     glidein = start(site, shell, V100S, GLIDEIN_GPUS=1, GLIDEIN_CHECKS="gpu", GLIDEIN_REQUIRE_CHECKS="gpu")
     glidein.wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text()
@@ -150,5 +150,5 @@ def test_of_more_than_were_promised_the_first_are_offered(site, shell):
     assert "GPUs=1\n" in config
     assert 'GLIDEIN_GPU_LIST=GPU-a0223334"\n' in config
     assert "UPDATE_INTERVAL = 60\n" in config
-    assert "GPUs: 2 are there: the first 1 are offered" in glidein.output
+    assert "GPUs: found 2; offering the first 1" in glidein.output
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")

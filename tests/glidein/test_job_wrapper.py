@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What surrounds users' jobs: their environment, the site's set-up, and that they do not die of a notice that the batch
-system sends to every process of its own job."""
+"""The environment of jobs, the site's set-up, the rank, and signals of the batch system that jobs ignore."""
 
 import re
 import subprocess
@@ -21,7 +20,7 @@ SETTINGS = {
 
 
 def made(scratch, shell, **settings):
-    """What config_jobs prints; it writes the wrapper into the scratch directory."""
+    """Return the output of config_jobs, which writes the wrapper into the scratch directory."""
     script = ". files/glidein/lib/gpus.sh; . files/glidein/lib/configure.sh; config_jobs"
     return subprocess.check_output(
         [*SHELLS[shell], "-u", "-c", script], cwd=ROOT, env={"SCRATCH": str(scratch), **SETTINGS, **settings}, text=True
@@ -43,13 +42,13 @@ def test_a_glidein_with_much_memory_ranks_jobs_that_use_it_first(shell):
     assert rank(shell) == f"ifThenElse(({share} < 1.0) =?= True, {share} - 1.0, 0.0)"
 
 
-def test_the_rank_of_an_entry_counts_where_it_is_a_number(shell):
+def test_the_rank_of_an_entry_counts_if_it_is_a_number(shell):
     own = 'TARGET.ProjectName == "icecube"'
     assert rank(shell, GLIDEIN_RANK=own) == f"ifThenElse(isReal(real({own})), real({own}), 0.0)"
 
 
 def environment(config):
-    """The environment that HTCondor makes of STARTER_JOB_ENVIRONMENT: its rules are those of condor_submit's manual."""
+    """Return the environment that HTCondor makes of STARTER_JOB_ENVIRONMENT (manual of condor_submit)."""
     (text,) = re.findall(r'^STARTER_JOB_ENVIRONMENT = "(.*)"$', config, re.MULTILINE)
     assert "$" not in text.replace("$(DOLLAR)", "")
     text = text.replace("$(DOLLAR)", "$").replace('""', '"')
@@ -72,14 +71,14 @@ def test_a_job_ignores_the_notice_and_obeys_other_signals(tmp_path, shell):
     assert (done.stdout, done.returncode) == ("alive a  b\n", -15)
 
 
-def test_a_job_that_cannot_be_executed_is_told_to_htcondor(tmp_path, shell):
+def test_a_job_that_cannot_be_executed_is_reported_to_htcondor(tmp_path, shell):
     made(tmp_path, shell, GLIDEIN_NOTICE_TO_ALL="USR1")
     done = run(tmp_path, "/nonexistent", _CONDOR_WRAPPER_ERROR_FILE=str(tmp_path / "error"))
     assert done.returncode == 1
     assert (tmp_path / "error").read_text() == "/nonexistent cannot be executed\n"
 
 
-def test_without_anything_to_do_there_is_no_wrapper(tmp_path, shell):
+def test_there_is_no_wrapper_unless_it_is_needed(tmp_path, shell):
     assert "USER_JOB_WRAPPER" not in made(tmp_path, shell)
     assert not list(tmp_path.iterdir())
 
@@ -92,13 +91,13 @@ def test_the_sites_set_up_comes_before_the_job_and_cannot_change_its_arguments(t
     assert (done.stdout, done.stderr, done.returncode) == ("/opt/x none a  b\n", "", 0)
 
 
-def test_a_set_up_that_has_gone_is_told_to_htcondor(tmp_path, shell):
+def test_a_missing_set_up_is_reported_to_htcondor(tmp_path, shell):
     made(tmp_path, shell, GLIDEIN_JOB_SETUP="/nowhere/setup.sh")
     assert run(tmp_path, "/bin/true", _CONDOR_WRAPPER_ERROR_FILE=str(tmp_path / "error")).returncode == 1
     assert (tmp_path / "error").read_text() == "GLIDEIN_JOB_SETUP=/nowhere/setup.sh cannot be read\n"
 
 
-def test_jobs_know_where_they_are_and_get_what_the_operator_lists(tmp_path, shell):
+def test_the_environment_of_jobs(tmp_path, shell):
     odd = 'NOTE=it\'s "$HOME" $(X) `id` \\ 100%'
     found = environment(made(tmp_path, shell, GLIDEIN_JOB_ENVIRONMENT=odd + "\nhttp_proxy=http://squid:3128"))
     assert found == {

@@ -43,14 +43,14 @@ exec "$@"
 
 
 def lib(shell, script, *arguments):
-    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/image.sh"; . "$0/node.sh"; ' + script]
+    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/container_image.sh"; . "$0/node.sh"; ' + script]
     command += [str(ROOT / "files/glidein/lib"), *map(str, arguments)]
     return subprocess.check_output(command, text=True, timeout=30, env={"PATH": "/usr/bin:/bin"})
 
 
 @pytest.fixture()
 def root(tmp_path):
-    """A node with two repositories, of which one is empty as when its server does not answer, and a plain directory."""
+    """Make a node with a repository, an empty one (its server does not respond), and a plain directory."""
     for name in ("icecube.opensciencegrid.org", "atlas-nightlies.cern.ch"):
         (tmp_path / "cvmfs" / name).mkdir(parents=True)
         (tmp_path / "cvmfs" / name / "new_repository").write_text("")
@@ -59,7 +59,7 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_repositories_that_are_there(shell, root):
+def test_repositories_that_can_be_listed(shell, root):
     found = lib(shell, 'cvmfs_repositories "$@"', root, "oasis.opensciencegrid.org", "icecube.opensciencegrid.org")
     assert sorted(found.splitlines()) == ["atlas-nightlies.cern.ch", "icecube.opensciencegrid.org"]
 
@@ -78,7 +78,7 @@ def test_attributes_of_repositories(shell):
 
 
 def put_apptainer(site, name="apptainer"):
-    """A directory for PATH with the stand-in, and the file in which it writes what it was asked for."""
+    """Return a directory for PATH with the stand-in, and the file of its arguments."""
     directory, log = site.root / "tools", site.root / "apptainer.log"
     directory.mkdir()
     log.write_text("")
@@ -87,7 +87,7 @@ def put_apptainer(site, name="apptainer"):
     return directory, log
 
 
-def test_apptainer_is_offered_with_what_its_trial_needs(site, shell):
+def test_apptainer_is_configured(site, shell):
     directory, _log = put_apptainer(site)
     site.bring("good", {"libexec/singularity_test_sandbox/exit_37": (b"\x7fELF", 0o755)})
     glidein = site.start(shell, PATH="{}:/usr/bin:/bin".format(directory)).wait_for("registered")
@@ -98,7 +98,7 @@ def test_apptainer_is_offered_with_what_its_trial_needs(site, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_attributes_that_are_found_and_those_of_pyglidein(site, shell):
+def test_attributes_of_the_node_and_of_pyglidein(site, shell):
     glidein = site.start(shell, GLIDEIN_SITE_RESOURCE="annex").wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text()
     lines = config.splitlines()
@@ -111,11 +111,11 @@ def test_attributes_that_are_found_and_those_of_pyglidein(site, shell):
 
 
 def found_attributes(shell, offered, own):
-    """config_attributes, with these found on the node and these of the operator."""
+    """Return config_attributes for attributes of the node and of the entry."""
     names = ("DEPLOYMENT", "SITE", "ENTRY", "SHAPE", "BATCH_ID", "SITE_RESOURCE")
     environment = {"GLIDEIN_" + name: "x" for name in names}
     environment.update(
-        PATH="/usr/bin:/bin", NAME="n", TO_RETIRE="1", TO_DIE="2", GLIDEIN_WALLTIME_S="3", OFFERED=offered,
+        PATH="/usr/bin:/bin", NAME="n", TO_RETIRE="1", TO_DIE="2", GLIDEIN_WALLTIME_S="3", NODE_ATTRIBUTES=offered,
         GLIDEIN_ATTRIBUTES=own,
     )  # fmt: skip
     script = '. "$0/settings.sh"; . "$0/configure.sh"; config_attributes'
@@ -123,7 +123,7 @@ def found_attributes(shell, offered, own):
     return subprocess.check_output(command, text=True, timeout=10, env=environment)
 
 
-def test_what_the_operator_says_of_the_site_comes_first(shell):
+def test_attributes_of_the_entry_override_those_of_the_node(shell):
     config = found_attributes(shell, "HAS_CVMFS_a_org = True\nHAS_CVMFS_b_org = True", "has_cvmfs_a_org = false")
     assert "HAS_CVMFS_a_org" not in config
     assert config.count("HAS_CVMFS_b_org = True\n") == 1
@@ -146,7 +146,7 @@ def test_inside_an_image(site, shell, name):
     status, output = glidein.signal(signal.SIGTERM).end()
     assert_ended(site, status, output, 143, "signal TERM")
     assert output.count("start of site-1/short/small") == 1
-    assert "going on inside the image /images/el9.sif" in output
+    assert "starting again in the image /images/el9.sif" in output
 
 
 def test_an_image_without_apptainer(site, shell):
@@ -154,9 +154,9 @@ def test_an_image_without_apptainer(site, shell):
     assert_ended(site, status, output, 21, "needs apptainer or singularity, and neither is in PATH=/usr/bin:/bin")
 
 
-def test_an_image_that_is_not_there(site):
+def test_a_missing_image(site):
     directory, _log = put_apptainer(site)
     settings = {"PATH": "{}:/usr/bin:/bin".format(directory), "GLIDEIN_IMAGE": "/images/other.sif"}
     status, output = site.run(require("dash"), **settings)
-    assert_ended(site, status, output, 21, "apptainer ended with status 255 and says why above")
+    assert_ended(site, status, output, 21, "apptainer ended with status 255; its output is above")
     assert "FATAL: could not open image /images/other.sif" in output

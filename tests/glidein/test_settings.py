@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A bad setting ends a glidein at once, in one line that names it, with nothing written."""
+"""An invalid setting ends a glidein at once, with one line that names it, before anything is written."""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ BAD = (
 
 
 @pytest.mark.parametrize(("name", "value"), BAD)
-def test_bad_setting_is_named(untouched_site, shell, name, value):
+def test_an_invalid_setting_is_named(untouched_site, shell, name, value):
     status, output = untouched_site.run(shell, **{name: value})
     assert status == 10, output
     assert output.count("glidein: ") == 1
@@ -74,7 +74,7 @@ def test_bad_setting_is_named(untouched_site, shell, name, value):
     assert list(untouched_site.scratch.iterdir()) == []
 
 
-def test_missing_job_setup_ends_it_and_is_told(site, shell):
+def test_a_missing_job_setup_ends_the_glidein(site, shell):
     missing = "/nowhere/setup.sh"
     assert_ended(
         site, *site.run(shell, GLIDEIN_JOB_SETUP=missing), 11, "GLIDEIN_JOB_SETUP={} is missing".format(missing)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs are counted from the startd's history, each once, whatever the moment; the summary is JSON whatever it tells."""
+"""Each job in the startd's history is counted once; the summary is valid JSON; stale glideins are cleaned up."""
 
 import os
 import subprocess
@@ -22,12 +22,12 @@ NOT_STARTED = job_ad(1).replace("JobPid = 1081\n", "").replace("ExitCode = 0\n",
 
 
 def run(shell, tmp_path, script):
-    """Run commands in a shell that knows the functions of report.sh and summary.sh; its output."""
+    """Run commands in a shell with the functions of report.sh and summary.sh; return the output."""
     (tmp_path / "jobs").mkdir(exist_ok=True)
     lib = ROOT / "files" / "glidein" / "lib"
     head = f"""
 set -u; LC_ALL=C; export LC_ALL; unset NAME
-. {lib}/report.sh; . {lib}/scratch.sh; . {lib}/summary.sh; . {lib}/sweep.sh
+. {lib}/report.sh; . {lib}/scratch.sh; . {lib}/summary.sh; . {lib}/stale_glideins.sh
 SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; GLIDEIN_FAST_FAILURE_S=60; STARTED_AT=100
 GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
 told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
@@ -66,7 +66,7 @@ def test_jobs_are_counted(shell, tmp_path, history, counts):
     assert run(shell, tmp_path, "count_jobs; told") == counts + "\n"
 
 
-def test_each_job_counts_once_while_the_history_grows_and_is_put_aside(shell, tmp_path):
+def test_each_job_counts_once_while_the_history_grows_and_is_rotated(shell, tmp_path):
     for name, text in {"a": SUCCESS, "b": FAILURE[:70], "c": FAILURE[70:] + SUCCESS, "d": FAILURE}.items():
         (tmp_path / name).write_text(text)
     script = """
@@ -81,9 +81,9 @@ count_jobs; told; count_jobs; told; ls jobs
     ]  # fmt: skip
 
 
-def test_the_summary_is_one_line_of_json_whatever_it_tells(shell, tmp_path):
-    script = """sum_up 18 160 'a "quoted" \\ thing
-and '"$(printf '\\303\\244\\001')$(printf '%0400d' 0)"; sum_up 0 200 'again'"""
+def test_the_summary_is_one_line_of_valid_json(shell, tmp_path):
+    script = """write_summary 18 160 'a "quoted" \\ thing
+and '"$(printf '\\303\\244\\001')$(printf '%0400d' 0)"; write_summary 0 200 'again'"""
     (summary,) = summaries(run(shell, tmp_path, script))
     assert summary.pop("reason") == 'a "quoted" \\ thing?and ???' + 274 * "0"
     assert summary == {
@@ -93,14 +93,14 @@ and '"$(printf '\\303\\244\\001')$(printf '%0400d' 0)"; sum_up 0 200 'again'"""
     }  # fmt: skip
 
 
-def test_what_is_kept_for_others_comes_back(shell, tmp_path):
+def test_the_state_can_be_read_again(shell, tmp_path):
     script = """
-NAME=glidein_1_x; JOBS=7; BUSY_CORE_S=99; REGISTERED_AT=103; keep_state
+NAME=glidein_1_x; JOBS=7; BUSY_CORE_S=99; REGISTERED_AT=103; write_state
 JOBS=0; BUSY_CORE_S=0; REGISTERED_AT=; NAME=; GLIDEIN_SITE=other
-load_state "$SCRATCH/state" && told && echo "$NAME $GLIDEIN_SITE $REGISTERED_AT $OWNER_PID $$"
-owner_is_dead || echo alive
-OWNER_START=1; owner_is_dead && echo dead
-OWNER_HOST=another; owner_is_dead || echo unknown
+read_state "$SCRATCH/state" && told && echo "$NAME $GLIDEIN_SITE $REGISTERED_AT $OWNER_PID $$"
+is_stale || echo alive
+OWNER_START=1; is_stale && echo dead
+OWNER_HOST=another; is_stale || echo unknown
 """
     *counts, names, alive, dead, unknown = run(shell, tmp_path, script).splitlines()
     assert counts == ["7 0 99 0"]
@@ -121,17 +121,17 @@ OWNER_HOST=another; owner_is_dead || echo unknown
         (10**6, "", "b", False),
     ],
 )
-def test_the_glidein_of_another_boot_is_dead_when_it_is_quiet(shell, tmp_path, age_s, boot, own_boot, dead):
+def test_a_glidein_of_another_boot_is_stale_if_its_state_is_old(shell, tmp_path, age_s, boot, own_boot, dead):
     script = f"""
-NAME=n; keep_state; load_state "$SCRATCH/state"
+NAME=n; write_state; read_state "$SCRATCH/state"
 boot_id() {{ echo {own_boot}; }}
 OWNER_BOOT={boot}; SEEN_AT=$((SEEN_AT - {age_s}))
-if owner_is_dead; then echo dead; else echo alive; fi
+if is_stale; then echo dead; else echo alive; fi
 """
     assert run(shell, tmp_path, script) == ("dead\n" if dead else "alive\n")
 
 
-def test_the_sweep_removes_empty_directories_of_a_day_ago(shell, tmp_path):
+def test_empty_scratch_directories_older_than_a_day_are_removed(shell, tmp_path):
     old, used, new = (tmp_path / f"glidein.{letter * 8}" for letter in "abc")
     for directory in (old, used, new):
         directory.mkdir()
@@ -142,36 +142,36 @@ def test_the_sweep_removes_empty_directories_of_a_day_ago(shell, tmp_path):
     assert sorted(tmp_path.glob("glidein.*")) == [used, new]
 
 
-# What is changed in the state of a dead glidein; whether it is swept, and whether the sweep tells of it.
+# A change to the state of a stale glidein; whether its directory is removed, and whether its summary is written.
 @pytest.mark.parametrize(
-    ("change", "swept", "told"),
+    ("change", "removed", "summarized"),
     [
         ("", True, True),
         ("s/^site=.*/site=t/", False, False),
         ("s/^deployment=.*/deployment=x/", False, False),
         ("s/^site=.*/site=t/; s/^seen=.*/seen=1000/", True, False),
-        # It was killed while it cleaned up, after it had told its end.
-        ("told", True, False),
+        # It was killed while it cleaned up, after it had written its summary.
+        ("written", True, False),
     ],
 )
-def test_a_sweep_tells_once_and_only_of_its_own_site(shell, tmp_path, change, swept, told):
+def test_a_stale_glidein_is_summarized_once_and_by_its_own_site(shell, tmp_path, change, removed, summarized):
     script = f"""
-NAME=glidein_2_dead; SCRATCH="$SCRATCH/glidein.AAAAAAAA"; mkdir "$SCRATCH"; keep_state
-[ '{change}' != told ] || (sum_up 0 200 'it was over' >"$SCRATCH/../log"; rm() {{ :; }}; remove_scratch)
-sed -i -e 's/^pid_start=.*/pid_start=1/' -e '{change.replace("told", "")}' "$SCRATCH/state"
-sweep_one "$SCRATCH"
+NAME=glidein_2_dead; SCRATCH="$SCRATCH/glidein.AAAAAAAA"; mkdir "$SCRATCH"; write_state
+[ '{change}' != written ] || (write_summary 0 200 'it was over' >"$SCRATCH/../log"; rm() {{ :; }}; remove_scratch)
+sed -i -e 's/^pid_start=.*/pid_start=1/' -e '{change.replace("written", "")}' "$SCRATCH/state"
+clean_up_stale "$SCRATCH"
 """
     output = run(shell, tmp_path, script)
-    assert (tmp_path / "glidein.AAAAAAAA").exists() != swept, output
-    assert [summary["exit_status"] for summary in summaries(output)] == ([None] if told else []), output
+    assert (tmp_path / "glidein.AAAAAAAA").exists() != removed, output
+    assert [summary["exit_status"] for summary in summaries(output)] == ([None] if summarized else []), output
 
 
 @pytest.mark.parametrize(
     "change", [("jobs=0", "jobs=$(id)"), ("name=n", "name=../../x"), ("cpus=4", "cpus=4; id"), ("whole=yes", "")]
 )
-def test_a_state_that_somebody_has_changed_is_not_believed(shell, tmp_path, change):
-    run(shell, tmp_path, "NAME=n; keep_state")
+def test_a_state_file_with_an_invalid_value_is_refused(shell, tmp_path, change):
+    run(shell, tmp_path, "NAME=n; write_state")
     state = (tmp_path / "state").read_text()
     assert change[0] in state
     (tmp_path / "state").write_text(state.replace(*change))
-    assert run(shell, tmp_path, 'load_state "$SCRATCH/state" || echo refused') == "refused\n"
+    assert run(shell, tmp_path, 'read_state "$SCRATCH/state" || echo refused') == "refused\n"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which tarball a glidein takes, from where, and what it says when there is no good one."""
+"""Which tarball a glidein uses, from where, and how it ends if there is no valid one."""
 
 import functools
 import http.server
@@ -31,7 +31,7 @@ also9 x86_64 2.34 25.0.1 ee also9.tar.gz
 
 def names(shell, arch, glibc):
     script = '. "$0"; fitting_tarballs "$1" "$2"'
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/unpack.sh"), arch, glibc]
+    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/tarball.sh"), arch, glibc]
     printed = subprocess.run(command, input=LIST, stdout=-1, text=True, timeout=10, check=True).stdout
     return [line.split()[0] for line in printed.splitlines()]
 
@@ -65,7 +65,7 @@ def test_version_of_glibc(shell, tmp_path, getconf, ldd, version):
     for name, body in (("getconf", getconf), ("ldd", ldd)):
         (tmp_path / name).write_text("#!/bin/sh\n" + body + "\n")
         (tmp_path / name).chmod(0o755)
-    command = [*SHELLS[shell], "-c", '. "$0"; node_glibc', str(ROOT / "files/glidein/lib/unpack.sh")]
+    command = [*SHELLS[shell], "-c", '. "$0"; node_glibc', str(ROOT / "files/glidein/lib/tarball.sh")]
     found = subprocess.check_output(command, env={"PATH": "{}:/usr/bin:/bin".format(tmp_path)}, text=True)
     assert found.strip() == version
 
@@ -73,7 +73,7 @@ def test_version_of_glibc(shell, tmp_path, getconf, ldd, version):
 BROKEN = b"#!/bin/sh\necho 'libssl.so.3: cannot open shared object file'\nexit 127\n"
 
 
-def test_one_that_does_not_run_here_gives_way_to_the_next(site, shell):
+def test_if_one_tarball_does_not_run_the_next_one_is_used(site, shell):
     site.bring("good").add("good", master=BROKEN, name="new", glibc="2.1")
     glidein = site.start(shell).wait_for("registered").signal(signal.SIGTERM)
     status, output = glidein.end()
@@ -81,14 +81,14 @@ def test_one_that_does_not_run_here_gives_way_to_the_next(site, shell):
     assert output.index("tarball new verified") < output.index("tarball native verified")
 
 
-def test_none_that_runs(site, shell):
+def test_no_tarball_runs(site, shell):
     site.bring("good", master=BROKEN).add("good", master=BROKEN, name="new", glibc="2.1")
     status, output = site.run(shell)
     assert_ended(site, status, output, 15, "new: libssl.so.3: cannot open shared object file; native: libssl.so.3")
     assert "this node is {} with glibc 2.".format(os.uname().machine) in output
 
 
-def test_none_that_fits(site, shell):
+def test_no_tarball_fits(site, shell):
     site.bring("good", name="arm", arch="aarch65").add("good", name="newer", glibc="9.9")
     status, output = site.run(shell)
     assert_ended(site, status, output, 15, "there are: arm (aarch65, glibc >= 2.0), newer (")
@@ -104,7 +104,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture()
 def web(site):
-    """Address of a web server that has what is in `root/www` of the site."""
+    """Yield the address of a web server for `root/www` of the site."""
     (site.root / "www").mkdir()
     handler = functools.partial(Handler, directory=str(site.root / "www"))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -117,7 +117,7 @@ def web(site):
 
 
 def tools(site, *wanted):
-    """A PATH with what a node has, and of the programs that fetch only these."""
+    """Return a PATH with the programs of a node, and of curl and wget only these."""
     directory = site.root / "bin"
     directory.mkdir()
     for place in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
@@ -131,7 +131,7 @@ def tools(site, *wanted):
 
 
 def from_web(site, web, shell, path):
-    """Run a glidein whose tarball is on the web server, and whose PATH is `path`: glidein.sh would add to it."""
+    """Start a glidein whose tarball is on the web server, with exactly this PATH, to which glidein.sh adds nothing."""
     site.list.write_text("")
     site.add("good", base=web)
     script = site.home / "glidein.sh"
@@ -140,7 +140,7 @@ def from_web(site, web, shell, path):
 
 
 @pytest.mark.parametrize("program", ["curl", "wget"])
-def test_fetched_by_what_the_node_has(site, web, shell, program):
+def test_download_with_curl_or_wget(site, web, shell, program):
     if not shutil.which(program) and program != "wget":
         pytest.skip(program + " is not installed: as root, apt-get install " + program)
     glidein = from_web(site, web, shell, tools(site, program)).wait_for("registered")
@@ -148,18 +148,18 @@ def test_fetched_by_what_the_node_has(site, web, shell, program):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_neither_curl_nor_wget(site, web, shell):
+def test_download_without_curl_and_wget(site, web, shell):
     status, output = from_web(site, web, shell, tools(site)).end()
     assert_ended(site, status, output, 20, "this node has neither curl nor wget")
 
 
 @pytest.mark.parametrize(("path", "words"), [("/other", "/other/more-"), ("", "http://127.0.0.1:1/more-")])
-def test_no_such_file_and_no_such_server(site, web, shell, path, words):
+def test_download_of_a_missing_file_or_from_a_missing_server(site, web, shell, path, words):
     site.list.write_text("")
     site.add("good", base=web + path if path else "http://127.0.0.1:1")
     status, output = site.run(shell)
     assert_ended(site, status, output, 20, words)
-    assert " cannot be fetched: " in output
+    assert " cannot be downloaded: " in output
 
 
 def test_a_signal_while_a_server_does_not_answer(site, shell):
@@ -171,7 +171,7 @@ def test_a_signal_while_a_server_does_not_answer(site, shell):
         assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_what_comes_has_to_be_what_the_payload_says(site, web, shell):
+def test_a_download_with_another_checksum_is_refused(site, web, shell):
     site.list.write_text("")
     site.add("good", base=web)
     (there,) = (site.root / "www").iterdir()
@@ -184,7 +184,7 @@ def test_what_comes_has_to_be_what_the_payload_says(site, web, shell):
 
 @pytest.fixture()
 def mounted(site):
-    """A function that mounts a tmpfs with these options at the site's scratch directory."""
+    """Return a function that mounts a tmpfs with these options at the site's scratch directory."""
     if os.getuid() != 0:
         pytest.skip("only root can mount a file system")
 
@@ -205,16 +205,16 @@ def test_noexec(site, shell, mounted):
     assert_ended(site, status, output, 15, "is mounted noexec: use another scratch directory")
 
 
-def test_too_little_room_is_seen_before_anything_is_unpacked(site, shell, mounted):
+def test_too_little_room_ends_the_glidein_before_it_unpacks(site, shell, mounted):
     mounted("size=32m")
     assert_ended(site, *site.run(shell), 13, "has 32 MB free; GLIDEIN_MIN_DISK_MB=1 and HTCondor itself need 61")
 
 
-def test_where_less_is_needed_jobs_are_offered_the_disk_that_is_there(site, shell, mounted):
+def test_with_a_minimum_jobs_get_the_free_disk(site, shell, mounted):
     mounted("size=200m")
     site.give_to_user()
     glidein = site.start(shell, GLIDEIN_DISK_MB=8000000, GLIDEIN_MIN_DISK_MB=100).wait_for("registered with")
-    assert "has 200 MB free: 140 MB of GLIDEIN_DISK_MB=8000000 are offered" in glidein.output
+    assert "has 200 MB free: jobs get 140 MB instead of GLIDEIN_DISK_MB=8000000" in glidein.output
     assert f"\nDISK = {140 * 1024}\n" in (glidein.directory() / "condor_config").read_text()
     glidein.signal(signal.SIGTERM).end()
 
@@ -226,14 +226,14 @@ def test_a_whole_node_with_less_than_the_stated_minimum_is_refused(site, shell, 
     assert_ended(site, *found, 13, "has 200 MB free; GLIDEIN_MIN_DISK_MB=150 and HTCondor itself need 210")
 
 
-def test_a_disk_that_fills_up_meanwhile(site, shell, mounted):
+def test_a_disk_that_becomes_full_while_unpacking(site, shell, mounted):
     mounted("size=70m")
     site.bring("good", {"etc/filler": (b"\0" * 90 * 2**20, 0o644)})
     assert_ended(site, *site.run(shell), 13, "is full: ")
 
 
 def test_a_read_only_home_and_an_empty_environment(site, shell):
-    """As under `env -i`: nothing but the settings."""
+    """Like `env -i`: only the settings."""
     for path in (site.home, site.home / "lib"):
         path.chmod(0o555)
     glidein = site.start(shell, PATH=None, HOME="/nonexistent").wait_for("registered")

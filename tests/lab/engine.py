@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The container engine under the lab: what this machine has, what must be installed, which flags podman needs."""
+"""The container engine of the lab: required packages, the base image, and the flags that podman needs."""
 
 import collections
 import os
@@ -27,7 +27,7 @@ ROOTLESS_PACKAGES = {"newuidmap": "uidmap", "slirp4netns": "slirp4netns"}
 
 
 class LabError(Exception):
-    """The lab cannot go on; the message says what, where and what to do."""
+    """The lab cannot continue; the message has the cause and the remedy."""
 
 
 Result = collections.namedtuple("Result", "ok out err")
@@ -57,7 +57,7 @@ def podman(*args, check=True, stdin=None, timeout=60):
 
 
 def preflight(say):
-    """Install what the lab needs (root on Debian or Ubuntu), or end with one line that says how to get it."""
+    """Install the required packages as root on Debian or Ubuntu; otherwise raise LabError with the remedy."""
     missing = {package for command, package in PACKAGES.items() if not _found(command)}
     missing |= {package for path, package in NETWORK_PACKAGES.items() if not Path(path).exists()}
     if os.geteuid() != 0:
@@ -69,14 +69,14 @@ def preflight(say):
 
 
 def apt_install(packages, say):
-    """Install Debian packages, or say in one line who has to."""
+    """Install Debian packages; raise LabError if this user cannot."""
     if not shutil.which("apt-get"):
         raise LabError(f"missing: {', '.join(packages)}; this is no Debian or Ubuntu: install their equivalents")
     if os.geteuid() != 0:
         raise LabError(f"missing: {', '.join(packages)}; as root: apt-get install -y {' '.join(packages)}")
     say(f"installing {', '.join(packages)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    # Timeout: a machine that has just been started may be busy with updates of its own.
+    # With a timeout, because a machine that was just started may install updates at the same time.
     apt = ["apt-get", "-qq", "-y", "-o", "DPkg::Lock::Timeout=300"]
     for command in ([*apt, "update"], [*apt, "install", "--no-install-recommends", *packages]):
         done = subprocess.run(
@@ -87,7 +87,7 @@ def apt_install(packages, say):
 
 
 def build_base(context, tag, say):
-    """Build the base image from the registry's Debian, or where no registry answers, from debootstrap's."""
+    """Build the base image from the registry's Debian; if no registry responds, with debootstrap."""
     pulled = podman("pull", "-q", REGISTRY_IMAGE, check=False, timeout=120)
     source = REGISTRY_IMAGE if pulled.ok else "localhost/glidein-lab-debootstrap:trixie"
     if not pulled.ok and not podman("image", "exists", source, check=False).ok:
@@ -97,12 +97,12 @@ def build_base(context, tag, say):
 
 
 def run_flags():
-    """Flags of `podman run` that this machine needs: its default limits may exceed the machine's own hard ones."""
+    """Return the flags of `podman run` for this machine, whose hard limits may be below podman's defaults."""
     flags = []
     for name, number, usual in (("nofile", resource.RLIMIT_NOFILE, 1048576), ("nproc", resource.RLIMIT_NPROC, 4194304)):
         hard = resource.getrlimit(number)[1]
         if hard != resource.RLIM_INFINITY and hard < usual:
-            # Well below the hard limit, because the engine's own helpers may run under a lower one than we do.
+            # Well below the hard limit, because the engine's helpers may run with a lower limit.
             limit = min(hard, 4096)
             flags += ["--ulimit", f"{name}={limit}:{limit}"]
     return flags
@@ -130,7 +130,7 @@ def _cgroup_version():
 
 
 def _runtime_flags():
-    """crun refuses hybrid cgroup v1 ("cgroups in hybrid mode not supported"); runc takes it."""
+    """Return the flags for runc on hybrid cgroup v1, which crun refuses ("cgroups in hybrid mode not supported")."""
     return ["--runtime", "runc"] if _cgroup_version() == 1 else []
 
 

@@ -63,7 +63,7 @@ _started = time.monotonic()
 
 
 def say(text):
-    """One line of progress with the elapsed time."""
+    """Print a line of progress with the elapsed time."""
     print(f"[{time.monotonic() - _started:6.1f} s] {text}", flush=True)
 
 
@@ -72,7 +72,7 @@ class UnavailableError(LabError):
 
 
 class Lab:
-    """One named lab: its names, its state directory, and what it takes to bring it up or down."""
+    """A lab: its name, its state directory, and the commands that start and remove it."""
 
     def __init__(self, name, images=None):
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,30}", name):
@@ -90,7 +90,7 @@ class Lab:
 
     @contextlib.contextmanager
     def locked(self):
-        """Two `make lab` at once take turns instead of building the same image twice."""
+        """Lock the lab, so that two `make lab` do not build the same image at the same time."""
         self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self.state / "lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -116,15 +116,15 @@ class Lab:
             say("up: " + ", ".join(self.container(host) for host in hosts))
 
     def _images(self, hosts):
-        """Build what is missing. A tag is the hash of all that goes in, so an edit makes a new image."""
+        """Build the missing images. An image's tag is the hash of its sources, so an edit makes a new image."""
         authorities = sorted(Path("/usr/local/share/ca-certificates").glob("*.crt"))
         base = f"{self.image('base')}:{_digest([IMAGES / 'base', *authorities])}"
         if not podman("image", "exists", base, check=False).ok:
             say("building the base image (Debian 13 with systemd and sshd): a minute the first time")
             with tempfile.TemporaryDirectory() as context:
                 shutil.copytree(IMAGES / "base", context, dirs_exist_ok=True)
-                # A certificate authority that this machine was told to trust, the lab's hosts trust too:
-                # without it nothing can be downloaded from behind a TLS-inspecting proxy.
+                # The lab's hosts trust the same certificate authorities as this machine. Without them, downloads
+                # through a TLS-inspecting proxy fail.
                 trusted = Path(context, "ca-certificates")
                 trusted.mkdir()
                 for path in authorities:
@@ -177,7 +177,7 @@ class Lab:
             "--label",
             f"lab={self.name}",
             *ports,
-            # As on a real host: a service may be given a higher priority.
+            # As on a real host, a service may have a higher priority.
             "--cap-add=SYS_NICE",
             *run_flags(),
             image,
@@ -186,12 +186,12 @@ class Lab:
         say(f"{name} started")
 
     def _address(self, host):
-        """The address of a host, fixed so that it is the same after a restart, as a real host's is."""
+        """Return the fixed address of a host, which stays the same after a restart."""
         subnet = podman("network", "inspect", self.name, "--format", "{{(index .Subnets 0).Subnet}}").out
         return str(ipaddress.ip_network(subnet)[10 + list(HOSTS).index(host)])
 
     def _authorise(self, host):
-        """Put the lab's public key where each login of the host looks for it; safe to repeat."""
+        """Install the lab's public key for each login of the host; safe to repeat."""
         key = Path(f"{self.key}.pub").read_text(encoding="ascii")
         script = "install -d -m 755 /etc/ssh/lab-keys && cat > /etc/ssh/lab-keys/authorized_keys"
         deadline = time.monotonic() + SSH_WAIT_S
@@ -212,7 +212,7 @@ class Lab:
             known.append(f"[127.0.0.1]:{port} {public}")
             for alias, user in aliases.items():
                 blocks.append(f"Host {alias}\n  Hostname 127.0.0.1\n  Port {port}\n  User {user}\n")
-        # A relative path in IdentityFile would be looked up from the caller's folder, so they are absolute.
+        # Paths are absolute, because ssh reads a relative IdentityFile from the caller's directory.
         common = (
             f"Host *\n  IdentityFile {self.key}\n  IdentitiesOnly yes\n  UserKnownHostsFile "
             f"{self.state / 'known_hosts'}\n  StrictHostKeyChecking yes\n  LogLevel ERROR\n"
@@ -241,7 +241,7 @@ class Lab:
         command = ["ssh", "-F", str(self.state / "ssh_config"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", alias]
         deadline = time.monotonic() + SSH_WAIT_S
         while True:
-            # `--wait` returns when boot is over. A unit that failed is named; tests break services on purpose.
+            # `--wait` returns after boot. Failed units are printed only, because tests break services on purpose.
             done = subprocess.run(
                 [*command, "systemctl", "is-system-running", "--wait"],
                 capture_output=True,
@@ -264,7 +264,7 @@ class Lab:
             time.sleep(0.5)
 
     def port(self, host, inside):
-        """The port of 127.0.0.1 that leads to port `inside` of the host."""
+        """Return the port of 127.0.0.1 that is forwarded to port `inside` of the host."""
         return int(podman("port", self.container(host), f"{inside}/tcp").out.splitlines()[0].rsplit(":", 1)[1])
 
     # -- down and status ------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def _source(host):
 
 
 def _source_id(host):
-    """Return what tells one source archive from another, "" for a host that has none."""
+    """Return what identifies a source archive; "" for a host without one."""
     if host not in SOURCES:
         return ""
     source = _source(host)
@@ -331,7 +331,7 @@ def _run(command):
 
 
 def _write(path, text):
-    """Replace a private file at once: a reader sees the old text or the new one."""
+    """Replace a private file atomically."""
     fresh = path.with_suffix(".new")
     fresh.touch(mode=0o600)
     fresh.write_text(text, encoding="utf-8")
@@ -339,7 +339,7 @@ def _write(path, text):
 
 
 def _digest(paths, salt=""):
-    """12 hex digits over the files below `paths`, names included."""
+    """Return 12 hex digits of a hash over the names and contents of the files below `paths`."""
     sums = hashlib.sha256(salt.encode())
     for top in paths:
         for path in sorted(p for p in ([top] if top.is_file() else top.rglob("*")) if p.is_file()):

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# The HTCondor configuration of this glidein: one file, written to be read.
+# The HTCondor configuration of this glidein, in one file.
 
-# configure: all that HTCondor will find.
+# configure: determine what the configuration needs, and write it.
 configure() {
-  find_gpus   # those that this job was given: are the promised ones there?
-  look_around # for containers and CVMFS
-  copy_parts  # of this script: the payload may be replaced while the glidein runs
-  copy_checks # those that go on while it runs
+  find_gpus
+  find_software
+  copy_scripts
+  copy_checks
   write_config
 }
 
-copy_parts() {
-  mkdir "$SCRATCH/lib" || leave 13 "the directory $SCRATCH/lib cannot be made"
-  cp "$PAYLOAD"/lib/*.sh "$SCRATCH/lib/" || leave 13 "$SCRATCH/lib cannot be written, or $PAYLOAD/lib not be read"
+# copy_scripts: copy the scripts, because the payload may be replaced while the glidein runs.
+copy_scripts() {
+  mkdir "$SCRATCH/lib" || end_with 13 "the directory $SCRATCH/lib cannot be made"
+  cp "$PAYLOAD"/lib/*.sh "$SCRATCH/lib/" || end_with 13 "$SCRATCH/lib cannot be written, or $PAYLOAD/lib not be read"
 }
 
 write_config() {
   {
     config_attributes
-    config_places
+    config_paths
     config_pool
     config_security
     config_slot
@@ -27,30 +28,31 @@ write_config() {
     config_containers
     config_checks
     config_jobs
-  } >"$SCRATCH/condor_config" || leave 13 "$SCRATCH/condor_config cannot be written"
+  } >"$SCRATCH/condor_config" || end_with 13 "$SCRATCH/condor_config cannot be written"
   check_clashes
 }
 
-# tell_ready UNPACK_CS: how long all that took.
-tell_ready() {
+# log_ready UNPACK_CS: log how long the preparation took.
+log_ready() {
   prepared_cs=$(uptime_cs)
-  say "ready to start HTCondor after $(in_seconds $((prepared_cs - STARTED_CS))) s, $(in_seconds "$1") s of them to unpack it"
+  log "ready to start HTCondor after $(in_seconds $((prepared_cs - STARTED_CS))) s, $(in_seconds "$1") s of them to unpack it"
 }
 
-# check_clashes: an attribute shares its name space with HTCondor's settings; it must not be one that is set here.
+# check_clashes: end if an attribute has the name of another setting. Attributes and settings share one name space.
 check_clashes() {
   clash=$(sed -n 's/^\([A-Za-z_][A-Za-z0-9_.]*\) *=.*/\1/p' "$SCRATCH/condor_config" |
     tr '[:lower:]' '[:upper:]' | sort | uniq -d | head -n 1)
-  [ -z "$clash" ] || leave 10 "of a bad setting: GLIDEIN_ATTRIBUTES sets $clash twice, or it is a name that the glidein sets"
+  [ -z "$clash" ] ||
+    end_with 10 "of an invalid setting: GLIDEIN_ATTRIBUTES sets $clash twice, or the glidein sets it itself"
 }
 
 config_attributes() {
-  # What the operator says of the site comes first.
-  found=$(printf '%s\n' "$OFFERED" | while IFS= read -r line; do
+  # Attributes that the operator has set override those that were found on the node.
+  found=$(printf '%s\n' "$NODE_ATTRIBUTES" | while IFS= read -r line; do
     [ -z "$line" ] || attribute_names "$GLIDEIN_ATTRIBUTES" | grep -qixF "${line%% = *}" || printf '%s\n' "$line"
   done)
   cat <<CONFIG
-# Written by glidein.sh for $NAME. It goes away with the glidein.
+# Written by glidein.sh for $NAME. It is removed at the glidein's end.
 
 # --- Attributes of this site and entry, from GLIDEIN_ATTRIBUTES
 $GLIDEIN_ATTRIBUTES
@@ -58,7 +60,7 @@ $GLIDEIN_ATTRIBUTES
 # --- What was found on this node
 $found
 
-# --- What this glidein is
+# --- Attributes of this glidein
 is_glidein = True
 GLIDEIN_Deployment = "$GLIDEIN_DEPLOYMENT"
 GLIDEIN_Site = "$GLIDEIN_SITE"
@@ -67,7 +69,7 @@ GLIDEIN_Shape = "$GLIDEIN_SHAPE"
 GLIDEIN_BatchId = "$(printf '%s' "$GLIDEIN_BATCH_ID" | tr -d '"\\$\n')"
 GLIDEIN_ToRetire = $TO_RETIRE
 GLIDEIN_ToDie = $TO_DIE
-# Names that PyGlidein's jobs know.
+# Names that PyGlidein's jobs use.
 GLIDEIN_SiteResource = "$GLIDEIN_SITE_RESOURCE"
 GLIDEIN_Max_Walltime = $GLIDEIN_WALLTIME_S
 PYGLIDEIN_TIME_TO_LIVE = $TO_RETIRE - time()
@@ -79,14 +81,14 @@ MASTER_ATTRS = \$(STARTD_ATTRS)
 CONFIG
 }
 
-config_places() {
+config_paths() {
   log_kb=$((GLIDEIN_LOG_MB * 1024 / (2 * (7 + GLIDEIN_CPUS))))
-  [ "$log_kb" -ge 32 ] || log_kb=32 # less tells nothing; limit_logs does the rest
+  [ "$log_kb" -ge 32 ] || log_kb=32 # smaller logs are of no use; limit_logs enforces the total
   procd >"$SCRATCH/procd"
   chmod 700 "$SCRATCH/procd"
   cat <<CONFIG
 
-# --- Where things are: all below the scratch directory
+# --- Paths, all below the scratch directory
 RELEASE_DIR = $SCRATCH/condor
 LOCAL_DIR = $SCRATCH
 SBIN = \$(RELEASE_DIR)/sbin
@@ -100,46 +102,46 @@ RUN = \$(LOCAL_DIR)/lock
 SPOOL = \$(LOCAL_DIR)/spool
 EXECUTE = \$(LOCAL_DIR)/execute
 TMP_DIR = \$(LOCAL_DIR)/tmp
-# (by default in the home directory, where a glidein writes nothing)
+# (the default is in the home directory, where a glidein writes nothing)
 SEC_KNOWN_HOSTS = \$(LOCAL_DIR)/known_hosts
 LOCAL_CONFIG_FILE =
 LOCAL_CONFIG_DIR =
 USER_CONFIG_FILE =
 
-# --- Daemons: a master that starts a startd. Nothing that the tarball does not bring.
+# --- Daemons: a master that starts a startd. Features whose programs the tarball does not have are disabled.
 DAEMON_LIST = MASTER, STARTD
 MASTER_NAME = $NAME
 STARTD_NAME = $NAME
 PREEN =
 RUNBENCHMARKS = False
-# (an empty FILETRANSFER_PLUGINS would crash 23.9's starter)
+# (an empty FILETRANSFER_PLUGINS makes the starter of 23.9 crash)
 ENABLE_URL_TRANSFERS = False
-# (since 25.13 a slot subtracts the room of files that jobs share, by an expression that is an error to negotiators of 23.9,
-# which then match no job)
+# (since 25.13 a slot subtracts the room of files that jobs share, by an expression that the negotiator of 23.9 cannot
+# evaluate, so that no job matches)
 CATALOG_SPACE = 0
 JAVA =
 DOCKER =
 MASTER_NEW_BINARY_RESTART = NEVER
-# Which processes are a job's is for condor_procd to know: the daemons' own code for it (USE_PROCD = False; 23.9 to 25) crashes
-# on a process that has lost its parent and is just ending, and a startd that crashes leaves its ads behind in the collector.
+# condor_procd tracks the processes of jobs. The daemons' own code for it (USE_PROCD = False; 23.9 to 25) crashes on an orphaned
+# process that is just ending, and a startd that crashes leaves its ads in the collector.
 PROCD = $SCRATCH/procd
 CREATE_CORE_FILES = False
-# $GLIDEIN_LOG_MB MiB for all logs together: those of master, startd, shared port, condor_procd, starter (without a job),
-# two more, and a starter's for each core; of each there is the current one and an older one.
+# $GLIDEIN_LOG_MB MiB for all logs: those of the master, the startd, the shared port, condor_procd, the starter without a job,
+# two more, and one starter's for each core. Each log has a current file and a rotated one.
 MAX_DEFAULT_LOG = $log_kb Kb
 MAX_PROCD_LOG = $log_kb Kb
 MAX_NUM_DEFAULT_LOG = 1
 FILE_TRANSFER_STATS_LOG =
-# What each job has used, for glidein.sh to add up. It reads every full file and removes it.
+# The resources that each job has used. glidein.sh adds them up and removes every rotated file.
 STARTD_HISTORY = \$(LOCAL_DIR)/jobs/history
 HISTORY_CONTAINS_JOB_ENVIRONMENT = False
-MAX_HISTORY_LOG = 4000000
+MAX_HISTORY_LOG = 2000000
 MAX_HISTORY_ROTATIONS = 20
 CONFIG
 }
 
-# procd: the program that starts condor_procd. A batch system's notice reaches every process of the job at once, and a
-# condor_procd that dies of it takes the startd along. The master ends it by a word of its own.
+# procd: print the program that starts condor_procd. A batch system's notice may reach every process of the job. If condor_procd
+# ended, the startd would end, too. The master stops condor_procd with a message, not with a signal.
 procd() {
   cat <<PROCD
 #!/bin/sh
@@ -155,15 +157,15 @@ config_pool() {
   esac
   cat <<CONFIG
 
-# --- The pool. One listening port of the kernel's choice; who wants in comes through the collector (CCB).
+# --- The pool. One listening port, chosen by the kernel. Incoming connections come through the collector (CCB).
 CONDOR_HOST = ${GLIDEIN_COLLECTOR%%:*}
 COLLECTOR_HOST = $collector
 CCB_ADDRESS = \$(COLLECTOR_HOST)
-# (seconds; a collector that has gone without a word is noticed after three to four times that)
+# (seconds; the loss of a silent collector is noticed after three to four times that)
 CCB_HEARTBEAT_INTERVAL = 120
 USE_SHARED_PORT = True
 SHARED_PORT_PORT = 0
-# No file system is shared with anybody: jobs' files are transferred.
+# There is no shared file system: files of jobs are transferred.
 FILESYSTEM_DOMAIN = $NAME
 CONFIG
 }
@@ -176,7 +178,7 @@ config_security() {
   fi
   cat <<CONFIG
 
-# --- Security. The glidein proves who it is to the collector, and the collector to the glidein.
+# --- Security. The glidein and the collector authenticate each other.
 SEC_DEFAULT_AUTHENTICATION = REQUIRED
 SEC_DEFAULT_ENCRYPTION = REQUIRED
 SEC_DEFAULT_INTEGRITY = REQUIRED
@@ -188,9 +190,9 @@ SEC_TOKEN_SYSTEM_DIRECTORY = $SCRATCH/credential/tokens.d
 SEC_PASSWORD_FILE = $SCRATCH/credential/pool_password
 SEC_PASSWORD_DIRECTORY = $SCRATCH/credential/none
 SEC_TOKEN_POOL_SIGNING_KEY_FILE = $SCRATCH/credential/none/POOL
-# Who may command it: the access point to which the negotiator gave this slot, by the key of that match. The daemons
-# of one glidein know each other by a key of their own; the pool's administrator comes through the collector (condor_off).
-# An empty list admits nobody.
+# Authorized are: the access point to which the negotiator has given this slot, by the key of that match, and the daemons of
+# this glidein, by a key of their own. The pool's administrator comes through the collector (condor_off). An empty list
+# authorizes no client.
 SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION = True
 ALLOW_READ = submit-side@matchsession/*
 ALLOW_WRITE = submit-side@matchsession/*
@@ -207,7 +209,7 @@ CONFIG
 config_slot() {
   cat <<CONFIG
 
-# --- What jobs may use: one partitionable slot of the size that was asked of the batch system
+# --- Resources of the jobs: one partitionable slot
 NUM_CPUS = $GLIDEIN_CPUS
 MEMORY = $GLIDEIN_MEMORY_MB
 RESERVED_MEMORY = 0
@@ -227,35 +229,34 @@ CONFIG
 config_policy() {
   cat <<CONFIG
 
-# --- When jobs may start: until retirement, only when the run time that they state (if any) still fits, and only those
-# that the site accepts
+# --- A job may start before retirement, if the run time that it states (if any) ends in time, and if the entry accepts it.
 GLIDEIN_FITS = ifThenElse(isUndefined(TARGET.AllowedExecuteDuration), True, time() + TARGET.AllowedExecuteDuration < $TO_DIE) && \\
   ifThenElse(isUndefined(TARGET.AllowedJobDuration), True, time() + TARGET.AllowedJobDuration < $TO_DIE)
 START = time() < $TO_RETIRE && \$(GLIDEIN_FITS) && (${GLIDEIN_START:-True})$(required_checks)
-# Which jobs this glidein is for: with 0 they are matched with it before others are. Jobs that leave its GPUs or its memory
-# unused have less, so that they go to other glideins first. Slots that have a job have no rank, so that none is preempted.
+# Jobs that use the glidein's GPUs or memory have rank 0. Others have a lower rank, so that they are matched with other glideins
+# first. Slots that have a job rank all jobs 0, so that no job is preempted for another.
 GLIDEIN_RANK = $(rank_of_jobs)
 RANK = ifThenElse(MY.PartitionableSlot =?= True, \$(GLIDEIN_RANK), 0.0)
 SUSPEND = False
 WANT_SUSPEND = False
 KILL = False
-$(config_killed_jobs)
-# Jobs get their notice when the glidein has to stop, and this long to act on it (seconds). No more: "let it finish"
-# is what the time between retirement and end is for, and a batch system that said TERM does not wait.
+$(config_held_jobs)
+# When the glidein stops, jobs get a signal and this time (seconds) to vacate. No more: jobs may end by themselves between
+# retirement and GLIDEIN_ToDie, and after TERM the batch system does not wait.
 WANT_VACATE = True
 MAXJOBRETIREMENTTIME = 0
-# This is the time at GLIDEIN_ToDie. A slot keeps it from its making on, so for a signal, which may leave less, the master is
-# told to stop fast when that is over, and kills the jobs.
+# This is the time at GLIDEIN_ToDie. A slot keeps the value that it was made with. After a signal, there may be less time; then
+# glidein.sh stops the master fast, which kills the jobs.
 MACHINEMAXVACATETIME = $VACATE_S
 
-# --- When it ends is glidein.sh's to decide: idle for $GLIDEIN_IDLE_TIMEOUT_S s, or for $GLIDEIN_IDLE_AFTER_JOB_S s after
-# a job (0: never), retired and empty, at GLIDEIN_ToDie.
-# (STARTD_NOCLAIM_SHUTDOWN looks only at every fifth minute.)
+# --- glidein.sh ends the glidein: after $GLIDEIN_IDLE_TIMEOUT_S s without a job, or $GLIDEIN_IDLE_AFTER_JOB_S s after a job
+# (0: never); when it has retired and is empty; at GLIDEIN_ToDie.
+# (STARTD_NOCLAIM_SHUTDOWN is checked only every five minutes.)
 CONFIG
 }
 
-# rank_of_jobs: a ClassAd expression, from -1 to 0 unless the entry has one of its own, which counts as 0 where it is not a
-# number. A job uses memory well if it takes at least its share of it, by its cores.
+# rank_of_jobs: print the rank as a ClassAd expression. The default is from -1 to 0. An expression of the entry counts as 0 if
+# its value is not a number. A job uses the memory well if it requests at least the share of its cores.
 rank_of_jobs() {
   if [ -n "$GLIDEIN_RANK" ]; then
     echo "ifThenElse(isReal(real($GLIDEIN_RANK)), real($GLIDEIN_RANK), 0.0)"
@@ -267,37 +268,37 @@ rank_of_jobs() {
   fi
 }
 
-# config_jobs: what surrounds users' jobs: environment and wrapper.
+# config_jobs: print the part of condor_config for the environment and the wrapper of jobs.
 config_jobs() {
   cat <<CONFIG
 
-# --- The environment of jobs; what a job brings itself comes after
+# --- The environment of jobs, which a job can override
 STARTER_JOB_ENVIRONMENT = "$(job_environment | quote_environment)"
 CONFIG
   [ -n "$GLIDEIN_NOTICE_TO_ALL$GLIDEIN_JOB_SETUP" ] || return 0
   job_wrapper >"$SCRATCH/job_wrapper"
   chmod 700 "$SCRATCH/job_wrapper"
-  echo "# Jobs are started through this."
+  echo "# The program that starts jobs."
   echo "USER_JOB_WRAPPER = $SCRATCH/job_wrapper"
 }
 
-# job_environment: lines NAME=value.
+# job_environment: print lines NAME=value.
 job_environment() {
   no_gpus
   printf '%s\n' "GLIDEIN_Site=$GLIDEIN_SITE" "GLIDEIN_SiteResource=$GLIDEIN_SITE_RESOURCE" "GLIDEIN_Entry=$GLIDEIN_ENTRY"
   [ -z "$GLIDEIN_JOB_ENVIRONMENT" ] || printf '%s\n' "$GLIDEIN_JOB_ENVIRONMENT"
 }
 
-# quote_environment: a filter, from lines NAME=value to HTCondor's way of writing an environment, for condor_config: each
-# in single quotes; these, and double ones, twice; $ would begin a macro.
+# quote_environment: read lines NAME=value from standard input; print them in HTCondor's syntax for condor_config. Each is in
+# single quotes, quotes are doubled, and $ is replaced, because it would begin a macro.
 quote_environment() {
   # shellcheck disable=SC2016 # HTCondor's macro
   sed -e "s/'/''/g" -e 's/"/""/g' -e 's/\$/$(DOLLAR)/g' -e "s/.*/'&'/" | tr '\n' ' ' | sed 's/ $//'
 }
 
-# job_wrapper: the program through which jobs are started. Where the batch system's notice reaches every process, a job
-# would die of it before HTCondor can tell it to vacate, and leave the queue as one that has ended by itself. What is
-# ignored at its start, stays so.
+# job_wrapper: print the program that starts jobs. If the batch system's notice reaches every process, a job would end by it
+# before HTCondor sends the signal to vacate, and leave the queue as completed. A signal that is ignored at a job's start stays
+# ignored.
 job_wrapper() {
   echo "#!/bin/sh"
   [ -z "$GLIDEIN_NOTICE_TO_ALL" ] || echo "trap '' $GLIDEIN_NOTICE_TO_ALL"
@@ -308,7 +309,7 @@ fail() {
 }
 WRAPPER
   [ -z "$GLIDEIN_JOB_SETUP" ] || cat <<WRAPPER
-# The site's environment set-up. In a function, so that it cannot change the job's arguments.
+# The site's set-up. It runs in a function, so that it cannot change the job's arguments.
 set_up() { . '$GLIDEIN_JOB_SETUP'; }
 [ -r '$GLIDEIN_JOB_SETUP' ] || fail 'GLIDEIN_JOB_SETUP=$GLIDEIN_JOB_SETUP cannot be read'
 set_up

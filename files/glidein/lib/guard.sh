@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Runs beside condor_master, both in sessions of their own: guard.sh PID_OF_GLIDEIN_SH PID_OF_MASTER SCRATCH. Descriptor 3
-# is the glidein's log. When glidein.sh has gone without stopping it (kill -9), the daemons are stopped, their logs are
-# saved, the scratch directory is removed, and what the glidein did is told.
+# The guard: guard.sh PID_OF_GLIDEIN_SH PID_OF_MASTER SCRATCH. It runs in a session of its own beside condor_master.
+# Descriptor 3 is the glidein's log. If glidein.sh is killed (kill -9), the guard stops the daemons, saves their logs, writes
+# the summary, and removes the scratch directory.
 
 set -u
 umask 077
@@ -10,15 +10,15 @@ LC_ALL=C
 export LC_ALL
 glidein=$1
 master=$2
-# All is read now: these copies are in the scratch directory.
-for part in report scratch summary sweep; do
+# The functions are loaded now, because these files are in the scratch directory.
+for part in report scratch summary stale_glideins; do
   # shellcheck source=/dev/null
   . "${0%/*}/$part.sh"
 done
 SCRATCH=$3
 trap '' HUP INT USR1 USR2 TERM
 
-# A child whose parent has died gets another one.
+# If its parent dies, a process gets another parent.
 while [ "$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$$/status" 2>/dev/null)" = "$glidein" ]; do
   sleep 2
 done
@@ -26,13 +26,13 @@ exec >&3 2>/dev/null
 kill -s QUIT "$master" 2>/dev/null
 sleep 3
 kill_leftovers
-if load_state "$SCRATCH/state"; then
+if read_state "$SCRATCH/state"; then
   [ "$GLIDEIN_LOG_DIR" != - ] || exec 2>&3
   count_jobs
   save_logs
-  sum_up 137 "$(date +%s)" "glidein.sh was killed"
+  write_summary 137 "$(now_s)" "glidein.sh was killed"
   remove_scratch
-  say "ended because glidein.sh was killed (exit status 137, after $(($(date +%s) - STARTED_AT)) s)"
+  log "ended because glidein.sh was killed (exit status 137, after $(($(now_s) - STARTED_AT)) s)"
 else
   remove_scratch
 fi

@@ -1,37 +1,38 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# What this node has to offer beside cores, memory and GPUs: containers, and file systems of CVMFS.
+# Software of this node: container programs and CVMFS repositories.
 
-LOOK_S=20 # how long to wait for repositories to be mounted
+CVMFS_S=20 # time limit for the repositories
 
-# look_around: CONTAINER_PROGRAM is apptainer or singularity, or empty; OFFERED has the attributes, lines "Name = value".
-look_around() {
+# find_software: set CONTAINER_PROGRAM to the path of apptainer or singularity, or empty, and NODE_ATTRIBUTES to lines
+# "Name = value".
+find_software() {
   CONTAINER_PROGRAM=$(container_program)
   case $CONTAINER_PROGRAM in
   '') ;;
   *[!A-Za-z0-9\ /._,+@%=~-]*) CONTAINER_PROGRAM= ;; # it becomes a line of condor_config
-  *) say "containers: $CONTAINER_PROGRAM" ;;
+  *) log "containers: $CONTAINER_PROGRAM" ;;
   esac
-  attempt "$LOOK_S" look_for_cvmfs >"$SCRATCH/tmp/cvmfs" ||
-    say "CVMFS: what could not be listed within $LOOK_S s is left out"
+  try_step "$CVMFS_S" list_cvmfs >"$SCRATCH/tmp/cvmfs" ||
+    log "CVMFS: repositories that could not be listed within $CVMFS_S s are left out"
   repositories=$(sort "$SCRATCH/tmp/cvmfs")
   # shellcheck disable=SC2086
-  [ -z "$repositories" ] || say "CVMFS:" $repositories
-  OFFERED=$(cvmfs_attributes "$repositories")
+  [ -z "$repositories" ] || log "CVMFS:" $repositories
+  NODE_ATTRIBUTES=$(cvmfs_attributes "$repositories")
   if [ -n "${GPU_NAMES-}" ]; then
-    OFFERED="GPU_NAMES = \"$(printf '%s' "$GPU_NAMES" | tr -d '"\\$')\"
-$OFFERED"
+    NODE_ATTRIBUTES="GPU_NAMES = \"$(printf '%s' "$GPU_NAMES" | tr -d '"\\$')\"
+$NODE_ATTRIBUTES"
   fi
 }
 
-look_for_cvmfs() {
+list_cvmfs() {
   # shellcheck disable=SC2086 # a list of names
   cvmfs_repositories "" $GLIDEIN_CVMFS
 }
 
-# cvmfs_repositories ROOT REPOSITORY...: those that can be listed, one per line, as they answer: the given ones, and all that
-# are mounted. To look at one mounts it, which takes for ever where a server or proxy does not answer; so they are looked
-# at at the same time. ROOT is empty, except in tests.
+# cvmfs_repositories ROOT REPOSITORY...: print the repositories that can be listed, one per line: the arguments and those that
+# are mounted. Listing a repository mounts it. That hangs if its server or proxy does not respond, so all are listed in
+# parallel. ROOT is empty, except in tests.
 cvmfs_repositories() {
   root=$1
   shift
@@ -53,7 +54,7 @@ cvmfs_repositories() {
   }
 }
 
-# cvmfs_attributes REPOSITORIES: an attribute for each, and the names that PyGlidein's jobs know.
+# cvmfs_attributes REPOSITORIES: print an attribute for each repository, and PyGlidein's names.
 cvmfs_attributes() {
   for repository in $1; do
     echo "HAS_CVMFS_$(printf '%s' "$repository" | tr '.-' '__') = True"
@@ -64,14 +65,14 @@ cvmfs_attributes() {
   done
 }
 
-# config_containers: HTCondor tries by itself what the program can do, and says so in the machine ad (HasSingularity, ...).
-# The directory in which it tries has to look like an image.
+# config_containers: print the part of condor_config for containers. HTCondor tests the program and advertises the result
+# (HasSingularity, ...). Its test directory must look like an image.
 config_containers() {
   sandbox=$SCRATCH/condor/libexec/singularity_test_sandbox
   [ ! -d "$sandbox" ] || mkdir -p "$sandbox/dev" "$sandbox/proc" "$sandbox/tmp"
   cat <<CONFIG
 
-# --- Jobs in containers: apptainer or singularity, where the node has it
+# --- Jobs in containers: apptainer or singularity, if the node has one of them
 SINGULARITY = $CONTAINER_PROGRAM
 CONFIG
 }

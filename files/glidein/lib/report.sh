@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# What a glidein says, and how it ends. Everything goes to stdout: the batch system's log of the job.
+# The log lines of a glidein, its endings, its signals, and --help. All output goes to stdout, the batch job's log.
 
 END_STATUS=
 END_REASON=
-TELLABLE= # set when all settings are known to be good
-STARTED_AT=${GLIDEIN_STARTED_AT:-$(date +%s)} # image.sh passes it on
+SETTINGS_VALID= # set when all settings were checked
+STARTED_AT=${GLIDEIN_STARTED_AT:-$(date +%s)} # container_image.sh sets GLIDEIN_STARTED_AT
 unset GLIDEIN_STARTED_AT
 
-# uptime_cs: hundredths of a second since the node was switched on. For measuring: date knows whole seconds only.
+# uptime_cs: print the node's uptime in hundredths of a second. It measures intervals, because date has whole seconds only.
 uptime_cs() {
   if read -r uptime _ 2>/dev/null </proc/uptime; then
     echo "${uptime%.*}${uptime#*.}"
@@ -18,34 +18,41 @@ uptime_cs() {
 }
 # shellcheck disable=SC2034 # for other files
 STARTED_CS=$(uptime_cs)
+CLOCK_AT=$(date +%s)
 
-# in_seconds HUNDREDTHS
+# now_s: print the time in epoch seconds by the clock as it was at the start. It does not jump when the node's clock is set, so
+# that the glidein retires, ends and stops in time.
+now_s() {
+  echo $((CLOCK_AT + ($(uptime_cs) - STARTED_CS) / 100))
+}
+
+# in_seconds HUNDREDTHS: print them as seconds.
 in_seconds() {
   printf '%d.%02d' $(($1 / 100)) $(($1 % 100))
 }
 
-# say TEXT...: one line with the time (UTC) in front.
-say() {
+# log TEXT...: print one line that begins with the time (UTC).
+log() {
   printf '%s glidein: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$*"
 }
 
-# leave STATUS REASON...: end here. The EXIT trap cleans up and says why.
-leave() {
+# end_with STATUS REASON...: end the glidein. The EXIT trap cleans up and logs the reason.
+end_with() {
   END_STATUS=$1
   shift
   END_REASON=$*
-  [ -z "$IN_STEP" ] || hand_over "$END_REASON"
+  [ -z "$IN_SUBPROCESS" ] || pass_reason "$END_REASON"
   exit "$END_STATUS"
 }
 
-# show_tail FILE LINES: the end of a log, indented, without anything that looks like a token.
-show_tail() {
+# log_tail FILE LINES: print the last lines of a daemon's log, indented and without tokens.
+log_tail() {
   [ -s "$1" ] || return 0
-  say "last lines of ${1##*/}:"
+  log "last lines of ${1##*/}:"
   tail -n "$2" "$1" | without_tokens | sed 's/^/    /'
 }
 
-# without_tokens: a filter.
+# without_tokens: copy standard input to standard output with tokens replaced.
 without_tokens() {
   sed 's/eyJ[A-Za-z0-9_=-]*\.[A-Za-z0-9_.=-]*/<token>/g'
 }
@@ -61,26 +68,26 @@ catch_signals() {
   trap 'on_signal TERM 143' TERM
 }
 
-# Before there is a master, a signal ends the script; after that, the watch loop has to stop the master first.
+# on_signal NAME STATUS: before condor_master is started, a signal ends the script. After that, watch_master stops it first.
 on_signal() {
   [ -n "$SIGNAL" ] || {
     SIGNAL=$1
     SIGNAL_STATUS=$2
   }
-  [ -n "${MASTER_PID:-}" ] || leave "$SIGNAL_STATUS" "of signal $SIGNAL"
-  WOKEN=yes
+  [ -n "${MASTER_PID:-}" ] || end_with "$SIGNAL_STATUS" "of signal $SIGNAL"
+  INTERRUPTED=yes
   stop_pausing
 }
 
-# pause SECONDS: like sleep, but a signal ends it at once, also one that has come since the last pause.
+# pause SECONDS: sleep until a signal arrives. A signal since the last pause ends the pause, too.
 PAUSE_PID=
-WOKEN=
+INTERRUPTED=
 pause() {
   sleep "$1" >/dev/null 2>&1 &
   PAUSE_PID=$!
-  [ -n "$WOKEN" ] || wait "$PAUSE_PID" 2>/dev/null
+  [ -n "$INTERRUPTED" ] || wait "$PAUSE_PID" 2>/dev/null
   stop_pausing
-  WOKEN=
+  INTERRUPTED=
 }
 
 stop_pausing() {
@@ -88,10 +95,10 @@ stop_pausing() {
   PAUSE_PID=
 }
 
-# The EXIT trap: whatever happened, nothing of this glidein stays on the node.
+# finish: the EXIT trap. It removes everything that this glidein has on the node.
 finish() {
   END_EXIT=$?
-  # Not of a copy: a signal at the moment of a fork has made bash run this trap in the child, too.
+  # Not in a child process: bash may run this trap in a child if a signal arrives at the moment of the fork.
   { read -r self _ </proc/self/stat; } 2>/dev/null || self=$$
   [ "$self" = "$$" ] || exit "$END_EXIT"
   trap '' HUP INT TERM USR1 USR2
@@ -101,93 +108,91 @@ finish() {
     END_REASON="of an error in the script itself"
   }
   stop_pausing
-  stop_working
+  stop_limited
   stop_guard
-  # Within limits: what has to be said at the end is not to wait for a file system that hangs.
+  # With time limits, so that the summary is written even if a file system does not respond.
   if [ -n "$SCRATCH" ]; then
-    within 20 kill_leftovers
-    within 30 save_logs || say "the daemons' logs could not be saved in time"
+    run_limited 20 kill_leftovers
+    run_limited 30 save_logs || log "the daemons' logs could not be copied within 30 s"
   fi
-  # Before the settings are known to be good there is nothing to tell.
-  if [ -n "$TELLABLE" ]; then
+  if [ -n "$SETTINGS_VALID" ]; then
     [ -z "$MASTER_AT" ] || count_jobs
-    sum_up "$END_STATUS" "$(date +%s)" "$END_REASON"
+    write_summary "$END_STATUS" "$(now_s)" "$END_REASON"
   fi
-  [ -z "$SCRATCH" ] || within 60 remove_scratch || say "could not remove all of $SCRATCH"
-  say "ended because $END_REASON (exit status $END_STATUS, after $(($(date +%s) - STARTED_AT)) s)"
+  [ -z "$SCRATCH" ] || run_limited 60 remove_scratch || log "could not remove all of $SCRATCH"
+  log "ended because $END_REASON (exit status $END_STATUS, after $(($(now_s) - STARTED_AT)) s)"
   exit "$END_STATUS"
 }
 
 show_help() {
   cat <<'HELP'
-glidein.sh: starts an HTCondor startd in this batch job; it joins a pool and runs its users' jobs.
+glidein.sh: start an HTCondor startd in this batch job. It joins a pool and runs the pool's jobs.
 
-Settings (environment):
+Settings (environment variables; MB are MiB, _S are seconds):
   GLIDEIN_DEPLOYMENT GLIDEIN_SITE GLIDEIN_ENTRY GLIDEIN_SHAPE   names, advertised in the machine ad
-  GLIDEIN_HOME             directory with glidein.sh, lib/, tarballs.list, and the tarballs that it names
-  GLIDEIN_CREDENTIAL       file with the token; empty: the tarball brings etc/pool_password
+  GLIDEIN_HOME             directory of glidein.sh, lib/, tarballs.list, and the tarballs that the list names
+  GLIDEIN_CREDENTIAL       file with the token; empty: the tarball has etc/pool_password
   GLIDEIN_COLLECTOR        the pool's collector, HOST or HOST:PORT (default port 9618)
-  GLIDEIN_CPUS GLIDEIN_MEMORY_MB GLIDEIN_DISK_MB GLIDEIN_GPUS   what jobs may use here; MB are MiB
-  GLIDEIN_WALLTIME_S       what the batch system gives this job, in seconds
-  GLIDEIN_RETIREMENT_S     so long before that no new job is accepted
-  GLIDEIN_IDLE_TIMEOUT_S   end after so long without a job; 0: never for that reason
-  GLIDEIN_SCRATCH          directory in which the scratch directory is made; it is made, too, if it is missing
-  GLIDEIN_LOG_DIR          directory to which the daemons' logs are copied at the end; -: to standard error
+  GLIDEIN_CPUS GLIDEIN_MEMORY_MB GLIDEIN_DISK_MB GLIDEIN_GPUS   resources of the jobs
+  GLIDEIN_WALLTIME_S       the walltime of this batch job
+  GLIDEIN_RETIREMENT_S     accept no new job for this time before the end of the walltime
+  GLIDEIN_IDLE_TIMEOUT_S   end after this time without a job; 0: never for that reason
+  GLIDEIN_SCRATCH          directory of the scratch directory; made if it is missing
+  GLIDEIN_LOG_DIR          directory to which the daemons' logs are copied at the end; -: standard error
   GLIDEIN_ATTRIBUTES       lines "Name = <ClassAd literal>" for the machine ad; may be empty
   GLIDEIN_BATCH_ID         the batch system's id of this job
 Optional:
-  GLIDEIN_IDLE_AFTER_JOB_S the same for one that has run a job (default GLIDEIN_IDLE_TIMEOUT_S)
+  GLIDEIN_IDLE_AFTER_JOB_S the idle timeout after the first job (default GLIDEIN_IDLE_TIMEOUT_S)
   GLIDEIN_START            ClassAd expression that a job must fulfil to start here (default True)
-  GLIDEIN_RANK             ClassAd expression: jobs for which it is higher are matched with this glidein first (default: those
-                           that use its GPUs and memory well)
-  GLIDEIN_MEMORY_OVERHEAD_MB   of the memory that the batch system gives, what is not offered to jobs (default 0)
-  GLIDEIN_MIN_DISK_MB      offer less than GLIDEIN_DISK_MB where the scratch directory has less, down to this (default:
-                           GLIDEIN_DISK_MB)
-  GLIDEIN_GRACE_S          seconds between the batch system's notice (a signal) and its kill (default 30)
-  GLIDEIN_GRANTED          what jobs may use. asked (default): the above. auto: as many cores and as much memory as the
-                           node's control groups and processor affinity allow, where these limit anything. node: the
-                           same, else all that the node has. machine_ad: what the machine ad of an HTCondor that started
-                           this job ($_CONDOR_MACHINE_AD) says of CPUs, memory, disk and GPUs
+  GLIDEIN_RANK             ClassAd expression; the negotiator prefers glideins that rank a job higher (default: by its use of
+                           GPUs and memory)
+  GLIDEIN_MEMORY_OVERHEAD_MB   memory of the batch job that is not offered to jobs (default 0)
+  GLIDEIN_MIN_DISK_MB      if the scratch directory has less than GLIDEIN_DISK_MB, offer that, but not less than this
+                           (default GLIDEIN_DISK_MB)
+  GLIDEIN_GRACE_S          time between the batch system's notice (a signal) and its kill (default 30)
+  GLIDEIN_GRANTED          the source of the jobs' resources. asked (default): the variables above. auto: the limits of control
+                           groups and processor affinity, else the variables. node: these limits, else the whole node.
+                           machine_ad: the machine ad of the HTCondor that started this job ($_CONDOR_MACHINE_AD)
   GLIDEIN_GPU_DISCOVERY    further arguments of condor_gpu_discovery, such as -extra
-  GLIDEIN_SITE_RESOURCE    advertised as GLIDEIN_SiteResource (default: GLIDEIN_SITE)
-  GLIDEIN_CVMFS            repositories of CVMFS to look for, with blanks in between; those that are mounted are found anyway
-  GLIDEIN_JOB_SETUP        file on the node that a shell reads before each job: the site's environment set-up
-  GLIDEIN_JOB_ENVIRONMENT  lines NAME=value: environment variables of every job; the job's own come after
-  GLIDEIN_IMAGE            the whole glidein runs inside this image, by apptainer or singularity
-  GLIDEIN_NOTICE_TO_ALL    signals that the batch system sends as its notice to every process, users' jobs too: they ignore
-                           them from their start (default: none)
-  GLIDEIN_REGISTER_S       end if the pool has not been joined after so many seconds (default 300)
-  GLIDEIN_LOST_S           end if the pool's collector is gone for so many seconds and no job runs; 0: never (default 1200)
-  GLIDEIN_LOG_MB           what the daemons' logs may take of the scratch directory, in MiB (default 20)
-  GLIDEIN_FAST_FAILURES    take no more jobs, and end, after so many in a row that failed fast; 0: never (default 5)
-  GLIDEIN_FAST_FAILURE_S   a job that fails within so many seconds has failed fast (default 60)
-  GLIDEIN_CHECKS           lines "NAME ARGUMENTS": executables in checks/ that the startd runs from time to time
-  GLIDEIN_REQUIRE_CHECKS   names of those that must have passed before a job may start
-  GLIDEIN_CHECK_PERIOD_S   seconds between two runs of a check (default 600)
+  GLIDEIN_SITE_RESOURCE    advertised as GLIDEIN_SiteResource (default GLIDEIN_SITE)
+  GLIDEIN_CVMFS            CVMFS repositories to advertise, separated by blanks, besides those that are mounted
+  GLIDEIN_JOB_SETUP        file on the node that a shell reads before each job
+  GLIDEIN_JOB_ENVIRONMENT  lines NAME=value: environment variables of every job, which the job can override
+  GLIDEIN_IMAGE            run the whole glidein inside this image, with apptainer or singularity
+  GLIDEIN_NOTICE_TO_ALL    signals that the batch system sends as a notice to every process; jobs are started with these
+                           ignored (default: none)
+  GLIDEIN_REGISTER_S       end if the glidein has not joined the pool after this time (default 300)
+  GLIDEIN_LOST_S           end if the collector cannot be reached for this time and no job runs; 0: never (default 1200)
+  GLIDEIN_LOG_MB           size limit of the daemons' logs in the scratch directory (default 20)
+  GLIDEIN_FAST_FAILURES    end after this number of consecutive jobs that failed fast; 0: never (default 5)
+  GLIDEIN_FAST_FAILURE_S   a job that fails within this time has failed fast (default 60)
+  GLIDEIN_CHECKS           lines "NAME ARGUMENTS": executables in checks/ that the startd runs periodically
+  GLIDEIN_REQUIRE_CHECKS   names of the checks that must have passed before a job may start
+  GLIDEIN_CHECK_PERIOD_S   interval between two runs of a check (default 600)
   GLIDEIN_CHECK_TIMEOUT_S  a check that takes longer has failed (default 60)
 
 Exit status:
-    0  ended as planned: no job for too long, retired, walltime over, or shut down by the pool
-   10  a setting is missing or wrong, or the job runs as root
+    0  idle for too long, retired, at the end of the walltime, or shut down by the pool
+   10  a setting is missing or invalid, or the user is root
    11  a file of the payload is missing or cannot be read
-   12  the tarball is damaged: its sha256 is not the one expected
-   13  no scratch directory could be made, or it has too little room, or is full
-   14  the tarball could not be unpacked, or a file in it is not what its list says
-   15  no tarball fits this node, or none runs here (architecture, glibc, noexec)
+   12  the sha256 checksum of the tarball is not the expected one
+   13  the scratch directory cannot be made, has too little room, or is full
+   14  the tarball cannot be unpacked, or a file in it differs from its list
+   15  no tarball fits this node, or HTCondor cannot run on it (architecture, glibc, noexec)
    16  the credential is missing or cannot be read
-   17  fewer GPUs here than promised
+   17  fewer GPUs than GLIDEIN_GPUS
    18  HTCondor's daemons failed
-   19  the pool could not be joined in time
-   20  the tarball could not be fetched from its web server
-   21  GLIDEIN_IMAGE cannot be used here
-   30  jobs fail fast here
-   31  less memory here than promised
-   32  the collector's name is not known here
-   33  this node's clock is wrong
-   34  a step before the start of HTCondor took too long: a file system or a server does not answer
-   35  the pool's collector does not answer
-   36  the pool's collector was gone for too long
-  137  the script was killed (the guard says so, in its place)
+   19  the glidein could not join the pool in time
+   20  the tarball cannot be downloaded from its web server
+   21  GLIDEIN_IMAGE cannot be used on this node
+   30  several jobs in a row failed fast
+   31  less memory than GLIDEIN_MEMORY_MB
+   32  the host name in GLIDEIN_COLLECTOR cannot be resolved
+   33  the clock of this node is wrong
+   34  a step before HTCondor's start took too long: a file system or a server does not respond
+   35  the pool's collector does not respond
+   36  the pool's collector could not be reached for too long
+  137  glidein.sh was killed (logged by its guard)
   129 130 138 140 143  stopped by HUP, INT, USR1, USR2, TERM
 HELP
 }

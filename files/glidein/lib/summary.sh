@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# What a glidein did: the jobs that the startd has written down (STARTD_HISTORY, an ad for each that has left its slot),
-# and the one line of JSON that tells it at the end. Nothing here needs the rest of the glidein: the guard and the sweep
-# of a later glidein tell of one that cannot do so itself.
+# The jobs that a glidein has run, and its summary, a line of JSON at its end. The startd writes an ad for each job that has
+# left its slot (STARTD_HISTORY). The guard, and a later glidein that removes this one's scratch directory, use these
+# functions, too. So they need no other state than the state file.
 
-SUMMED_UP=       # the line has been written, or nothing is known yet that it could tell
+SUMMARY_WRITTEN= # set when the summary was written, or when there is nothing to summarize
 REGISTERED_AT=
-JOBS=0           # jobs that have left, whatever became of them
-JOBS_FAILED=0    # of them, those that ended by themselves with an error, or could not be started
+JOBS=0           # jobs that have left their slot, whatever their outcome
+JOBS_FAILED=0    # of these, jobs that ended by themselves with an error or could not be started
 BUSY_CORE_S=0    # core-seconds that jobs had
-FAST_FAILURES=0  # jobs in a row that failed within GLIDEIN_FAST_FAILURE_S
-LAST_JOB_AT=0    # when the last of them has left
-COUNTED_BYTES=0  # of the history: what is in these numbers
+FAST_FAILURES=0  # consecutive jobs that failed within GLIDEIN_FAST_FAILURE_S
+LAST_JOB_AT=0    # when the last job has left its slot
+COUNTED_BYTES=0  # bytes of the history file that these numbers include
 
-# count_jobs: takes in what the startd has written since the last time. A file that it has put aside as full is read to
-# its end and removed.
+# count_jobs: count the jobs that the startd has recorded since the last call. A history file that the startd has rotated is
+# counted to its end and removed.
 count_jobs() {
   [ -n "$SCRATCH" ] || return 0
   for full in "$SCRATCH"/jobs/history.*; do
@@ -26,18 +26,18 @@ count_jobs() {
   count_records "$SCRATCH/jobs/history"
 }
 
-# count_records FILE: an ad is a line for each attribute, in the order of the alphabet, and a line of stars at its end. A
-# job has ended by itself if its "ticket of execution" says so, and is of this run, not of an earlier one elsewhere.
+# count_records FILE: count the ads in a file. An ad has one line for each attribute, sorted by name, and ends with a line of
+# asterisks. A job ended by itself if its "ticket of execution" (ToE) says so and belongs to this run of the job.
 count_records() {
   [ -s "$1" ] || return 0
   there=$(($(wc -c <"$1") - COUNTED_BYTES))
   [ "$there" -gt 0 ] || return 0
   counts=$(tail -c "+$((COUNTED_BYTES + 1))" "$1" 2>/dev/null |
     awk -v there="$there" -v most="$GLIDEIN_CPUS" -v fast="$FAST_FAILURES" -v fast_s="$GLIDEIN_FAST_FAILURE_S" '
-      function forget() { cpus = wanted = wall = ended = code = told = 0; signal = ran = 0 }
+      function forget() { cpus = wanted = wall = ended = code = own_end = 0; signal = ran = 0 }
       BEGIN { forget() }
       { bytes += length($0) + 1 }
-      bytes > there { exit } # this line is being written
+      bytes > there { exit } # the startd is still writing this line
       $2 != "=" && $1 != "***" { next }
       $1 == "CpusProvisioned" { cpus = $3 + 0 }
       $1 == "RequestCpus" { wanted = $3 + 0 }
@@ -46,7 +46,7 @@ count_records() {
       $1 == "ExitCode" { code = $3 + 0 }
       $1 == "ExitBySignal" { signal = ($3 == "true") }
       $1 == "JobPid" { ran = 1 }
-      $1 == "ToE" && /Who = "itself"/ && match($0, /When = [0-9]+/) { told = substr($0, RSTART + 7, RLENGTH - 7) + 0 }
+      $1 == "ToE" && /Who = "itself"/ && match($0, /When = [0-9]+/) { own_end = substr($0, RSTART + 7, RLENGTH - 7) + 0 }
       $1 == "***" {
         if (cpus < 1) cpus = wanted
         if (cpus < 1) cpus = 1
@@ -55,7 +55,7 @@ count_records() {
         jobs++
         if (ended > last) last = ended
         busy += cpus * wall
-        by_itself = told > 0 && told >= ended - wall - 2
+        by_itself = own_end > 0 && own_end >= ended - wall - 2
         if (by_itself && !signal && code == 0) fast = 0
         else if (by_itself || !ran) {
           failed++
@@ -75,17 +75,17 @@ COUNTS
   BUSY_CORE_S=$((BUSY_CORE_S + more_busy))
 }
 
-# sum_up STATUS ENDED REASON...: the line, once. STATUS is empty for a glidein killed with all that it had started;
+# write_summary STATUS ENDED REASON...: write the summary, once. STATUS is empty if the glidein and its guard were killed.
 # ENDED is in epoch seconds.
-sum_up() {
-  [ -z "$SUMMED_UP" ] || return 0
-  SUMMED_UP=yes
+write_summary() {
+  [ -z "$SUMMARY_WRITTEN" ] || return 0
+  SUMMARY_WRITTEN=yes
   ended=$2
-  [ "$ended" -ge "$STARTED_AT" ] || ended=$STARTED_AT # a clock that was set back
+  [ "$ended" -ge "$STARTED_AT" ] || ended=$STARTED_AT # the clock was set back
   exit_status=${1:-null}
   shift 2
   # shellcheck disable=SC2153 # NAME is of scratch.sh
-  say "summary {\"name\":$(json_text "${NAME:-glidein_${GLIDEIN_BATCH_ID}_$STARTED_AT}")," \
+  log "summary {\"name\":$(json_text "${NAME:-glidein_${GLIDEIN_BATCH_ID}_$STARTED_AT}")," \
     "\"site\":$(json_text "$GLIDEIN_SITE"),\"entry\":$(json_text "$GLIDEIN_ENTRY")," \
     "\"shape\":$(json_text "$GLIDEIN_SHAPE"),\"batch_id\":$(json_text "$GLIDEIN_BATCH_ID")," \
     "\"started\":$STARTED_AT,\"registered\":${REGISTERED_AT:-null},\"ended\":$ended," \
@@ -94,15 +94,17 @@ sum_up() {
     "\"exit_status\":$exit_status,\"reason\":$(json_text "$*")}"
 }
 
-# json_text TEXT: a JSON string of its first 300 characters; what is not printable ASCII is a question mark.
+# json_text TEXT: print the first 300 characters as a JSON string. Characters other than printable ASCII become '?'.
 json_text() {
   printf '"%s"' "$(printf '%s' "$1" | tr -c ' -~' '?' | cut -c 1-300 | sed 's/[\\"]/\\&/g')"
 }
 
-# keep_state: what others have to know of this glidein when it has been killed. The last line shows that the file is whole.
-keep_state() {
+# write_state: store what the guard and later glideins need to know about this glidein. The last line shows that the file is
+# complete.
+write_state() {
   [ -n "$SCRATCH" ] || return 0
-  cat >"$SCRATCH/.state" <<STATE && mv -f "$SCRATCH/.state" "$SCRATCH/state"
+  # (On a full disk the previous state stays.)
+  { cat >"$SCRATCH/.state" && mv -f "$SCRATCH/.state" "$SCRATCH/state"; } 2>/dev/null <<STATE
 $(owner_lines)
 deployment=$GLIDEIN_DEPLOYMENT
 site=$GLIDEIN_SITE
@@ -124,9 +126,9 @@ whole=yes
 STATE
 }
 
-# load_state FILE: the opposite, for a process that has no glidein of its own. Users' jobs can write to the file, which
-# is therefore only read, and false when anything in it is not of the kind that it should be.
-load_state() {
+# read_state FILE: read the state file of another glidein into the variables of this process. Users' jobs can write to the
+# file, so it is not executed. Return false if a value is invalid.
+read_state() {
   whole=
   while IFS= read -r line; do
     value=${line#*=}
@@ -139,7 +141,7 @@ load_state() {
       case $value in '' | *[!A-Za-z0-9._-]*) return 1 ;; esac ;;
     log_dir) case $value in - | /*) ;; *) return 1 ;; esac ;;
     esac
-    # shellcheck disable=SC2034 # some of these are for settings.sh, scratch.sh and sweep.sh
+    # shellcheck disable=SC2034 # some of these are for settings.sh, scratch.sh and stale_glideins.sh
     case ${line%%=*} in
     host) OWNER_HOST=$value ;;
     boot) OWNER_BOOT=$value ;;

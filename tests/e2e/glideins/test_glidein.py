@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Glideins on real Slurm: their checks, jobs that fail fast, endings, what they tell of themselves, and the sweep."""
+"""Glideins on real Slurm: checks, jobs that fail fast, endings and summaries, removal of stale scratch directories."""
 
 import json
 import re
@@ -35,7 +35,7 @@ queue {count}
 
 @pytest.fixture(scope="module")
 def site(slurm, tmp_path_factory):
-    """A further site on the lab's login node, deployed: the inventories to use."""
+    """Deploy another site on the lab's login node; yield the inventories to use."""
     folder = tmp_path_factory.mktemp("health")
     (folder / "checks").mkdir()
     (folder / "checks" / "mine").write_text('#!/bin/sh\n[ ! -e "$1" ]\n')
@@ -64,12 +64,12 @@ def submit(alice, script, count=1):
 
 
 def status(alice, cluster):
-    """JobStatus of its jobs: 1 is idle, 2 is running."""
+    """Return the JobStatus of a cluster's jobs: 1 is idle, 2 is running."""
     return alice.host.check_output(f"condor_q {cluster} -af JobStatus").split()
 
 
 def summaries(slurm):
-    """{reason: summary} of all glideins of the site that have ended."""
+    """Return {reason: summary} of all glideins of the site that have ended."""
     found = {}
     for line in slurm.check_output(f"cat {LOGS}/*.out").splitlines():
         if " glidein: summary {" in line:
@@ -79,7 +79,7 @@ def summaries(slurm):
 
 
 def registered(cm):
-    """The attributes of the site's one glidein, as text."""
+    """Return the attributes of the site's glidein."""
     return cm.check_output(
         f"condor_status -constraint 'PartitionableSlot && GLIDEIN_Site == \"{SITE}\"' -af GLIDEIN_Resource_mine "
         "PYGLIDEIN_RESOURCE_MINE GLIDEIN_Resource_endpoint Start"
@@ -98,8 +98,8 @@ def test_checks_keep_jobs_away_and_jobs_that_fail_fast_end_a_glidein(site, alice
     wait_for("a check that failed", lambda: registered(cm).startswith("false false true"), 60)
     assert alice.host.check_output(f"condor_q {cluster} -af JobStatus").split() == ["1"] * 6
     slurm.check_output("rm /home/glidein/broken")
-    told = wait_for("the end of glideins", lambda: [one for one in summaries(slurm) if one.startswith("jobs fail")], 90)
-    summary = summaries(slurm)[told[0]]
+    reasons = wait_for("the end of a glidein", lambda: [one for one in summaries(slurm) if "jobs in a row" in one], 90)
+    summary = summaries(slurm)[reasons[0]]
     assert summary["exit_status"] == 30
     assert 3 <= summary["jobs_failed"] == summary["jobs"] <= 6
     assert summary["busy_core_s"] < summary["granted_core_s"]
@@ -119,13 +119,13 @@ def test_a_glidein_starts_only_the_jobs_that_its_entry_accepts(site, alice, serv
 
 
 def counted(server):
-    """Ended glideins of the site, as the demand server knows them."""
+    """Return the number of ended glideins of the site in the demand server."""
     return sum(
         (entry["work"] or {}).get("glideins", 0) for entry in server.supply()["entries"] if entry["site"] == SITE
     )
 
 
-def test_every_ending_is_told_once_and_leaves_nothing(site, alice, server, slurm, cm):
+def test_every_ending_is_summarized_once_and_leaves_nothing(site, alice, server, slurm, cm):
     cycle(site)
     known = counted(server)
     alice.submit(count=1, seconds=300)
@@ -134,7 +134,7 @@ def test_every_ending_is_told_once_and_leaves_nothing(site, alice, server, slurm
     log = wait_for("a job", lambda: slurm.check_output("ls /tmp/glidein.*/execute/dir_*/.job.ad 2>/dev/null; true"))
     directory = log.split("/execute/")[0]
 
-    # TERM, as at the end of the walltime: the job is evicted, and has been busy for nothing.
+    # TERM, as at the end of the walltime: the job is evicted.
     slurm.check_output(f"kill $(sed -n s/^pid=//p {directory}/state)")
     term = wait_for("a summary", lambda: summaries(slurm).get("of signal TERM"))
     assert (term["exit_status"], term["jobs"], term["jobs_failed"]) == (143, 1, 0)
@@ -148,33 +148,35 @@ def test_every_ending_is_told_once_and_leaves_nothing(site, alice, server, slurm
             "its job", lambda: slurm.check_output("ls /tmp/glidein.*/execute/dir_*/.job.ad 2>/dev/null; true")
         )
 
-    # The script alone is killed: Slurm takes that for the end of the job, and its guard tells.
+    # If only the script is killed, Slurm ends the batch job, and the guard writes the summary.
     directory = another().split("/execute/")[0]
     slurm.check_output(f"kill -KILL $(sed -n s/^pid=//p {directory}/state)")
     killed = wait_for("a summary", lambda: summaries(slurm).get("glidein.sh was killed"))
     assert (killed["exit_status"], killed["entry"]) == (137, "main")
     wait_for("no scratch directory", lambda: not scratch(slurm))
 
-    # Script and guard: the next glidein sweeps.
+    # If the script and the guard are killed, the next glidein cleans up.
     directory = another().split("/execute/")[0]
     slurm.check_output(f"kill -KILL $(sed -n 's/^guard=//p; s/^pid=//p' {directory}/state)")
     wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
     assert directory in scratch(slurm)
     cm.check_output("condor_rm -all")
-    # (The dead one's slot stays in the collector for a while, so that a plan would order none.)
+    # (A probe, because a plan counts the slot of the killed glidein, which stays in the collector for a while.)
     probe = playbook("probe", "-l", SITE, inventory=site)
     assert probe.rc == 0, probe
-    swept = wait_for(
-        "a sweep", lambda: summaries(slurm).get("it was killed, or its node died; swept by a later glidein"), 90
+    stale = wait_for(
+        "its summary",
+        lambda: summaries(slurm).get("it was killed, or its node failed; cleaned up by a later glidein"),
+        90,
     )
-    assert (swept["exit_status"], swept["site"]) == (None, SITE)
+    assert (stale["exit_status"], stale["site"]) == (None, SITE)
     wait_for("an idle end", lambda: "no job ran for 40 s" in summaries(slurm), 90)
     wait_for("no scratch directory", lambda: not scratch(slurm))
     assert slurm.check_output("pgrep -u glidein condor; true") == ""
-    # The logs of all of them, each in its folder.
+    # The logs of each glidein are in a directory of its own.
     kept = slurm.check_output(f"ls -d {LOGS}/*/")
     assert {summary["name"] for summary in summaries(slurm).values()} <= set(re.findall(r"glidein_\w+", kept))
-    # A cycle brings what they tell to the demand server; another one brings nothing twice.
+    # A cycle reports the summaries to the demand server; a second cycle reports none twice.
     cycle(site)
     cycle(site)
     assert counted(server) - known == 4

@@ -13,7 +13,7 @@ ENTRIES = {
     "gpu": {
         "queue": "gpu",
         "walltime": "1h",
-        "idle_timeout": "60s",
+        "idle_timeout": "10m",
         "shapes": {"two": {"cpus": 2, "memory_mb": 1024, "disk_mb": 500, "gpus": 1, "gpu_type": "a100"}},
         # No GPU is here: condor_gpu_discovery's own simulation of three Tesla V100, of which Slurm gives the first.
         "gpu_discovery": "-simulate:2,3",

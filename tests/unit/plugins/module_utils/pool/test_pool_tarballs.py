@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The content of tarballs: which files of an HTCondor, and the same bytes for the same inputs."""
+"""The content of the tarball; the same inputs give the same bytes."""
 
 import io
 import json
@@ -27,7 +27,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool.htcondor_files im
 
 
 def elf(needed=(), runpath=None, machine=62, extra=b""):
-    """A minimal 64-bit ELF file: header, two program headers, a dynamic section and its strings."""
+    """Return a minimal 64-bit ELF file: header, two program headers, a dynamic section and its strings."""
     strings, offsets = b"\0", []
     for text in [*needed, *([runpath] if runpath else [])]:
         offsets.append(len(strings))
@@ -53,7 +53,7 @@ VERSION = b"$CondorVersion: 23.9.6 2026-07-12 PackageID: 1 $\0$CondorPlatform: X
 
 @pytest.fixture()
 def release(tmp_path):
-    """An unpacked upstream HTCondor with empty programs; condor_master needs libcondor, which needs libz."""
+    """Make an unpacked upstream HTCondor with empty programs; condor_master needs libcondor, which needs libz."""
     for name in PROGRAMS:
         path = tmp_path / "condor" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -276,14 +276,14 @@ def test_copies_for_a_web_server_are_readable_and_have_no_password(release, tmp_
     assert directory.publish(public) == []
 
 
-def test_the_list_says_what_glideins_choose_by(release, tmp_path):
+def test_the_list_has_what_glideins_choose_by(release, tmp_path):
     build(release, tmp_path)
     packed = (tmp_path / "el9.tar.gz").read_bytes()
     line = "el9 x86_64 2.34 23.9.6 {} el9.tar.gz\n".format(tb.sha256(packed))
     assert (tmp_path / "tarballs.list").read_text() == line
 
 
-def test_a_platform_that_is_no_more_goes_and_what_others_put_there_stays(release, tmp_path):
+def test_a_removed_platform_is_deleted_and_other_files_stay(release, tmp_path):
     items = upstream_items(release)
     (tmp_path / "condor-upstream.tar.gz").write_bytes(b"of the operator")
     for name in ("glidein.tar.gz", "glidein.tar.gz.state.json", "manifest.json"):
@@ -347,7 +347,7 @@ def test_upstream_archive_is_unpacked(release, tmp_path):
     assert not root.exists()
 
 
-def test_upstream_archive_that_is_none(tmp_path):
+def test_an_upstream_archive_that_is_no_tarball(tmp_path):
     (tmp_path / "a.tar.gz").write_bytes(b"<html>")
     with pytest.raises(HTCondorFilesError, match="a.tar.gz cannot be unpacked"), UpstreamArchive(tmp_path / "a.tar.gz"):
         pass

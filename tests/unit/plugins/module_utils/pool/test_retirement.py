@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How what a revoked site's machines have in a pool is removed."""
+"""The removal of a revoked site's ads and jobs from a pool."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.pool import retirement
@@ -84,7 +84,7 @@ def test_a_job_that_does_not_vacate_is_taken_away_after_the_grace():
     assert 20 < pool.now < 20 + retirement.LAST_S
 
 
-def test_what_stays_is_an_error_that_names_it():
+def test_an_ad_that_stays_is_an_error_that_names_it():
     report = Pool(["3.0"], obeys="never").retire(grace_s=4)
     assert "3.0 of the schedd <1.2.3.4:9618?sock=schedd>" in report["errors"][0]
     assert "condor_off: does not answer" in report["errors"][1]

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# What jobs may use here. Most batch systems give what was asked for. Others give more (they round up, or give a whole
-# node), and the node itself or an outer HTCondor says what it is; what is offered to jobs is that, and never more than
-# the node has.
+# The resources that jobs may use. Most batch systems give what was requested. Some round up or give a whole node. Then the
+# limits of this process, or an outer HTCondor, show what was given. Jobs are never offered more than the node has.
 
-SANDBOX_MB=100 # of the disk that was given: payload, tarball unpacked, logs. It is asked for on top of the jobs' disk
+SANDBOX_MB=100 # disk of the payload, the unpacked tarball and the logs, which is requested in addition to the jobs' disk
 
-# take_granted: replaces what was asked for by what was given, as GLIDEIN_GRANTED says, where that makes sense.
+# apply_granted: replace the requested resources by the granted ones, as GLIDEIN_GRANTED says.
 # shellcheck disable=SC2034 # the settings are read in other files
-take_granted() {
+apply_granted() {
   case $GLIDEIN_GRANTED in
-  machine_ad) take_machine_ad ;;
-  auto | node) take_from_node "" ;;
+  machine_ad) apply_machine_ad ;;
+  auto | node) apply_node_limits "" ;;
   esac
 }
 
-# take_machine_ad: what the outer HTCondor's machine ad says.
+# apply_machine_ad: use the values of the outer HTCondor's machine ad.
 # shellcheck disable=SC2034
-take_machine_ad() {
+apply_machine_ad() {
   MACHINE_AD=${_CONDOR_MACHINE_AD-}
   if [ ! -r "$MACHINE_AD" ]; then
-    say "there is no machine ad to read (_CONDOR_MACHINE_AD='$MACHINE_AD'): going by what was asked for"
+    log "the machine ad cannot be read (_CONDOR_MACHINE_AD='$MACHINE_AD'): using the requested resources"
     return 0
   fi
   granted Cpus 1 10000 && GLIDEIN_CPUS=$value
@@ -31,7 +30,8 @@ take_machine_ad() {
   return 0
 }
 
-# granted ATTRIBUTE LEAST MOST: true if the ad has it once, as a number in these bounds; its whole part is in `value`.
+# granted ATTRIBUTE LEAST MOST: true if the ad has the attribute once, as a number in this range; store its integer part in
+# `value`.
 granted() {
   value=$(sed -n 's/^'"$1"' = //p' "$MACHINE_AD" 2>/dev/null)
   case $value in
@@ -49,21 +49,21 @@ granted() {
   '' | *[!0-9]* | 0?* | ????????????????*) ;;
   *) [ "$value" -lt "$2" ] || [ "$value" -gt "$3" ] || return 0 ;;
   esac
-  say "the machine ad's $1 makes no sense: going by what was asked for"
+  log "the machine ad's $1 is invalid: using the requested value"
   return 1
 }
 
-# take_from_node ROOT: cores and memory as the processors and control groups (v1 and v2) of this process limit them. Where
-# nothing is limited, `auto` goes by what was asked for, as far as the node has it, and `node`, the whole node being ours, by
-# what the node has. ROOT is empty, except in tests.
-take_from_node() {
+# apply_node_limits ROOT: use the limits of this process's processors and control groups (v1 and v2). If a resource has no
+# limit, `auto` uses the requested value, but not more than the node has; `node` uses what the node has. ROOT is empty, except
+# in tests.
+apply_node_limits() {
   GLIDEIN_CPUS=$(offered "$(cpus_granted "$1")" "$(cpus_of_node "$1")" "$GLIDEIN_CPUS")
   GLIDEIN_MEMORY_MB=$(offered "$(for_jobs_mb "$(memory_granted_mb "$1")")" "$(for_jobs_mb "$(memory_of_node_mb "$1")")" \
     "$GLIDEIN_MEMORY_MB")
-  say "granted: $GLIDEIN_CPUS cpus, $GLIDEIN_MEMORY_MB MB memory"
+  log "granted: $GLIDEIN_CPUS cpus, $GLIDEIN_MEMORY_MB MB memory"
 }
 
-# offered GRANTED NODE ASKED: how much jobs may use. GRANTED and NODE may be empty: unknown.
+# offered GRANTED NODE REQUESTED: print what jobs may use. GRANTED and NODE are empty if they are unknown.
 offered() {
   if [ -n "$1" ] && { [ -z "$2" ] || [ "$1" -lt "$2" ]; }; then
     echo "$1"
@@ -74,19 +74,19 @@ offered() {
   fi
 }
 
-# for_jobs_mb MB: what is left for jobs of so much memory (empty: unknown), at least 1.
+# for_jobs_mb MB: print the memory without the glidein's own part, at least 1. MB is empty if it is unknown.
 for_jobs_mb() {
   [ -n "$1" ] || return 0
   [ "$1" -gt "$GLIDEIN_MEMORY_OVERHEAD_MB" ] || set -- $((GLIDEIN_MEMORY_OVERHEAD_MB + 1))
   echo $(($1 - GLIDEIN_MEMORY_OVERHEAD_MB))
 }
 
-# cpus_of_node ROOT: processors that are switched on.
+# cpus_of_node ROOT: print the number of processors that are online.
 cpus_of_node() {
   awk '/^processor[ \t]*:/ { count++ } END { if (count) print count }' "$1/proc/cpuinfo" 2>/dev/null
 }
 
-# cpus_granted ROOT: as many as this process may run on (affinity, cpuset), or its share of time is worth, at least 1.
+# cpus_granted ROOT: print the number of processors by affinity, cpuset and CPU quota, at least 1.
 cpus_granted() {
   {
     sed -n 's/^Cpus_allowed_list:[ \t]*//p' "$1/proc/self/status" 2>/dev/null | tr ',' '\n' |
@@ -99,13 +99,13 @@ cpus_granted() {
   } | awk '{ number = $1 < 1 ? 1 : $1; if (least == "" || number < least) least = number } END { print least }'
 }
 
-# memory_of_node_mb ROOT: less a part in 32 for the system, at most 2 GiB, if a whole node is to be offered.
+# memory_of_node_mb ROOT: print the memory that a whole node offers: all but one part in 32, at most 2 GiB, for the system.
 memory_of_node_mb() {
   awk '$1 == "MemTotal:" { mb = int($2 / 1024); kept = int(mb / 32); print mb - (kept > 2048 ? 2048 : kept) }' \
     "$1/proc/meminfo" 2>/dev/null
 }
 
-# memory_granted_mb ROOT: the least limit above this process. No limit is "max", or a number as large as can be.
+# memory_granted_mb ROOT: print the lowest limit of this process's control groups. No limit is "max" or a very large number.
 memory_granted_mb() {
   {
     cgroup_values "$1" memory.max
@@ -117,16 +117,16 @@ memory_granted_mb() {
     END { print least }'
 }
 
-# cgroup_values ROOT FILE: that file's lines in the control groups (v2) of this process, from its own up to the topmost.
+# cgroup_values ROOT FILE: print this file of each control group (v2) of this process, from its own to the topmost.
 cgroup_values() {
   for directory in $(cgroup_directories "$1" "" | tr ' ' '?'); do
     cat "$directory/$2" 2>/dev/null
   done
 }
 
-# cgroup_directories ROOT CONTROLLER: those of this process, from its own upwards; no controller means version 2. A
-# container sees its own as the topmost, where the path may still begin with the names above it: these are left out.
-# (Blanks, which hardly any have, become ? above: a pattern that fits.)
+# cgroup_directories ROOT CONTROLLER: print the directories of this process's control groups, from its own to the topmost. An
+# empty CONTROLLER means version 2. A container sees its own group as the topmost, but the path may begin with the groups above
+# it, which are left out. (The callers replace blanks by '?', a pattern that matches them.)
 cgroup_directories() {
   if [ -n "$2" ]; then
     path=$(awk -F : -v name="$2" '{ n = split($2, names, ","); for (i = 1; i <= n; i++) if (names[i] == name) print $3 }' \

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs that the kernel kills for want of memory: found when they end, and held."""
+"""Jobs that exhaust the memory or the disk of the glidein are held."""
 
 import subprocess
 
 import pytest
-from conftest import ROOT, SHELLS
+from conftest import ROOT, SHELLS, limit, program
 
 KILLED = """\
 ExitBySignal = true
@@ -22,7 +22,7 @@ V2 = {"proc/self/cgroup": "0::/slurm/job_7/task\n", "sys/fs/cgroup/cgroup.contro
 
 
 def run(shell, script, *arguments, stdin=""):
-    libraries = '. "$0/report.sh"; . "$0/granted.sh"; . "$0/memory.sh"; '
+    libraries = '. "$0/report.sh"; . "$0/resources.sh"; . "$0/held_jobs.sh"; '
     command = [*SHELLS[shell], "-u", "-c", libraries + script, str(ROOT / "files" / "glidein" / "lib"), *arguments]
     done = subprocess.run(
         command, input=stdin, env={"PATH": "/usr/bin:/bin"}, stdout=-1, stderr=-1, text=True, timeout=20, check=True
@@ -53,12 +53,12 @@ def tree(root, *parts):
         ([], ""),
     ],
 )
-def test_the_kernel_counts_its_kills(shell, tmp_path, parts, expected):
+def test_out_of_memory_kills_are_read_from_the_control_group(shell, tmp_path, parts, expected):
     assert run(shell, 'oom_kills "$1"', tree(tmp_path, *parts)) == expected
 
 
 def job_exit(shell, scratch, ad, kills, before=0):
-    """The names of the jobs to hold after a job with that ad has ended."""
+    """Return the ids of the jobs to hold after a job with that ad has ended."""
     (scratch / "killed").mkdir(exist_ok=True)
     script = f"SCRATCH=$1 counted={before} HOLD_S=0; oom_kills() {{ echo {kills}; }}; report_killed_job"
     run(shell, script, str(scratch), stdin=ad)
@@ -81,7 +81,7 @@ def test_the_hook_waits_until_its_starter_has_held_the_job(shell, tmp_path):
     assert len(log.read_text().splitlines()) == 2
 
 
-def test_each_kill_is_of_one_job(shell, tmp_path):
+def test_each_kill_belongs_to_one_job(shell, tmp_path):
     assert job_exit(shell, tmp_path, KILLED, kills=1) == [JOB]
     other = KILLED.replace("#12.0#", "#13.0#")
     assert job_exit(shell, tmp_path, other, kills=1) == [JOB]
@@ -105,27 +105,67 @@ def test_other_jobs_are_left_alone(shell, tmp_path, ad, kills):
 
 
 @pytest.mark.parametrize(("version", "has_hook"), [("23.9.6", True), ("25.14.1", False), ("", False)])
-def test_only_the_htcondor_that_was_tried_gets_the_hook(shell, tmp_path, version, has_hook):
+def test_only_htcondor_23_gets_the_exit_hook(shell, tmp_path, version, has_hook):
     (tmp_path / "tmp").mkdir()
     if version:
         (tmp_path / "tmp" / "try.out").write_text(f"$CondorVersion: {version} 2026-10-16 PackageID: {version} $\n")
     else:
         (tmp_path / "tmp" / "try.out").write_text("")
-    config = run(shell, "SCRATCH=$1; oom_kills() { echo 0; }; config_killed_jobs", str(tmp_path))
+    config = run(shell, "SCRATCH=$1; oom_kills() { echo 0; }; config_held_jobs", str(tmp_path))
     assert ("GLIDEIN_HOOK_JOB_EXIT = " in config) == has_hook
-    assert ("PREEMPT = False" in config) != has_hook
+    assert "GLIDEIN_HOLD_FOR_DISK = " in config
 
 
-def test_a_running_glidein_tells_its_startd_to_hold_the_job(site, shell):
+def test_a_killed_job_is_added_to_condor_config(site, shell):
     site.bring("failing")  # its condor_master writes down when it is told to read the configuration again
     glidein = site.start(shell).wait_for("registered with")
     directory = glidein.directory()
     for number, text in ((1, JOB), (2, "x\nSTART = True"), (3, "$(X)/1")):
         (directory / "killed" / str(number)).mkdir()
         (directory / "killed" / str(number) / "job").write_text(text + "\n")
-    glidein.wait_for(f"killed a process of job {JOB} for want of memory: the job is held")
+    glidein.wait_for(f"killed a process of job {JOB} because the memory was exhausted: the job is held")
     config = (directory / "condor_config").read_text()
     assert f"\nGLIDEIN_KILLED_JOBS = $(GLIDEIN_KILLED_JOBS),{JOB}\n" in config
     assert "$(X)" not in config and config.count("\nGLIDEIN_KILLED_JOBS = $") == 1
     glidein.signal(15)
     assert glidein.end()[0] == 143
+
+
+def disk(site):
+    """Make a df that shows the free room, in KiB, of a file; return the file and the PATH."""
+    free = site.root / "free"
+    free.write_text("200000")
+    return free, program(site, "df", f"echo; echo \"/dev/x 300000 1 $(cat '{free}') 50% /x\"")
+
+
+def test_a_job_that_fills_the_disk_is_held(site, shell):
+    free, path = disk(site)
+    site.bring("failing")
+    glidein = site.start(shell, PATH=path).wait_for("registered with")
+    directory = glidein.directory()
+    for number, size, starts in ((1, 2 << 20, 1), (2, 0, 2)):
+        job = directory / "execute" / f"dir_{number}"
+        job.mkdir()
+        (job / ".machine.ad").write_text("Cpus = 1\nDisk = 1024\nTotalDisk = 9999999\n")
+        (job / ".job.ad").write_text(f'GlobalJobId = "cm#{number}.0#1795344333"\nNumShadowStarts = {starts}\n')
+        (job / "output").write_bytes(b"x" * size)
+    site.give_to_user()
+    free.write_text("0")
+    glidein.wait_for("job cm#1.0#1795344333/1 uses 2 MB of disk, its slot has 1 MB: the job is held")
+    config = (directory / "condor_config").read_text()
+    assert config.endswith("\nGLIDEIN_DISK_JOBS = $(GLIDEIN_DISK_JOBS),cm#1.0#1795344333/1\n")
+    assert not (directory / "reserve").exists()
+    free.write_text("200000")
+    glidein.wait_for("has 195 MB free again")
+    assert glidein.signal(15).end()[0] == 143
+    assert glidein.output.count("the job is held") == 1
+
+
+def test_a_disk_that_stays_full_ends_a_glidein(site, shell):
+    free, path = disk(site)
+    limit(site, "DISK_FULL_S", 1)
+    glidein = site.start(shell, PATH=path).wait_for("registered with")
+    free.write_text("0")
+    status, output = glidein.end()
+    assert (status, "is full: 0 MB free after" in output.splitlines()[-1]) == (13, True), output
+    assert list(site.scratch.iterdir()) == []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is offered to jobs: what was asked for, or what an outer HTCondor, or the node, says that was given."""
+"""The resources that jobs may use: the requested ones, or those that an outer HTCondor or the node grants."""
 
 import os
 import subprocess
@@ -27,10 +27,10 @@ TotalSlotCpus = 2
 
 
 def granted(shell, path, ad=AD, how="machine_ad", overhead_mb=0):
-    """What the settings are after take_granted, and what it said."""
+    """Return the settings after apply_granted, and its log lines."""
     if ad is not None:
         path.write_text(ad)
-    script = '. "$0/report.sh"; . "$0/granted.sh"; take_granted; echo "= $GLIDEIN_CPUS $GLIDEIN_MEMORY_MB '
+    script = '. "$0/report.sh"; . "$0/resources.sh"; apply_granted; echo "= $GLIDEIN_CPUS $GLIDEIN_MEMORY_MB '
     script += '$GLIDEIN_DISK_MB $GLIDEIN_GPUS"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
@@ -42,7 +42,7 @@ def granted(shell, path, ad=AD, how="machine_ad", overhead_mb=0):
     return [int(value) for value in values.split()], said
 
 
-def test_what_was_given_is_offered(shell, tmp_path):
+def test_the_resources_of_the_machine_ad_are_offered(shell, tmp_path):
     # Disk: in KiB, less what the glidein itself takes.
     assert granted(shell, tmp_path / "ad") == ([2, 1024, 5001, 1], "")
 
@@ -52,21 +52,21 @@ def test_the_memory_that_the_glidein_needs_is_not_offered(shell, tmp_path):
     assert granted(shell, tmp_path / "ad", how="asked", overhead_mb=72)[0] == list(ASKED.values())
     values, said = granted(shell, tmp_path / "ad", overhead_mb=1024)
     assert values[1] == ASKED["MEMORY_MB"]
-    assert "Memory makes no sense" in said
+    assert "the machine ad's Memory is invalid" in said
 
 
-def test_without_being_told_to_nothing_is_read(shell, tmp_path):
+def test_by_default_the_machine_ad_is_not_read(shell, tmp_path):
     assert granted(shell, tmp_path / "ad", how="asked") == (list(ASKED.values()), "")
 
 
-def test_more_or_less_than_was_asked_for(shell, tmp_path):
+def test_more_or_less_than_requested(shell, tmp_path):
     assert granted(shell, tmp_path / "ad", "Cpus = 8.0\nMemory = 512\nGPUs = 0\n") == ([8, 512, 5000, 0], "")
 
 
-def test_without_an_ad_it_goes_by_what_was_asked_for(shell, tmp_path):
+def test_without_an_ad_the_requested_resources_are_used(shell, tmp_path):
     values, said = granted(shell, tmp_path / "nowhere", None)
     assert values == list(ASKED.values())
-    assert "there is no machine ad to read" in said
+    assert "the machine ad cannot be read" in said
 
 
 @pytest.mark.parametrize(
@@ -88,19 +88,19 @@ def test_without_an_ad_it_goes_by_what_was_asked_for(shell, tmp_path):
         "8\nCpus = 9",
     ],
 )
-def test_nonsense_is_not_believed(shell, tmp_path, value):
+def test_invalid_values_are_ignored(shell, tmp_path, value):
     values, said = granted(shell, tmp_path / "ad", AD.replace("\nCpus = 2\n", "\nCpus = " + value + "\n"))
     assert values == [2, 1024, 5001, 1]
-    assert "the machine ad's Cpus makes no sense" in said
+    assert "the machine ad's Cpus is invalid" in said
 
 
-def test_too_little_disk_to_be_true(shell, tmp_path):
+def test_an_implausible_disk_is_ignored(shell, tmp_path):
     values, said = granted(shell, tmp_path / "ad", AD.replace("5223424", "1024"))
     assert values == [2, 1024, 5000, 1]
-    assert "Disk makes no sense" in said
+    assert "the machine ad's Disk is invalid" in said
 
 
-def test_an_empty_ad_says_nothing(shell, tmp_path):
+def test_an_empty_ad_changes_nothing(shell, tmp_path):
     assert granted(shell, tmp_path / "ad", "") == (list(ASKED.values()), "")
 
 
@@ -128,13 +128,12 @@ def affinity(cpus):
 
 
 def from_node(shell, root, *trees, how="auto", overhead_mb=0):
-    """(cpus, memory_mb) of a glidein that asked for 2 and 1000, on a node with these files."""
+    """Return (cpus, memory_mb) of a glidein that requested 2 and 1000 on a node with these files."""
     for name, text in {key: value for tree in trees for key, value in tree.items()}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text.rstrip("\n") + "\n")
-    script = (
-        '. "$0/report.sh"; . "$0/granted.sh"; take_from_node "$1" >/dev/null; echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
-    )
+    script = '. "$0/report.sh"; . "$0/resources.sh"; apply_node_limits "$1" >/dev/null; '
+    script += 'echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib"), str(root)]
@@ -194,7 +193,7 @@ def test_limits_of_the_node(shell, tmp_path, trees, expected):
     assert from_node(shell, tmp_path / "root", NODE, *trees) == expected
 
 
-def test_the_memory_that_the_glidein_needs_is_taken_from_limit_and_node(shell, tmp_path):
+def test_the_overhead_is_subtracted_from_the_limit_and_the_node(shell, tmp_path):
     limit = {JOB_V2 + "memory.max": str(8192 * MIB)}
     assert from_node(shell, tmp_path / "a", NODE, V2, limit, overhead_mb=92) == (2, 8100)
     assert from_node(shell, tmp_path / "b", NODE, V2, overhead_mb=92) == (2, 1000)
@@ -203,8 +202,8 @@ def test_the_memory_that_the_glidein_needs_is_taken_from_limit_and_node(shell, t
     assert from_node(shell, tmp_path / "d", NODE, V2, tiny, overhead_mb=92) == (2, 1)
 
 
-def test_a_container_is_shown_the_path_of_its_host(shell, tmp_path):
-    """Its own control group is the topmost that it can see, at a path that begins above it."""
+def test_control_groups_in_a_container_with_the_path_of_its_host(shell, tmp_path):
+    """A container sees its own control group as the topmost, with a path that begins above it."""
     container = {
         "proc/self/cgroup": "4:memory:/machine/ctr-1/batch/job_7\n",
         "sys/fs/cgroup/memory/memory.limit_in_bytes": str(9000 * MIB),
@@ -218,23 +217,23 @@ def test_never_more_than_the_node_has(shell, tmp_path):
     assert from_node(shell, tmp_path, NODE, tiny) == (1, 512 - 16)
 
 
-def test_a_whole_node_is_what_it_has(shell, tmp_path):
+def test_a_whole_node_without_limits(shell, tmp_path):
     # The system keeps 2 GiB of 257801 MiB.
     assert from_node(shell, tmp_path, NODE, V2, how="node") == (64, 257801 - 2048)
 
 
-def test_a_whole_node_is_not_more_than_it_gives(shell, tmp_path):
+def test_a_whole_node_with_limits(shell, tmp_path):
     limits = {JOB_V2 + "memory.max": str(8192 * MIB)}
     assert from_node(shell, tmp_path, NODE, V2, limits, affinity("0-31"), how="node") == (32, 8192)
 
 
-def test_a_node_that_says_nothing(shell, tmp_path):
+def test_a_node_without_information(shell, tmp_path):
     assert from_node(shell, tmp_path / "nothing") == (2, 1000)
 
 
-def test_this_very_machine(shell, tmp_path):
-    """As it is: no more than os.sched_getaffinity and MemTotal say."""
-    script = '. "$0/granted.sh"; echo "$(cpus_granted "") $(cpus_of_node "") $(memory_of_node_mb "")"'
+def test_the_machine_that_runs_the_tests(shell, tmp_path):
+    """At most the values of os.sched_getaffinity and MemTotal."""
+    script = '. "$0/resources.sh"; echo "$(cpus_granted "") $(cpus_of_node "") $(memory_of_node_mb "")"'
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib")]
     cpus, of_node, memory_mb = map(int, subprocess.check_output(command, timeout=10).split())
     assert 1 <= cpus <= len(os.sched_getaffinity(0)) <= of_node

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Before HTCondor runs, nothing that hangs keeps a glidein: it is left out, or ends it; signals are heard at once."""
+"""Steps that hang: the glidein ends or continues without them, and signals end it at once. Logs; clock changes."""
 
 import itertools
 import os
@@ -12,42 +12,15 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SHELLS, processes_in, require
+from conftest import ROOT, SHELLS, limit, processes_in, program, require
 from test_endings import assert_ended
 
 # Hangs in a child, as programs do that start others; nobody else sleeps for so long.
 HANGS = "sleep 3333; exit 1"
 
 
-def program(site, name, body):
-    """A program that comes before the node's own; `body` may go on with `exec {real} "$@"`. Returns the PATH."""
-    directory = site.root / "programs"
-    directory.mkdir(exist_ok=True)
-    path = directory / name
-    path.write_text("#!/bin/sh\n" + body.format(real="/usr/bin/" + name) + "\n")
-    path.chmod(0o755)
-    return "{}:/usr/bin:/bin".format(directory)
-
-
-def limit(site, name, seconds):
-    """Have one of the script's limits be another: NAME=..., or the seconds of a step."""
-    changed = 0
-    for path in (site.home / "glidein.sh", *(site.home / "lib").glob("*.sh")):
-        text = path.read_text()
-        new = re.sub(r"^{}=\d+".format(name), "{}={}".format(name, seconds), text, flags=re.MULTILINE)
-        new = re.sub(
-            r"^((?:step|attempt|  .*within) )\d+( .*\b{}\b)".format(name),
-            r"\g<1>{}\2".format(seconds),
-            new,
-            flags=re.MULTILINE,
-        )
-        changed += new != text
-        path.write_text(new)
-    assert changed == 1, name
-
-
 def hanging():
-    """Ids of processes that hang."""
+    """Return the ids of the processes that hang."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -60,7 +33,7 @@ def hanging():
 
 @pytest.fixture(autouse=True)
 def nothing_hangs():
-    """Neither before nor after a test."""
+    """Assert that no process hangs before and after a test."""
     assert hanging() == []
     yield
     deadline = time.monotonic() + 30
@@ -108,28 +81,28 @@ def hang_pool(site):
 
 # name: (what hangs, limit, exit status, words)
 HANGING = {
-    "gpus": (hang_gpus, "DISCOVERY_S", 17, "condor_gpu_discovery -properties took longer than 1 s"),
+    "gpus": (hang_gpus, "DISCOVERY_S", 17, "condor_gpu_discovery -properties did not end within 1 s"),
     "master": (hang_master, "TRY_S", 15, "condor_master -version took longer than 1 s"),
-    "name": (hang_name, "NAME_S", 32, "cm.example.org has no address on this node"),
+    "name": (hang_name, "NAME_S", 32, "GLIDEIN_COLLECTOR=cm.example.org cannot be resolved on this node"),
     "scratch": (hang_scratch, "SCRATCH_S", 34, "making a directory in GLIDEIN_SCRATCH="),
-    "tar": (hang_tar, "bring_condor", 34, "bringing HTCondor took longer than 1 s"),
+    "tar": (hang_tar, "install_condor", 34, "installing HTCondor took longer than 1 s"),
     "credential": (hang_credential, "copy_credential", 34, "copying the credential took longer than 1 s"),
-    "pool": (hang_pool, "PING_S", 35, "GLIDEIN_COLLECTOR=localhost, 2 times: no answer within 1 s"),
+    "pool": (hang_pool, "PING_S", 35, "GLIDEIN_COLLECTOR=localhost, tried 2 times: no answer within 1 s"),
 }
 
 
 @pytest.mark.parametrize(("name", "shell"), list(zip(HANGING, itertools.cycle(SHELLS))))
-def test_a_step_that_hangs_ends_a_glidein_within_its_limit(site, name, shell):
+def test_a_step_that_hangs_ends_the_glidein_at_its_time_limit(site, name, shell):
     hang, its_limit, status, words = HANGING[name]
     settings = hang(site)
     limit(site, its_limit, 1)
     limit(site, "PINGS", 2)
-    limit(site, "PING_AGAIN_S", 0)
+    limit(site, "PING_INTERVAL_S", 0)
     assert_ended(site, *site.run(require(shell), **settings), status, words)
 
 
 @pytest.mark.parametrize("name", HANGING)
-def test_a_signal_to_the_script_alone_ends_it_at_once(site, shell, name):
+def test_a_signal_ends_a_step_that_hangs_at_once(site, shell, name):
     settings = HANGING[name][0](site)
     glidein = site.start(shell, **settings)
     deadline = time.monotonic() + 60
@@ -139,20 +112,20 @@ def test_a_signal_to_the_script_alone_ends_it_at_once(site, shell, name):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_what_is_no_reason_to_end_is_left_out(site, shell):
-    """A log directory and a repository that do not answer, and a sweep that finds no end."""
+def test_optional_steps_that_hang_are_left_out(site, shell):
+    """A log directory, a repository and the removal of stale directories that do not end."""
     (site.scratch / "glidein.LEFTOVER").mkdir()
     program(site, "find", "case $* in *-prune*) " + HANGS + ' ;; esac; exec {real} "$@"')
     program(site, "date", "case $1 in -r) " + HANGS + ' ;; esac; exec {real} "$@"')
     path = program(
         site, "ls", "case $* in *slow.example.org*) " + HANGS + ' ;; */cvmfs/*) echo x; exit ;; esac; exec {real} "$@"'
     )
-    for name in ("sweep", "CLOCK_S", "LOOK_S"):
+    for name in ("remove_stale", "CLOCK_S", "CVMFS_S"):
         limit(site, name, 1)
     glidein = site.start(shell, PATH=path, GLIDEIN_CVMFS="slow.example.org good.example.org").wait_for("registered")
-    assert "the sweep took too long: going on" in glidein.output
-    assert "does not answer: the clock is not checked" in glidein.output
-    assert "CVMFS: what could not be listed within 1 s is left out" in glidein.output
+    assert "removing stale scratch directories took more than 60 s" in glidein.output
+    assert "does not respond within 1 s: the clock is not checked" in glidein.output
+    assert "CVMFS: repositories that could not be listed within 1 s are left out" in glidein.output
     config = (next(site.scratch.glob("glidein.*/condor_config"))).read_text()
     assert "HAS_CVMFS_good_example_org = True" in config
     assert "HAS_CVMFS_slow_example_org" not in config
@@ -160,7 +133,7 @@ def test_what_is_no_reason_to_end_is_left_out(site, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_a_scratch_directory_that_cannot_be_removed_does_not_keep_the_last_word(site, shell):
+def test_the_last_line_is_written_if_the_scratch_directory_cannot_be_removed(site, shell):
     path = program(site, "rm", 'case $* in "-rf "*) ' + HANGS + ' ;; esac; exec {real} "$@"')
     site.credential.unlink()
     limit(site, "remove_scratch", 1)
@@ -170,10 +143,10 @@ def test_a_scratch_directory_that_cannot_be_removed_does_not_keep_the_last_word(
     assert "is missing or empty (exit status 16, " in output.splitlines()[-1]
 
 
-def test_a_step_that_is_killed_says_so(site, shell):
-    """By the kernel, where memory runs out, say."""
+def test_a_killed_step_ends_the_glidein(site, shell):
+    """The kernel may kill it if the memory is exhausted."""
     path = program(site, "cp", 'case $* in *credential*) kill -KILL $PPID ;; esac; exec {real} "$@"')
-    assert_ended(site, *site.run(shell, PATH=path), 34, "copying the credential ended with status 137: it was killed")
+    assert_ended(site, *site.run(shell, PATH=path), 34, "copying the credential was killed (status 137)")
 
 
 # --- the pool, as condor_ping 23.9.6 was seen to speak of it
@@ -187,42 +160,46 @@ PINGS = {
 def pinged(site, printed, status=1):
     body = "#!/bin/sh\necho \"$*\" >>'{}/pings'\ncat <<'END'\n{}\nEND\nexit {}\n".format(site.root, printed, status)
     site.bring("good", {"bin/condor_ping": (body.encode(), 0o755)})
-    limit(site, "PING_AGAIN_S", 0)
+    limit(site, "PING_INTERVAL_S", 0)
 
 
 @pytest.mark.parametrize("name", PINGS)
-def test_a_pool_that_cannot_be_reached_ends_it_after_a_minute(site, shell, name):
+def test_a_collector_that_does_not_respond_ends_the_glidein(site, shell, name):
     printed, status, words = PINGS[name]
     pinged(site, printed)
     assert_ended(site, *site.run(shell), status, words)
     assert (site.root / "pings").read_text().splitlines() == ["-type collector -verbose ADVERTISE_STARTD"] * 7
 
 
-def test_a_pool_that_answers_is_asked_once_and_a_refusal_is_told(site, shell):
+def test_a_collector_that_refuses_is_tried_once_and_logged(site, shell):
     pinged(site, 'ADVERTISE_STARTD failed!\nSECMAN:2010:Received "DENIED" from server')
     glidein = site.start(shell).wait_for("registered")
-    assert 'answers, but not as it should: SECMAN:2010:Received "DENIED" from server' in glidein.output
+    assert 'responds with an error: SECMAN:2010:Received "DENIED" from server' in glidein.output
     assert len((site.root / "pings").read_text().splitlines()) == 1
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_a_pool_that_goes_away_ends_it_when_no_job_runs(site):
-    """At the same time: one that loses it, one whose pool comes back, one with a job."""
+def test_a_lost_collector_ends_a_glidein_without_jobs(site):
+    """Three glideins: one loses the collector, one finds it again, one has a job."""
     shell = require("dash")
     limit(site, "RENEW_S", 1)
     lost = site.bring("lost").start(shell, GLIDEIN_LOST_S=2).wait_for("condor_master started")
     back = site.bring("lost_and_back").start(shell, GLIDEIN_LOST_S=30, GLIDEIN_IDLE_TIMEOUT_S=12)
     back.wait_for("condor_master started")
     busy = site.bring("lost_busy").start(shell, GLIDEIN_LOST_S=1, GLIDEIN_WALLTIME_S=25, GLIDEIN_RETIREMENT_S=2)
-    ends = [(lost, 36, "collector, localhost, was gone for "), (back, 0, "no job ran for 12 s"), (busy, 0, "walltime")]
+    ends = [
+        (lost, 36, "collector, localhost, could not be reached for "),
+        (back, 0, "no job ran for 12 s"),
+        (busy, 0, "walltime"),
+    ]
     outputs = []
     for glidein, expected, words in ends:
         status, output = glidein.end(60)
         assert status == expected, output
         assert words in output.splitlines()[-1]
         outputs.append(output)
-    assert all("the pool's collector, localhost, is gone" in output for output in outputs)
-    assert ["is there again" in output for output in outputs] == [False, True, False]
+    assert all("the pool's collector, localhost, cannot be reached" in output for output in outputs)
+    assert ["can be reached again" in output for output in outputs] == [False, True, False]
     assert not processes_in(site.scratch)
     assert list(site.scratch.iterdir()) == []
 
@@ -231,16 +208,16 @@ def test_a_pool_that_goes_away_ends_it_when_no_job_runs(site):
 
 
 def lib(shell, script, *arguments, **environment):
-    text = '. "$0/report.sh"; . "$0/limits.sh"; . "$0/configure.sh"; . "$0/daemons.sh"; ' + script
+    text = '. "$0/report.sh"; . "$0/timeouts.sh"; . "$0/configure.sh"; . "$0/daemons.sh"; ' + script
     command = [*SHELLS[shell], "-u", "-c", text, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
     environment["PATH"] = "/usr/bin:/bin"
     return subprocess.check_output(command, text=True, timeout=30, env=environment)
 
 
 @pytest.mark.parametrize(("log_mb", "cpus"), [(20, 1), (20, 128), (1, 8), (1, 2000)])
-def test_logs_of_all_cores_fit_into_what_logs_may_take(shell, tmp_path, log_mb, cpus):
+def test_the_logs_of_all_cores_fit_into_the_limit(shell, tmp_path, log_mb, cpus):
     settings = {"GLIDEIN_LOG_MB": str(log_mb), "GLIDEIN_CPUS": str(cpus), "SCRATCH": str(tmp_path), "NAME": "n"}
-    config = lib(shell, "config_places", **settings)
+    config = lib(shell, "config_paths", **settings)
     (each,) = re.findall(r"^MAX_DEFAULT_LOG = (\d+) Kb$", config, re.MULTILINE)
     assert f"MAX_PROCD_LOG = {each} Kb\n" in config
     (older,) = re.findall(r"^MAX_NUM_DEFAULT_LOG = (\d+)$", config, re.MULTILINE)
@@ -251,7 +228,7 @@ def test_logs_of_all_cores_fit_into_what_logs_may_take(shell, tmp_path, log_mb, 
     assert "\nFILE_TRANSFER_STATS_LOG =\n" in config
 
 
-def test_older_logs_go_when_there_are_more_than_expected(shell, tmp_path):
+def test_rotated_logs_are_removed_above_the_limit(shell, tmp_path):
     (tmp_path / "log").mkdir()
     for name, size in (("StarterLog.slot1_1", 600), ("StarterLog.slot1_1.old", 600), ("MasterLog", 10)):
         (tmp_path / "log" / name).write_bytes(b"x" * size * 1024)
@@ -260,3 +237,19 @@ def test_older_logs_go_when_there_are_more_than_expected(shell, tmp_path):
     assert len(list((tmp_path / "log").iterdir())) == 3
     lib(shell, "limit_logs", GLIDEIN_LOG_MB="1", **run)
     assert {path.name for path in (tmp_path / "log").iterdir()} == {"StarterLog.slot1_1", "MasterLog"}
+
+
+def test_a_change_of_the_clock_neither_ends_a_glidein_nor_delays_its_stop(site, shell):
+    offset = site.root / "offset"
+    offset.write_text("0")
+    body = f"case $1 in +%s) echo $(($({{real}} +%s) + $(cat '{offset}'))) ;; *) exec {{real}} \"$@\" ;; esac"
+    site.bring("stubborn")
+    glidein = site.start(shell, PATH=program(site, "date", body), GLIDEIN_GRACE_S=9).wait_for("registered")
+    offset.write_text("86400")  # later than the end of the walltime
+    time.sleep(6)  # the glidein checks its times every five seconds
+    assert glidein.process.poll() is None, glidein.output
+    offset.write_text("-86400")
+    status, output = glidein.signal(signal.SIGTERM).end(60)
+    assert_ended(site, status, output, 143, "signal TERM")
+    assert "condor_master still runs after 6 s" in output
+    assert 6 <= int(output.rsplit("after ", 1)[1].split()[0]) < 60

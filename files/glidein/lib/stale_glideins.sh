@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=sh
+# Remove what stale glideins of this user have left on this node. A glidein is stale if it was killed together with its guard,
+# or if its node was restarted. The processes in its state file show whether it still runs.
+
+STALE_S=3600               # a glidein of an earlier boot is stale if its state file is older than this
+OTHER_SITE_STALE_S=604800  # the same for a glidein of another site; until then a glidein of that site may summarize it
+
+# owner_lines: print what identifies the owner of a scratch directory. A process is identified by its id and its start time
+# (clock ticks since boot), the boot of this host, and the namespace of process ids, because a container has its own ids.
+owner_lines() {
+  cat <<OWNER
+host=$(uname -n)
+boot=$(boot_id)
+space=$(space_id)
+pid=$$
+pid_start=$(start_of "$$")
+guard=${GUARD_PID:-0}
+guard_start=$(start_of "${GUARD_PID:-0}")
+master=${MASTER_PID:-0}
+master_start=$(start_of "${MASTER_PID:-0}")
+OWNER
+}
+
+boot_id() {
+  cat /proc/sys/kernel/random/boot_id 2>/dev/null
+}
+
+space_id() {
+  # shellcheck disable=SC2012 # find does not print the targets of links
+  ls -l /proc/self/ns/pid 2>/dev/null | sed -n 's/.* -> //p'
+}
+
+# start_of PID: print the start time of a process; 0 if it does not exist or is a zombie. (The name of a process may contain
+# blanks and brackets. The fields are counted after the last bracket.)
+start_of() {
+  ticks=$(sed -n -e 's/.*) //' -e '/^[ZX]/!p' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20)
+  echo "${ticks:-0}"
+}
+
+# is_stale: true if the owner of the state that was read does not run any more. An owner on another host of a shared file
+# system or in another container counts as running. An owner of another boot may run on another host of the same name; a
+# glidein writes its state every minute.
+is_stale() {
+  own_boot=$(boot_id)
+  [ -n "$own_boot" ] && [ -n "$OWNER_BOOT" ] && [ "$OWNER_HOST" = "$(uname -n)" ] || return 1
+  if [ "$OWNER_BOOT" != "$own_boot" ]; then
+    [ "$(state_age)" -gt "$STALE_S" ]
+    return
+  fi
+  [ "$OWNER_SPACE" = "$(space_id)" ] || return 1
+  [ "$(start_of "$OWNER_PID")" != "$OWNER_START" ] || return 1
+  # If its guard runs, the guard cleans up.
+  [ "$OWNER_GUARD" -eq 0 ] || [ "$(start_of "$OWNER_GUARD")" != "$OWNER_GUARD_START" ]
+}
+
+# state_age: print the seconds since the state was written.
+state_age() {
+  echo $(($(date +%s) - SEEN_AT))
+}
+
+# remove_stale: check each scratch directory of this user in GLIDEIN_SCRATCH that a glidein on this host has made. A shared
+# file system may have thousands of other directories. No process is started for those.
+remove_stale() {
+  this_host="host=$(uname -n)"
+  find "$GLIDEIN_SCRATCH"/glidein.???????? -prune -type d -user "$(id -u)" 2>/dev/null | while IFS= read -r found; do
+    if [ "$found" = "$SCRATCH" ] || [ ! -f "$found/state" ] || [ -L "$found/state" ]; then continue; fi
+    { IFS= read -r line <"$found/state"; } 2>/dev/null || continue
+    [ "$line" = "$this_host" ] || continue
+    # In a subshell, because the state of that glidein replaces the variables of this one.
+    (clean_up_stale "$found")
+  done
+  remove_empty_directories
+}
+
+# remove_empty_directories: if remove_scratch is killed, it may leave an empty directory without a state file. Directories
+# that are older than a day are not in use. rmdir keeps those that are not empty.
+remove_empty_directories() {
+  find "$GLIDEIN_SCRATCH"/glidein.???????? -prune -type d -user "$(id -u)" -mtime +0 -exec rmdir {} + 2>/dev/null || :
+}
+
+clean_up_stale() {
+  own_site=$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE
+  own_log_dir=$GLIDEIN_LOG_DIR
+  OWNER_HOST='' OWNER_BOOT='' OWNER_SPACE='' OWNER_PID=0 OWNER_START=0 OWNER_GUARD=0 OWNER_GUARD_START=0
+  OWNER_MASTER=0 OWNER_MASTER_START=0 SEEN_AT=0
+  read_state "$1/state" && is_stale || return 0
+  [ "$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE" = "$own_site" ] || [ "$(state_age)" -gt "$OTHER_SITE_STALE_S" ] || return 0
+  SCRATCH=$1
+  log "$SCRATCH belongs to $NAME, which was killed: removing it"
+  # Daemons that receive QUIT remove their ads from the collector.
+  if [ "$OWNER_BOOT" = "$(boot_id)" ] && [ "$OWNER_MASTER" -gt 1 ] &&
+    [ "$(start_of "$OWNER_MASTER")" = "$OWNER_MASTER_START" ]; then
+    kill -s QUIT "$OWNER_MASTER" 2>/dev/null && sleep 3
+  fi
+  kill_leftovers
+  # The log of another site is not read for this site. A glidein that was killed while it cleaned up has written its summary.
+  if [ "$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE" = "$own_site" ] && [ ! -e "$SCRATCH/summary_written" ]; then
+    GLIDEIN_LOG_DIR=$own_log_dir
+    # shellcheck disable=SC2034 # for summary.sh
+    SUMMARY_WRITTEN=
+    count_jobs
+    [ "$SEEN_AT" -ge "$LAST_JOB_AT" ] || SEEN_AT=$LAST_JOB_AT # its daemons ran for longer than its script
+    save_logs
+    write_summary "" "$SEEN_AT" "it was killed, or its node failed; cleaned up by a later glidein"
+  fi
+  remove_scratch
+}
