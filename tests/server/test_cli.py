@@ -164,7 +164,7 @@ def test_lease_limits_of_the_role_come_from_stdin(run, database):
         (b'["correct-horse-battery"]', "must be a JSON object"),
         (b"[]", "must be a JSON object"),
         (b'"correct-horse-battery"', "must be a JSON object"),
-        (b'{"A": "correct-horse-battery-A", "A": "correct-horse-battery-B"}', "names a site twice"),
+        (b'{"A": "correct-horse-battery-A", "A": "correct-horse-battery-B"}', "has a site twice"),
         (b'{"A": {"b": "correct-horse-battery"}}', "the token of A is invalid"),
         (b'{"A": ["correct-horse-battery"]}', "the token of A is invalid"),
         (b'{"A": "correct horse battery"}', "the token of A is invalid"),

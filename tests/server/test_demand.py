@@ -86,8 +86,8 @@ def test_job_ids_are_ordered_as_numbers():
 
 def test_anonymous_callers_see_neither_users_nor_requirements_nor_their_attributes():
     secret = group(requirements='Owner == "alice"', attributes={"Owner": "alice"}, gpu_requirements="alice")
-    assert "alice" not in str(demand.for_anonymous(secret))
-    assert demand.for_anonymous(secret)["count"] == 1
+    assert "alice" not in str(demand.without_private_data(secret))
+    assert demand.without_private_data(secret)["count"] == 1
 
 
 def test_pyglidein_sees_groups_that_differ_only_in_what_it_does_not_know_as_one():

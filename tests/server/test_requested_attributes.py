@@ -3,16 +3,16 @@
 """Groups are divided by job attributes that callers with a token ask for."""
 
 import pytest
-from glidein_demand.pool import asking
-from glidein_demand.pool.refresh import demand_orders
-from glidein_demand.pool.wanted import KEPT_S, MOST, Wanted
+from glidein_demand.pool import query_handlers
+from glidein_demand.pool.refresh import demand_queries
+from glidein_demand.pool.requested_attributes import EXPIRY_S, MAX_NAMES, RequestedAttributes
 
 from conftest import NOW, TOKEN, demand_answer, group, job_row, settings
-from test_asking import SCHEDD, Answers
+from test_query_handlers import SCHEDD, Answers
 
 
-def order(*wanted, **pool):
-    return demand_orders(settings(pool=pool), {**SCHEDD, "idle": 0}, True, wanted)[0]
+def query(*wanted, **pool):
+    return demand_queries(settings(pool=pool), {**SCHEDD, "idle": 0}, True, wanted)[0]
 
 
 def schedd(*rows):
@@ -22,24 +22,24 @@ def schedd(*rows):
 
 
 def test_the_next_reading_divides_groups_by_what_was_asked_for():
-    found = asking.read_demand(
-        order("projectname", attributes=["Zone"]), schedd(job_row(ProjectName="icecube", Zone=1))
+    found = query_handlers.read_demand(
+        query("projectname", attributes=["Zone"]), schedd(job_row(ProjectName="icecube", Zone=1))
     )
     assert found["attributes"] == ["Zone", "projectname"]
     assert found["groups"][0]["attributes"] == {"ProjectName": "icecube", "Zone": 1}
 
 
 def test_jobs_without_the_attribute_keep_their_group():
-    (divided,) = asking.read_demand(order("ProjectName"), schedd(job_row()))["groups"]
-    (plain,) = asking.read_demand(order(), schedd(job_row()))["groups"]
+    (divided,) = query_handlers.read_demand(query("ProjectName"), schedd(job_row()))["groups"]
+    (plain,) = query_handlers.read_demand(query(), schedd(job_row()))["groups"]
     assert divided["id"] == plain["id"]
 
 
 def test_an_attribute_that_would_make_thousands_of_groups_is_left_out(monkeypatch):
-    monkeypatch.setattr(asking, "MOST_DIVIDED", 2)
+    monkeypatch.setattr(query_handlers, "MAX_DIVIDED", 2)
     rows = [job_row(Id=number, Batch=number) for number in range(3)]
     many = schedd(*rows)
-    found = asking.read_demand(order("Batch"), many)
+    found = query_handlers.read_demand(query("Batch"), many)
     assert found["attributes"] == []
     assert [row["attributes"] for row in found["groups"]] == [{}]
     assert "Batch" not in many.asked[-1]
@@ -47,44 +47,44 @@ def test_an_attribute_that_would_make_thousands_of_groups_is_left_out(monkeypatc
 
 def test_what_a_caller_asked_for_counts_for_a_day():
     now = [NOW]
-    wanted = Wanted(lambda: now[0])
-    wanted.ask("PSC", ["ProjectName"])
-    wanted.ask("Cedar", ["projectname", "Zone"])
-    assert [name.lower() for name in wanted.names()] == ["projectname", "zone"]
-    now[0] += KEPT_S - 1
-    wanted.ask("PSC", [])
-    assert len(wanted.names()) == 2
+    requested = RequestedAttributes(lambda: now[0])
+    requested.request("PSC", ["ProjectName"])
+    requested.request("Cedar", ["projectname", "Zone"])
+    assert [name.lower() for name in requested.names()] == ["projectname", "zone"]
+    now[0] += EXPIRY_S - 1
+    requested.request("PSC", [])
+    assert len(requested.names()) == 2
     now[0] += 1
-    assert wanted.names() == []
+    assert requested.names() == []
 
 
 def test_all_callers_together_can_ask_for_so_many_names():
-    wanted = Wanted(lambda: NOW)
+    requested = RequestedAttributes(lambda: NOW)
     for caller in range(5):
-        wanted.ask(str(caller), [f"A{caller}_{number}" for number in range(20)])
-    assert len(wanted.names()) == MOST
+        requested.request(str(caller), [f"A{caller}_{number}" for number in range(20)])
+    assert len(requested.names()) == MAX_NAMES
 
 
 @pytest.mark.parametrize(
     "name", ["ClusterId", "procid", "GlobalJobId", "QDate", "Environment", "Args", "ClaimIdX", "ScitokensFileToken"]
 )
 def test_names_that_differ_in_every_job_or_hold_secrets_are_refused(name):
-    wanted = Wanted(lambda: NOW)
-    wanted.ask("PSC", [name, "ProjectName"])
-    assert wanted.names() == ["ProjectName"]
+    requested = RequestedAttributes(lambda: NOW)
+    requested.request("PSC", [name, "ProjectName"])
+    assert requested.names() == ["ProjectName"]
 
 
 def test_get_demand_says_what_its_groups_are_divided_by(service):
     parts = [demand_answer([group(2)])]
-    service.readings.demand_read("a", parts, NOW, ("ProjectName", "Zone"))
-    service.readings.demand_read("b", parts, NOW, ("Zone",))
+    service.pool_state.store_demand("a", parts, NOW, ("ProjectName", "Zone"))
+    service.pool_state.store_demand("b", parts, NOW, ("Zone",))
     assert service.result("get_demand", {"attributes": ["ProjectName"]}, token=TOKEN)["attributes"] == ["Zone"]
-    assert service.parts.wanted.names() == ["ProjectName"]
+    assert service.parts.requested_attributes.names() == ["ProjectName"]
 
 
 def test_without_a_token_nothing_can_be_asked_for(service):
     service.result("get_demand", {"attributes": ["ProjectName"]})
-    assert service.parts.wanted.names() == []
+    assert service.parts.requested_attributes.names() == []
 
 
 @pytest.mark.parametrize("value", ["ProjectName", ["a b"], ["1a"], ["x" * 65], [1], ["A"] * 21, {"A": 1}])

@@ -3,11 +3,11 @@
 """A schedd's demand as it is put together from what the schedd answers, which are real ads."""
 
 import pytest
-from glidein_demand.pool import asking
-from glidein_demand.pool.refresh import demand_orders
+from glidein_demand.pool import query_handlers
+from glidein_demand.pool.refresh import demand_queries
 
 from conftest import job_row, settings
-from test_factories import factory
+from test_late_materialization import factory
 
 SCHEDD = {"name": "cm", "address": {}, "idle": 0}
 
@@ -19,7 +19,7 @@ class Answers:
         self.about = {"MaxJobsRunning": 100, "ShadowsRunning": 40, "JobsUnmaterialized": 95, **about}
         self.asked = []
 
-    def itself(self):
+    def own_counters(self):
         return self.about
 
     def first(self, constraint, projection):
@@ -34,13 +34,13 @@ class Answers:
         return [factory()]
 
 
-def order(idle=0, number=0, **pool):
-    return demand_orders(settings(pool=pool), {**SCHEDD, "idle": idle}, True)[number]
+def query(idle=0, number=0, **pool):
+    return demand_queries(settings(pool=pool), {**SCHEDD, "idle": idle}, True)[number]
 
 
 def test_demand_is_asked_with_the_constraints_attributes_in_the_projection():
     schedd = Answers(JobsUnmaterialized=0)
-    answer = asking.read_demand(order(constraint="WantX == 1", users=["alice"]), schedd)
+    answer = query_handlers.read_demand(query(constraint="WantX == 1", users=["alice"]), schedd)
     constraint, projection = schedd.asked[0]
     assert "WantX == 1" in constraint and '"alice"' in constraint
     assert "WantX" in projection
@@ -52,9 +52,9 @@ def test_an_order_for_demand_is_carried_out_by_the_schedd_of_its_address(monkeyp
     schedd = Answers()
     if not idle:
         schedd.first = lambda _constraint, _projection: None
-    monkeypatch.setattr(asking, "_Schedd", lambda _address: schedd)
-    answer = asking.carry_out(order())
-    assert answer == asking.read_demand(order(), schedd)
+    monkeypatch.setattr(query_handlers, "_Schedd", lambda _address: schedd)
+    answer = query_handlers.run_query(query())
+    assert answer == query_handlers.read_demand(query(), schedd)
     assert answer["by_requirements"] is idle
 
 
@@ -63,26 +63,26 @@ def test_an_order_for_demand_is_carried_out_by_the_schedd_of_its_address(monkeyp
     [({}, 100, 60), ({"ShadowsRunning": 130}, 100, 0), ({"MaxJobsRunning": 0}, 0, 0)],
 )
 def test_what_max_jobs_running_leaves_is_what_no_running_job_has(about, limit, left):
-    answer = asking.read_demand(order(), Answers(**about))
+    answer = query_handlers.read_demand(query(), Answers(**about))
     assert (answer["limit"], answer["left"]) == (limit, left)
 
 
 def test_a_schedd_that_tells_no_limit_has_none():
     schedd = Answers()
     del schedd.about["MaxJobsRunning"]
-    answer = asking.read_demand(order(), schedd)
+    answer = query_handlers.read_demand(query(), schedd)
     assert (answer["limit"], answer["left"]) == (None, None)
 
 
 def test_factories_are_asked_for_only_where_there_are_some():
     there, none = Answers(), Answers(JobsUnmaterialized=0)
-    found = asking.read_demand(order(), there)["groups"]
+    found = query_handlers.read_demand(query(), there)["groups"]
     assert sorted((group["count"], group["unmaterialized"]) for group in found) == [(95, 95), (120, 0)]
-    asking.read_demand(order(), none)
+    query_handlers.read_demand(query(), none)
     assert ("clusters" in there.asked, "clusters" in none.asked) == (True, False)
 
 
 def test_only_the_first_part_of_a_large_queue_tells_of_limit_and_factories():
     schedd = Answers()
-    answer = asking.read_demand(order(idle=100_000, number=1), schedd)
+    answer = query_handlers.read_demand(query(idle=100_000, number=1), schedd)
     assert (answer["left"], len(answer["groups"]), "clusters" in schedd.asked) == (None, 1, False)

@@ -3,8 +3,8 @@
 """Jobs beyond the negotiator's limits are no demand. The ads are those of HTCondor 23.9."""
 
 import pytest
-from glidein_demand.pool import demand, jobs, limits
-from glidein_demand.pool.answers import Answer, Answers, Reading
+from glidein_demand.pool import accounting_limits, demand, jobs
+from glidein_demand.pool.query_results import QueryResults, ScheddResult, ScheddState
 from glidein_demand.web import replies
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,11 +28,11 @@ def user(name, ceiling=-1, used=0.0):
 
 
 def read(*priorities, in_use=(), **changed):
-    return limits.read(priorities, {**CONFIGURED, **changed}, in_use)
+    return accounting_limits.read(priorities, {**CONFIGURED, **changed}, in_use)
 
 
 def startable(groups, known):
-    found = limits.apply(groups, known)
+    found = accounting_limits.apply(groups, known)
     return [(row["count"], row.get("over_limit", 0)) for row in found]
 
 
@@ -41,7 +41,7 @@ def licensed(text, count=5, **changes):
 
 
 def test_a_concurrency_limit_of_nothing_lets_no_job_start_and_says_so():
-    (row,) = limits.apply([licensed("xlic")], read())
+    (row,) = accounting_limits.apply([licensed("xlic")], read())
     assert (row["count"], row["over_limit"], row["users"]) == (0, 5, {})
     assert row["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}
 
@@ -118,7 +118,7 @@ def test_only_settings_that_tell_of_limits_are_fetched():
         "LOG",
         "HOSTS",
     ]
-    assert [name for name in names if limits.is_setting(name)] == names[:4]
+    assert [name for name in names if accounting_limits.is_setting(name)] == names[:4]
 
 
 @given(
@@ -128,7 +128,9 @@ def test_only_settings_that_tell_of_limits_are_fetched():
 )
 def test_no_job_is_lost_and_no_limit_is_exceeded(rows, most, used):
     groups = [licensed(f"lic:{each}", count, cpus=cpus) for count, cpus, each in rows]
-    found = limits.apply(groups, limits.read([], {"LIC_LIMIT": str(most)}, [f"lic:{used}"] if used else []))
+    found = accounting_limits.apply(
+        groups, accounting_limits.read([], {"LIC_LIMIT": str(most)}, [f"lic:{used}"] if used else [])
+    )
     assert sum(row["count"] + row.get("over_limit", 0) for row in found) == sum(count for count, _cpus, _each in rows)
     taken = sum(row["count"] * int(row["attributes"]["ConcurrencyLimits"].partition(":")[2]) for row in found)
     assert taken <= max(0, most - used)
@@ -143,7 +145,7 @@ def test_jobs_with_concurrency_limits_are_a_group_of_their_own():
 
 
 def answers(groups, known):
-    return Answers([Reading("cm", 100, Answer.of([demand_answer(groups)]))], 0, known)
+    return QueryResults([ScheddState("cm", 100, ScheddResult.of([demand_answer(groups)]))], 0, known)
 
 
 def test_callers_see_what_can_start_and_only_those_with_a_token_why_not_more():
@@ -153,11 +155,11 @@ def test_callers_see_what_can_start_and_only_those_with_a_token_why_not_more():
     assert (first["count"], second["count"], second["over_limit"]) == (4, 0, 5)
     assert second["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}
     assert "accounting_group" not in first
-    assert all("limited_by" not in row for row in made.demand(known=False)["groups"])
+    assert all("limited_by" not in row for row in made.demand(with_token=False)["groups"])
     assert [row["count"] for row in replies.state_for(made.demand(), {}, False)] == [4]
 
 
 def test_reasons_of_groups_that_become_one_add_up():
     rows = [licensed("xlic", 2, users={"alice@pool": 2}), licensed("xlic", 3, users={"bob@pool": 3})]
-    (row,) = demand.merge(limits.apply(rows, read()))
+    (row,) = demand.merge(accounting_limits.apply(rows, read()))
     assert row["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}

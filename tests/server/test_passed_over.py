@@ -3,8 +3,8 @@
 """Groups that the negotiator passes over at free glideins that were ordered for them are remembered."""
 
 import pytest
-from glidein_demand.pool import free, passing, supply
-from glidein_demand.pool.passing import Passing
+from glidein_demand.pool import free_slots, passed_over_detector, supply
+from glidein_demand.pool.passed_over_detector import PassedOverDetector
 from glidein_demand.store.database import Database
 from glidein_demand.store.passed_over_groups import PassedOverGroups
 
@@ -18,15 +18,15 @@ SEEN = NOW - 200
 
 
 def idle(number=1, since=SEEN, until=None, working=None, more=()):
-    """A row of whole_free."""
+    """A row of empty_glideins."""
     slots = [[since, until, number], *more]
     return [*KEY, sum(row[2] for row in slots) if working is None else working, slots]
 
 
 def found(*rows, since=SEEN, runtime_s=None, cycles=None, ordered=None):
-    groups = {"g": passing.Waiting("1.0", since, runtime_s)}
+    groups = {"g": passed_over_detector.OldestJob("1.0", since, runtime_s)}
     cycles, ordered = CYCLES if cycles is None else cycles, ORDERED if ordered is None else ordered
-    return passing.passed_over(rows or [idle()], groups, cycles, ordered, NOW)
+    return passed_over_detector.passed_over(rows or [idle()], groups, cycles, ordered, NOW)
 
 
 def test_a_group_that_stayed_idle_for_three_cycles_beside_a_free_glidein_is_passed_over():
@@ -65,8 +65,10 @@ def test_only_whole_glideins_that_take_jobs_tell_about_the_next_one():
         slot("slot1@g3@n", LastHeardFrom=SEEN, Start=False),
         slot("slot1@g4@n", LastHeardFrom=SEEN, GLIDEIN_ToRetire=NOW - 5),
     ]
-    memory = free.remember({}, slots)
-    assert passing.whole_free(pool_of(slots).glideins, memory, NOW) == [[*KEY, 3, [[SEEN, None, 1]]]]
+    slot_states = free_slots.update_slot_states({}, slots)
+    assert passed_over_detector.empty_glideins(pool_of(slots).glideins, slot_states, NOW) == [
+        [*KEY, 3, [[SEEN, None, 1]]]
+    ]
 
 
 class Leases:
@@ -84,15 +86,15 @@ def store(tmp_path):
 
 def refreshed(learning, now, job="7.0", count=2):
     cycles = [now - 20, now - 80, now - 140]
-    learning.refreshed(lambda: [{"id": "g", "first_job": job, "count": count, "max_runtime_s": None}], cycles, now)
+    learning.detect(lambda: [{"id": "g", "first_job": job, "count": count, "max_runtime_s": None}], cycles, now)
 
 
 def test_what_a_glidein_was_ordered_for_is_known_after_the_lease_has_ended(store):
     leases = Leases("g")
-    learning = Passing(store, leases)
+    learning = PassedOverDetector(store, leases)
     refreshed(learning, NOW - 300)
     leases.groups = ()
-    learning.machines_read([idle()])
+    learning.store_empty_glideins([idle()])
     refreshed(learning, NOW - 145)
     assert store.closed(NOW - 145) == {}
     refreshed(learning, NOW)
@@ -102,15 +104,15 @@ def test_what_a_glidein_was_ordered_for_is_known_after_the_lease_has_ended(store
 
 @pytest.mark.parametrize("later", [{"job": "8.0"}, {"count": 0}])
 def test_a_group_whose_oldest_job_has_started_is_not_passed_over(store, later):
-    learning = Passing(store, Leases("g"))
-    learning.machines_read([idle()])
+    learning = PassedOverDetector(store, Leases("g"))
+    learning.store_empty_glideins([idle()])
     refreshed(learning, NOW - 145)
     refreshed(learning, NOW, **later)
     assert store.closed(NOW) == {}
 
 
 def test_the_demand_is_not_looked_into_while_no_glidein_is_free(store):
-    Passing(store, Leases("g")).refreshed(lambda: pytest.fail("was looked at"), CYCLES, NOW)
+    PassedOverDetector(store, Leases("g")).detect(lambda: pytest.fail("was looked at"), CYCLES, NOW)
 
 
 def test_each_further_time_closes_for_longer_up_to_an_hour(store):
@@ -146,7 +148,7 @@ def test_callers_with_a_token_get_the_groups_that_are_closed():
     closed = {KEY: {"g": {"until": NOW + 600, "times": 1}}}
 
     def entries(with_token):
-        return supply.present({**supply.EMPTY}, {}, {}, {}, with_token, {}, closed)["entries"]
+        return supply.supply_result({**supply.EMPTY}, {}, {}, {}, with_token, {}, closed)["entries"]
 
     assert [row["passed_over_groups"] for row in entries(True)] == [closed[KEY]]
     assert [row["passed_over_groups"] for row in entries(False)] == [{}]
