@@ -26,7 +26,7 @@ def test_only_a_tokens_identity_names_a_site(identity, site):
     assert token_site(of(identity)) == site
 
 
-def test_the_token_decides_whatever_the_ad_says():
+def test_the_token_decides_the_site_and_not_the_ad():
     mine = slot_owner(of("glidein-B@pool", GLIDEIN_Site="A"), {"A", "B"})
     assert mine.key == ("B", "q", "s")
     assert mine.problem == "a glidein with the token of site B claims the site 'A': 'glidein_1@node1'"
@@ -38,7 +38,7 @@ def test_other_identities_of_the_pool_are_believed(identity):
     assert slot_owner(of(identity), set()) == (("A", "q", "s"), None)
 
 
-def test_nobody_else_is_believed_about_a_site_that_has_a_token():
+def test_only_the_token_proves_the_site_if_it_has_one():
     liar = slot_owner(of("condor@password"), {"A"})
     assert liar.key is None
     assert liar.problem == (
@@ -63,7 +63,7 @@ def test_a_machine_with_a_token_that_names_no_entry_is_shown():
 
 
 @pytest.mark.parametrize("name", ["<b>", "a b", "", "é", "x" * 65, "q\n"])
-def test_what_cannot_be_a_name_makes_no_glidein(name):
+def test_an_invalid_name_is_not_a_glidein(name):
     assert slot_owner(of("condor@password", GLIDEIN_Entry=name), set()).key is None
     assert slot_owner(of("condor@password", GLIDEIN_Site=name), set()).key is None
 

@@ -23,7 +23,7 @@ def test_jobs_after_the_last_one_made_are_left():
     assert late_materialization.unmaterialized_jobs(factory()) == (95, 0)
 
 
-def test_before_the_schedd_has_read_the_items_the_submission_says_how_many():
+def test_before_the_schedd_has_read_the_items_total_submit_procs_counts():
     assert late_materialization.unmaterialized_jobs(factory(JobFactoryTotalProcs=-1)) == (95, 0)
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Groups that the negotiator passes over at free glideins that were ordered for them are remembered."""
+"""Groups that the negotiator passes over at empty glideins that were ordered for them are stored."""
 
 import pytest
 from glidein_demand.pool import free_slots, passed_over_detector, supply
@@ -33,7 +33,7 @@ def test_a_group_that_stayed_idle_for_three_cycles_beside_a_free_glidein_is_pass
     assert found() == [(KEY, "g")]
 
 
-def test_a_job_or_a_glidein_that_came_after_the_first_of_these_cycles_says_nothing():
+def test_a_job_or_a_glidein_from_after_the_first_of_these_cycles_does_not_count():
     assert found(since=CYCLES[-1]) == []
     assert found(idle(since=CYCLES[-1])) == []
     assert found(cycles=CYCLES[:2]) == []
@@ -43,7 +43,7 @@ def test_a_group_that_the_glideins_were_not_ordered_for_is_left_alone():
     assert found(ordered={("A", "q"): {"other"}, ("B", "q"): {"g"}}) == []
 
 
-def test_a_glidein_that_ends_before_the_jobs_would_says_nothing_about_a_new_one():
+def test_a_glidein_that_ends_before_the_jobs_would_does_not_count():
     assert found(idle(until=NOW + 3600), runtime_s=7200) == []
     assert found(idle(until=NOW + 7200), runtime_s=3600) != []
 
@@ -52,13 +52,13 @@ def test_a_glidein_that_ends_before_the_jobs_would_says_nothing_about_a_new_one(
     ("number", "working", "taken", "is_found"),
     [(1, 1, 0, True), (1, 9, 0, False), (3, 9, 0, True), (3, 31, 0, False), (3, 9, 4, False), (3, 9, 3, True)],
 )
-def test_few_glideins_among_many_that_work_may_be_odd_ones(number, working, taken, is_found):
+def test_a_small_share_of_the_glideins_does_not_count(number, working, taken, is_found):
     """The same rule as the plan's for slots that are passed over. taken: further free ones, too new to tell."""
     row = idle(number, working=working, more=[[NOW, None, taken]] if taken else [])
     assert bool(found(row)) is is_found
 
 
-def test_only_whole_glideins_that_take_jobs_tell_about_the_next_one():
+def test_only_empty_glideins_that_accept_jobs_count():
     slots = [
         slot("slot1@g1@n", LastHeardFrom=SEEN),
         slot("slot1@g2@n", LastHeardFrom=SEEN, Cpus=3),
@@ -89,7 +89,7 @@ def refreshed(learning, now, job="7.0", count=2):
     learning.detect(lambda: [{"id": "g", "first_job": job, "count": count, "max_runtime_s": None}], cycles, now)
 
 
-def test_what_a_glidein_was_ordered_for_is_known_after_the_lease_has_ended(store):
+def test_orders_are_kept_after_the_lease_has_ended(store):
     leases = Leases("g")
     learning = PassedOverDetector(store, leases)
     refreshed(learning, NOW - 300)
@@ -111,7 +111,7 @@ def test_a_group_whose_oldest_job_has_started_is_not_passed_over(store, later):
     assert store.closed(NOW) == {}
 
 
-def test_the_demand_is_not_looked_into_while_no_glidein_is_free(store):
+def test_the_demand_is_not_computed_while_no_glidein_is_empty(store):
     PassedOverDetector(store, Leases("g")).detect(lambda: pytest.fail("was looked at"), CYCLES, NOW)
 
 
@@ -134,7 +134,7 @@ def test_a_group_that_was_not_passed_over_for_hours_begins_anew(store):
     assert store.closed(NOW + 9 * 3600)[KEY]["g"]["times"] == 1
 
 
-def test_what_was_passed_over_outlives_a_restart_and_does_not_grow_for_ever(tmp_path, monkeypatch):
+def test_passed_over_groups_survive_a_restart_and_are_limited(tmp_path, monkeypatch):
     monkeypatch.setattr("glidein_demand.store.passed_over_groups.MOST", 2)
     database = Database(f"sqlite:///{tmp_path}/state.sqlite")
     first = PassedOverGroups(database)

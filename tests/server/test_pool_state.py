@@ -133,7 +133,7 @@ def test_a_configured_schedd_that_the_collector_lacks_is_shown(pool_state):
     assert failed(pool_state) == {}
 
 
-def test_what_max_jobs_running_does_not_leave_is_shown_apart(pool_state):
+def test_jobs_beyond_max_jobs_running_are_listed_separately(pool_state):
     pool_state.store_demand("cm", answer([group(10)], limit=100, left=4), NOW)
     pool_state.store_demand("other", answer([group(3)], limit=100, left=90), NOW)
     (merged,) = demand(pool_state)["groups"]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Queries in real processes, of a collector that refuses connections or never answers."""
+"""Queries in real processes, of a collector that refuses connections or never responds."""
 
 import os
 import signal
@@ -100,7 +100,7 @@ def test_a_collector_that_refuses_is_an_error_of_one_line(queries):
     assert str(caught.value)
 
 
-def test_a_collector_that_never_answers_is_given_up_and_stops_nobody(queries, silent):
+def test_a_query_of_a_silent_collector_times_out_and_blocks_no_other_thread(queries, silent):
     """HTCondor's bindings hold the interpreter's lock while they wait: another thread must go on all the same."""
     ticks = []
     done = threading.Event()
@@ -177,13 +177,13 @@ def test_the_end_kills_running_queries_and_refuses_others(queries, silent):
         queries.run(CHECK, timeout=30)
 
 
-def test_a_wrong_constraint_is_told_by_the_real_process():
+def test_an_invalid_constraint_is_reported_by_the_real_process():
     with pytest.raises(QueryError, match="not a ClassAd expression"):
         run({**CHECK, "constraint": "WantX =="}, timeout=30)
     assert run(CHECK, timeout=30) == {}
 
 
-def test_queries_authenticate_where_it_is_asked_and_an_operators_own_setting_stays():
+def test_authentication_is_optional_unless_the_operator_configured_it():
     param = {"SEC_CLIENT_ENCRYPTION": "REQUIRED"}
     query_handlers._make_authentication_optional(param)
     assert param == {

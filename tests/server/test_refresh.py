@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a refresh asks and what becomes of the answers; the daemons are functions here."""
+"""The queries of a refresh, and the storage of their results. The daemons are functions here."""
 
 import threading
 import time
@@ -62,7 +62,7 @@ def refresher(pool, pool_state=None, clock=lambda: NOW, settings_=None, **more):
     return Refresher(settings_, pool_state or PoolState(settings_, clock), pool, clock=clock, **more)
 
 
-def test_orders_carry_what_the_settings_say():
+def test_queries_have_the_values_of_the_settings():
     chosen = settings(
         pool={"collector": "cm:9618", "constraint": "X", "users": ["alice"], "attributes": ["A"]},
         rounding={"memory_step_mb": 64},
@@ -96,14 +96,14 @@ def test_the_negotiators_limits_hold_until_it_answers_again():
     assert (row["count"], row["over_limit"]) == (5, 0)
 
 
-def test_a_large_queue_is_asked_for_in_parts_that_leave_nothing_out():
+def test_the_query_of_a_large_queue_is_divided_into_complete_parts():
     (schedd,) = found("cm", idle=100_000)["schedds"]
     assert [query["part"] for query in demand_queries(settings(), schedd, False)] == [[0, 1]]
     assert [query["part"] for query in demand_queries(settings(), schedd, True)] == [[0, 3], [1, 3], [2, 3]]
 
 
 @pytest.mark.parametrize(("said", "parts"), [(True, 3), (False, 1)])
-def test_whether_it_is_divided_is_what_the_last_answer_said(said, parts):
+def test_the_last_result_decides_whether_the_query_is_divided(said, parts):
     pool = Pool("cm", cm=demand_answer(by_requirements=said))
     pool.schedds = found("cm", idle=100_000)
     service = refresher(pool)
@@ -121,7 +121,7 @@ def test_without_names_every_schedd_of_the_collector_is_read():
     assert (pool_state.snapshot().results.demand()["as_of"], pool_state.snapshot().supply["as_of"]) == (NOW, NOW)
 
 
-def test_with_names_only_these_are_read_and_a_missing_one_is_told():
+def test_with_names_only_these_schedds_are_read_and_a_missing_one_is_reported():
     pool, chosen = Pool("a", "b"), settings(pool={"schedds": ["b", "typo"]})
     pool_state = PoolState(chosen)
     refresher(pool, pool_state, settings_=chosen).refresh_once()
@@ -144,7 +144,7 @@ def test_one_schedd_that_fails_does_not_keep_the_others_from_being_read(failure,
     assert pool_state.snapshot().supply["error"] is None
 
 
-def test_one_schedd_that_hangs_does_not_hold_the_others_answers_back():
+def test_one_schedd_that_hangs_does_not_delay_the_others_results():
     release = threading.Event()
     pool, pool_state = Pool("hangs", "good"), PoolState(settings())
 
@@ -165,7 +165,7 @@ def test_one_schedd_that_hangs_does_not_hold_the_others_answers_back():
         thread.join()
 
 
-def test_when_the_collector_does_not_answer_the_schedds_of_last_time_are_asked():
+def test_without_the_collector_the_schedds_of_the_last_refresh_are_queried():
     pool, pool_state = Pool("a"), PoolState(settings())
     service = refresher(pool, pool_state)
     service.refresh_once()
@@ -192,7 +192,7 @@ def test_a_pool_without_any_known_schedd_is_unknown_and_not_empty(answer, error)
     assert pool_state.snapshot().results.demand()["schedds"] == {"answered": ["a"], "failed": []}
 
 
-def test_a_schedd_that_the_collector_has_lost_is_told_once_and_not_the_collector(caplog):
+def test_a_schedd_that_the_collector_has_lost_is_logged_once(caplog):
     caplog.set_level("INFO")
     pool, pool_state = Pool("a"), PoolState(settings())
     service = refresher(pool, pool_state)
@@ -208,7 +208,7 @@ def test_a_schedd_that_the_collector_has_lost_is_told_once_and_not_the_collector
 
 
 def test_an_empty_collector_takes_no_demand_away():
-    """A collector that has just been started knows no schedd yet."""
+    """A collector that has just started has no schedd yet."""
     pool, pool_state = Pool("a"), PoolState(settings())
     service = refresher(pool, pool_state)
     service.refresh_once()
@@ -237,7 +237,7 @@ def test_a_part_that_fails_makes_its_schedd_fail():
     assert seen == [(["cm"], 5), (["cm"], 15), ([], 15)]
 
 
-def test_what_follows_the_supply_gives_to_the_order_and_takes_from_the_answer():
+def test_the_collector_state_adds_to_the_query_and_filters_the_result():
     class CollectorState:
         def query_parameters(self, now):
             return {"slot_states": now}
@@ -269,7 +269,7 @@ def test_nothing_is_handed_over_when_no_job_has_ended_since():
     assert taken == []
 
 
-def test_a_history_that_cannot_be_read_is_said_once_and_harms_nothing(caplog):
+def test_a_history_that_cannot_be_read_is_logged_once_and_demand_is_still_read(caplog):
     pool, pool_state = Pool("cm"), PoolState(settings())
     pool.history = QueryError("no history")
     service = refresher(pool, pool_state, on_waits=lambda *_what: None)
@@ -305,7 +305,7 @@ def test_histories_are_read_in_a_thread_of_their_own():
         release.set()
 
 
-def test_no_history_is_read_when_the_setting_says_so():
+def test_no_history_is_read_when_the_setting_is_zero():
     pool, told = Pool("cm"), threading.Event()
     chosen = settings(pool={"job_history_seconds": 0})
     run_until(refresher(pool, settings_=chosen, on_waits=print, passed_over=AtTheEnd(told.set)), told)

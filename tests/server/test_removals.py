@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Idle jobs that were removed are told apart from those that started, by the counters of a schedd of HTCondor 23.9."""
+"""Removed idle jobs are distinguished from started ones by the counters of a schedd of HTCondor 23.9."""
 
 import pytest
 from glidein_demand.pool.removals import KEPT_S, Removals, counters
@@ -83,7 +83,7 @@ def test_only_idle_jobs_that_left_the_queue_were_removed(events, removed, at_onc
     assert story.told() == removed
 
 
-def test_a_queue_that_is_read_a_moment_after_its_counters_is_told_in_the_next_reading():
+def test_removals_between_counters_and_queue_count_in_the_next_query():
     story = Story(10)
     before = counters(story.schedd.about())
     story.schedd.remove_idle(10)
@@ -110,7 +110,7 @@ def test_removals_are_forgotten_after_an_hour():
     assert story.removals.recent() == []
 
 
-def test_a_schedd_without_such_counters_says_nothing():
+def test_a_schedd_without_counters_is_ignored():
     removals = Removals(lambda: NOW)
     for idle in (10, 0):
         removals.store_counters("cm", {"JobsStarted": 1}, idle, NOW)

@@ -21,7 +21,7 @@ def schedd(*rows):
     return found
 
 
-def test_the_next_reading_divides_groups_by_what_was_asked_for():
+def test_the_next_refresh_divides_groups_by_the_requested_attributes():
     found = query_handlers.read_demand(
         query("projectname", attributes=["Zone"]), schedd(job_row(ProjectName="icecube", Zone=1))
     )
@@ -45,7 +45,7 @@ def test_an_attribute_that_would_make_thousands_of_groups_is_left_out(monkeypatc
     assert "Batch" not in many.asked[-1]
 
 
-def test_what_a_caller_asked_for_counts_for_a_day():
+def test_a_request_counts_for_a_day():
     now = [NOW]
     requested = RequestedAttributes(lambda: now[0])
     requested.request("PSC", ["ProjectName"])
@@ -58,7 +58,7 @@ def test_what_a_caller_asked_for_counts_for_a_day():
     assert requested.names() == []
 
 
-def test_all_callers_together_can_ask_for_so_many_names():
+def test_the_number_of_requested_names_is_limited():
     requested = RequestedAttributes(lambda: NOW)
     for caller in range(5):
         requested.request(str(caller), [f"A{caller}_{number}" for number in range(20)])
@@ -74,7 +74,7 @@ def test_names_that_differ_in_every_job_or_hold_secrets_are_refused(name):
     assert requested.names() == ["ProjectName"]
 
 
-def test_get_demand_says_what_its_groups_are_divided_by(service):
+def test_get_demand_returns_the_attributes_that_divide_its_groups(service):
     parts = [demand_answer([group(2)])]
     service.pool_state.store_demand("a", parts, NOW, ("ProjectName", "Zone"))
     service.pool_state.store_demand("b", parts, NOW, ("Zone",))
@@ -82,12 +82,12 @@ def test_get_demand_says_what_its_groups_are_divided_by(service):
     assert service.parts.requested_attributes.names() == ["ProjectName"]
 
 
-def test_without_a_token_nothing_can_be_asked_for(service):
+def test_a_caller_without_a_token_cannot_request_attributes(service):
     service.result("get_demand", {"attributes": ["ProjectName"]})
     assert service.parts.requested_attributes.names() == []
 
 
 @pytest.mark.parametrize("value", ["ProjectName", ["a b"], ["1a"], ["x" * 65], [1], ["A"] * 21, {"A": 1}])
-def test_what_is_no_list_of_names_is_refused(service, value):
+def test_an_invalid_list_of_names_is_refused(service, value):
     error = service.error("get_demand", {"attributes": value}, TOKEN)
     assert (error["code"], "attributes" in error["data"]) == (-32602, True)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the collector's ads come to: counts by site, entry and shape."""
+"""Counts of the collector's ads by site, entry and shape."""
 
 import json
 
@@ -50,7 +50,7 @@ def test_a_static_slot_is_claimed_or_free_as_a_whole():
     assert (found["registered"], found["cpus"], found["cpus_claimed"], len(found["free"])) == (1, 2, 1, 1)
 
 
-def test_retired_glideins_are_registered_and_told_apart():
+def test_retired_glideins_are_registered_and_counted_separately():
     found = only_entry(slot(GLIDEIN_ToRetire=NOW), slot("slot1@glidein_2@node1", GLIDEIN_ToRetire=NOW + 3600))
     assert (found["registered"], found["retired"], [free["count"] for free in found["free"]]) == (2, 1, [1])
 
@@ -67,14 +67,14 @@ def test_machines_that_are_no_glideins_of_ours_are_others(foreign):
     ]
 
 
-def test_names_that_somebody_makes_up_have_an_end(monkeypatch):
+def test_the_number_of_invented_entries_is_limited(monkeypatch):
     monkeypatch.setattr(supply, "MAX_SHAPES_OF_A_SITE", 3)
     found = summary(slot(f"slot1@g{n}@n", Machine=f"n{n}", GLIDEIN_Entry=f"q{n}") for n in range(9))
     assert (len(found["entries"]), found["others"]) == (3, 6)
     assert found["problems"] == ["site A has more than 3 entries and shapes"]
 
 
-def test_sites_that_somebody_makes_up_have_an_end_and_drive_out_none_with_a_token():
+def test_the_number_of_invented_sites_is_limited_and_sites_with_a_token_stay():
     made_up = [slot(f"slot1@g{n}@n", Machine=f"n{n}", GLIDEIN_Site=f"A{n}") for n in range(5)]
     large = [slot(f"slot1@h{n}@n", Machine=f"m{n}", GLIDEIN_Site="Z-large") for n in range(2)]
     by_token = slot("slot1@z@n", GLIDEIN_Site="Z-token", AuthenticatedIdentity="glidein-Z-token@pool")
@@ -84,7 +84,7 @@ def test_sites_that_somebody_makes_up_have_an_end_and_drive_out_none_with_a_toke
     assert pool.problems == ["4 sites more than server.max_sites = 3 have machines"]
 
 
-def test_the_order_says_how_many_sites_there_may_be():
+def test_the_query_limits_the_number_of_sites():
     machines = [classad2.ClassAd(slot(f"slot1@g{n}@n", GLIDEIN_Site=f"A{n}")) for n in range(4)]
     answer = supply.read(query(max_sites=2), Collector(*machines))
     assert [entry["site"] for entry in answer["entries"]] == ["A0", "A1"]
@@ -129,11 +129,11 @@ def test_glideins_are_named_by_their_batch_ids_once():
 
 
 @pytest.mark.parametrize("made_up", [5, "", "x" * 129, "7\n8"])
-def test_what_is_no_batch_id_names_no_glidein(made_up):
+def test_an_invalid_batch_id_is_ignored(made_up):
     assert supply.registered(pool_of([slot(GLIDEIN_BatchId=made_up)])) == []
 
 
-def test_a_start_is_told_by_the_collectors_clock():
+def test_a_start_is_in_the_collectors_time():
     ahead = slot(GLIDEIN_BatchId="7_1", DaemonStartTime=NOW + 940, MyCurrentTime=NOW + 999, LastHeardFrom=NOW - 1)
     assert supply.registered(pool_of([ahead]))[0][4] == NOW - 60
     assert only_entry(ahead)["oldest"] == NOW - 60
@@ -157,7 +157,7 @@ def test_recorded_ads_are_read():
     assert json.loads(json.dumps(answer)) == answer
 
 
-def test_an_answers_memory_makes_the_next_one_know_what_was_passed_over():
+def test_with_the_slot_states_of_a_result_the_next_one_detects_passed_over_slots():
     ads = {"MyCurrentTime": NOW - 300, "LastHeardFrom": NOW - 300, "DaemonStartTime": NOW - 900}
     collector = Collector(classad2.ClassAd(slot(**ads)), negotiators=[classad2.ClassAd(NEGOTIATOR)])
     first = supply.read(query(now=NOW - 290), Collector(classad2.ClassAd(slot(**ads))))
@@ -189,7 +189,7 @@ def presented(slots=(), samples=None, summaries=None, reports=None, with_token=T
     return supply.supply_result(whole, samples or {}, summaries or {}, reports or {}, with_token, {})
 
 
-def test_history_and_sample_stand_beside_what_is_registered():
+def test_history_and_sample_are_added_to_the_registered_entries():
     shown = presented([slot()], {("A", "q"): SAMPLE}, {("A", "q", "s"): HISTORY})
     assert shown["as_of"] == NOW
     (entry,) = shown["entries"]
@@ -201,7 +201,7 @@ def test_samples_are_for_callers_with_a_token():
     assert entry["sample"] is None
 
 
-def test_entries_that_only_history_reports_or_samples_know_are_there_with_nothing():
+def test_entries_that_only_history_reports_or_samples_have_are_listed_with_nothing_registered():
     report = {"site": "B", "entries": [{"entry": "q", "shape": "s"}]}
     shown = presented(
         samples={("C", "q"): SAMPLE, ("A", "q"): SAMPLE}, summaries={("A", "q", "big"): HISTORY}, reports={"B": report}
@@ -212,7 +212,7 @@ def test_entries_that_only_history_reports_or_samples_know_are_there_with_nothin
     assert [one["sample"] is not None for one in shown["entries"]] == [True, False, True]
 
 
-def test_what_a_reading_leaves_for_the_next_one_comes_with_its_order(tmp_path):
+def test_the_next_query_has_the_state_of_the_last_result(tmp_path):
     database = Database(f"sqlite:///{tmp_path}/state.sqlite")
     glideins = Glideins(database)
     state = CollectorState(glideins, MachineAds(database))

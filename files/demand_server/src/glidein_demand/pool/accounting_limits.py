@@ -9,7 +9,7 @@ No machine can start a job beyond one of these limits, so no glidein is ordered 
 - Maxima of concurrency limits and quotas are in the negotiator's configuration only. EffectiveQuota is 0 while the
   pool has no machine, and a dynamic quota is a share of the present machines: only static quotas limit the jobs.
 - The usage of a concurrency limit is in the ads of claimed slots. Ceilings and quotas count slot weights, which are
-  cores unless SLOT_WEIGHT says otherwise.
+  cores unless SLOT_WEIGHT is configured.
 - condor_submit writes ConcurrencyLimits in small letters; a number after a colon is the job's usage of the limit.
 """
 

@@ -72,4 +72,4 @@ def _printable_name(slot: Slot) -> str:
 
 def _printable(value: object) -> str:
     """Return an ad's value as a short text of printable ASCII characters."""
-    return ascii(value)[:100] if isinstance(value, str) else "nobody" if value is None else type(value).__name__
+    return ascii(value)[:100] if isinstance(value, str) else "no identity" if value is None else type(value).__name__

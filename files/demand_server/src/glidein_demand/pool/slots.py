@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Values of a slot's ad. A slot is a dict of evaluated scalars; undefined attributes are missing.
 
-Everybody who may advertise a machine chooses these values. The functions return a number or a short text for any value.
+Any client that may advertise a machine chooses these values: the functions return a number or a short text for each.
 """
 
 from __future__ import annotations
