@@ -45,7 +45,7 @@ def group(count=1, users=None, first_job="1.0", **changes):
 
 
 def demand_answer(groups=(), unreadable=(), by_requirements=False, **limit):
-    """Return the answer to an query for a schedd's demand (query_handlers.read_demand)."""
+    """Return the result of the query for a schedd's demand (query_handlers.read_demand)."""
     return {"groups": list(groups), "unreadable": list(unreadable), "by_requirements": by_requirements, **limit}
 
 

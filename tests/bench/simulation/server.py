@@ -45,7 +45,7 @@ class DemandServer:
         self._samples = {}  # (site, entry): attributes
         engine.every(REFRESH_S, self.refresh, first_s=5)  # PyGlidein's server, too, reads after 5 s for the first time
 
-    # --- PoolState
+    # --- Queries of the pool
 
     def refresh(self):
         """Read all schedds that answer, and the collector."""

@@ -194,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", default=DEFAULT_CONFIG, help=f"configuration file ({DEFAULT_CONFIG})")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _command(commands, "serve", _serve, "run the server")
-    _command(commands, "check", _check, "check the configuration and the database, change nothing")
+    _command(commands, "check", _check, "check the configuration and the access to the database, change nothing")
     pause = _command(commands, "pause", _pause, "set every lease to zero, so that no more glideins are submitted")
     pause.add_argument("--reason", default="", metavar="TEXT", help="shown on the status page")
     _command(commands, "resume", _resume, "grant leases again")
