@@ -238,7 +238,7 @@ def test_a_newer_revision_is_refused_with_the_remedy(database, database_url, eng
     message = str(caught.value)
     assert not isinstance(caught.value, UnusableError)
     name = "the database" if SERVER else f"{tmp_path}/state.db"
-    assert message.startswith(f"state.database: {name} has the revision '9999', which this version of glidein-demand")
+    assert message.startswith(f"state.database: {name} has the revision '9999', which is unknown to this version")
     assert f"the newest revision of this version is {schema.REVISION}" in message
     assert "Install the version that upgraded the database" in message
     assert "restore a copy" in message
