@@ -60,12 +60,12 @@ def read(parts, groups, entries, **changes):
     """The schedd `cm` and the collector have answered."""
     now = int(time.time())
     demand = {"groups": groups, "unreadable": changes.pop("unreadable", [])}
-    parts.readings.demand_read("cm", [demand], now - 20)
+    parts.pool_state.store_demand("cm", [demand], now - 20)
     supply = {
         "entries": entries, "others": 12, "others_free": [], "others_cpus": 384, "others_cpus_claimed": 300,
         "problems": [], **changes,
     }  # fmt: skip
-    parts.readings.supply_read(supply, now - 20)
+    parts.pool_state.store_supply(supply, now - 20)
 
 
 def remember(parts, sites=SITES):
@@ -121,7 +121,7 @@ def bad(parts):
     groups[0].update(requirements='TARGET.OpSysAndVer == "AlmaLinux9"', attributes={"WantSite": "PSC"})
     unreadable = [{"count": 2, "first_job": "7.0", "attribute": "RequestMemory", "error": "it is a text"}]
     read(parts, groups, [supplied(site) for site in SITES[:4]], unreadable=unreadable, problems=["an odd machine"])
-    parts.readings.demand_failed("submit2.example.org", "no answer within 60 s")
+    parts.pool_state.store_demand_error("submit2.example.org", "no answer within 60 s")
     told = [
         report(
             "DESY-Zeuthen", entry(), entry("gpu", "a100", running=0, queued=0, reason="no idle job needs it"), orphans=2
@@ -166,8 +166,8 @@ def hostile(parts):
     now = int(time.time())
     asked = group(0, 120, requirements=HOSTILE, users={HOSTILE: 60, TURNED: 60}, first_job=HOSTILE)
     read(parts, [asked], [supplied(HOSTILE), supplied(TURNED, TURNED, TURNED)], problems=[HOSTILE, TURNED])
-    parts.readings.demand_failed(HOSTILE, HOSTILE)
-    parts.readings.demand_failed(TURNED, TURNED)
+    parts.pool_state.store_demand_error(HOSTILE, HOSTILE)
+    parts.pool_state.store_demand_error(TURNED, TURNED)
     parts.reports.add(
         report(HOSTILE, entry(reason=HOSTILE, error=HOSTILE), entry(TURNED, TURNED, reason=TURNED * 40)), now
     )

@@ -45,7 +45,7 @@ def group(count=1, users=None, first_job="1.0", **changes):
 
 
 def demand_answer(groups=(), unreadable=(), by_requirements=False, **limit):
-    """Return the answer to an order for a schedd's demand (asking.read_demand)."""
+    """Return the result of the query for a schedd's demand (query_handlers.read_demand)."""
     return {"groups": list(groups), "unreadable": list(unreadable), "by_requirements": by_requirements, **limit}
 
 
@@ -78,7 +78,7 @@ class Service:
         built = glidein_service.build(self.settings, lambda: self.now)
         self.parts, self.views, self.app, self.recorder = built.parts, built.views, built.app, built.recorder
         self.database = built.database
-        self.readings = self.parts.readings
+        self.pool_state = self.parts.pool_state
         self.parts.tokens.install({"PSC": TOKEN} if sites is None else sites)
         self.client = self.app.test_client()
 
@@ -88,7 +88,7 @@ class Service:
 
     def read(self, *groups, schedd="cm", at=None, unreadable=()):
         """A schedd answered with these groups."""
-        self.readings.demand_read(schedd, [demand_answer(groups, unreadable)], self.now if at is None else at)
+        self.pool_state.store_demand(schedd, [demand_answer(groups, unreadable)], self.now if at is None else at)
 
     def post(self, body, token=None, content_type="application/json", authorization=None, headers=None):
         authorization = authorization or (f"Bearer {token}" if token else None)

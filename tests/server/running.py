@@ -218,7 +218,7 @@ def main(path, groups):
     settings, found = config.load(Path(path)), json.loads(Path(groups).read_text())
     service.log_to_stderr()
     built = service.build(settings)
-    built.parts.readings.demand_read("cm", [{"groups": found, "unreadable": []}], int(time.time()))
+    built.parts.pool_state.store_demand("cm", [{"groups": found, "unreadable": []}], int(time.time()))
     built.reloader.start()
     server = Server(built.app, settings)
     server.run()

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import classad2
-from glidein_demand.pool import free, supply
+from glidein_demand.pool import free_slots, supply
 
 from conftest import NOW
 
@@ -50,14 +50,14 @@ class Collector:
 
 
 def pool_of(slots, token_sites=()):
-    return supply.sort_out(slots, token_sites)
+    return supply.classify_slots(slots, token_sites)
 
 
-def summary(slots, negotiators=(), memory=None, now=NOW):
+def summary(slots, negotiators=(), slot_states=None, now=NOW):
     """The summary of one reading; by default nothing is remembered."""
     slots = list(slots)
-    memory = free.remember({}, slots) if memory is None else memory
-    return supply.summarise(pool_of(slots), negotiators, memory, now)
+    slot_states = free_slots.update_slot_states({}, slots) if slot_states is None else slot_states
+    return supply.summarise(pool_of(slots), negotiators, slot_states, now)
 
 
 def only_entry(*slots, **reading):

@@ -98,7 +98,7 @@ def test_a_revoked_token_is_refused_at_once(service):
 def test_where_reading_needs_a_token_only_the_health_is_open(new_service):
     service = new_service(server={"reading": "token"})
     service.read(group(), schedd="secret-schedd.example.org")
-    service.readings.demand_failed("secret-schedd.example.org", "down")
+    service.pool_state.store_demand_error("secret-schedd.example.org", "down")
     for path in PATHS:
         response = service.get(path)
         assert response.status_code == 401, path

@@ -114,13 +114,13 @@ def test_both_ways_give_the_same_demand(ads):
     assert read(queue) == by_requirements(queue)
 
 
-def test_requirements_are_not_asked_for_when_all_jobs_have_an_autocluster():
+def test_requirements_are_not_requested_when_all_jobs_have_an_autocluster():
     queue = Queue([job(1), job(2, 2), job(3, wants="Y")])
     assert sum(group["count"] for group in read(queue)[0]) == 3
     assert "requirements" not in queue.asked
 
 
-def test_what_every_autocluster_tells_is_not_grouped_by_unless_the_constraint_needs_it():
+def test_significant_attributes_are_not_grouped_by_unless_the_constraint_needs_them():
     queue = Queue([job(1), job(2, 2)])
     autoclusters.rows(queue, IDLE, COLUMNS)
     assert queue.columns == [
@@ -131,7 +131,7 @@ def test_what_every_autocluster_tells_is_not_grouped_by_unless_the_constraint_ne
     assert (row["RequestCpus"], row.eval("RequestMemory")) == (2, 2000)
 
 
-def test_what_only_the_witness_refers_to_is_grouped_by():
+def test_attributes_that_only_the_checked_job_refers_to_are_grouped_by():
     queue = Queue([job(1), job(2, 2)])
     queue.ads[0]["AutoClusterAttrs"] = "Requirements,RequestCpus,RequestMemory,WantSite"
     autoclusters.rows(queue, IDLE, COLUMNS)
@@ -145,7 +145,7 @@ def test_a_pool_that_never_had_a_machine_is_grouped_by_requirements_at_once():
     assert autoclusters.rows(queue, IDLE, COLUMNS)[1] is True
 
 
-def test_without_idle_jobs_nothing_more_is_asked():
+def test_without_idle_jobs_no_further_query_runs():
     queue = Queue([job(1, JobStatus=2)])
     assert autoclusters.rows(queue, IDLE, COLUMNS) == ([], False)
     assert queue.asked == ["first"]
@@ -180,13 +180,13 @@ def restarted(queue):
 
 
 @pytest.mark.parametrize("meanwhile", [numbers_given_out_anew, jobs_sorted_meanwhile, restarted])
-def test_what_happens_between_two_queries_mixes_no_groups_up(meanwhile):
+def test_changes_between_two_queries_do_not_mix_groups(meanwhile):
     ads = [job(1), job(2, 2), job(3, wants="Y"), job(4, 3, negotiated=False), job(5, wants="Z")]
     queue = Queue(ads, meanwhile)
     assert read(queue) == by_requirements(queue)
 
 
-def test_where_requirements_are_not_significant_they_are_asked_for():
+def test_requirements_are_requested_where_they_are_not_significant():
     queue = Queue([job(1), job(2, wants="Y")])
     queue.significant = ("RequestCpus",)
     queue.number()

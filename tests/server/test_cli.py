@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command's words, as an operator types them; as root and not as root."""
+"""The commands with their arguments, as root and as another user."""
 
 import io
 import json
@@ -76,7 +76,7 @@ def test_pausing_and_resuming(run, database, monkeypatch):
     assert Pause(database).state()["paused"] is False
 
 
-def test_resuming_says_when_the_configuration_pauses_all_the_same(run, config):
+def test_resume_reports_a_pause_by_the_configuration(run, config):
     config.write_text(f"server.paused = true\n{config.read_text()}")
     assert "still paused: server.paused is true" in run("resume")[1]
 
@@ -164,14 +164,14 @@ def test_lease_limits_of_the_role_come_from_stdin(run, database):
         (b'["correct-horse-battery"]', "must be a JSON object"),
         (b"[]", "must be a JSON object"),
         (b'"correct-horse-battery"', "must be a JSON object"),
-        (b'{"A": "correct-horse-battery-A", "A": "correct-horse-battery-B"}', "names a site twice"),
+        (b'{"A": "correct-horse-battery-A", "A": "correct-horse-battery-B"}', "has a site twice"),
         (b'{"A": {"b": "correct-horse-battery"}}', "the token of A is invalid"),
         (b'{"A": ["correct-horse-battery"]}', "the token of A is invalid"),
         (b'{"A": "correct horse battery"}', "the token of A is invalid"),
         (b'{"A b": "correct-horse-battery"}', "'A b' is not a valid name"),
     ],
 )
-def test_what_is_no_list_of_tokens_is_refused_and_not_quoted(run, database, stdin, words):
+def test_an_invalid_list_of_tokens_is_refused_and_not_quoted(run, database, stdin, words):
     line = one_line(run("token", "sync", stdin=stdin))
     assert words in line
     assert "horse" not in line
@@ -189,7 +189,7 @@ def test_what_is_no_list_of_tokens_is_refused_and_not_quoted(run, database, stdi
         (["pause", "now"], "unrecognized arguments: now"),
     ],
 )
-def test_a_command_that_is_not_understood_ends_with_one_line(run, words, said):
+def test_an_invalid_command_ends_with_one_line(run, words, said):
     assert said in one_line(run(*words))
 
 
@@ -200,7 +200,7 @@ def test_the_configuration_may_be_named_before_or_after_the_command(config, caps
     assert "/nonexistent: cannot be read: No such file" in capsys.readouterr().err
 
 
-def test_the_version_is_told(run):
+def test_the_version_is_printed(run):
     assert run("--version") == (0, f"glidein-demand {__version__}\n", "")
 
 
@@ -209,7 +209,7 @@ def test_a_database_of_a_newer_revision_is_one_line(run, database, config):
         connection.execute(alembic_version.update().values(version_num="9999"))
     line = one_line(run("token", "list"))
     assert line.startswith(f"glidein-demand: {config}: state.database: ")
-    assert "has the revision '9999', which this version of glidein-demand does not know" in line
+    assert "has the revision '9999', which is unknown to this version of glidein-demand" in line
 
 
 # What is about files is about SQLite, whatever the other tests use.
@@ -239,7 +239,7 @@ def answer_as(user, *words, **options):
     return done.returncode, done.stdout, done.stderr
 
 
-def test_checking_makes_no_database_and_says_nothing(tmp_path):
+def test_check_makes_no_database_and_prints_nothing(tmp_path):
     (tmp_path / "state").mkdir()
     assert answer("check", "--config", settings_in(tmp_path, "pool.constraint = 'WantX == 1'")) == (0, "", "")
     assert list((tmp_path / "state").iterdir()) == []
@@ -253,7 +253,7 @@ def test_checking_makes_no_database_and_says_nothing(tmp_path):
         ("server.port = 0", "server.port = 0"),
     ],
 )
-def test_checking_finds_what_cannot_be_used(tmp_path, extra, words):
+def test_check_reports_an_invalid_configuration(tmp_path, extra, words):
     (tmp_path / "state").mkdir()
     path = settings_in(tmp_path, extra)
     line = one_line(answer("check", "--config", path))
@@ -321,7 +321,7 @@ def test_root_gives_up_all_it_may_before_it_opens_the_database(open_folder):
 
 @as_root
 @pytest.mark.parametrize("words", [["pause"], ["token", "list"], ["check"]])
-def test_somebody_else_is_told_to_use_sudo(open_folder, words):
+def test_another_user_gets_the_advice_to_use_sudo(open_folder, words):
     folder, _nobody = open_folder
     daemon = pwd.getpwnam("daemon")
     path = settings_in(folder)

@@ -41,7 +41,7 @@ def test_merging_twice_changes_nothing_and_leaves_the_input_alone(groups):
 
 
 @given(GROUPS, st.one_of(st.none(), st.integers(0, 3000)))
-def test_a_limit_lets_through_what_it_leaves_and_loses_no_job(groups, left):
+def test_a_limit_permits_the_remaining_jobs_and_loses_none(groups, left):
     within = demand.within_limit(groups, left)
     total = sum(item["count"] for item in groups)
     assert sum(item["count"] for item in within) == (total if left is None else min(left, total))
@@ -68,11 +68,11 @@ def test_a_merged_group_is_as_old_as_its_oldest_part():
     assert (merged["as_of"], merged["stale"], merged["count"]) == (100, 1, 2)
 
 
-def test_pyglidein_is_not_told_of_groups_that_only_wait_for_a_limit():
+def test_pyglidein_does_not_get_groups_beyond_a_limit():
     assert demand.pyglidein_state([{**group(0), "over_limit": 5}]) == []
 
 
-def test_the_id_says_what_is_asked_and_not_how_often():
+def test_the_id_depends_on_the_requests_and_not_on_the_count():
     assert group(1)["id"] == group(500, {"bob@pool": 500}, "77.0")["id"]
     assert (
         len({group(cpus=2)["id"], group(requirements="A")["id"], group(attributes={"A": 1})["id"], group()["id"]}) == 4
@@ -86,11 +86,11 @@ def test_job_ids_are_ordered_as_numbers():
 
 def test_anonymous_callers_see_neither_users_nor_requirements_nor_their_attributes():
     secret = group(requirements='Owner == "alice"', attributes={"Owner": "alice"}, gpu_requirements="alice")
-    assert "alice" not in str(demand.for_anonymous(secret))
-    assert demand.for_anonymous(secret)["count"] == 1
+    assert "alice" not in str(demand.without_private_data(secret))
+    assert demand.without_private_data(secret)["count"] == 1
 
 
-def test_pyglidein_sees_groups_that_differ_only_in_what_it_does_not_know_as_one():
+def test_groups_with_equal_pyglidein_values_are_merged_for_pyglidein():
     rows = demand.pyglidein_state([group(2), group(3, requirements="HasFoo"), group(4, cpus=8, gpus=1)])
     assert rows == [
         {"cpus": 1, "memory": 2048, "disk": 1000.0, "gpus": 0, "os": None, "count": 5},
@@ -105,7 +105,7 @@ def test_pyglidein_counts_jobs_of_a_factory_that_are_in_the_queue_and_not_leased
     assert sum(row["count"] for row in rows) == counted
 
 
-def test_pyglidein_is_told_of_sl6_in_either_spelling_of_the_operator():
+def test_pyglidein_gets_sl6_for_either_spelling_of_the_operator():
     old, new = 'TARGET.OpSysAndVer =?= "SL6"', 'TARGET.OpSysAndVer is "SL6"'
     assert [row["os"] for row in demand.pyglidein_state([group(requirements=old)])] == ["sl6"]
     assert [row["os"] for row in demand.pyglidein_state([group(requirements=new)])] == ["sl6"]

@@ -6,7 +6,7 @@ from conftest import TOKEN, group, site_report
 from databases import seen_within
 
 
-def test_what_a_site_reported_goes_with_its_token(service):
+def test_reports_of_a_site_are_removed_with_its_token(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(site="B"), service.token("B"))
     assert service.recorder.delete_revoked() == []
@@ -15,7 +15,7 @@ def test_what_a_site_reported_goes_with_its_token(service):
     assert list(service.parts.reports.reports()) == ["PSC"]
 
 
-def test_what_a_site_holds_is_released_with_its_token(service):
+def test_leases_of_a_site_are_released_with_its_token(service):
     service.read(group(5))
     claim = {"entries": {"q": {group()["id"]: 5}}, "ttl_s": 86400}
     service.result("lease", {"site": "B", **claim}, service.token("B"))

@@ -3,7 +3,7 @@
 """A glidein belongs to the site whose identity authenticated."""
 
 import pytest
-from glidein_demand.pool.identity import owner, token_site
+from glidein_demand.pool.identity import slot_owner, token_site
 
 from conftest import slot
 from supply_ads import pool_of, summary
@@ -26,23 +26,23 @@ def test_only_a_tokens_identity_names_a_site(identity, site):
     assert token_site(of(identity)) == site
 
 
-def test_the_token_decides_whatever_the_ad_says():
-    mine = owner(of("glidein-B@pool", GLIDEIN_Site="A"), {"A", "B"})
+def test_the_token_decides_the_site_and_not_the_ad():
+    mine = slot_owner(of("glidein-B@pool", GLIDEIN_Site="A"), {"A", "B"})
     assert mine.key == ("B", "q", "s")
-    assert mine.problem == "a glidein with the token of site B says that it is of site 'A': 'glidein_1@node1'"
-    assert owner(of("glidein-B@pool", GLIDEIN_Site="B"), {"B"}) == (("B", "q", "s"), None)
+    assert mine.problem == "a glidein with the token of site B claims the site 'A': 'glidein_1@node1'"
+    assert slot_owner(of("glidein-B@pool", GLIDEIN_Site="B"), {"B"}) == (("B", "q", "s"), None)
 
 
 @pytest.mark.parametrize("identity", ["condor@password", "condor_pool@cm", "submit@cm", None])
 def test_other_identities_of_the_pool_are_believed(identity):
-    assert owner(of(identity), set()) == (("A", "q", "s"), None)
+    assert slot_owner(of(identity), set()) == (("A", "q", "s"), None)
 
 
-def test_nobody_else_is_believed_about_a_site_that_has_a_token():
-    liar = owner(of("condor@password"), {"A"})
+def test_only_the_token_proves_the_site_if_it_has_one():
+    liar = slot_owner(of("condor@password"), {"A"})
     assert liar.key is None
     assert liar.problem == (
-        "a machine says that it is of site A, which has a token of its own, but authenticated as 'condor@password': "
+        "a machine claims the site A, which has used its own token, but authenticated as 'condor@password': "
         "'glidein_1@node1'"
     )
 
@@ -58,18 +58,20 @@ def test_a_token_seen_earlier_is_enough():
 
 
 def test_a_machine_with_a_token_that_names_no_entry_is_shown():
-    found = owner(of("glidein-A@pool", GLIDEIN_Entry=None), set())
-    assert found == (None, "a machine with the token of site A names no entry and shape: 'glidein_1@node1'")
+    found = slot_owner(of("glidein-A@pool", GLIDEIN_Entry=None), set())
+    assert found == (None, "a machine with the token of site A has no entry and shape: 'glidein_1@node1'")
 
 
 @pytest.mark.parametrize("name", ["<b>", "a b", "", "é", "x" * 65, "q\n"])
-def test_what_cannot_be_a_name_makes_no_glidein(name):
-    assert owner(of("condor@password", GLIDEIN_Entry=name), set()).key is None
-    assert owner(of("condor@password", GLIDEIN_Site=name), set()).key is None
+def test_an_invalid_name_is_not_a_glidein(name):
+    assert slot_owner(of("condor@password", GLIDEIN_Entry=name), set()).key is None
+    assert slot_owner(of("condor@password", GLIDEIN_Site=name), set()).key is None
 
 
 def test_problems_hold_nothing_but_visible_ascii():
-    problem = owner(of("glidein-A@pool", GLIDEIN_Site="<b>\u202e\n" + "x" * 500, Name="slot1@\x00\n@n"), set()).problem
+    problem = slot_owner(
+        of("glidein-A@pool", GLIDEIN_Site="<b>\u202e\n" + "x" * 500, Name="slot1@\x00\n@n"), set()
+    ).problem
     assert problem.isascii()
     assert problem.isprintable()
     assert len(problem) < 400

@@ -19,7 +19,7 @@ def only_group(row, **options):
 
 
 def selects(constraint, **values):
-    """Whether a real ad satisfies the constraint, as the schedd evaluates it."""
+    """Return whether a real ad satisfies the constraint, as the schedd evaluates it."""
     ad = classad2.ClassAd({"ProcId": 0, "ClusterId": 7, "JobStatus": 1, "JobUniverse": 5, "Owner": "alice", **values})
     return classad2.ExprTree(constraint).eval(ad) is True
 
@@ -128,7 +128,7 @@ def test_configured_attributes_are_part_of_the_group_whatever_their_case():
     assert found["attributes"] == {"WantPool": "ice"}
 
 
-def test_requirements_that_are_undefined_match_nothing_and_are_told_so():
+def test_undefined_requirements_match_nothing_and_are_reported():
     assert only_group(job_row("Requirements = undefined;"))["requirements"] == "undefined"
 
 
@@ -169,7 +169,7 @@ def test_only_idle_jobs_of_the_vanilla_universe_count(other):
     assert not selects(jobs.constraint(""), **other)
 
 
-def test_a_groups_own_ad_passes_though_it_has_nothing_of_what_jobs_are_chosen_by():
+def test_a_groups_own_ad_satisfies_the_constraint_without_its_attributes():
     """The schedd tests the constraint on the groups too, whose ads have only what was grouped by."""
     constraint = jobs.constraint("WantX == 1", ["alice"], (1, 2))
     assert classad2.ExprTree(constraint).eval(classad2.ClassAd({"RequestCpus": 1, "WantX": 1})) is True
@@ -198,7 +198,7 @@ def test_each_job_is_in_exactly_one_part(parts, cluster):
     assert sum(there) == 1
 
 
-def test_what_a_job_demands_of_its_gpus_is_part_of_the_group():
+def test_the_gpu_requirements_are_part_of_the_group():
     found = only_group(
         job_row(
             "RequestGPUs = 1; RequireGPUs = Capability >= 8;"
@@ -227,7 +227,7 @@ def test_unreadable_jobs_of_the_same_reason_are_shown_in_one_line():
 
 
 @pytest.mark.parametrize("broken", ["WantX ==", "((", "a b", ""])
-def test_what_is_no_expression_is_refused(broken):
+def test_an_invalid_expression_is_refused(broken):
     with pytest.raises(ValueError, match="not a ClassAd expression"):
         jobs.references(broken)
 
@@ -236,7 +236,7 @@ def test_what_is_no_expression_is_refused(broken):
     memory=st.one_of(st.integers(-5, 10**9), st.floats(0, 1e9, allow_nan=False)),
     step=st.integers(1, 5000),
 )
-def test_rounding_never_promises_less_than_was_asked_nor_a_step_too_much(memory, step):
+def test_rounding_is_up_and_by_less_than_a_step(memory, step):
     rounded = jobs.round_up(memory, step)
     assert rounded % step == 0
     assert rounded >= max(memory, step)
@@ -265,7 +265,7 @@ def test_text_that_is_no_utf8_is_an_error_of_that_value_alone():
 
 
 @pytest.mark.parametrize("name", ["Requirements", "RequireGPUs", "RequestDisk"])
-def test_jobs_whose_text_is_no_utf8_are_shown_and_take_no_others_along(name):
+def test_jobs_with_text_that_is_not_utf8_are_reported_and_affect_no_others(name):
     rows = [job_row(f'RequestGPUs = 1; {name} = "\\377";', JobCount=2), job_row(JobCount=3)]
     groups, unreadable = jobs.demand_groups(rows, jobs.Rounding())
     assert [group["count"] for group in groups] == [3]

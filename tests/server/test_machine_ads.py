@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is kept of a machine's ad, and for how long."""
+"""The stored part of a machine's ad, and the time for which it is stored."""
 
 import json
 
@@ -18,15 +18,15 @@ from supply_ads import pool_of, recorded_ads, recorded_slot
 
 def test_a_sample_is_the_whole_empty_glidein():
     assert recorded_slot()["Cpus"] == 0
-    ad = machine_ads.whole_machine(recorded_slot())
+    ad = machine_ads.empty_machine(recorded_slot())
     assert (ad["Cpus"], ad["Memory"], ad["Disk"], ad["SlotWeight"]) == (1, 1024, 2048000, 1)
     assert (ad["OpSysAndVer"], ad["Arch"], ad["HasFileTransfer"], ad["has_avx2"]) == ("Debian13", "X86_64", True, True)
     assert (ad["GLIDEIN_Site"], ad["GLIDEIN_Entry"], ad["is_glidein"]) == ("slurm", "cpu", True)
 
 
-def test_what_tells_of_one_glidein_or_of_its_jobs_is_not_in_a_sample():
+def test_attributes_of_one_glidein_or_of_its_jobs_are_not_in_a_sample():
     for recorded in recorded_ads():
-        text = json.dumps(machine_ads.whole_machine(recorded))
+        text = json.dumps(machine_ads.empty_machine(recorded))
         for instance in ("10.89.", "glidein_2_1", "alice", "3a:34:c9", "17952305", "#CoNdOr", '"2.1"', "IDTOKENS"):
             assert instance not in text
 
@@ -37,15 +37,15 @@ def test_two_glideins_of_an_entry_give_the_same_sample():
         "Name": "slot1@glidein_9@x", "Machine": "x", "MyAddress": "<1.2.3.4:5>", "GLIDEIN_BatchId": "9", "LoadAvg": 3.5,
         "MyCurrentTime": 1, "UpdatesTotal": 77, "Cpus": 1, "Memory": 7, "TotalLoadAvg": 0.5, "NumDynamicSlots": 0,
     })  # fmt: skip
-    assert machine_ads.whole_machine(one) == machine_ads.whole_machine(other)
+    assert machine_ads.empty_machine(one) == machine_ads.empty_machine(other)
 
 
-def test_what_changes_with_time_is_not_in_a_sample():
+def test_attributes_that_change_with_time_are_not_in_a_sample():
     ad = recorded_slot()
     ad["PYGLIDEIN_TIME_TO_LIVE"] = classad2.ExprTree("1795233545 - time()")
     ad["AtNight"] = classad2.ExprTree("CurrentTime % 86400 < 21600")
     ad["Twice"] = classad2.ExprTree("2 * TotalSlotCpus")
-    found = machine_ads.whole_machine(ad)
+    found = machine_ads.empty_machine(ad)
     assert ("PYGLIDEIN_TIME_TO_LIVE" in found, "AtNight" in found, found["Twice"]) == (False, False, 2)
 
 
@@ -54,44 +54,44 @@ def test_what_changes_with_time_is_not_in_a_sample():
     ["Capability", "ClaimId", "PublicClaimId", "MyAddress", "AddressV1", "SessionKey", "AuthToken", "Some_Secret",
      "Password", "CCBAddress", "StartdIpAddr", "HardwareAddress"],
 )  # fmt: skip
-def test_what_could_be_a_secret_or_an_address_is_not_in_a_sample(name):
+def test_possible_secrets_and_addresses_are_not_in_a_sample(name):
     ad = classad2.ClassAd(slot(**{name: "s3cret"}))
-    assert "s3cret" not in json.dumps(machine_ads.whole_machine(ad))
+    assert "s3cret" not in json.dumps(machine_ads.empty_machine(ad))
 
 
-def test_an_address_is_known_by_its_form():
-    found = machine_ads.whole_machine(classad2.ClassAd(slot(Elsewhere="<10.0.0.1:9618?addrs=10.0.0.1-9618>")))
+def test_an_address_is_detected_by_its_form():
+    found = machine_ads.empty_machine(classad2.ClassAd(slot(Elsewhere="<10.0.0.1:9618?addrs=10.0.0.1-9618>")))
     assert "Elsewhere" not in found
 
 
 def test_a_gpus_capability_is_a_number_and_stays():
     ad = classad2.ClassAd(slot(GPUs=0, TotalSlotGPUs=2, GPUs_Capability=8.6, OldCapability="x", DetectedGPUs="GPU-1"))
-    found = machine_ads.whole_machine(ad)
+    found = machine_ads.empty_machine(ad)
     assert (found["GPUs"], found["GPUs_Capability"]) == (2, 8.6)
     assert not {"OldCapability", "DetectedGPUs"} & set(found)
 
 
-def test_expressions_are_evaluated_and_what_has_no_value_is_left_out():
+def test_expressions_are_evaluated_and_undefined_ones_excluded():
     ad = classad2.ClassAd(
         '[SlotType = "Partitionable"; TotalSlotCpus = 8; Cpus = 1; Half = Cpus / 2; Wants = TARGET.RequestCpus;'
         ' Wrong = 1 + "x"; List = {1}; Nested = [a = 1]; Huge = real("INF")]'
     )
-    found = machine_ads.whole_machine(ad)
+    found = machine_ads.empty_machine(ad)
     assert found["Half"] == 4
     assert not {"Wants", "Wrong", "List", "Nested", "Huge"} & set(found)
 
 
 @given(st.dictionaries(st.from_regex(r"[A-Za-z_]{1,9}", fullmatch=True), st.text(max_size=200), max_size=400))
-def test_a_sample_has_a_size_limit_and_what_matters_most_first(values):
-    found = machine_ads.limited({**values, "OpSysAndVer": "RHEL8", "Cpus": 4})
-    assert len(found) <= machine_ads.MOST_ATTRIBUTES
-    assert len(json.dumps(found)) <= machine_ads.MOST_BYTES
+def test_a_sample_has_a_size_limit_and_the_most_important_attributes(values):
+    found = machine_ads.truncated({**values, "OpSysAndVer": "RHEL8", "Cpus": 4})
+    assert len(found) <= machine_ads.MAX_ATTRIBUTES
+    assert len(json.dumps(found)) <= machine_ads.MAX_BYTES
     assert (found["OpSysAndVer"], found["Cpus"]) == ("RHEL8", 4)
     assert list(found) == sorted(found, key=lambda name: (name.lower(), name))
 
 
 def test_long_texts_are_left_out():
-    found = machine_ads.whole_machine(classad2.ClassAd(slot(Long="x" * 1001, Short="x")))
+    found = machine_ads.empty_machine(classad2.ClassAd(slot(Long="x" * 1001, Short="x")))
     assert "Long" not in found
     assert found["Short"] == "x"
 
@@ -101,8 +101,8 @@ def test_the_emptiest_partitionable_slot_is_the_sample():
         slot("slot1@a@n", Cpus=1), slot("slot1@b@n", Cpus=3), slot("slot2@c@n", SlotType="Static", Cpus=4),
         slot("slot1_1@b@n", SlotType="Dynamic", Cpus=4),
     ]  # fmt: skip
-    assert machine_ads.to_fetch(pool_of(slots).glideins, [], 50) == {("A", "q"): "slot1@b@n"}
-    assert machine_ads.to_fetch(pool_of(slots).glideins, [("A", "q")], 50) == {}
+    assert machine_ads.slots_to_fetch(pool_of(slots).glideins, [], 50) == {("A", "q"): "slot1@b@n"}
+    assert machine_ads.slots_to_fetch(pool_of(slots).glideins, [("A", "q")], 50) == {}
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_new_sample_takes_the_place_of_the_old_one(database):
     assert kept.all() == {("A", "q"): {"Arch": "ppc64le"}}
 
 
-def test_a_site_that_showed_a_token_is_known_for_two_days(database):
+def test_a_site_that_used_a_token_is_stored_for_two_days(database):
     kept = store.MachineAds(database)
     kept.add([row("A"), row("A", "r", by_token=False), row("B", by_token=False)], NOW)
     assert kept.token_sites(NOW + store.TOKEN_S - 1) == ["A"]

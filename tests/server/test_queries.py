@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Queries in real processes, of a collector that refuses connections or never answers."""
+"""Queries in real processes, of a collector that refuses connections or never responds."""
 
 import os
 import signal
@@ -11,17 +11,17 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
-from glidein_demand.pool import asking
+from glidein_demand.pool import query_handlers
 from glidein_demand.pool.queries import NICE, Queries, QueryError, run
-from glidein_demand.pool.refresh import schedds_order
+from glidein_demand.pool.refresh import schedds_query
 
 from conftest import settings
 
-CHECK = {"what": "check", "constraint": "WantX == 1"}
+CHECK = {"type": "check", "constraint": "WantX == 1"}
 
 
-def order(port):
-    return schedds_order(settings(pool={"collector": f"127.0.0.1:{port}"}))
+def query(port):
+    return schedds_query(settings(pool={"collector": f"127.0.0.1:{port}"}))
 
 
 @pytest.fixture
@@ -67,16 +67,16 @@ def running_child():
 class InBackground(threading.Thread):
     """Runs a query in a thread; `error` is what it raises."""
 
-    def __init__(self, queries, order, timeout):
+    def __init__(self, queries, query, timeout):
         super().__init__()
-        self.given = (queries, order, timeout)
+        self.given = (queries, query, timeout)
         self.error = None
         self.start()
 
     def run(self):
-        queries, order, timeout = self.given
+        queries, query, timeout = self.given
         try:
-            queries.run(order, timeout)
+            queries.run(query, timeout)
         except QueryError as error:
             self.error = str(error)
 
@@ -95,12 +95,12 @@ def test_a_collector_that_refuses_is_an_error_of_one_line(queries):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with pytest.raises(QueryError) as caught:
-        queries.run(order(port), timeout=30)
+        queries.run(query(port), timeout=30)
     assert "\n" not in str(caught.value)
     assert str(caught.value)
 
 
-def test_a_collector_that_never_answers_is_given_up_and_stops_nobody(queries, silent):
+def test_a_query_of_a_silent_collector_times_out_and_blocks_no_other_thread(queries, silent):
     """HTCondor's bindings hold the interpreter's lock while they wait: another thread must go on all the same."""
     ticks = []
     done = threading.Event()
@@ -114,7 +114,7 @@ def test_a_collector_that_never_answers_is_given_up_and_stops_nobody(queries, si
     ticker.start()
     try:
         with pytest.raises(QueryError, match="no answer within 2 s"):
-            queries.run(order(silent), timeout=2)
+            queries.run(query(silent), timeout=2)
     finally:
         done.set()
         ticker.join()
@@ -124,14 +124,14 @@ def test_a_collector_that_never_answers_is_given_up_and_stops_nobody(queries, si
 def test_the_process_of_a_hung_query_is_killed_and_the_next_query_runs(queries, silent):
     queries.run(CHECK, timeout=30)
     with pytest.raises(QueryError):
-        queries.run(order(silent), timeout=1)
+        queries.run(query(silent), timeout=1)
     assert all(map(gone, children(fork_server())))
     assert queries.run(CHECK, timeout=30) == {}
 
 
 def test_queries_run_beside_each_other_and_at_a_higher_niceness(queries, silent):
     queries.run(CHECK, timeout=30)
-    hanging = InBackground(queries, order(silent), 8)
+    hanging = InBackground(queries, query(silent), 8)
     assert queries.run(CHECK, timeout=30) == {}
     assert hanging.is_alive()
     pid = running_child()
@@ -143,7 +143,7 @@ def test_queries_run_beside_each_other_and_at_a_higher_niceness(queries, silent)
 
 def test_a_killed_process_is_an_error_and_the_next_query_runs(queries, silent):
     queries.run(CHECK, timeout=30)
-    hanging = InBackground(queries, order(silent), 30)
+    hanging = InBackground(queries, query(silent), 30)
     os.kill(running_child(), signal.SIGKILL)
     hanging.join(10)
     assert "ended without an answer" in hanging.error
@@ -167,25 +167,25 @@ def test_a_killed_fork_server_is_replaced(queries):
 
 def test_the_end_kills_running_queries_and_refuses_others(queries, silent):
     queries.run(CHECK, timeout=30)
-    hanging = InBackground(queries, order(silent), 60)
+    hanging = InBackground(queries, query(silent), 60)
     pid = running_child()
     queries.close()
     hanging.join(10)
     assert hanging.error
     assert gone(pid)
-    with pytest.raises(QueryError, match="the server ends"):
+    with pytest.raises(QueryError, match="the server is stopping"):
         queries.run(CHECK, timeout=30)
 
 
-def test_a_wrong_constraint_is_told_by_the_real_process():
+def test_an_invalid_constraint_is_reported_by_the_real_process():
     with pytest.raises(QueryError, match="not a ClassAd expression"):
         run({**CHECK, "constraint": "WantX =="}, timeout=30)
     assert run(CHECK, timeout=30) == {}
 
 
-def test_queries_authenticate_where_it_is_asked_and_an_operators_own_setting_stays():
+def test_authentication_is_optional_unless_the_operator_configured_it():
     param = {"SEC_CLIENT_ENCRYPTION": "REQUIRED"}
-    asking._authenticate_where_asked(param)
+    query_handlers._make_authentication_optional(param)
     assert param == {
         "SEC_CLIENT_AUTHENTICATION": "OPTIONAL",
         "SEC_CLIENT_ENCRYPTION": "REQUIRED",

@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a refresh asks and what becomes of the answers; the daemons are functions here."""
+"""The queries of a refresh, and the storage of their results. The daemons are functions here."""
 
 import threading
 import time
 
 import pytest
+from glidein_demand.pool.pool_state import GONE, PoolState
 from glidein_demand.pool.queries import QueryError
-from glidein_demand.pool.readings import GONE, Readings
-from glidein_demand.pool.refresh import COLLECTOR, Refresher, demand_orders, schedds_order, supply_order, waits_order
+from glidein_demand.pool.refresh import COLLECTOR, Refresher, demand_queries, schedds_query, supply_query, waits_query
 
 from conftest import NOW, demand_answer, group, settings
 
@@ -21,7 +21,7 @@ def found(*names, idle=0):
 
 
 class Pool:
-    """Answers orders: `schedds` is what the collector knows, `answers` {schedd: answer or exception}."""
+    """Answers queries: `schedds` is what the collector knows, `answers` {schedd: answer or exception}."""
 
     def __init__(self, *schedds, **answers):
         self.schedds = found(*(schedds or ("cm",)))
@@ -29,81 +29,81 @@ class Pool:
         self.supply = SUPPLY
         self.history = {"waits": {}, "until": "1.0"}
         self.limits = {"limits": None}
-        self.orders = []
+        self.queries = []
 
-    def __call__(self, order, timeout):
-        self.orders.append(order)
-        if order["what"] == "demand":
-            name = order["schedd"]
+    def __call__(self, query, timeout):
+        self.queries.append(query)
+        if query["type"] == "demand":
+            name = query["schedd"]
             answer = self.answers.get(name, ANSWER)
         else:
             answers = {"schedds": self.schedds, "supply": self.supply, "waits": self.history, "limits": self.limits}
-            answer = answers[order["what"]]
+            answer = answers[query["type"]]
         if isinstance(answer, Exception):
             raise answer
-        return {"schedd": order.get("schedd"), **answer} if order["what"] == "waits" else answer
+        return {"schedd": query.get("schedd"), **answer} if query["type"] == "waits" else answer
 
     def asked(self, what):
-        return [order.get("schedd") for order in self.orders if order["what"] == what]
+        return [query.get("schedd") for query in self.queries if query["type"] == what]
 
 
 class AtTheEnd:
-    """Calls a function at the end of each refresh, as pool/passing.py is called."""
+    """Calls a function at the end of each refresh, as pool/passed_over_detector.py is called."""
 
     def __init__(self, act):
         self.act = act
 
-    def refreshed(self, _groups, _cycles, _now):
+    def detect(self, _groups, _cycles, _now):
         self.act()
 
 
-def refresher(pool, readings=None, clock=lambda: NOW, settings_=None, **more):
+def refresher(pool, pool_state=None, clock=lambda: NOW, settings_=None, **more):
     settings_ = settings_ or settings()
-    return Refresher(settings_, readings or Readings(settings_, clock), pool, clock=clock, **more)
+    return Refresher(settings_, pool_state or PoolState(settings_, clock), pool, clock=clock, **more)
 
 
-def test_orders_carry_what_the_settings_say():
+def test_queries_have_the_values_of_the_settings():
     chosen = settings(
         pool={"collector": "cm:9618", "constraint": "X", "users": ["alice"], "attributes": ["A"]},
         rounding={"memory_step_mb": 64},
     )
     (schedd,) = found("cm")["schedds"]
-    (order,) = demand_orders(chosen, schedd, False)
-    assert (order["schedd"], order["address"], order["part"]) == ("cm", {"Name": "cm"}, [0, 1])
-    assert (order["constraint"], order["users"], order["attributes"]) == ("X", ["alice"], ["A"])
-    assert order["rounding"] == {
+    (query,) = demand_queries(chosen, schedd, False)
+    assert (query["schedd"], query["address"], query["part"]) == ("cm", {"Name": "cm"}, [0, 1])
+    assert (query["constraint"], query["users"], query["attributes"]) == ("X", ["alice"], ["A"])
+    assert query["rounding"] == {
         "memory_mb": 64, "memory_usage_mb": 128, "disk_mb": 1, "disk_usage_mb": 1024,
     }  # fmt: skip
-    assert schedds_order(chosen) == {"what": "schedds", "collector": "cm:9618"}
-    assert supply_order(chosen, NOW, {"memory": {}}) == {
-        "what": "supply", "collector": "cm:9618", "now": NOW, "max_sites": 1000, "memory": {},
+    assert schedds_query(chosen) == {"type": "schedds", "collector": "cm:9618"}
+    assert supply_query(chosen, NOW, {"slot_states": {}}) == {
+        "type": "supply", "collector": "cm:9618", "now": NOW, "max_sites": 1000, "slot_states": {},
     }  # fmt: skip
-    assert waits_order(chosen, schedd, "7.0")["since"] == "7.0"
+    assert waits_query(chosen, schedd, "7.0")["since"] == "7.0"
 
 
 def test_the_negotiators_limits_hold_until_it_answers_again():
-    pool, readings = Pool("cm"), Readings(settings())
-    service = refresher(pool, readings)
+    pool, pool_state = Pool("cm"), PoolState(settings())
+    service = refresher(pool, pool_state)
     pool.limits = {"limits": {"concurrency": {}, "used": {}, "submitters": {"alice@pool": [2, 0]}, "groups": {}}}
     service.refresh_once()
     pool.limits = QueryError("it is in a cycle")
     service.refresh_once()
-    (row,) = readings.snapshot().answers.demand()["groups"]
+    (row,) = pool_state.snapshot().results.demand()["groups"]
     assert (row["count"], row["over_limit"]) == (2, 3)
     pool.limits = {"limits": None}
     service.refresh_once()
-    (row,) = readings.snapshot().answers.demand()["groups"]
+    (row,) = pool_state.snapshot().results.demand()["groups"]
     assert (row["count"], row["over_limit"]) == (5, 0)
 
 
-def test_a_large_queue_is_asked_for_in_parts_that_leave_nothing_out():
+def test_the_query_of_a_large_queue_is_divided_into_complete_parts():
     (schedd,) = found("cm", idle=100_000)["schedds"]
-    assert [order["part"] for order in demand_orders(settings(), schedd, False)] == [[0, 1]]
-    assert [order["part"] for order in demand_orders(settings(), schedd, True)] == [[0, 3], [1, 3], [2, 3]]
+    assert [query["part"] for query in demand_queries(settings(), schedd, False)] == [[0, 1]]
+    assert [query["part"] for query in demand_queries(settings(), schedd, True)] == [[0, 3], [1, 3], [2, 3]]
 
 
 @pytest.mark.parametrize(("said", "parts"), [(True, 3), (False, 1)])
-def test_whether_it_is_divided_is_what_the_last_answer_said(said, parts):
+def test_the_last_result_decides_whether_the_query_is_divided(said, parts):
     pool = Pool("cm", cm=demand_answer(by_requirements=said))
     pool.schedds = found("cm", idle=100_000)
     service = refresher(pool)
@@ -114,48 +114,50 @@ def test_whether_it_is_divided_is_what_the_last_answer_said(said, parts):
 
 
 def test_without_names_every_schedd_of_the_collector_is_read():
-    pool, readings = Pool("a", "b", "c"), Readings(settings())
-    refresher(pool, readings).refresh_once()
-    assert readings.snapshot().answers.demand()["schedds"] == {"answered": ["a", "b", "c"], "failed": []}
-    assert readings.snapshot().answers.demand()["groups"][0]["count"] == 15
-    assert (readings.snapshot().answers.demand()["as_of"], readings.snapshot().supply["as_of"]) == (NOW, NOW)
+    pool, pool_state = Pool("a", "b", "c"), PoolState(settings())
+    refresher(pool, pool_state).refresh_once()
+    assert pool_state.snapshot().results.demand()["schedds"] == {"answered": ["a", "b", "c"], "failed": []}
+    assert pool_state.snapshot().results.demand()["groups"][0]["count"] == 15
+    assert (pool_state.snapshot().results.demand()["as_of"], pool_state.snapshot().supply["as_of"]) == (NOW, NOW)
 
 
-def test_with_names_only_these_are_read_and_a_missing_one_is_told():
+def test_with_names_only_these_schedds_are_read_and_a_missing_one_is_reported():
     pool, chosen = Pool("a", "b"), settings(pool={"schedds": ["b", "typo"]})
-    readings = Readings(chosen)
-    refresher(pool, readings, settings_=chosen).refresh_once()
+    pool_state = PoolState(chosen)
+    refresher(pool, pool_state, settings_=chosen).refresh_once()
     assert pool.asked("demand") == ["b"]
-    assert readings.snapshot().answers.demand()["schedds"]["failed"] == [{"name": "typo", "error": GONE, "as_of": None}]
+    assert pool_state.snapshot().results.demand()["schedds"]["failed"] == [
+        {"name": "typo", "error": GONE, "as_of": None}
+    ]
 
 
 @pytest.mark.parametrize(
     ("failure", "shown"),
-    [(QueryError("no answer within 60 s"), "no answer within 60 s"), (KeyError("groups"), "unexpected answer")],
+    [(QueryError("no answer within 60 s"), "no answer within 60 s"), (KeyError("groups"), "unexpected result")],
 )
 def test_one_schedd_that_fails_does_not_keep_the_others_from_being_read(failure, shown):
-    readings = Readings(settings())
-    refresher(Pool("bad", "good", bad=failure), readings).refresh_once()
-    schedds = readings.snapshot().answers.demand()["schedds"]
+    pool_state = PoolState(settings())
+    refresher(Pool("bad", "good", bad=failure), pool_state).refresh_once()
+    schedds = pool_state.snapshot().results.demand()["schedds"]
     assert (schedds["answered"], schedds["failed"][0]["name"]) == (["good"], "bad")
     assert shown in schedds["failed"][0]["error"]
-    assert readings.snapshot().supply["error"] is None
+    assert pool_state.snapshot().supply["error"] is None
 
 
-def test_one_schedd_that_hangs_does_not_hold_the_others_answers_back():
+def test_one_schedd_that_hangs_does_not_delay_the_others_results():
     release = threading.Event()
-    pool, readings = Pool("hangs", "good"), Readings(settings())
+    pool, pool_state = Pool("hangs", "good"), PoolState(settings())
 
-    def read(order, timeout):
-        if order.get("schedd") == "hangs":
+    def read(query, timeout):
+        if query.get("schedd") == "hangs":
             release.wait(30)
-        return pool(order, timeout)
+        return pool(query, timeout)
 
-    thread = threading.Thread(target=refresher(read, readings).refresh_once)
+    thread = threading.Thread(target=refresher(read, pool_state).refresh_once)
     thread.start()
     try:
         deadline = time.monotonic() + 20
-        while readings.snapshot().answers.demand()["schedds"]["answered"] != ["good"]:
+        while pool_state.snapshot().results.demand()["schedds"]["answered"] != ["good"]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
     finally:
@@ -163,90 +165,90 @@ def test_one_schedd_that_hangs_does_not_hold_the_others_answers_back():
         thread.join()
 
 
-def test_when_the_collector_does_not_answer_the_schedds_of_last_time_are_asked():
-    pool, readings = Pool("a"), Readings(settings())
-    service = refresher(pool, readings)
+def test_without_the_collector_the_schedds_of_the_last_refresh_are_queried():
+    pool, pool_state = Pool("a"), PoolState(settings())
+    service = refresher(pool, pool_state)
     service.refresh_once()
     pool.schedds = pool.supply = QueryError("refused")
     service.refresh_once()
     assert pool.asked("demand") == ["a", "a"]
-    assert readings.snapshot().answers.demand()["schedds"] == {"answered": ["a"], "failed": []}
-    assert readings.snapshot().supply["error"] == "refused"
+    assert pool_state.snapshot().results.demand()["schedds"] == {"answered": ["a"], "failed": []}
+    assert pool_state.snapshot().supply["error"] == "refused"
 
 
 @pytest.mark.parametrize(
-    ("answer", "error"), [(QueryError("refused"), "refused"), (found(), "the collector knows no schedd")]
+    ("answer", "error"), [(QueryError("refused"), "refused"), (found(), "the collector has no schedd")]
 )
 def test_a_pool_without_any_known_schedd_is_unknown_and_not_empty(answer, error):
-    pool, readings = Pool(), Readings(settings())
+    pool, pool_state = Pool(), PoolState(settings())
     pool.schedds = answer
-    service = refresher(pool, readings)
+    service = refresher(pool, pool_state)
     service.refresh_once()
-    demand = readings.snapshot().answers.demand()
+    demand = pool_state.snapshot().results.demand()
     assert demand["as_of"] is None
     assert demand["schedds"]["failed"] == [{"name": COLLECTOR, "error": error, "as_of": None}]
     pool.schedds = found("a")
     service.refresh_once()
-    assert readings.snapshot().answers.demand()["schedds"] == {"answered": ["a"], "failed": []}
+    assert pool_state.snapshot().results.demand()["schedds"] == {"answered": ["a"], "failed": []}
 
 
-def test_a_schedd_that_the_collector_has_lost_is_told_once_and_not_the_collector(caplog):
+def test_a_schedd_that_the_collector_has_lost_is_logged_once(caplog):
     caplog.set_level("INFO")
-    pool, readings = Pool("a"), Readings(settings())
-    service = refresher(pool, readings)
+    pool, pool_state = Pool("a"), PoolState(settings())
+    service = refresher(pool, pool_state)
     for known in (found("a"), found(), found(), found("a")):
         pool.schedds = known
         service.refresh_once()
-        failed = [row["name"] for row in readings.snapshot().answers.about["schedds"]["failed"]]
+        failed = [row["name"] for row in pool_state.snapshot().results.about["schedds"]["failed"]]
         assert failed == ([] if known["schedds"] else ["a"])
     assert [record.getMessage() for record in caplog.records] == [
-        f"a does not answer: {GONE}; its last answer is kept",
-        "a answers again",
+        f"the query of a failed: {GONE}; its last result is kept",
+        "the query of a succeeded again",
     ]
 
 
 def test_an_empty_collector_takes_no_demand_away():
-    """A collector that has just been started knows no schedd yet."""
-    pool, readings = Pool("a"), Readings(settings())
-    service = refresher(pool, readings)
+    """A collector that has just started has no schedd yet."""
+    pool, pool_state = Pool("a"), PoolState(settings())
+    service = refresher(pool, pool_state)
     service.refresh_once()
     pool.schedds = found()
     service.refresh_once()
-    demand = readings.snapshot().answers.demand()
+    demand = pool_state.snapshot().results.demand()
     assert (demand["groups"][0]["count"], demand["schedds"]["failed"][0]["name"]) == (5, "a")
 
 
 def test_a_part_that_fails_makes_its_schedd_fail():
-    readings, pool = Readings(settings()), Pool(cm={**ANSWER, "by_requirements": True})
+    pool_state, pool = PoolState(settings()), Pool(cm={**ANSWER, "by_requirements": True})
     pool.schedds = found("cm", idle=100_000)
     failing = {"part": None}
 
-    def read(order, timeout):
-        if order["what"] == "demand" and order["part"] == failing["part"]:
+    def read(query, timeout):
+        if query["type"] == "demand" and query["part"] == failing["part"]:
             raise QueryError("no answer")
-        return pool(order, timeout)
+        return pool(query, timeout)
 
-    service = refresher(read, readings)
+    service = refresher(read, pool_state)
     seen = []
     for failing["part"] in (None, None, [1, 3]):  # whole, in three parts, in three parts of which one fails
         service.refresh_once()
-        demand = readings.snapshot().answers.demand()
+        demand = pool_state.snapshot().results.demand()
         seen.append((demand["schedds"]["answered"], demand["groups"][0]["count"]))
     assert seen == [(["cm"], 5), (["cm"], 15), ([], 15)]
 
 
-def test_what_follows_the_supply_gives_to_the_order_and_takes_from_the_answer():
-    class Following:
-        def order(self, now):
-            return {"memory": now}
+def test_the_collector_state_adds_to_the_query_and_filters_the_result():
+    class CollectorState:
+        def query_parameters(self, now):
+            return {"slot_states": now}
 
-        def answered(self, answer, now):
-            return {"others": answer["others"] + 1}
+        def store_result(self, result, now):
+            return {"others": result["others"] + 1}
 
-    pool, readings = Pool(), Readings(settings())
-    refresher(pool, readings, following=Following()).refresh_once()
-    assert [order["memory"] for order in pool.orders if order["what"] == "supply"] == [NOW]
-    assert readings.snapshot().supply == {"others": 3, "as_of": NOW, "error": None}
+    pool, pool_state = Pool(), PoolState(settings())
+    refresher(pool, pool_state, collector_state=CollectorState()).refresh_once()
+    assert [query["slot_states"] for query in pool.queries if query["type"] == "supply"] == [NOW]
+    assert pool_state.snapshot().supply == {"others": 3, "as_of": NOW, "error": None}
 
 
 def test_waits_are_handed_over_with_the_marker_for_the_next_time():
@@ -255,7 +257,7 @@ def test_waits_are_handed_over_with_the_marker_for_the_next_time():
     service = refresher(pool, on_waits=lambda *what: taken.append(what), wait_marker=lambda schedd: f"{schedd} before")
     service.refresh_once()
     service.read_waits_once()
-    assert pool.orders[-1]["since"] == "cm before"
+    assert pool.queries[-1]["since"] == "cm before"
     assert taken == [("cm", {"schedd": "cm", "waits": {86400: {3: 1}}, "until": "9.0"})]
 
 
@@ -267,17 +269,17 @@ def test_nothing_is_handed_over_when_no_job_has_ended_since():
     assert taken == []
 
 
-def test_a_history_that_cannot_be_read_is_said_once_and_harms_nothing(caplog):
-    pool, readings = Pool("cm"), Readings(settings())
+def test_a_history_that_cannot_be_read_is_logged_once_and_demand_is_still_read(caplog):
+    pool, pool_state = Pool("cm"), PoolState(settings())
     pool.history = QueryError("no history")
-    service = refresher(pool, readings, on_waits=lambda *_what: None)
+    service = refresher(pool, pool_state, on_waits=lambda *_what: None)
     service.refresh_once()
     service.read_waits_once()
     service.read_waits_once()
     assert [record.getMessage() for record in caplog.records] == [
-        "the job history of cm does not answer: no history; its last answer is kept"
+        "the query of the job history of cm failed: no history; its last result is kept"
     ]
-    assert readings.snapshot().answers.demand()["schedds"] == {"answered": ["cm"], "failed": []}
+    assert pool_state.snapshot().results.demand()["schedds"] == {"answered": ["cm"], "failed": []}
 
 
 def run_until(service, event):
@@ -292,10 +294,10 @@ def test_histories_are_read_in_a_thread_of_their_own():
     release, taken = threading.Event(), threading.Event()
     pool = Pool("cm")
 
-    def read(order, timeout):
-        if order["what"] == "supply":
+    def read(query, timeout):
+        if query["type"] == "supply":
             release.wait(30)  # the refresh takes long
-        return pool(order, timeout)
+        return pool(query, timeout)
 
     try:
         run_until(refresher(read, on_waits=lambda *_what: taken.set()), taken)
@@ -303,10 +305,10 @@ def test_histories_are_read_in_a_thread_of_their_own():
         release.set()
 
 
-def test_no_history_is_read_when_the_setting_says_so():
+def test_no_history_is_read_when_the_setting_is_zero():
     pool, told = Pool("cm"), threading.Event()
     chosen = settings(pool={"job_history_seconds": 0})
-    run_until(refresher(pool, settings_=chosen, on_waits=print, passing=AtTheEnd(told.set)), told)
+    run_until(refresher(pool, settings_=chosen, on_waits=print, passed_over=AtTheEnd(told.set)), told)
     assert pool.asked("waits") == []
 
 
@@ -314,12 +316,12 @@ def test_requests_are_answered_while_a_refresh_hangs(service):
     release, hanging = threading.Event(), threading.Event()
     pool = Pool()
 
-    def read(order, timeout):
+    def read(query, timeout):
         hanging.set()
         release.wait(30)
-        return pool(order, timeout)
+        return pool(query, timeout)
 
-    background = Refresher(service.settings, service.readings, read)
+    background = Refresher(service.settings, service.pool_state, read)
     background.start()
     try:
         assert hanging.wait(10)
@@ -341,8 +343,8 @@ def test_the_thread_goes_on_after_failures(what):
         raise RuntimeError("boom")
 
     chosen = settings(pool={"refresh_seconds": 1})
-    pool, passing = (fail, None) if what == "read" else (Pool(), AtTheEnd(fail))
-    run_until(refresher(pool, settings_=chosen, passing=passing), enough)
+    pool, passed_over = (fail, None) if what == "read" else (Pool(), AtTheEnd(fail))
+    run_until(refresher(pool, settings_=chosen, passed_over=passed_over), enough)
 
 
 def test_a_failure_is_logged_once_and_its_end_too(caplog):
@@ -354,6 +356,6 @@ def test_a_failure_is_logged_once_and_its_end_too(caplog):
         pool.answers.clear()
         service.refresh_once()
     assert [record.getMessage() for record in caplog.records] == [
-        "cm does not answer: refused; its last answer is kept",
-        "cm answers again",
+        "the query of cm failed: refused; its last result is kept",
+        "the query of cm succeeded again",
     ]

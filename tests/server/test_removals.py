@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Idle jobs that were removed are told apart from those that started, by the counters of a schedd of HTCondor 23.9."""
+"""Removed idle jobs are distinguished from started ones by the counters of a schedd of HTCondor 23.9."""
 
 import pytest
-from glidein_demand.pool.removals import KEPT_S, Removals, queue_of
+from glidein_demand.pool.removals import KEPT_S, Removals, counters
 
 from conftest import NOW
 
@@ -51,7 +51,7 @@ class Story:
         self.read()
 
     def read(self):
-        self.removals.schedd_read("cm", queue_of(self.schedd.about()), self.schedd.idle, self.now)
+        self.removals.store_counters("cm", counters(self.schedd.about()), self.schedd.idle, self.now)
         self.now += 60
 
     def told(self):
@@ -83,11 +83,11 @@ def test_only_idle_jobs_that_left_the_queue_were_removed(events, removed, at_onc
     assert story.told() == removed
 
 
-def test_a_queue_that_is_read_a_moment_after_its_counters_is_told_in_the_next_reading():
+def test_removals_between_counters_and_queue_count_in_the_next_query():
     story = Story(10)
-    before = queue_of(story.schedd.about())
+    before = counters(story.schedd.about())
     story.schedd.remove_idle(10)
-    story.removals.schedd_read("cm", before, 0, story.now)
+    story.removals.store_counters("cm", before, 0, story.now)
     assert story.told() == 0
     story.read()
     assert story.told() == 10
@@ -110,16 +110,16 @@ def test_removals_are_forgotten_after_an_hour():
     assert story.removals.recent() == []
 
 
-def test_a_schedd_without_such_counters_says_nothing():
+def test_a_schedd_without_counters_is_ignored():
     removals = Removals(lambda: NOW)
     for idle in (10, 0):
-        removals.schedd_read("cm", {"JobsStarted": 1}, idle, NOW)
+        removals.store_counters("cm", {"JobsStarted": 1}, idle, NOW)
     assert removals.recent() == []
 
 
 def test_callers_get_the_removals_with_the_supply(service):
     story = Schedd(10)
-    service.parts.removals.schedd_read("cm", queue_of(story.about()), 10, NOW - 60)
+    service.parts.removals.store_counters("cm", counters(story.about()), 10, NOW - 60)
     story.remove_idle(10)
-    service.parts.removals.schedd_read("cm", queue_of(story.about()), 0, NOW)
+    service.parts.removals.store_counters("cm", counters(story.about()), 0, NOW)
     assert service.result("get_supply")["removals"] == [[NOW, 10]]

@@ -11,23 +11,23 @@ def names(found):
     return [schedd["name"] for schedd in found]
 
 
-def test_all_schedds_are_found_with_what_is_needed_to_ask_them():
-    found = schedds.found([ad("b"), ad("a", CondorVersion="v")])
+def test_each_schedd_has_the_attributes_that_a_connection_needs():
+    found = schedds.from_ads([ad("b"), ad("a", CondorVersion="v")])
     assert names(found) == ["a", "b"]
     assert found[0] == {"name": "a", "address": {"Name": "a", "MyAddress": "<a>", "CondorVersion": "v"}, "idle": 3}
 
 
 def test_of_two_ads_of_one_name_the_newer_one_counts():
-    found = schedds.found([ad(MyAddress="<new>", LastHeardFrom=20), ad(MyAddress="<old>")])
+    found = schedds.from_ads([ad(MyAddress="<new>", LastHeardFrom=20), ad(MyAddress="<old>")])
     assert [schedd["address"]["MyAddress"] for schedd in found] == ["<new>"]
 
 
 def test_an_ad_without_name_or_address_is_left_out():
-    assert schedds.found([{"Name": "x"}, {"MyAddress": "<y>"}]) == []
+    assert schedds.from_ads([{"Name": "x"}, {"MyAddress": "<y>"}]) == []
 
 
-def test_without_names_all_are_asked_and_with_names_those():
-    known = schedds.found([ad("a"), ad("B"), ad("c")])
+def test_without_names_all_schedds_are_selected():
+    known = schedds.from_ads([ad("a"), ad("B"), ad("c")])
     assert names(schedds.select(known, ())[0]) == ["B", "a", "c"]
     chosen, missing = schedds.select(known, ("b", "gone"))
     assert (names(chosen), missing) == (["B"], ["gone"])
@@ -35,15 +35,15 @@ def test_without_names_all_are_asked_and_with_names_those():
 
 def test_a_large_queue_is_divided_where_grouping_it_takes_long():
     many = schedds.MANY_JOBS
-    assert [schedds.parts(idle, True, 8) for idle in (0, many - 1, many)] == [1, 1, schedds.PARTS]
-    assert schedds.parts(many, False, 8) == 1
+    assert [schedds.number_of_parts(idle, True, 8) for idle in (0, many - 1, many)] == [1, 1, schedds.MAX_PARTS]
+    assert schedds.number_of_parts(many, False, 8) == 1
 
 
 def test_a_processor_is_left_to_requests():
-    assert [schedds.parts(schedds.MANY_JOBS, True, processors) for processors in (1, 2, 3, 4)] == [1, 1, 2, 3]
+    assert [schedds.number_of_parts(schedds.MANY_JOBS, True, processors) for processors in (1, 2, 3, 4)] == [1, 1, 2, 3]
 
 
-def test_parts_become_one_answer_with_the_first_ones_limit():
+def test_the_merged_result_has_the_limit_of_the_first_part():
     first = {"groups": [1], "unreadable": [], "limit": 10, "left": 4}
     second = {"groups": [2], "unreadable": [3], "limit": None, "left": None}
-    assert schedds.together([first, second]) == {"groups": [1, 2], "unreadable": [3], "limit": 10, "left": 4}
+    assert schedds.merge_parts([first, second]) == {"groups": [1, 2], "unreadable": [3], "limit": 10, "left": 4}

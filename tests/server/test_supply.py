@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the collector's ads come to: counts by site, entry and shape."""
+"""Counts of the collector's ads by site, entry and shape."""
 
 import json
 
 import classad2
 import pytest
 from glidein_demand.pool import supply
-from glidein_demand.pool.following import Following
+from glidein_demand.pool.collector_state import CollectorState
 from glidein_demand.store.database import Database
 from glidein_demand.store.glideins import Glideins
 from glidein_demand.store.machine_ads import MachineAds
@@ -50,7 +50,7 @@ def test_a_static_slot_is_claimed_or_free_as_a_whole():
     assert (found["registered"], found["cpus"], found["cpus_claimed"], len(found["free"])) == (1, 2, 1, 1)
 
 
-def test_retired_glideins_are_registered_and_told_apart():
+def test_retired_glideins_are_registered_and_counted_separately():
     found = only_entry(slot(GLIDEIN_ToRetire=NOW), slot("slot1@glidein_2@node1", GLIDEIN_ToRetire=NOW + 3600))
     assert (found["registered"], found["retired"], [free["count"] for free in found["free"]]) == (2, 1, [1])
 
@@ -67,33 +67,33 @@ def test_machines_that_are_no_glideins_of_ours_are_others(foreign):
     ]
 
 
-def test_names_that_somebody_makes_up_have_an_end(monkeypatch):
-    monkeypatch.setattr(supply, "MOST_SHAPES_OF_A_SITE", 3)
+def test_the_number_of_invented_entries_is_limited(monkeypatch):
+    monkeypatch.setattr(supply, "MAX_SHAPES_OF_A_SITE", 3)
     found = summary(slot(f"slot1@g{n}@n", Machine=f"n{n}", GLIDEIN_Entry=f"q{n}") for n in range(9))
     assert (len(found["entries"]), found["others"]) == (3, 6)
     assert found["problems"] == ["site A has more than 3 entries and shapes"]
 
 
-def test_sites_that_somebody_makes_up_have_an_end_and_drive_out_none_with_a_token():
+def test_the_number_of_invented_sites_is_limited_and_sites_with_a_token_stay():
     made_up = [slot(f"slot1@g{n}@n", Machine=f"n{n}", GLIDEIN_Site=f"A{n}") for n in range(5)]
     large = [slot(f"slot1@h{n}@n", Machine=f"m{n}", GLIDEIN_Site="Z-large") for n in range(2)]
     by_token = slot("slot1@z@n", GLIDEIN_Site="Z-token", AuthenticatedIdentity="glidein-Z-token@pool")
-    pool = supply.sort_out([*made_up, *large, by_token], (), 3)
+    pool = supply.classify_slots([*made_up, *large, by_token], (), 3)
     assert {site for site, _entry, _shape in pool.glideins} == {"Z-token", "Z-large", "A0"}
     assert len(pool.others) == 4
     assert pool.problems == ["4 sites more than server.max_sites = 3 have machines"]
 
 
-def test_the_order_says_how_many_sites_there_may_be():
+def test_the_query_limits_the_number_of_sites():
     machines = [classad2.ClassAd(slot(f"slot1@g{n}@n", GLIDEIN_Site=f"A{n}")) for n in range(4)]
-    answer = supply.read(order(max_sites=2), Collector(*machines))
+    answer = supply.read(query(max_sites=2), Collector(*machines))
     assert [entry["site"] for entry in answer["entries"]] == ["A0", "A1"]
 
 
 def test_many_problems_are_cut_short():
     liars = [slot(f"slot1@g{n}@n", AuthenticatedIdentity="glidein-B@pool") for n in range(30)]
     problems = summary(liars)["problems"]
-    assert len(problems) == supply.MOST_PROBLEMS + 1
+    assert len(problems) == supply.MAX_PROBLEMS + 1
     assert problems[-1] == "and 10 more of this kind"
 
 
@@ -129,22 +129,22 @@ def test_glideins_are_named_by_their_batch_ids_once():
 
 
 @pytest.mark.parametrize("made_up", [5, "", "x" * 129, "7\n8"])
-def test_what_is_no_batch_id_names_no_glidein(made_up):
+def test_an_invalid_batch_id_is_ignored(made_up):
     assert supply.registered(pool_of([slot(GLIDEIN_BatchId=made_up)])) == []
 
 
-def test_a_start_is_told_by_the_collectors_clock():
+def test_a_start_is_in_the_collectors_time():
     ahead = slot(GLIDEIN_BatchId="7_1", DaemonStartTime=NOW + 940, MyCurrentTime=NOW + 999, LastHeardFrom=NOW - 1)
     assert supply.registered(pool_of([ahead]))[0][4] == NOW - 60
     assert only_entry(ahead)["oldest"] == NOW - 60
 
 
-def order(**changes):
-    return {"what": "supply", "collector": "", "now": NOW, **changes}
+def query(**changes):
+    return {"type": "supply", "collector": "", "now": NOW, **changes}
 
 
 def test_recorded_ads_are_read():
-    answer = supply.read(order(now=1795230560), Collector(*recorded_ads()))
+    answer = supply.read(query(now=1795230560), Collector(*recorded_ads()))
     (entry,) = answer["entries"]
     assert {key: entry[key] for key in ("site", "entry", "shape", "registered", "cpus", "cpus_claimed", "free")} == {
         "site": "slurm", "entry": "cpu", "shape": "small", "registered": 1, "cpus": 1, "cpus_claimed": 1, "free": [],
@@ -157,26 +157,26 @@ def test_recorded_ads_are_read():
     assert json.loads(json.dumps(answer)) == answer
 
 
-def test_an_answers_memory_makes_the_next_one_know_what_was_passed_over():
+def test_with_the_slot_states_of_a_result_the_next_one_detects_passed_over_slots():
     ads = {"MyCurrentTime": NOW - 300, "LastHeardFrom": NOW - 300, "DaemonStartTime": NOW - 900}
     collector = Collector(classad2.ClassAd(slot(**ads)), negotiators=[classad2.ClassAd(NEGOTIATOR)])
-    first = supply.read(order(now=NOW - 290), Collector(classad2.ClassAd(slot(**ads))))
+    first = supply.read(query(now=NOW - 290), Collector(classad2.ClassAd(slot(**ads))))
     collector.ads["Startd"][0]["LastHeardFrom"] = NOW - 5
-    assert supply.read(order(), collector)["entries"][0]["passed_over"] == []
-    (entry,) = supply.read(order(memory=json.loads(json.dumps(first["memory"]))), collector)["entries"]
+    assert supply.read(query(), collector)["entries"][0]["passed_over"] == []
+    (entry,) = supply.read(query(slot_states=json.loads(json.dumps(first["slot_states"]))), collector)["entries"]
     assert (entry["free"], [one["cpus"] for one in entry["passed_over"]]) == ([], [4])
 
 
 def test_a_sample_is_not_fetched_again_while_it_is_fresh():
     collector = Collector(*recorded_ads())
-    assert supply.read(order(sampled=[["slurm", "cpu"]]), collector)["samples"] == []
+    assert supply.read(query(sampled=[["slurm", "cpu"]]), collector)["samples"] == []
     assert [projection for _adtype, _constraint, projection in collector.asked if not projection] == []
 
 
 def test_at_most_so_many_samples_are_fetched_at_a_time(monkeypatch):
-    monkeypatch.setattr(supply, "MOST_SAMPLES", 2)
+    monkeypatch.setattr(supply, "MAX_SAMPLES", 2)
     machines = [classad2.ClassAd(slot(f'slot1@g"{n}@n', GLIDEIN_Entry=f"q{n}")) for n in range(4)]
-    answer = supply.read(order(sampled=[["A", "q0"]]), Collector(*machines))
+    answer = supply.read(query(sampled=[["A", "q0"]]), Collector(*machines))
     assert [sample["entry"] for sample in answer["samples"]] == ["q1", "q2"]
 
 
@@ -186,10 +186,10 @@ HISTORY = {"window_s": 21600, "started": 3}
 
 def presented(slots=(), samples=None, summaries=None, reports=None, with_token=True):
     whole = {"as_of": NOW, "error": None, **summary(slots)}
-    return supply.present(whole, samples or {}, summaries or {}, reports or {}, with_token, {})
+    return supply.supply_result(whole, samples or {}, summaries or {}, reports or {}, with_token, {})
 
 
-def test_history_and_sample_stand_beside_what_is_registered():
+def test_history_and_sample_are_added_to_the_registered_entries():
     shown = presented([slot()], {("A", "q"): SAMPLE}, {("A", "q", "s"): HISTORY})
     assert shown["as_of"] == NOW
     (entry,) = shown["entries"]
@@ -201,7 +201,7 @@ def test_samples_are_for_callers_with_a_token():
     assert entry["sample"] is None
 
 
-def test_entries_that_only_history_reports_or_samples_know_are_there_with_nothing():
+def test_entries_that_only_history_reports_or_samples_have_are_listed_with_nothing_registered():
     report = {"site": "B", "entries": [{"entry": "q", "shape": "s"}]}
     shown = presented(
         samples={("C", "q"): SAMPLE, ("A", "q"): SAMPLE}, summaries={("A", "q", "big"): HISTORY}, reports={"B": report}
@@ -212,16 +212,16 @@ def test_entries_that_only_history_reports_or_samples_know_are_there_with_nothin
     assert [one["sample"] is not None for one in shown["entries"]] == [True, False, True]
 
 
-def test_what_a_reading_leaves_for_the_next_one_comes_with_its_order(tmp_path):
+def test_the_next_query_has_the_state_of_the_last_result(tmp_path):
     database = Database(f"sqlite:///{tmp_path}/state.sqlite")
     glideins = Glideins(database)
-    following = Following(glideins, MachineAds(database))
-    assert following.order(NOW) == {"memory": {}, "token_sites": [], "sampled": []}
-    answer = json.loads(json.dumps(supply.read(order(**following.order(NOW)), Collector(*recorded_ads()))))
-    shown = following.answered(answer, NOW)
+    state = CollectorState(glideins, MachineAds(database))
+    assert state.query_parameters(NOW) == {"slot_states": {}, "token_sites": [], "sampled": []}
+    answer = json.loads(json.dumps(supply.read(query(**state.query_parameters(NOW)), Collector(*recorded_ads()))))
+    shown = state.store_result(answer, NOW)
     assert set(shown) == set(supply.EMPTY)
-    assert following.order(NOW + 60) == {
-        "memory": {"slot1@glidein_2_1_VvfUujia@slurm": [0, 512, 0, 1795230549, 1795230550]},
+    assert state.query_parameters(NOW + 60) == {
+        "slot_states": {"slot1@glidein_2_1_VvfUujia@slurm": [0, 512, 0, 1795230549, 1795230550]},
         "token_sites": ["slurm"],
         "sampled": [["slurm", "cpu"]],
     }

@@ -238,8 +238,8 @@ def test_a_newer_revision_is_refused_with_the_remedy(database, database_url, eng
     message = str(caught.value)
     assert not isinstance(caught.value, UnusableError)
     name = "the database" if SERVER else f"{tmp_path}/state.db"
-    assert message.startswith(f"state.database: {name} has the revision '9999', which this version of glidein-demand")
-    assert f"the newest revision that it knows is {schema.REVISION}" in message
+    assert message.startswith(f"state.database: {name} has the revision '9999', which is unknown to this version")
+    assert f"the newest revision of this version is {schema.REVISION}" in message
     assert "Install the version that upgraded the database" in message
     assert "restore a copy" in message
     assert "\n" not in message
@@ -249,7 +249,7 @@ def test_a_newer_revision_is_refused_with_the_remedy(database, database_url, eng
 def test_an_unknown_version_from_before_alembic_is_refused(version_1, database_url):
     with version_1.begin() as connection:
         connection.execute(schema.schema_version.update().values(version=7))
-    with pytest.raises(ConfigError, match="has schema_version 7, which this version of glidein-demand does not know"):
+    with pytest.raises(ConfigError, match="has schema_version 7, which is unknown to this version of glidein-demand"):
         Database(database_url)
 
 

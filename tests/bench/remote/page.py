@@ -62,9 +62,9 @@ def main():
         client = built.app.test_client()
         groups = [group(number) for number in range(order["groups"])]
         answer = {"groups": groups, "unreadable": []}
-        built.parts.readings.demand_read("cm", [answer], now)
+        built.parts.pool_state.store_demand("cm", [answer], now)
         entries = [supplied(site, number, now) for site in range(order["sites"]) for number in range(order["entries"])]
-        built.parts.readings.supply_read({"entries": entries, "others": 0}, now)
+        built.parts.pool_state.store_supply({"entries": entries, "others": 0}, now)
         for site in range(order["sites"]):
             token = built.parts.tokens.create(f"Site-{site}", "site")
             body = {"jsonrpc": "2.0", "method": "report", "params": report(site, order["entries"], now), "id": 1}

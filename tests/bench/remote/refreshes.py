@@ -13,20 +13,20 @@ import time
 from pathlib import Path
 
 from glidein_demand import config
+from glidein_demand.pool.pool_state import PoolState
 from glidein_demand.pool.queries import Queries
-from glidein_demand.pool.readings import Readings
 from glidein_demand.pool.refresh import Refresher
 
 
 def main():
     settings = config.load(Path(sys.argv[1]))
-    readings = Readings(settings, time.time)
+    pool_state = PoolState(settings, time.time)
     queries = Queries()
-    refresher = Refresher(settings, readings, queries.run)
+    refresher = Refresher(settings, pool_state, queries.run)
     for _line in sys.stdin:
         began = time.monotonic()
         refresher.refresh_once()
-        demand = readings.snapshot().answers.demand()
+        demand = pool_state.snapshot().results.demand()
         seconds = time.monotonic() - began
         failed, groups = demand["schedds"]["failed"], demand["groups"]
         if failed:

@@ -8,7 +8,7 @@ from simulation.jobs import RESOURCES
 from simulation.parameters import REFRESH_S, STALE_S
 
 checkout.importable()
-from glidein_demand.pool.free import jobs_until  # noqa: E402
+from glidein_demand.pool.free_slots import job_deadline  # noqa: E402
 from glidein_demand.store import glidein_tracking as tracking  # noqa: E402
 
 EPOCH = 1_800_000_000
@@ -45,7 +45,7 @@ class DemandServer:
         self._samples = {}  # (site, entry): attributes
         engine.every(REFRESH_S, self.refresh, first_s=5)  # PyGlidein's server, too, reads after 5 s for the first time
 
-    # --- Readings
+    # --- Queries of the pool
 
     def refresh(self):
         """Read all schedds that answer, and the collector."""
@@ -80,7 +80,7 @@ class DemandServer:
         free, passed = [], []
         for glidein in glideins:
             if glidein.takes_jobs and glidein.left[0] and glidein.left[1] and not glidein.retired(now + LEAST_LIFE_S):
-                slot = (glidein.left, jobs_until({"GLIDEIN_ToDie": epoch(glidein.dies)}))
+                slot = (glidein.left, job_deadline({"GLIDEIN_ToDie": epoch(glidein.dies)}))
                 (passed if self.pool.passed_over(glidein) else free).append(slot)
         cpus = sum(glidein.entry.size[0] for glidein in glideins)
         starts = [epoch(glidein.started) for glidein in glideins]

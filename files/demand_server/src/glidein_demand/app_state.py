@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from .config import Settings
-from .pool.readings import Readings
+from .pool.pool_state import PoolState
 from .pool.removals import Removals
-from .pool.wanted import Wanted
+from .pool.requested_attributes import RequestedAttributes
 from .store.anonymous import AnonymousClients
 from .store.glidein_usage import GlideinUsage
 from .store.glideins import Glideins
@@ -28,10 +28,10 @@ from .store.watch import Watch
 
 @dataclass(frozen=True)
 class AppState:
-    """The parts of one running server; all of them are safe to use from many threads. `clock` gives epoch seconds."""
+    """The parts of one running server; all of them are safe to use from many threads. `clock` returns epoch seconds."""
 
     settings: Settings
-    readings: Readings
+    pool_state: PoolState
     leases: Leases
     tokens: Tokens
     reports: Reports
@@ -45,14 +45,14 @@ class AppState:
     watch: Watch
     site_owners: SiteOwners
     lease_limits: LeaseLimits
-    wanted: Wanted
+    requested_attributes: RequestedAttributes
     removals: Removals
     clock: Callable[[], float]
 
     def paused(self, now: bool = False) -> dict[str, Any]:
         """Return {"paused", "since", "reason", "by"}: paused by the operator's command or by the configuration.
 
-        now: read the database, instead of a state that is up to half a second old.
+        now: read the database instead of a cached state, which is up to half a second old.
         """
         state = self.pause.state(now)
         if self.settings.paused and not state["paused"]:

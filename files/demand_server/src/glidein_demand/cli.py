@@ -30,18 +30,18 @@ class UsageError(Exception):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the exit status: 0 after success or a request to end; 2 after an error (one line on stderr).
+    """Run a command and return the exit status: 0 after success or SIGTERM; 2 after an error (one line on stderr).
 
     `serve` returns 1 if the database cannot be used now, so that systemd starts it again.
     """
     arguments = _parser().parse_args(argv)
     path = Path(arguments.config)
     try:
-        who = privileges.caller()
+        user = privileges.caller()
         settings = load(path)
         try:
-            _take_place(settings)
-            return arguments.run(arguments, settings, who)
+            _become_database_owner(settings)
+            return arguments.run(arguments, settings, user)
         except ConfigError as error:
             raise type(error)(f"{path}: {error}") from error
     except (ConfigError, LimitError, TokenError, UsageError) as error:
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed("interrupted")
 
 
-def _take_place(settings: Settings) -> None:
+def _become_database_owner(settings: Settings) -> None:
     """Become the owner of the database file, and check that the file can be used."""
     file = privileges.file_of(settings.database)
     if file is not None:
@@ -61,30 +61,30 @@ def _take_place(settings: Settings) -> None:
         privileges.check_usable(file)
 
 
-def _serve(_arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
-    # Imported here and below, because the other commands need neither HTTP nor HTCondor, and start faster without them.
+def _serve(_arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
+    # Imported here and below, because the other commands start faster without HTTP and HTCondor.
     from . import service
 
     return service.run(settings)
 
 
-def _check(_arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+def _check(_arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
     from . import service
 
     service.check(settings)
     return 0
 
 
-def _pause(arguments: argparse.Namespace, settings: Settings, who: str) -> int:
+def _pause(arguments: argparse.Namespace, settings: Settings, user: str) -> int:
     reason = arguments.reason
     if len(reason) > LONGEST_REASON or not reason.isprintable():
         raise UsageError(f"--reason must be one line of at most {LONGEST_REASON} characters")
-    Pause(Database(settings.database)).set(reason, who)
+    Pause(Database(settings.database)).set(reason, user)
     print("paused: every lease is zero until `glidein-demand resume`")
     return 0
 
 
-def _resume(_arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+def _resume(_arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
     Pause(Database(settings.database)).clear()
     if settings.paused:
         print("still paused: server.paused is true in the configuration")
@@ -93,7 +93,7 @@ def _resume(_arguments: argparse.Namespace, settings: Settings, _who: str) -> in
     return 0
 
 
-def _token_create(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+def _token_create(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
     kind = "reader" if arguments.reader else "site"
     secret = Tokens(Database(settings.database)).create(arguments.name, kind)
     print(f"the token of the {kind} {arguments.name}; it cannot be shown again:", file=sys.stderr)
@@ -101,19 +101,19 @@ def _token_create(arguments: argparse.Namespace, settings: Settings, _who: str) 
     return 0
 
 
-def _token_revoke(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+def _token_revoke(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
     Tokens(Database(settings.database)).revoke(arguments.name)
     print(f"revoked: {arguments.name}")
     return 0
 
 
-def _token_list(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+def _token_list(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
     rows = Tokens(Database(settings.database)).rows()
     print(json.dumps(rows, indent=2) if arguments.json else token_table(rows, time.time()))
     return 0
 
 
-def _token_sync(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+def _token_sync(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
     wanted = parse_sites(sys.stdin.buffer.read())
     if arguments.check and not _exists(settings.database):
         found = {"created": sorted(wanted), "changed": [], "revoked": []}
@@ -123,7 +123,7 @@ def _token_sync(arguments: argparse.Namespace, settings: Settings, _who: str) ->
     return 0
 
 
-def _lease_limits(arguments: argparse.Namespace, settings: Settings, _who: str) -> int:
+def _lease_limits(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
     wanted = parse_sites(sys.stdin.buffer.read(), "jobs")
     if arguments.check and not _exists(settings.database):
         found = {"changed": sorted(wanted), "removed": []}
@@ -133,17 +133,17 @@ def _lease_limits(arguments: argparse.Namespace, settings: Settings, _who: str) 
     return 0
 
 
-def parse_sites(text: bytes, what: str = "token") -> dict[str, Any]:
-    """Return the {site: what} of a JSON text; UsageError, without anything of the text in it, for any other text."""
+def parse_sites(text: bytes, value: str = "token") -> dict[str, Any]:
+    """Return the {site: value} of a JSON text. Raise UsageError for invalid text, without any part of the text."""
     try:
-        pairs = json.loads(text, object_pairs_hook=tuple)  # a dict would hide that a name comes twice
+        pairs = json.loads(text, object_pairs_hook=tuple)  # a dict would hide a repeated name
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"standard input must be JSON: {{site: {what}}}") from error
+        raise UsageError(f"standard input must be JSON: {{site: {value}}}") from error
     if not isinstance(pairs, tuple):
-        raise UsageError(f"standard input must be a JSON object: {{site: {what}}}")
+        raise UsageError(f"standard input must be a JSON object: {{site: {value}}}")
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise UsageError("standard input names a site twice")
+        raise UsageError("standard input has a site twice")
     return found
 
 
@@ -194,24 +194,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", default=DEFAULT_CONFIG, help=f"configuration file ({DEFAULT_CONFIG})")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _command(commands, "serve", _serve, "run the server")
-    _command(commands, "check", _check, "check the configuration and what it names, change nothing")
-    pause = _command(commands, "pause", _pause, "make every lease zero, so that no more glideins are submitted")
+    _command(commands, "check", _check, "check the configuration and the access to the database, change nothing")
+    pause = _command(commands, "pause", _pause, "set every lease to zero, so that no more glideins are submitted")
     pause.add_argument("--reason", default="", metavar="TEXT", help="shown on the status page")
     _command(commands, "resume", _resume, "grant leases again")
-    token = commands.add_parser("token", help="make, revoke and list the tokens of sites and readers")
+    token = commands.add_parser("token", help="create, revoke and list the tokens of sites and readers")
     actions = token.add_subparsers(required=True, metavar="ACTION")
-    create = _command(actions, "create", _token_create, "make a token and print it, this once")
+    create = _command(actions, "create", _token_create, "create a token and print it, only this once")
     create.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
-    create.add_argument("--reader", action="store_true", help="it may read all, and write nothing")
-    revoke = _command(actions, "revoke", _token_revoke, "take a token back")
+    create.add_argument("--reader", action="store_true", help="a token that may read all data and write none")
+    revoke = _command(actions, "revoke", _token_revoke, "revoke a token")
     revoke.add_argument("name", metavar="NAME")
-    listing = _command(actions, "list", _token_list, "show whose tokens there are")
-    listing.add_argument("--json", action="store_true", help="for programs")
-    sync = _command(actions, "sync", _token_sync, 'read {"site": "token"} from standard input, and have just these')
-    sync.add_argument("--check", action="store_true", help="only say what would change")
-    purpose = 'read {"site": jobs} from standard input: how many jobs each site may hold leases on; others any number'
+    listing = _command(actions, "list", _token_list, "list the tokens")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    sync = _command(
+        actions, "sync", _token_sync, 'read {"site": "token"} from standard input, and install exactly these tokens'
+    )
+    sync.add_argument("--check", action="store_true", help="only print the changes")
+    purpose = (
+        'read {"site": jobs} from standard input: the most jobs that each site may lease; no limit for other sites'
+    )
     limits = _command(commands, "lease-limits", _lease_limits, purpose)
-    limits.add_argument("--check", action="store_true", help="only show what would change")
+    limits.add_argument("--check", action="store_true", help="only print the changes")
     return parser
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The configuration file: read it, check every setting, say in one line what is wrong."""
+"""The configuration file: its settings, their checks, and one-line errors."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ else:
 
 
 class ConfigError(Exception):
-    """A setting that cannot be used; the message is one line that names it, its value and what is allowed."""
+    """A setting is invalid; the message is one line with its name, its value and the allowed values."""
 
 
 class UnusableError(ConfigError):
-    """Something outside of the configuration that cannot be used now; a later start may succeed."""
+    """A file or service that a setting names cannot be used now; a later start may succeed."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked settings. Times are seconds, steps are MiB; an empty string means "not set"."""
+    """The checked settings. Times are seconds, steps are MiB; an empty string means "not set"."""
 
     bind: str
     port: int
@@ -61,7 +61,7 @@ class Settings:
 
     @property
     def max_age_seconds(self) -> int:
-        """Age in seconds from which a reading counts as stale: `stale_seconds`, or three missed refreshes."""
+        """Return the age in seconds from which a result is stale: `stale_seconds`, or three missed refreshes."""
         return self.stale_seconds or max(3 * self.refresh_seconds, 60)
 
 
@@ -73,7 +73,7 @@ class _Rule:
 
 
 def _integer(default: int, low: int, high: int) -> _Rule:
-    # bool is an int to Python, not to a person who writes a configuration file.
+    # Python counts bool as int; a configuration file must not.
     return _Rule(
         default,
         f"an integer from {low} to {high}",
@@ -157,11 +157,11 @@ _USE_A_PROXY = (
     "set up a proxy as its README.md describes"
 )
 REMOVED = {"server.tls_certificate": _USE_A_PROXY, "server.tls_key": _USE_A_PROXY}
-"""Settings of earlier versions, and what to do instead."""
+"""Settings of earlier versions, and their replacements."""
 
 
 def load(path: Path) -> Settings:
-    """Read and check the configuration file at `path`; raise ConfigError with one line if it cannot be used."""
+    """Read and check the configuration file at `path`; raise ConfigError, with one line, if it is invalid."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -175,7 +175,7 @@ def load(path: Path) -> Settings:
 
 
 def parse(data: dict[str, Any]) -> Settings:
-    """Check a parsed configuration file; what it does not set gets its default."""
+    """Check a parsed configuration file, and return its settings with defaults for missing ones."""
     _reject_unknown("section", "", data, RULES)
     values = {}
     for section, rules in RULES.items():

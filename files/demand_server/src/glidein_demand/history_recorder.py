@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A background thread that records the history, and deletes what sites without a token reported and leased."""
+"""A background thread that records the history, and deletes the reports and leases of sites without a token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def pool_record(demand: Mapping[str, Any], supply: Mapping[str, Any], now: float, max_age_s: float) -> dict[str, Any]:
-    """Return the history's record of the pool. None is unknown: a reading older than `max_age_s` does not count."""
+    """Return the history's record of the pool. None is unknown: results older than `max_age_s` do not count."""
 
     def is_known(as_of: float | None) -> bool:
         return as_of is not None and now - as_of <= max_age_s
@@ -65,7 +65,7 @@ def site_records(
 
 
 class HistoryRecorder:
-    """Records and downsamples the history in the background. A failure is logged, and tried again 15 s later."""
+    """The thread that records and downsamples the history. A failure is logged, and the work is retried 15 s later."""
 
     def __init__(self, state: AppState) -> None:
         self._state = state
@@ -78,7 +78,7 @@ class HistoryRecorder:
         self._thread.start()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Ask the thread to end, and wait at most `timeout` seconds for it."""
+        """Stop the thread, and wait at most `timeout` seconds for it."""
         self._stop.set()
         self._thread.join(timeout)
 
@@ -93,7 +93,7 @@ class HistoryRecorder:
     def delete_revoked(self) -> list[str]:
         """Remove the reports and leases of sites that have no token, and return the names of these sites."""
         reports, leases = self._state.reports, self._state.leases
-        # Before the tokens are read: a site that gets its token in between is not taken for one without.
+        # Read before the tokens, so that a site whose token is created in between does not count as a site without one.
         known = set(reports.reports()) | {row["site"] for row in leases.rows()}
         known |= {client["site"] for client in reports.monitoring().values()}
         revoked = sorted(known - {row["name"] for row in self._state.tokens.rows() if row["kind"] == "site"})
@@ -101,14 +101,14 @@ class HistoryRecorder:
             reports.delete(site)
             leases.release(site)
             self._state.site_owners.release(site)
-            log.info("site %s has no token any more: its last report and its leases are removed", site)
+            log.info("site %s no longer has a token: its last report and its leases are removed", site)
         return revoked
 
     def _record(self, now: float) -> bool:
         state, settings = self._state, self._state.settings
-        snapshot = state.readings.snapshot()
+        snapshot = state.pool_state.snapshot()
         age = settings.max_age_seconds
-        pool = pool_record(snapshot.answers.demand(), snapshot.supply, now, age)
+        pool = pool_record(snapshot.results.demand(), snapshot.supply, now, age)
         sites = site_records(state.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
         return state.history.record(now, pool, sites, state.reports.launched())
 
@@ -119,7 +119,7 @@ class HistoryRecorder:
                 self.record()
                 self.delete_revoked()
                 self._logged = ""
-            except Exception as error:  # noqa: BLE001 - the thread goes on when the database can be used again
+            except Exception as error:  # noqa: BLE001 - the thread continues when the database can be used again
                 message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
                 if message != self._logged:
                     log.warning("the history cannot be recorded: %s", message)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""As whom the commands work: root becomes the owner of the state, so that no file of the service is ever root's."""
+"""The user that the commands run as: root becomes the owner of the state, so that root owns no file of the service."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .store.database import parse_url
 
 
 def caller() -> str:
-    """The name of the person at the terminal, also behind sudo."""
+    """Return the name of the user that called the command, also with sudo."""
     return os.environ.get("SUDO_USER") or _name(os.getuid())
 
 
 def file_of(url: str) -> Path | None:
-    """The file of the database at `url`; None when it is on a server. Raises ConfigError."""
+    """Return the file of the database at `url`; None for a database server. Raise ConfigError if `url` is invalid."""
     parsed = parse_url(url)
     return Path(parsed.database).absolute() if parsed.get_backend_name() == "sqlite" else None
 
 
 def become_owner(file: Path) -> None:
-    """When run as root, go on as the owner of `file`'s directory, for good. UnusableError when that is not there."""
+    """Change from root to the owner of `file`'s directory for good. Raise UnusableError if the directory is missing."""
     directory = file.parent
     try:
         status = directory.stat()
@@ -36,12 +36,12 @@ def become_owner(file: Path) -> None:
     os.initgroups(_name(status.st_uid), status.st_gid)
     os.setgid(status.st_gid)
     os.setuid(status.st_uid)
-    # HTCondor looks for a person's configuration in there, and root's is closed now.
+    # HTCondor reads the user's configuration from HOME, and the process can no longer read root's.
     os.environ["HOME"] = _home(status.st_uid)
 
 
 def check_usable(file: Path) -> None:
-    """Raise UnusableError unless this user can make or write the database `file`; makes nothing."""
+    """Raise UnusableError if this user cannot create or write the database `file`. Create no file."""
     _check_access(file.parent, os.W_OK | os.X_OK, "run this with sudo")
     for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
         if path.exists():

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Puts the parts together and runs them: the one place that knows all of them."""
+"""Construction of the server from its parts, and its run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from . import __version__
 from .app_state import AppState
 from .config import ConfigError, Settings
 from .history_recorder import HistoryRecorder
-from .pool.following import Following
-from .pool.passing import Passing
+from .pool.collector_state import CollectorState
+from .pool.passed_over_detector import PassedOverDetector
+from .pool.pool_state import PoolState
 from .pool.queries import Queries, QueryError
 from .pool.queries import run as run_query
-from .pool.readings import Readings
 from .pool.refresh import Refresher
 from .pool.removals import Removals
-from .pool.wanted import Wanted
+from .pool.requested_attributes import RequestedAttributes
 from .store.anonymous import AnonymousClients
 from .store.database import Database
 from .store.glidein_usage import GlideinUsage
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Service:
-    """All parts of one server; nothing of it runs yet."""
+    """All parts of one server. No thread of it runs yet."""
 
     database: Database
     parts: AppState
@@ -58,11 +58,11 @@ class Service:
 
 
 def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service:
-    """Open the database and put everything over it. Raises ConfigError when the database cannot be used."""
+    """Open the database and return the server's parts. Raise ConfigError if the database cannot be used."""
     database = Database(settings.database)
     parts = AppState(
         settings=settings,
-        readings=Readings(settings, clock),
+        pool_state=PoolState(settings, clock),
         leases=Leases(database, clock),
         tokens=Tokens(database, clock),
         reports=Reports(database, settings.max_sites, clock),
@@ -76,7 +76,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         watch=Watch(database),
         site_owners=SiteOwners(database, clock),
         lease_limits=LeaseLimits(database),
-        wanted=Wanted(clock),
+        requested_attributes=RequestedAttributes(clock),
         removals=Removals(clock),
         clock=clock,
     )
@@ -86,10 +86,10 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
 
 
 def check(settings: Settings) -> None:
-    """Raise ConfigError when something that `settings` name cannot be used; opens neither database nor port."""
+    """Raise ConfigError if the constraint in `settings` is invalid. Open neither database nor port."""
     if settings.constraint:
         try:
-            run_query({"what": "check", "constraint": settings.constraint}, settings.query_timeout_seconds)
+            run_query({"type": "check", "constraint": settings.constraint}, settings.query_timeout_seconds)
         except QueryError as error:
             raise ConfigError(
                 f"pool.constraint = {settings.constraint!r}: {error}; must be a ClassAd expression, or empty"
@@ -97,9 +97,9 @@ def check(settings: Settings) -> None:
 
 
 def run(settings: Settings) -> int:
-    """Read the pool in the background and answer requests until SIGTERM or SIGINT; return the exit status.
+    """Query the pool in the background and serve requests until SIGTERM or SIGINT; return the exit status.
 
-    It is 0, or 1 if the database was lost: systemd starts the service again then. Raises ConfigError.
+    The status is 0, or 1 if the database was lost, so that systemd starts the service again. Raise ConfigError.
     """
     log_to_stderr()
     check(settings)
@@ -107,13 +107,13 @@ def run(settings: Settings) -> int:
     try:
         server = Server(service.app, settings)
         with Queries() as queries:
-            _answer(service, server, _refresher(service.parts, queries.run))
+            _serve(service, server, _refresher(service.parts, queries.run))
     finally:
         service.database.close()
     return server.status
 
 
-def _answer(service: Service, server: Server, refresher: Refresher) -> None:
+def _serve(service: Service, server: Server, refresher: Refresher) -> None:
     settings = service.parts.settings
     log.info(
         "version %s listens on %s:%s, refresh every %s s",
@@ -137,29 +137,29 @@ def _answer(service: Service, server: Server, refresher: Refresher) -> None:
         service.reloader.stop()
 
 
-def _refresher(parts: AppState, read: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:
-    def keep_waits(schedd: str, found: dict[str, Any]) -> None:
+def _refresher(parts: AppState, run: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:
+    def store_waits(schedd: str, found: dict[str, Any]) -> None:
         parts.history.add_waits(schedd, found["until"], found["waits"])
 
-    passing = Passing(parts.passed_over, parts.leases)
+    passed_over = PassedOverDetector(parts.passed_over, parts.leases)
     return Refresher(
         parts.settings,
-        parts.readings,
-        read,
-        following=Following(parts.glideins, parts.machine_ads, passing),
-        passing=passing,
-        wanted=parts.wanted.names,
-        on_queue=parts.removals.schedd_read,
-        on_waits=keep_waits,
+        parts.pool_state,
+        run,
+        collector_state=CollectorState(parts.glideins, parts.machine_ads, passed_over),
+        passed_over=passed_over,
+        requested_attributes=parts.requested_attributes.names,
+        on_counters=parts.removals.store_counters,
+        on_waits=store_waits,
         wait_marker=parts.history.wait_marker,
         clock=parts.clock,
     )
 
 
 def log_to_stderr() -> None:
-    """Log what an operator wants to know; systemd adds the time."""
+    """Log to stderr from level INFO on; systemd adds the time."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    # These log what callers send, or a line for everything that they do wrong: neither belongs in the log.
+    # These log data that callers send, or a line for each invalid request: neither belongs in the log.
     logging.getLogger("pjrpc").setLevel(logging.CRITICAL)
     logging.getLogger("waitress").setLevel(logging.ERROR)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # store/upgrade.py logs an upgrade in one line

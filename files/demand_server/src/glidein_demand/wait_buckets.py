@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Counts of jobs by how long they waited: {bucket: jobs}.
+"""Counts of jobs by wait: {bucket: jobs}.
 
-A bucket is a number; it stands for waits from edge(bucket) to below edge(bucket + 1) seconds.
+A bucket is a number. It has the waits from edge(bucket) to below edge(bucket + 1) seconds.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import math
 from collections.abc import Mapping
 
 STEPS_PER_TENFOLD = 8
-"""Buckets per factor of ten: a wait is known to within a third, and a year's waits are a few thousand numbers."""
+"""Buckets per factor of ten: a wait is exact to a third, and the waits of a year are a few thousand numbers."""
 
 BUCKETS = range(8 * STEPS_PER_TENFOLD)
-"""Bucket 0 is less than a second, the last one everything from three years on."""
+"""Bucket 0 has the waits of less than a second, the last bucket those of three years and more."""
 
 
 def bucket(seconds: float) -> int:
-    """The bucket of a wait of so many seconds; clocks that differ may make it negative."""
+    """Return the bucket of a wait in seconds, which is negative if clocks differ."""
     if seconds < 1:
         return 0
     # The sum is exact enough: 10.0 ** (n / 8) must not come out below its own edge.
@@ -26,14 +26,14 @@ def bucket(seconds: float) -> int:
 
 
 def edge(number: int) -> float:
-    """The least wait in seconds that belongs to a bucket."""
+    """Return the smallest wait of a bucket in seconds."""
     return 0.0 if number <= 0 else 10 ** ((number - 1) / STEPS_PER_TENFOLD)
 
 
 def quantile(counts: Mapping[int, int], q: float) -> float | None:
-    """The wait in seconds that the share `q` (0 to 1) of jobs did not exceed; None when there are no jobs.
+    """Return the wait in seconds that the share `q` (0 to 1) of jobs did not exceed; None if there are no jobs.
 
-    Within a bucket, waits are taken to be spread evenly.
+    Waits are assumed to be distributed evenly within a bucket.
     """
     total = sum(counts.values())
     if total <= 0:

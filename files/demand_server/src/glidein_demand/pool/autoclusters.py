@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Groups a schedd's idle jobs, by AutoClusterId instead of Requirements where it can be trusted.
+"""Grouping of a schedd's idle jobs, by AutoClusterId instead of Requirements if the ids are consistent.
 
-Grouping by Requirements costs the schedd 5 to 10 µs a job: it collects what each expression refers to and writes it
-out. The schedd has done that already for jobs that it has offered to a negotiator, and keeps the result as a number
-in the job, AutoClusterId; a second query gives what the numbers stand for. Jobs get their number when the schedd next
-sorts its queue, so new ones have none, and in a pool that never had a machine no job has. The query does not give
-out numbers itself. When the set of significant attributes grows, all numbers are given out anew: see `_Witness`.
+Grouping by Requirements costs the schedd 5 to 10 µs a job: it collects the attributes that each expression refers to
+and writes it as text. For jobs that it has offered to a negotiator, the schedd has done that already, and has stored an
+id in the job, AutoClusterId. A second query returns the values of each id. Jobs get their id when the schedd next sorts
+its queue: new jobs have none, and in a pool that never had a machine no job has one. The query does not assign ids.
+When a significant attribute is added, the schedd assigns all ids anew: see `_AutoclusterCheck`.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ class Schedd(Protocol):
     """The queries of a schedd that are needed here."""
 
     def first(self, constraint: str, projection: list[str]) -> Ad | None:
-        """One job that satisfies the constraint."""
+        """Return one job that satisfies the constraint, or None."""
 
     def grouped(self, constraint: str, projection: list[str]) -> Iterable[Ad]:
-        """One ad for each combination of values, with JobCount and JobIds (QueryOpts.GroupBy)."""
+        """Return one ad for each combination of values, with JobCount and JobIds (QueryOpts.GroupBy)."""
 
     def autoclusters(self) -> Iterable[Ad]:
-        """One ad for each autocluster that the schedd knows (QueryOpts.AutoCluster)."""
+        """Return one ad for each autocluster of the schedd (QueryOpts.AutoCluster)."""
 
 
 def rows(schedd: Schedd, constraint: str, projection: list[str], needed: Collection[str] = ()) -> tuple[list[Ad], bool]:
-    """The idle jobs that satisfy `constraint`, grouped by `projection`, Requirements, and what these refer to.
+    """Return the idle jobs that satisfy `constraint`, in groups, and whether all were grouped by Requirements.
 
-    And whether all had to be grouped by Requirements.
+    The groups are by `projection`, Requirements, and the attributes that these refer to.
     needed: names of the projection that the constraint needs; see jobs.constraint.
     """
-    witness = _Witness(schedd, constraint)
-    if not witness.job:
+    check = _AutoclusterCheck(schedd, constraint)
+    if not check.job:
         return [], False
-    if witness.has_autocluster:
-        found = _by_autocluster(schedd, constraint, projection, needed, witness)
+    if check.has_autocluster:
+        found = _by_autocluster(schedd, constraint, projection, needed, check)
         if found is not None:
             return found, False
     return _by_requirements(schedd, constraint, projection), True
 
 
 def unique(ads: Iterable[Ad]) -> list[Ad]:
-    """The ads without those that came twice.
+    """Return the ads without duplicates.
 
-    When the connection is slow, a schedd (seen with 23.9) sends the ad at which it had to wait a second time, and its
-    jobs would count double. Each has an Id of its own.
+    If the connection is slow, a schedd (seen with 23.9) sends the ad at which it had to wait a second time, and its
+    jobs would count twice. Each ad has a unique Id.
     """
     found: dict[Any, Ad] = {}
     for number, ad in enumerate(ads):
@@ -60,12 +60,12 @@ def unique(ads: Iterable[Ad]) -> list[Ad]:
     return list(found.values())
 
 
-class _Witness:
-    """A job that tells whether the numbers still mean what they meant.
+class _AutoclusterCheck:
+    """A check that the autocluster ids do not change between two queries, by one job.
 
-    AutoClusterAttrs begins with the significant attributes, and they only ever grow. When they do, all numbers are
-    given out anew: what was asked before must not be joined with what was asked after. The same job with the same
-    AutoClusterAttrs before and after says that it did not happen in between.
+    AutoClusterAttrs begins with the significant attributes. Attributes are only added to them. Then the schedd assigns
+    all ids anew, and results from before and after must not be joined. If the same job has the same AutoClusterAttrs
+    before and after, the ids did not change in between.
     """
 
     _ATTRIBUTES = ["ClusterId", "ProcId", "AutoClusterAttrs"]
@@ -76,14 +76,14 @@ class _Witness:
         self.has_autocluster = self.job is not None and isinstance(self.job.get("AutoClusterAttrs"), str)
 
     def significant(self) -> set[str]:
-        """Attributes, in small letters, of which the autocluster of *every* job has the value.
+        """Return the significant attributes before Requirements, in small letters: every autocluster has their values.
 
-        What the values of this one job refer to comes after all of the significant ones, and Requirements is one.
+        Attributes that the values of this one job refer to come after all significant ones.
         """
         names = self.job["AutoClusterAttrs"].lower().split(",")
         return set(names[: names.index("requirements")]) if "requirements" in names else set()
 
-    def agrees(self) -> bool:
+    def is_unchanged(self) -> bool:
         same = f"ClusterId == {self.job['ClusterId']} && ProcId == {self.job['ProcId']}"
         now = self._schedd.first(same, self._ATTRIBUTES)
         return now is not None and now.get("AutoClusterAttrs") == self.job["AutoClusterAttrs"]
@@ -94,15 +94,15 @@ def _by_requirements(schedd: Schedd, constraint: str, projection: list[str]) -> 
 
 
 def _by_autocluster(
-    schedd: Schedd, constraint: str, projection: list[str], needed: Collection[str], witness: _Witness
+    schedd: Schedd, constraint: str, projection: list[str], needed: Collection[str], check: _AutoclusterCheck
 ) -> list[Ad] | None:
-    """None when numbers and what they stand for do not fit together."""
-    # Each column costs 0.2 µs a job: what the autocluster tells anyway is not asked for.
-    told = witness.significant() - {name.lower() for name in needed}
-    columns = [name for name in projection if name.lower() not in told]
+    """Return the groups by AutoClusterId; None if the ids and the autoclusters are inconsistent."""
+    # Each column costs 0.2 µs a job: attributes of the autocluster are not requested again.
+    redundant = check.significant() - {name.lower() for name in needed}
+    columns = [name for name in projection if name.lower() not in redundant]
     grouped = unique(schedd.grouped(constraint, [*columns, "AutoClusterId"]))
     signatures = {ad.get("AutoClusterId"): ad for ad in schedd.autoclusters()}
-    if not witness.agrees():
+    if not check.is_unchanged():
         return None
     found, without = [], []
     for row in grouped:
@@ -111,14 +111,14 @@ def _by_autocluster(
             without.append(row)
             continue
         signature = signatures.get(number)
-        # Significant is what negotiator and configuration say, and they may leave Requirements out.
+        # The negotiator and the configuration define the significant attributes, and may omit Requirements.
         if signature is None or "Requirements" not in signature:
             return None
         found.append(_joined(row, signature))
     if without:
         new = _by_requirements(schedd, f"AutoClusterId is undefined && {constraint}", projection)
         if _jobs(new) < _jobs(without):
-            return None  # some have got their number in between, and would be in neither answer
+            return None  # jobs were assigned an id in between, and would be in neither result
         found += new
     return found
 

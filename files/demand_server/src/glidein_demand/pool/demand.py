@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Demand groups as plain data: identity, merging, and what each kind of caller is shown."""
+"""Demand groups as plain data: their identity, merging, and the parts that each kind of caller may read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Callable
 IDENTITY = (
     "cpus", "memory_mb", "disk_mb", "gpus", "gpu_requirements", "requirements", "attributes", "max_runtime_s",
 )  # fmt: skip
-"""What makes a group: two groups that are equal in these are one. Rounded before they come here."""
+"""The values that identify a group: groups with equal values are merged. The values are already rounded."""
 
 _COUNTS = ("count", "unmaterialized", "over_limit", "stale")
 
@@ -20,21 +20,21 @@ _FOR_CALLERS_WITH_TOKEN = ("gpu_requirements", "requirements", "attributes", "us
 
 
 def group_id(group: dict[str, Any]) -> str:
-    """A stable name of 16 hex digits for what a group asks for; counts and users are not part of it."""
+    """Return a stable id of 16 hex digits for the values of IDENTITY; counts and users are not part of it."""
     text = json.dumps([group.get(key) for key in IDENTITY], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def merge(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Groups of the same id become one: counts add up, users add up, the first job is the oldest, and so is as_of.
+    """Merge groups of the same id: counts and users are summed, first_job and as_of are the oldest.
 
     The result is sorted, most jobs first, and does not depend on the order of the input.
     """
     return _merged(groups, lambda group: group["id"])
 
 
-def compact(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Like merge, but the jobs of different users, or accounting groups, stay apart: limits have to divide them."""
+def merge_by_user(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Merge groups of the same id, user and accounting group. Limits apply to users and accounting groups."""
     return _merged(groups, lambda group: (group["id"], group.get("accounting_group") or "", *sorted(group["users"])))
 
 
@@ -68,10 +68,10 @@ def _merged(groups: Iterable[dict[str, Any]], key: Callable[[dict[str, Any]], An
 
 
 def within_limit(groups: Iterable[dict[str, Any]], left: int | None) -> list[dict[str, Any]]:
-    """Groups with no more than `left` jobs in all (None: no limit), the oldest first; the rest is over_limit.
+    """Return the groups with at most `left` jobs in all (None: no limit), the oldest first; the others are over_limit.
 
-    A schedd offers the negotiator no more jobs than its MAX_JOBS_RUNNING leaves: the rest cannot start whatever there
-    is. Which ones it offers depends on priorities too; the oldest first is the best that can be told from here.
+    A schedd offers the negotiator no more jobs than MAX_JOBS_RUNNING permits: the others cannot start on any machine.
+    The schedd's order also depends on job priorities, which groups do not have: the oldest first is an approximation.
     """
     if left is None:
         return list(groups)
@@ -79,12 +79,12 @@ def within_limit(groups: Iterable[dict[str, Any]], left: int | None) -> list[dic
     for group in sorted(groups, key=lambda group: job_order(group["first_job"])):
         fits = min(group["count"], max(0, left))
         left -= fits
-        found.append(cut(group, fits) if fits < group["count"] else group)
+        found.append(truncated(group, fits) if fits < group["count"] else group)
     return found
 
 
-def cut(group: dict[str, Any], count: int) -> dict[str, Any]:
-    """A group with `count` of its jobs; those that are not materialised yet are the last ones."""
+def truncated(group: dict[str, Any], count: int) -> dict[str, Any]:
+    """Return the group with its first `count` jobs; jobs that are not materialized yet are the last ones."""
     materialized = group["count"] - group.get("unmaterialized", 0)
     users, left = {}, count
     for user, jobs in group["users"].items():
@@ -99,8 +99,8 @@ def cut(group: dict[str, Any], count: int) -> dict[str, Any]:
     }
 
 
-def for_anonymous(group: dict[str, Any]) -> dict[str, Any]:
-    """A group without what names people or their work: users, Requirements and the attributes they refer to."""
+def without_private_data(group: dict[str, Any]) -> dict[str, Any]:
+    """Return the group without data on users and their work: users, Requirements and the attributes they refer to."""
     return {key: value for key, value in group.items() if key not in _FOR_CALLERS_WITH_TOKEN}
 
 
@@ -108,7 +108,7 @@ def pyglidein_state(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the result of PyGlidein's `get_state`: memory and disk in MB; os is "sl6" if Requirements ask for it.
 
     groups: with `count` less the jobs that sites hold leases on. PyGlidein counts only jobs that are in the queue, so
-    jobs that the schedd has not materialised yet are left out. A site's lease covers jobs in the queue first.
+    jobs that the schedd has not materialized yet do not count. A site's lease covers jobs in the queue first.
     """
     counts: dict[tuple[Any, ...], int] = {}
     for group in groups:
@@ -124,7 +124,7 @@ def pyglidein_state(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def job_order(job: str | None) -> tuple[int, int, int, str]:
-    """Sort key of a job id "cluster.proc": numeric, unknown ids last."""
+    """Return a sort key of a job id "cluster.proc": numeric, unknown ids last."""
     cluster, _dot, proc = (job or "").partition(".")
     if cluster.isdecimal() and proc.isdecimal():
         return (0, int(cluster), int(proc), "")

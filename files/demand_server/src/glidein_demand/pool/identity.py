@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""To which site a machine belongs: decided by who authenticated, not by what the ad says of itself.
+"""The site of a machine, from its authenticated identity and not from the other attributes of its ad.
 
-The collector writes the attribute AuthenticatedIdentity into every ad, and removes one that the sender wrote. A site's
-token says `glidein-SITE@DOMAIN` (roles/tarball). The pool password is one secret of all sites, so an ad that came with
-it says its site itself; it is believed, unless it names a site that has shown a token of its own.
+The collector writes the attribute AuthenticatedIdentity into every ad, and removes a value that the sender wrote. The
+identity of a site's token is `glidein-SITE@DOMAIN` (roles/tarball). The pool password is one secret of all sites. The
+site of an ad that was sent with it is its GLIDEIN_Site, unless that site has used a token.
 """
 
 from __future__ import annotations
@@ -19,55 +19,57 @@ from .slots import Slot, startd_name
 _TOKEN = re.compile(r"glidein-([A-Za-z0-9][A-Za-z0-9._-]{0,63})@[^@\s]*\Z")
 
 
-class Owner(NamedTuple):
-    """`key` is None for a machine that is no glidein of ours; `problem` is a line for a person, or None."""
+class SlotOwner(NamedTuple):
+    """The site, entry and shape of a slot; `key` is None for another machine. `problem` is a line to show, or None."""
 
     key: Key | None
     problem: str | None = None
 
 
 def token_site(slot: Slot) -> str | None:
-    """The site whose token the machine authenticated with; None for every other identity, and for none."""
+    """Return the site whose token the machine authenticated with; None for another identity or no identity."""
     identity = slot.get("AuthenticatedIdentity")
     match = _TOKEN.match(identity) if isinstance(identity, str) else None
     return match.group(1) if match else None
 
 
-def owner(slot: Slot, token_sites: Collection[str]) -> Owner:
-    """Whose machine this is. `token_sites`: sites that have shown a token identity, now or earlier."""
+def slot_owner(slot: Slot, token_sites: Collection[str]) -> SlotOwner:
+    """Return the owner of a machine. `token_sites`: the sites that have used a token, now or earlier."""
     by_token = token_site(slot)
-    says, entry, shape = (slot.get(name) for name in ("GLIDEIN_Site", "GLIDEIN_Entry", "GLIDEIN_Shape"))
+    claimed_site, entry, shape = (slot.get(name) for name in ("GLIDEIN_Site", "GLIDEIN_Entry", "GLIDEIN_Shape"))
     if slot.get("is_glidein") is not True or not (_is_name(entry) and _is_name(shape)):
         if by_token is None:
-            return Owner(None)
-        return Owner(None, f"a machine with the token of site {by_token} names no entry and shape: {_called(slot)}")
+            return SlotOwner(None)
+        problem = f"a machine with the token of site {by_token} has no entry and shape: {_printable_name(slot)}"
+        return SlotOwner(None, problem)
     if by_token is not None:
-        if says == by_token:
-            return Owner((by_token, entry, shape))
-        return Owner(
+        if claimed_site == by_token:
+            return SlotOwner((by_token, entry, shape))
+        return SlotOwner(
             (by_token, entry, shape),
-            f"a glidein with the token of site {by_token} says that it is of site {_shown(says)}: {_called(slot)}",
+            f"a glidein with the token of site {by_token} claims the site {_printable(claimed_site)}: "
+            f"{_printable_name(slot)}",
         )
-    if not _is_name(says):
-        return Owner(None)
-    if says in token_sites:
-        identity = _shown(slot.get("AuthenticatedIdentity"))
-        return Owner(
+    if not _is_name(claimed_site):
+        return SlotOwner(None)
+    if claimed_site in token_sites:
+        identity = _printable(slot.get("AuthenticatedIdentity"))
+        return SlotOwner(
             None,
-            f"a machine says that it is of site {says}, which has a token of its own, but authenticated as "
-            f"{identity}: {_called(slot)}",
+            f"a machine claims the site {claimed_site}, which has used its own token, but authenticated as "
+            f"{identity}: {_printable_name(slot)}",
         )
-    return Owner((says, entry, shape))
+    return SlotOwner((claimed_site, entry, shape))
 
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and NAME.match(value) is not None
 
 
-def _called(slot: Slot) -> str:
-    return _shown(startd_name(slot))
+def _printable_name(slot: Slot) -> str:
+    return _printable(startd_name(slot))
 
 
-def _shown(value: object) -> str:
-    """A value of an ad in a line of text: short, and nothing in it but visible ASCII."""
-    return ascii(value)[:100] if isinstance(value, str) else "nobody" if value is None else type(value).__name__
+def _printable(value: object) -> str:
+    """Return an ad's value as a short text of printable ASCII characters."""
+    return ascii(value)[:100] if isinstance(value, str) else "no identity" if value is None else type(value).__name__

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From a schedd's grouped job ads to demand groups.
+"""Conversion of a schedd's grouped job ads to demand groups.
 
-Runs in the processes of queries.py only: it needs HTCondor's ClassAd library, the server itself does not.
+Runs in the processes of queries.py only: it needs HTCondor's ClassAd library, which the server does not load.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 import classad2
 
-from . import limits
-from .demand import compact, group_id
+from . import accounting_limits
+from .demand import group_id, merge_by_user
 
 IDLE = "JobStatus == 1 && JobUniverse == 5"
-"""Jobs that wait and can run on a glidein: local, scheduler and grid jobs never do. Containers are universe 5 too."""
+"""Idle jobs that can run on a glidein: not local, scheduler and grid jobs. Container jobs are in universe 5, too."""
 
 REQUESTS = ("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs")
 
-# Job attributes that Requirements may lead to and that a group expresses otherwise, or that are measurements of
-# single jobs: with them, every job that has run once would be a group of its own.
+# Job attributes that Requirements may refer to, and that a group has in another form or that are measurements of single
+# jobs. With measurements, every job that has run once would be a separate group.
 _MEASURED = (
     "DiskUsage", "ExecutableSize", "ImageSize", "MemoryProvisioned", "MemoryUsage", "ResidentSetSize",
     "ScratchDirFileCount", "TransferInputSizeMB",
@@ -38,10 +38,10 @@ _NOT_PART_OF_A_GROUP = frozenset(
 
 
 class UnreadableError(Exception):
-    """A request of a job that has no usable value; `attribute` says which, the message says what it came to."""
+    """A request of a job has an invalid value; `attribute` is its name, and the message has the value."""
 
     def __init__(self, attribute: str, value: Any) -> None:
-        # An error is a number to Python, and would be shown as one.
+        # Python would show the ClassAd error value as a number.
         shown = "error" if value is classad2.Value.Error else "undefined" if value is None else value
         super().__init__(f"{attribute} is {shown}")
         self.attribute = attribute
@@ -51,8 +51,8 @@ class UnreadableError(Exception):
 class Rounding:
     """Steps in MiB to which requests are rounded up.
 
-    `memory_mb` and `disk_mb` are for requests that the user stated. By default these stay as they are: the steps in
-    which a startd divides its machine apply to what is left of the machine, not to whether a job fits an empty one.
+    `memory_mb` and `disk_mb` are for requests that the user stated. By default these are not rounded: the steps in
+    which a startd divides its machine apply to the remaining resources, not to whether a job fits an empty machine.
     `memory_usage_mb` and `disk_usage_mb` are for requests that come from a measurement, such as HTCondor's defaults,
     MemoryUsage and DiskUsage. Measurements differ from job to job.
     """
@@ -64,27 +64,28 @@ class Rounding:
 
 
 def constraint(extra: str, users: Iterable[str] = (), part: tuple[int, int] = (0, 1)) -> str:
-    """The query's constraint: idle jobs for glideins, of `users` (empty: all), that satisfy `extra` (may be empty).
+    """Return the constraint for idle jobs for glideins, of `users` (empty: all), that satisfy `extra` (may be empty).
 
     part (i, n): only the clusters whose number is i modulo n, so that n processes can share the work.
-    The schedd tests the constraint on every job, and then on every *group's* ad, which has only what was grouped by.
-    A group has no ProcId: with that, our own conditions need no columns, each of which costs time. They come first,
-    as most jobs satisfy them. The attributes of `extra` have to be among the columns (see `projection`).
+    The schedd tests the constraint on every job, and then on every *group's* ad, which has only the attributes of the
+    projection. A group has no ProcId. Because of this test, the program's own conditions need no columns, each of which
+    costs time. They come first, as most jobs satisfy them. The projection must have the attributes of `extra` (see
+    `projection`).
     """
     number, parts = part
     own = [f"ClusterId % {parts} == {number}"] if parts > 1 else []
-    own += [IDLE, *filter(None, [of_users(users)])]
+    own += [IDLE, *filter(None, [users_constraint(users)])]
     return " && ".join([f"({' && '.join(own)} || ProcId is undefined)", *([f"({extra})"] if extra else ())])
 
 
-def of_users(users: Iterable[str]) -> str:
-    """An expression that is true for jobs of these users, named with or without @domain; "" when there are none."""
+def users_constraint(users: Iterable[str]) -> str:
+    """Return an expression that is true for jobs of these users, with or without @domain; "" for no users."""
     tests = [f"{'User' if '@' in user else 'Owner'} is {classad2.quote(user)}" for user in users]
     return f"({' || '.join(tests)})" if tests else ""
 
 
 def references(expression: str) -> list[str]:
-    """Names of the job attributes that a ClassAd expression refers to; ValueError if it is not an expression."""
+    """Return the names of the job attributes that a ClassAd expression refers to; raise ValueError if it is invalid."""
     try:
         tree = classad2.ExprTree(expression)
         names = classad2.ClassAd().externalRefs(tree)
@@ -99,22 +100,22 @@ def _without_scope(name: str) -> str:
 
 
 def projection(extra: str, attributes: Iterable[str], runtime_attributes: Iterable[str]) -> list[str]:
-    """What to group by, Requirements apart. The schedd adds what the values of these refer to by itself.
+    """Return the attributes to group by, except Requirements. The schedd adds the attributes that they refer to.
 
-    The attributes of the operator's constraint `extra` are among them: see `constraint`.
+    The result has the attributes of the operator's constraint `extra`: see `constraint`.
     """
-    wanted: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in (
         *REQUESTS,
         "User",
         "AccountingGroup",
-        limits.ATTRIBUTE,
+        accounting_limits.ATTRIBUTE,
         *attributes,
         *runtime_attributes,
         *(references(extra) if extra else ()),
     ):
-        wanted.setdefault(name.lower(), name)
-    return list(wanted.values())
+        names.setdefault(name.lower(), name)
+    return list(names.values())
 
 
 def demand_groups(
@@ -123,10 +124,10 @@ def demand_groups(
     attributes: Collection[str] = (),
     runtime_attributes: Collection[str] = (),
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Demand groups of the schedd's rows (ads with JobCount and JobIds), and the rows that cannot be read.
+    """Return the demand groups of the schedd's rows (ads with JobCount and JobIds), and the unreadable rows.
 
-    Values are evaluated, rounded, merged, then hashed; a group is of one user still. An unreadable row is
-    {"count", "first_job", "attribute", "error"}: such jobs are shown, never dropped in silence.
+    Values are evaluated, rounded, merged, then hashed. Each group still has the jobs of one user. An unreadable row is
+    {"count", "first_job", "attribute", "error"}: such jobs are reported, never ignored.
     """
     groups: list[dict[str, Any]] = []
     unreadable: dict[tuple[str, str], dict[str, Any]] = {}
@@ -139,13 +140,13 @@ def demand_groups(
                 {"count": 0, "first_job": _first_job(row), "attribute": error.attribute, "error": str(error)},
             )
             known["count"] += _count(row)
-    return compact(groups), sorted(unreadable.values(), key=lambda item: (-item["count"], str(item["first_job"])))
+    return merge_by_user(groups), sorted(unreadable.values(), key=lambda item: (-item["count"], str(item["first_job"])))
 
 
 def demand_group(
     row: Mapping[str, Any], rounding: Rounding, attributes: Collection[str], runtime_attributes: Collection[str]
 ) -> dict[str, Any]:
-    """The group of one row; UnreadableError when a request of it has no usable value."""
+    """Return the group of one row. Raise UnreadableError if a request has an invalid value."""
     count = _count(row)
     memory_step = rounding.memory_usage_mb if _is_measured(row, "RequestMemory") else rounding.memory_mb
     disk_step = rounding.disk_usage_mb if _is_measured(row, "RequestDisk") else rounding.disk_mb
@@ -171,14 +172,14 @@ def demand_group(
 
 
 def round_up(value: float, step: int) -> int:
-    """`value` rounded up to a multiple of `step`, at least one step: no slot comes with nothing."""
+    """Return `value` rounded up to a multiple of `step`, at least one step, because no slot is empty."""
     return max(1, math.ceil(value / step)) * step
 
 
 def evaluate(row: Mapping[str, Any], name: str) -> Any:
-    """The value of an attribute in its own ad: None when it is missing or undefined, classad2.Value.Error as it is.
+    """Return the value of an attribute in its own ad: None if it is missing or undefined, also classad2.Value.Error.
 
-    Text that is not UTF-8 is an error, too: one job or machine that has such must not take the others along.
+    Text that is not UTF-8 is an error value, too: one such job or machine must not make the query fail.
     """
     try:
         if name not in row:
@@ -190,26 +191,26 @@ def evaluate(row: Mapping[str, Any], name: str) -> Any:
 
 
 def is_scalar(value: Any) -> bool:
-    """A value that JSON can carry and a ClassAd literal can say: string, boolean, integer, finite real."""
+    """Return whether JSON and a ClassAd literal can express the value: string, boolean, integer, finite real."""
     if isinstance(value, classad2.Value):
         return False
     return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
 
 
-MOST = 1e12
-"""No request is larger than this, in any unit that HTCondor has; sums of all jobs stay numbers that databases hold."""
+MAX_VALUE = 1e12
+"""The largest valid request in any unit of HTCondor. Databases can store sums over all jobs of such numbers."""
 
 
 def _number(row: Mapping[str, Any], name: str, default: float | None) -> float:
-    """The value of a request; `default` stands for an undefined one, None: it is unreadable.
+    """Return the value of a request, and `default` for an undefined one. Without a default, it is unreadable.
 
-    No slot's WithinResourceLimits is true for undefined cores, memory or disk: with 23.9, such a job never started, and
-    one whose RequestGPUs is undefined did.
+    No slot's WithinResourceLimits is true for undefined cores, memory or disk: with 23.9, such a job never started. A
+    job whose RequestGPUs is undefined started.
     """
     value = evaluate(row, name)
     if value is None and default is not None:
         return default
-    if value is None or isinstance(value, (str, bool)) or not is_scalar(value) or abs(value) > MOST:
+    if value is None or isinstance(value, (str, bool)) or not is_scalar(value) or abs(value) > MAX_VALUE:
         raise UnreadableError(name, value)
     return value
 
@@ -217,18 +218,18 @@ def _number(row: Mapping[str, Any], name: str, default: float | None) -> float:
 def _count(row: Mapping[str, Any]) -> int:
     count = evaluate(row, "JobCount")
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise ValueError(f"the schedd's answer has a group without a job count: JobCount is {count}")
+        raise ValueError(f"the schedd's result has a group with an invalid job count: JobCount is {count}")
     return count
 
 
 def _first_job(row: Mapping[str, Any]) -> str | None:
-    """First id of JobIds, which is like "1234.0 ... 1236.5" or "1234.0"."""
+    """Return the first id of JobIds, which is like "1234.0 ... 1236.5" or "1234.0"."""
     ids = evaluate(row, "JobIds")
     return ids.replace(",", " ").split()[0] if isinstance(ids, str) and ids.strip() else None
 
 
 def _stored(row: Mapping[str, Any], name: str) -> Any:
-    """What an attribute was set to, not evaluated; UnreadableError for text that is not UTF-8."""
+    """Return an attribute's value without evaluation. Raise UnreadableError for text that is not UTF-8."""
     try:
         return row.get(name)
     except UnicodeDecodeError as error:
@@ -245,7 +246,7 @@ def _is_measured(row: Mapping[str, Any], name: str) -> bool:
 
 
 def _text(row: Mapping[str, Any], name: str) -> str | None:
-    """An expression as text; None when there is none or it is simply true."""
+    """Return an expression as text; None if it is missing, undefined or the literal true."""
     value = _stored(row, name)
     if value is None or value is True or value is classad2.Value.Undefined:
         return None
@@ -253,23 +254,23 @@ def _text(row: Mapping[str, Any], name: str) -> str | None:
 
 
 def _requirements(row: Mapping[str, Any]) -> str | None:
-    """The text of Requirements. Those that are undefined match no machine, which is not the same as having none.
+    """Return the text of Requirements; "undefined" if they are undefined, because they then match no machine.
 
-    condor_submit writes `undefined` where it cannot read an expression that the library can, such as 'odd name' == 3.
+    condor_submit writes `undefined` for an expression that only the library can parse, such as 'odd name' == 3.
     """
     return "undefined" if _stored(row, "Requirements") is classad2.Value.Undefined else _text(row, "Requirements")
 
 
-def _attributes(row: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
-    """Values of the job attributes that Requirements refers to, and of the `wanted` ones: scalars and lists of them.
+def _attributes(row: Mapping[str, Any], requested: Iterable[str]) -> dict[str, Any]:
+    """Return the job attributes that Requirements refers to, and the `requested` ones: scalars and lists of scalars.
 
-    Concurrency limits are among them: jobs that need a license are not alike to those that do not.
+    The result has ConcurrencyLimits, because jobs with a concurrency limit must not share a group with others.
     """
-    names = {name.lower() for name in (limits.ATTRIBUTE, *wanted)}
+    names = {name.lower() for name in (accounting_limits.ATTRIBUTE, *requested)}
     tree = _stored(row, "Requirements")
     if isinstance(row, classad2.ClassAd) and isinstance(tree, classad2.ExprTree):
         names.update(name.lower() for name in row.internalRefs(tree))
-        # classad2 lists MY.Name, which is the job's own too, among the external ones.
+        # classad2 returns MY.Name, which is also the job's attribute, as an external reference.
         own = [name for name in row.externalRefs(tree) if name.lower().startswith("my.")]
         names.update(_without_scope(name).lower() for name in own)
     found = {}
@@ -282,7 +283,7 @@ def _attributes(row: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]
 
 
 def _max_runtime(row: Mapping[str, Any], names: Iterable[str]) -> int | None:
-    """The shortest run time in seconds that the job states, or None."""
+    """Return the shortest run time in seconds that the job states, or None."""
     values = [evaluate(row, name) for name in names]
     stated = [value for value in values if type(value) in (int, float) and math.isfinite(value) and value > 0]
     return math.ceil(min(stated)) if stated else None

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an entry's machines offer to jobs: the ad of one of its slots, as plain values.
+"""The machine ad of an entry: the ad of one of its slots, as plain values.
 
-A plan matches jobs' Requirements against it before it orders glideins there. It describes the whole, empty glidein:
-what jobs have taken is put back. What is different from one glidein to the next (names, addresses, times, loads), what
-tells of jobs, and whatever could be a secret is left out.
+The plan matches jobs' Requirements against it before it orders glideins of the entry. It describes the empty glidein,
+with the resources that jobs use now. Attributes that differ between glideins (names, addresses, times, loads), that
+describe jobs, or that may be secret are excluded.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..values import Key
-from .slots import Slot, whole
+from .slots import Slot, positive_int
 
-MOST_ATTRIBUTES = 300
-MOST_BYTES = 16 * 1024
-"""Of a sample as JSON text."""
+MAX_ATTRIBUTES = 300
+MAX_BYTES = 16 * 1024
+"""The largest machine ad, as JSON text."""
 
-MOST_TEXT = 1000
-"""Characters of one value; a longer one is left out."""
+MAX_TEXT = 1000
+"""Characters of one value; a longer value is excluded."""
 
 _RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
 
-# Kept when there is more than fits: most Requirements name these.
+# Stored first if an ad is too large: most Requirements refer to these.
 _FIRST = frozenset(
     name.lower()
     for name in (*_RESOURCES, "Arch", "OpSys", "OpSysAndVer", "OpSysMajorVer", "CondorVersion", "Microarch",
@@ -45,7 +45,7 @@ _INSTANCE = re.compile(
      | (?: Idle | LoadAvg | Time | Usage ) $""",
     re.VERBOSE | re.IGNORECASE,
 )
-_NAMED = frozenset(
+_EXCLUDED = frozenset(
     name.lower()
     for name in (
         "AcceptedWhileDraining", "AccountingGroup", "ActivationRequests", "Activity", "AuthenticatedIdentity",
@@ -59,15 +59,15 @@ _NAMED = frozenset(
 )  # fmt: skip
 
 _TIME = re.compile(r"\btime\s*\(|\bCurrentTime\b", re.IGNORECASE)
-"""In an expression whose value of now is not that of a glidein that starts, such as PYGLIDEIN_TIME_TO_LIVE."""
+"""References to the time: such an expression has another value when a glidein starts."""
 
 
-def to_fetch(
-    slots: Mapping[Key, list[Slot]], fresh: Iterable[tuple[str, str]], most: int
+def slots_to_fetch(
+    slots: Mapping[Key, list[Slot]], fresh: Iterable[tuple[str, str]], maximum: int
 ) -> dict[tuple[str, str], str]:
-    """{(site, entry): name of the slot whose whole ad to fetch}, at most `most`, none of those in `fresh`.
+    """Return {(site, entry): name of the slot whose complete ad to fetch}, at most `maximum`, without those in `fresh`.
 
-    The emptiest partitionable slot is taken: it has a whole machine's attributes and none of a job.
+    The emptiest partitionable slot is chosen: it has the attributes of a machine and none of a job.
     """
     known = set(fresh)
     best: dict[tuple[str, str], tuple[tuple[Any, ...], str]] = {}
@@ -81,18 +81,18 @@ def to_fetch(
             rank = (
                 slot.get("SlotType") != "Partitionable",
                 slot.get("State") != "Unclaimed",
-                -whole(slot, "Cpus"),
+                -positive_int(slot, "Cpus"),
                 name,
             )
             if (site, entry) not in best or rank < best[(site, entry)][0]:
                 best[(site, entry)] = (rank, name)
-    return {place: name for place, (_rank, name) in sorted(best.items())[:most]}
+    return {place: name for place, (_rank, name) in sorted(best.items())[:maximum]}
 
 
-def whole_machine(ad: Any) -> dict[str, Any]:
-    """Plain values of a slot's ad (classad2.ClassAd) as if no job were there; the limits above hold. Changes `ad`.
+def empty_machine(ad: Any) -> dict[str, Any]:
+    """Return the plain values of a slot's ad (classad2.ClassAd) as of an empty glidein, `truncated`. Modify `ad`.
 
-    Expressions of the time, and those that come out undefined without a job, errors, lists and nested ads are left out.
+    Expressions that refer to the time or are undefined without a job, errors, lists and nested ads are excluded.
     """
     from .jobs import evaluate, is_scalar  # it needs HTCondor's library, which the server itself does not load
 
@@ -103,31 +103,31 @@ def whole_machine(ad: Any) -> dict[str, Any]:
                 ad[resource] = int(total)
     values = {}
     for name in list(ad):
-        if _left_out(name) or _depends_on_time(ad, name):
+        if _is_excluded(name) or _depends_on_time(ad, name):
             continue
         if is_scalar(value := evaluate(ad, name)) and not _is_secret(name, value):
             values[name] = value
-    return limited(values)
+    return truncated(values)
 
 
-def limited(values: Mapping[str, Any]) -> dict[str, Any]:
-    """At most MOST_ATTRIBUTES of the values and MOST_BYTES as JSON, those that matter most first; sorted by name."""
+def truncated(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return at most MAX_ATTRIBUTES values and MAX_BYTES as JSON, those of _FIRST first; sorted by name."""
     kept: dict[str, Any] = {}
     used = len("{}")
     for name in sorted(values, key=lambda name: (name.lower() not in _FIRST, name.lower(), name)):
         more = len(json.dumps({name: values[name]})) + len(", ") - len("{}")
-        if len(kept) < MOST_ATTRIBUTES and used + more <= MOST_BYTES:
+        if len(kept) < MAX_ATTRIBUTES and used + more <= MAX_BYTES:
             kept[name] = values[name]
             used += more
     return dict(sorted(kept.items(), key=lambda item: (item[0].lower(), item[0])))
 
 
-def _left_out(name: str) -> bool:
-    return name.lower() in _NAMED or _SECRET.search(name) is not None or _INSTANCE.search(name) is not None
+def _is_excluded(name: str) -> bool:
+    return name.lower() in _EXCLUDED or _SECRET.search(name) is not None or _INSTANCE.search(name) is not None
 
 
 def _depends_on_time(ad: Any, name: str) -> bool:
-    """Tell whether the attribute's expression refers to the time."""
+    """Return whether the attribute's expression refers to the time."""
     try:
         stored = ad.get(name)
     except UnicodeDecodeError:
@@ -136,7 +136,7 @@ def _depends_on_time(ad: Any, name: str) -> bool:
 
 
 def _is_secret(name: str, value: Any) -> bool:
-    """Text that is long, looks like a daemon's address, or is a capability. GPUs_Capability is a number."""
+    """Return whether a value is a long text, a daemon's address or a capability. GPUs_Capability is a number."""
     if not isinstance(value, str):
         return False
-    return len(value) > MOST_TEXT or value.startswith("<") or "capability" in name.lower()
+    return len(value) > MAX_TEXT or value.startswith("<") or "capability" in name.lower()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs each query of HTCondor's daemons in a process of its own.
+"""Running of each query of an HTCondor daemon in a separate process.
 
 HTCondor's Python bindings keep the interpreter's lock while they wait for a daemon, so a query inside the server would
 stop every request. A process can also be killed when a daemon hangs, and its end frees the memory of a large queue.
@@ -22,8 +22,8 @@ from typing import Any
 NICE = 10
 """The least niceness of a query's process. Requests come first."""
 
-PRELOADED = ["htcondor2", "glidein_demand.cli", "glidein_demand.pool.asking", __name__]
-"""What the fork server imports. The command's module is among them since each process imports its main module."""
+PRELOADED = ["htcondor2", "glidein_demand.cli", "glidein_demand.pool.query_handlers", __name__]
+"""The modules that the fork server imports. Each process imports its main module, which is the command's."""
 
 
 class QueryError(Exception):
@@ -31,7 +31,7 @@ class QueryError(Exception):
 
 
 class Queries:
-    """Runs queries, see asking.carry_out. Safe from many threads. Close it at the end."""
+    """The runner of queries (query_handlers.run_query). Safe from many threads. Call close() at the end."""
 
     def __init__(self) -> None:
         self._context = multiprocessing.get_context("forkserver")
@@ -46,39 +46,39 @@ class Queries:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def run(self, order: dict[str, Any], timeout: float) -> dict[str, Any]:
-        """Return the answer to `order` (plain values). Raise QueryError if there is none within `timeout` seconds."""
+    def run(self, query: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """Return the result of `query` (plain values). Raise QueryError if there is none within `timeout` seconds."""
         receiver, sender = self._context.Pipe(duplex=False)
         with receiver:
             with sender:
-                process = self._start(sender, order)
+                process = self._start(sender, query)
             try:
                 if not receiver.poll(timeout):
                     raise QueryError(f"no answer within {timeout:g} s")
-                answer, error = receiver.recv()
+                result, error = receiver.recv()
             except (EOFError, OSError) as ended:
                 raise QueryError("the query's process ended without an answer; its log may have the reason") from ended
             finally:
                 self._end(process)
         if error:
             raise QueryError(error)
-        return answer
+        return result
 
     def close(self) -> None:
-        """Kill the processes of all queries; later ones are refused."""
+        """Kill the processes of all queries, and refuse later queries."""
         with self._lock:
             self._closed = True
             for process in self._running:
                 _kill(process)
 
-    def _start(self, sender: Connection, order: dict[str, Any]) -> Any:
-        process = self._context.Process(target=_answer, args=(sender, order), daemon=True)
+    def _start(self, sender: Connection, query: dict[str, Any]) -> Any:
+        process = self._context.Process(target=_run_in_process, args=(sender, query), daemon=True)
         with self._lock:
             if self._closed:
-                raise QueryError("the server ends")
+                raise QueryError("the server is stopping")
             try:
                 process.start()
-            except (EOFError, OSError) as error:  # the fork server was killed; the next query starts another one
+            except (EOFError, OSError) as error:  # the fork server was killed; the next query starts a new one
                 raise QueryError(f"cannot start a process: {one_line(repr(error))}") from error
             self._running.add(process)
         return process
@@ -90,10 +90,10 @@ class Queries:
             self._running.discard(process)
 
 
-def run(order: dict[str, Any], timeout: float) -> dict[str, Any]:
+def run(query: dict[str, Any], timeout: float) -> dict[str, Any]:
     """Run a single query, as Queries.run does."""
     with Queries() as queries:
-        return queries.run(order, timeout)
+        return queries.run(query, timeout)
 
 
 def one_line(text: object) -> str:
@@ -101,21 +101,21 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def _answer(sender: Connection, order: dict[str, Any]) -> None:
-    """In the query's process: send (answer, "") or (None, error)."""
-    from . import asking
+def _run_in_process(sender: Connection, query: dict[str, Any]) -> None:
+    """Run in the query's process: send (result, "") or (None, error)."""
+    from . import query_handlers
 
     os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # at a terminal, Ctrl-C reaches every process
     try:
-        found = (asking.carry_out(order), "")
-    except Exception as error:  # noqa: BLE001 - the server shows any error and keeps its last answer
-        found = (None, _reason(error))
-    sender.send(found)
+        outcome = (query_handlers.run_query(query), "")
+    except Exception as error:  # noqa: BLE001 - the server shows any error and keeps its last result
+        outcome = (None, _reason(error))
+    sender.send(outcome)
 
 
 def _reason(error: Exception) -> str:
-    """Return an error in one line; Python's own errors mean little without their type."""
+    """Return an error in one line; errors of Python itself are returned with their type."""
     ours = not isinstance(error, (LookupError, TypeError, AttributeError))
     return (one_line(error) if ours else "") or one_line(repr(error))
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The background threads that read schedds and collector, again and again, and never let a failure out."""
+"""The background threads that query schedds, collector and negotiator. A failed query does not end a thread."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from typing import Any, Callable, Protocol
 
 from ..config import Settings
 from . import schedds
+from .pool_state import GONE, PoolState
 from .queries import QueryError, one_line
-from .readings import GONE, Readings
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 4
-"""Daemons that are asked at the same time."""
+MAX_PARALLEL_QUERIES = 4
 
 PROCESSORS = os.cpu_count() or 1
 
@@ -28,52 +27,52 @@ COLLECTOR = "the collector"
 
 NEGOTIATOR = "the negotiator"
 
-Read = Callable[[dict[str, Any], float], dict[str, Any]]
-"""Return the answer to an order within so many seconds, or raise QueryError (Queries.run; tests give their own)."""
+RunQuery = Callable[[dict[str, Any], float], dict[str, Any]]
+"""Return the result of a query, or raise QueryError after so many seconds (Queries.run; tests use their own)."""
 
 
-class Passing(Protocol):
-    """What finds groups that the negotiator passes over (pool/passing.py)."""
+class PassedOver(Protocol):
+    """The interface of passed_over_detector.PassedOverDetector."""
 
-    def refreshed(self, groups: Callable[[], Iterable[Mapping[str, Any]]], cycles: Iterable[int], now: int) -> None:
-        """Keep what a refresh shows."""
-
-
-class Following(Protocol):
-    """What has to be known from one reading of the collector to the next (pool/following.py)."""
-
-    def order(self, now: int) -> Mapping[str, Any]:
-        """What the order for the supply needs besides the settings."""
-
-    def answered(self, answer: Mapping[str, Any], now: int) -> dict[str, Any]:
-        """Take in an answer; return what of it callers see."""
+    def detect(self, groups: Callable[[], Iterable[Mapping[str, Any]]], cycles: Iterable[int], now: int) -> None:
+        """Store the groups that were passed over."""
 
 
-def schedds_order(settings: Settings) -> dict[str, Any]:
-    """Asks the collector which schedds there are."""
-    return {"what": "schedds", "collector": settings.collector}
+class State(Protocol):
+    """The interface of collector_state.CollectorState."""
+
+    def query_parameters(self, now: int) -> Mapping[str, Any]:
+        """Return the parameters of the supply query that the settings do not have."""
+
+    def store_result(self, result: Mapping[str, Any], now: int) -> dict[str, Any]:
+        """Store a result, and return the part of it that callers may read."""
 
 
-def demand_orders(
+def schedds_query(settings: Settings) -> dict[str, Any]:
+    """Return the query of the collector for the pool's schedds."""
+    return {"type": "schedds", "collector": settings.collector}
+
+
+def demand_queries(
     settings: Settings,
     schedd: Mapping[str, Any],
     by_requirements: bool,
-    wanted: Iterable[str] = (),
+    requested_attributes: Iterable[str] = (),
 ) -> list[dict[str, Any]]:
-    """Ask a schedd (of schedds.found) for its demand, in parts that can be asked for at the same time.
+    """Return the queries of a schedd (a row of schedds.from_ads) for its demand: parts that can run in parallel.
 
-    by_requirements: what its last answer said; see schedds.parts. wanted: names of job
-    attributes that callers asked for.
+    by_requirements: the value in the schedd's last result; see schedds.number_of_parts. requested_attributes: names of
+    job attributes that callers requested.
     """
-    order = {
-        "what": "demand",
+    query = {
+        "type": "demand",
         "schedd": schedd["name"],
         "address": schedd["address"],
         "constraint": settings.constraint,
         "users": list(settings.users),
         "attributes": list(settings.attributes),
         "runtime_attributes": list(settings.runtime_attributes),
-        "wanted": list(wanted),
+        "requested_attributes": list(requested_attributes),
         "rounding": {
             "memory_mb": settings.memory_step_mb,
             "memory_usage_mb": settings.memory_usage_step_mb,
@@ -81,25 +80,25 @@ def demand_orders(
             "disk_usage_mb": settings.disk_usage_step_mb,
         },
     }
-    parts = schedds.parts(schedd["idle"], by_requirements, PROCESSORS)
-    return [{**order, "part": [number, parts]} for number in range(parts)]
+    parts = schedds.number_of_parts(schedd["idle"], by_requirements, PROCESSORS)
+    return [{**query, "part": [number, parts]} for number in range(parts)]
 
 
-def limits_order(settings: Settings) -> dict[str, Any]:
-    """Asks the negotiator for its limits on running jobs."""
-    return {"what": "limits", "collector": settings.collector}
+def limits_query(settings: Settings) -> dict[str, Any]:
+    """Return the query of the negotiator for its limits on running jobs."""
+    return {"type": "limits", "collector": settings.collector}
 
 
-def supply_order(settings: Settings, now: int, following: Mapping[str, Any]) -> dict[str, Any]:
-    """Asks the collector for its machines. following: what Following.order gives."""
-    order = {"what": "supply", "collector": settings.collector, "now": now, "max_sites": settings.max_sites}
-    return {**order, **following}
+def supply_query(settings: Settings, now: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the query of the collector for the pool's machines. parameters: of State.query_parameters."""
+    query = {"type": "supply", "collector": settings.collector, "now": now, "max_sites": settings.max_sites}
+    return {**query, **parameters}
 
 
-def waits_order(settings: Settings, schedd: Mapping[str, Any], since: Any) -> dict[str, Any]:
-    """Asks a schedd for the jobs that have ended since the marker `since`; see waits.read."""
+def waits_query(settings: Settings, schedd: Mapping[str, Any], since: Any) -> dict[str, Any]:
+    """Return the query of a schedd for the jobs that have ended since the marker `since`; see job_waits.read."""
     return {
-        "what": "waits",
+        "type": "waits",
         "schedd": schedd["name"],
         "address": schedd["address"],
         "constraint": settings.constraint,
@@ -109,192 +108,194 @@ def waits_order(settings: Settings, schedd: Mapping[str, Any], since: Any) -> di
 
 
 class Refresher:
-    """Refreshes `readings` every `refresh_seconds`, and counts jobs' waits every `job_history_seconds` (0: never).
+    """Updates `pool_state` every `refresh_seconds`, and counts jobs' waits every `job_history_seconds` (0: never).
 
-    following: goes between the collector's answers and the stores.
-    on_waits(schedd, {"schedd", "waits", "until"}): takes what waits.read found; wait_marker(schedd) gives the last
-    "until", None at first. on_queue: see Removals.schedd_read. Without on_waits no history is read.
-    clock gives epoch seconds.
+    collector_state: keeps state between two queries of the collector.
+    on_waits(schedd, {"schedd", "waits", "until"}): receives the result of job_waits.read; wait_marker(schedd) returns
+    the last "until", None at first. Without on_waits no history is read. on_counters: see Removals.store_counters.
+    clock returns epoch seconds.
     """
 
     def __init__(
         self,
         settings: Settings,
-        readings: Readings,
-        read: Read,
+        pool_state: PoolState,
+        run_query: RunQuery,
         *,
-        following: Following | None = None,
-        passing: Passing | None = None,
-        wanted: Callable[[], Iterable[str]] = tuple,
-        on_queue: Callable[[str, Mapping[str, int], int, int], object] = lambda *_reading: None,
+        collector_state: State | None = None,
+        passed_over: PassedOver | None = None,
+        requested_attributes: Callable[[], Iterable[str]] = tuple,
+        on_counters: Callable[[str, Mapping[str, int], int, int], object] = lambda *_counters: None,
         on_waits: Callable[[str, dict[str, Any]], object] | None = None,
         wait_marker: Callable[[str], Any] = lambda _schedd: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
-        self._readings = readings
-        self._read = read
-        self._following = following
-        self._passing = passing
-        self._wanted = wanted
-        self._on_queue = on_queue
+        self._pool_state = pool_state
+        self._run_query = run_query
+        self._collector_state = collector_state
+        self._passed_over = passed_over
+        self._requested_attributes = requested_attributes
+        self._on_counters = on_counters
         self._cycles: list[int] = []
         self._on_waits = on_waits
         self._wait_marker = wait_marker
         self._clock = clock
-        self._known: list[dict[str, Any]] = []
+        self._schedds: list[dict[str, Any]] = []
         self._by_requirements: set[str] = set()
-        self._said: dict[str, str] = {}
+        self._errors: dict[str, str] = {}
         self._stop = threading.Event()
-        self._found = threading.Event()
+        self._schedds_read = threading.Event()
         self._threads = [self._thread("refresh", self.refresh_once, settings.refresh_seconds)]
         if on_waits is not None and settings.job_history_seconds:
             self._threads.append(self._thread("waits", self._read_waits, settings.job_history_seconds))
 
     def start(self) -> None:
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Ask the threads to end; a query under way is not waited for longer than `timeout` seconds."""
+        """Stop the threads, and wait at most `timeout` seconds for a query that is running."""
         self._stop.set()
-        self._found.set()
+        self._schedds_read.set()
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def refresh_once(self) -> None:
-        """Read everything once; failures end up in the readings, with the last good answer beside them."""
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="read") as pool:
-            supply = pool.submit(self._read_supply)
-            limits = pool.submit(self._read_limits)
-            self._find_schedds()
-            asked = int(self._clock())
-            wanted = list(self._wanted())
-            # All orders are given before the first answer is waited for; one that hangs keeps no other from its place.
-            orders = [
-                (schedd["name"], order)
-                for schedd in self._known
-                for order in demand_orders(self._settings, schedd, schedd["name"] in self._by_requirements, wanted)
+        """Run all queries once. After a failed query, the pool's state has the error and the last good result."""
+        with ThreadPoolExecutor(MAX_PARALLEL_QUERIES, thread_name_prefix="read") as executor:
+            supply = executor.submit(self._read_supply)
+            limits = executor.submit(self._read_limits)
+            self._read_schedds()
+            now = int(self._clock())
+            requested = list(self._requested_attributes())
+            # All queries are submitted before the first result is awaited, so that one that hangs delays no other.
+            queries = [
+                (schedd["name"], query)
+                for schedd in self._schedds
+                for query in demand_queries(self._settings, schedd, schedd["name"] in self._by_requirements, requested)
             ]
-            names = {pool.submit(self._carry_out, order): name for name, order in orders}
+            names = {executor.submit(self._run, query): name for name, query in queries}
             for name, parts in _complete(names):
-                self._take_demand(name, parts, asked)
+                self._store_demand(name, parts, now)
             supply.result()
             limits.result()
-        if self._passing is not None:
-            answers = self._readings.snapshot().answers
-            self._passing.refreshed(lambda: answers.demand()["groups"], self._cycles, asked)
+        if self._passed_over is not None:
+            results = self._pool_state.snapshot().results
+            self._passed_over.detect(lambda: results.demand()["groups"], self._cycles, now)
 
     def read_waits_once(self) -> None:
-        """Hand over how long jobs waited that have ended since the last time, schedd by schedd."""
-        for schedd in self._known:
+        """Read from each schedd how long the jobs waited that have ended since the last call, and call on_waits."""
+        for schedd in self._schedds:
             name = schedd["name"]
-            what = f"the job history of {name}"
+            source = f"the job history of {name}"
             try:
                 since = self._wait_marker(name)
-                answer = self._carry_out(waits_order(self._settings, schedd, since))
-                if answer["until"] != since:
-                    self._on_waits(name, answer)
-                self._say(what, "")
-            except Exception as error:  # noqa: BLE001 - as above
-                self._say(what, error)
+                result = self._run(waits_query(self._settings, schedd, since))
+                if result["until"] != since:
+                    self._on_waits(name, result)
+                self._log_change(source, "")
+            except Exception as error:  # noqa: BLE001 - as in _store_demand
+                self._log_change(source, error)
 
     def _read_waits(self) -> None:
-        self._found.wait()  # until a refresh has told which schedds there are, or stop() was called
+        self._schedds_read.wait()  # until a refresh has read the schedds, or stop() was called
         if not self._stop.is_set():
             self.read_waits_once()
 
-    def _take_demand(self, name: str, parts: list[Future[dict[str, Any]]], asked: int) -> None:
+    def _store_demand(self, name: str, parts: list[Future[dict[str, Any]]], now: int) -> None:
         try:
-            answers = [part.result() for part in parts]
+            results = [part.result() for part in parts]
             self._by_requirements.discard(name)
-            if any(answer["by_requirements"] for answer in answers):
+            if any(result["by_requirements"] for result in results):
                 self._by_requirements.add(name)
-            self._on_queue(name, answers[0].get("queue", {}), sum(answer.get("idle", 0) for answer in answers), asked)
-            told = set.intersection(*(set(answer.get("attributes", ())) for answer in answers))
-            self._readings.demand_read(name, answers, asked, tuple(sorted(told)))
-        except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a daemon answers
-            self._readings.demand_failed(name, self._say(name, error))
+            idle = sum(result.get("idle", 0) for result in results)
+            self._on_counters(name, results[0].get("counters", {}), idle, now)
+            attributes = set.intersection(*(set(result.get("attributes", ())) for result in results))
+            self._pool_state.store_demand(name, results, now, tuple(sorted(attributes)))
+        except Exception as error:  # noqa: BLE001 - an invalid result of one daemon must not end the thread
+            self._pool_state.store_demand_error(name, self._log_change(name, error))
         else:
-            self._say(name, "")
+            self._log_change(name, "")
 
-    def _find_schedds(self) -> None:
-        """Ask the collector which schedds there are; when it does not answer, those of last time are asked."""
+    def _read_schedds(self) -> None:
+        """Read the pool's schedds from the collector. If that fails, keep those of the last refresh."""
         try:
-            found = self._carry_out(schedds_order(self._settings))["schedds"]
-            self._known, missing = schedds.select(found, self._settings.schedds)
-        except Exception as error:  # noqa: BLE001 - as above
-            message = self._say(COLLECTOR, error)
-            if not self._known:
-                self._readings.demand_failed(COLLECTOR, message)
+            rows = self._run(schedds_query(self._settings))["schedds"]
+            self._schedds, missing = schedds.select(rows, self._settings.schedds)
+        except Exception as error:  # noqa: BLE001 - as in _store_demand
+            message = self._log_change(COLLECTOR, error)
+            if not self._schedds:
+                self._pool_state.store_demand_error(COLLECTOR, message)
             return
-        self._say(COLLECTOR, "")
-        gone = self._readings.schedds_known({schedd["name"] for schedd in self._known}, missing)
+        self._log_change(COLLECTOR, "")
+        gone = self._pool_state.store_schedds({schedd["name"] for schedd in self._schedds}, missing)
         for name in gone:
-            self._say(name, GONE)
-        if self._known:
-            self._found.set()
-            self._say("the pool", "")
+            self._log_change(name, GONE)
+        if self._schedds:
+            self._schedds_read.set()
+            self._log_change("the pool", "")
         elif not gone:
-            self._readings.demand_failed(COLLECTOR, self._say("the pool", "the collector knows no schedd"))
+            self._pool_state.store_demand_error(COLLECTOR, self._log_change("the pool", "the collector has no schedd"))
 
     def _read_supply(self) -> None:
-        asked = int(self._clock())
+        now, source = int(self._clock()), "the list of machines"
         try:
-            following = self._following.order(asked) if self._following is not None else {}
-            answer = self._carry_out(supply_order(self._settings, asked, following))
-            if self._following is not None:
-                answer = self._following.answered(answer, asked)
-            self._readings.supply_read(answer, asked)
-        except Exception as error:  # noqa: BLE001 - as above
-            self._readings.supply_failed(self._say("the list of machines", error))
+            parameters = self._collector_state.query_parameters(now) if self._collector_state is not None else {}
+            result = self._run(supply_query(self._settings, now, parameters))
+            if self._collector_state is not None:
+                result = self._collector_state.store_result(result, now)
+            self._pool_state.store_supply(result, now)
+        except Exception as error:  # noqa: BLE001 - as in _store_demand
+            self._pool_state.store_supply_error(self._log_change(source, error))
         else:
-            self._say("the list of machines", "")
+            self._log_change(source, "")
 
     def _read_limits(self) -> None:
-        """Ask the negotiator, which answers no one during a cycle: until it does, its last limits hold."""
+        """Query the negotiator. It does not respond during a negotiation cycle: then its last limits remain."""
         try:
-            answer = self._carry_out(limits_order(self._settings))
-            self._readings.limits_read(answer["limits"])
-            self._cycles = answer.get("cycles", [])
-        except Exception as error:  # noqa: BLE001 - as above
-            self._say(NEGOTIATOR, error)
+            result = self._run(limits_query(self._settings))
+            self._pool_state.store_limits(result["limits"])
+            self._cycles = result.get("cycles", [])
+        except Exception as error:  # noqa: BLE001 - as in _store_demand
+            self._log_change(NEGOTIATOR, error)
         else:
-            self._say(NEGOTIATOR, "")
+            self._log_change(NEGOTIATOR, "")
 
-    def _carry_out(self, order: dict[str, Any]) -> dict[str, Any]:
-        return self._read(order, self._settings.query_timeout_seconds)
+    def _run(self, query: dict[str, Any]) -> dict[str, Any]:
+        return self._run_query(query, self._settings.query_timeout_seconds)
 
-    def _say(self, what: str, error: Exception | str) -> str:
-        """Log a failure once, and the recovery, not every refresh in between; the failure in one line."""
+    def _log_change(self, source: str, error: Exception | str) -> str:
+        """Log the first of equal failures of a source, and its recovery; return the failure as one line."""
         if isinstance(error, QueryError):
             error = str(error)
         elif isinstance(error, Exception):
-            error = f"unexpected answer: {one_line(repr(error))}"
-        if error != self._said.get(what, ""):
-            self._said[what] = error
+            error = f"unexpected result: {one_line(repr(error))}"
+        if error != self._errors.get(source, ""):
+            self._errors[source] = error
             if error:
-                log.warning("%s does not answer: %s; its last answer is kept", what, error)
+                log.warning("the query of %s failed: %s; its last result is kept", source, error)
             else:
-                log.info("%s answers again", what)
+                log.info("the query of %s succeeded again", source)
         return error
 
     def _thread(self, name: str, work: Callable[[], None], seconds: float) -> threading.Thread:
-        return threading.Thread(target=self._run, args=(name, work, seconds), name=name, daemon=True)
+        return threading.Thread(target=self._repeat, args=(name, work, seconds), name=name, daemon=True)
 
-    def _run(self, name: str, work: Callable[[], None], seconds: float) -> None:
+    def _repeat(self, name: str, work: Callable[[], None], seconds: float) -> None:
         while not self._stop.is_set():
             began = time.monotonic()
             try:
                 work()
-            except Exception:  # what is called back may fail: next time it may not
+            except Exception:  # a callback failed; the next call may succeed
                 log.exception("%s failed", name)
             self._stop.wait(max(0.0, seconds - (time.monotonic() - began)))
 
 
 def _complete(names: Mapping[Future[Any], str]) -> Iterator[tuple[str, list[Future[Any]]]]:
-    """(name, its futures in order) as soon as all futures of a name are done."""
+    """Yield (name, its futures in order) as soon as all futures of a name are done."""
     of: dict[str, list[Future[Any]]] = {}
     for future, name in names.items():
         of.setdefault(name, []).append(future)

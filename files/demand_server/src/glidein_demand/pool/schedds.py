@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which schedds there are to ask, and how: pure rules over what the collector knows of them."""
+"""Selection of the schedds to query, and division of their queries: pure functions of the collector's ads."""
 
 from __future__ import annotations
 
@@ -8,70 +8,70 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 ATTRIBUTES = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType", "TotalIdleJobs", "LastHeardFrom")
-"""What is asked of the collector for every schedd; an ad is a dict of these, evaluated, undefined ones left out."""
+"""The attributes of a schedd's ad that are read. An ad is a dict of evaluated values without undefined ones."""
 
 ADDRESS = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
-"""What of it is needed to ask a schedd."""
+"""The attributes that a connection to a schedd needs."""
 
 MANY_JOBS = 20_000
-PARTS = 3
+MAX_PARTS = 3
 
 
-def found(ads: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """[{"name", "address": {attribute: value}, "idle": n}], by name; of two of the same name the one heard of last.
+def from_ads(ads: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return [{"name", "address": {attribute: value}, "idle": n}] by name; of ads of one name, the newest.
 
-    An ad without name or address is of no use and left out.
+    An ad without name or address is ignored.
     """
     by_name: dict[str, Mapping[str, Any]] = {}
-    for ad in sorted(ads, key=lambda ad: _whole(ad, "LastHeardFrom")):
+    for ad in sorted(ads, key=lambda ad: _positive_integer(ad, "LastHeardFrom")):
         if isinstance(ad.get("Name"), str) and isinstance(ad.get("MyAddress"), str):
             by_name[ad["Name"]] = ad
     return [
         {
             "name": name,
             "address": {key: ad[key] for key in ADDRESS if key in ad},
-            "idle": _whole(ad, "TotalIdleJobs"),
+            "idle": _positive_integer(ad, "TotalIdleJobs"),
         }
         for name, ad in sorted(by_name.items())
     ]
 
 
 def select(known: Iterable[dict[str, Any]], names: Iterable[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """(The schedds to ask, the names that the collector does not know); no names: all. Case does not matter."""
+    """Return (the schedds with these names, the names without a schedd). No names: all schedds. Case is ignored."""
     known, wanted = list(known), {name.lower(): name for name in names}
     if not wanted:
         return known, []
     chosen = [schedd for schedd in known if schedd["name"].lower() in wanted]
-    there = {schedd["name"].lower() for schedd in chosen}
-    return chosen, [name for lower, name in wanted.items() if lower not in there]
+    present = {schedd["name"].lower() for schedd in chosen}
+    return chosen, [name for lower, name in wanted.items() if lower not in present]
 
 
-def parts(idle: int, by_requirements: bool, processors: int) -> int:
-    """Into how many parts, asked for at the same time, a schedd with so many idle jobs is divided.
+def number_of_parts(idle: int, by_requirements: bool, processors: int) -> int:
+    """Return the number of parallel queries into which the query of a schedd with `idle` jobs is divided.
 
-    by_requirements: it had to group them by Requirements the last time (see autoclusters.py), which takes more than a
-    second for 100,000 jobs. The schedd answers each part from a process of its own: all walk over all jobs, but each
-    groups its own only, and that is most of the work. Those processes are as urgent to the kernel as a request is, and
-    the schedd is usually on this host: one of its `processors` is left to requests.
+    by_requirements: the last query grouped jobs by Requirements (see autoclusters.py), which takes more than a second
+    for 100,000 jobs. The schedd processes each part in a separate process. Each process reads all jobs, but groups only
+    the jobs of its part, and grouping is most of the work. The schedd is usually on this host, and its processes have
+    the same priority as the server: one of the `processors` is left for requests.
     """
-    return max(1, min(PARTS, processors - 1)) if by_requirements and idle >= MANY_JOBS else 1
+    return max(1, min(MAX_PARTS, processors - 1)) if by_requirements and idle >= MANY_JOBS else 1
 
 
-def together(answers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one answer out of those of all parts, at least one: {"groups", "unreadable", "limit", "left"}.
+def merge_parts(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one result for the results of all parts, at least one: {"groups", "unreadable", "limit", "left"}.
 
-    limit, left: MAX_JOBS_RUNNING and what it leaves; None is no limit. The first part tells them.
+    limit, left: MAX_JOBS_RUNNING and the number of jobs below it, both from the first part; None: no limit.
     """
-    answers = list(answers)
-    first = answers[0]
+    results = list(results)
+    first = results[0]
     return {
-        "groups": [group for answer in answers for group in answer["groups"]],
-        "unreadable": [row for answer in answers for row in answer["unreadable"]],
+        "groups": [group for result in results for group in result["groups"]],
+        "unreadable": [row for result in results for row in result["unreadable"]],
         "limit": first.get("limit"),
         "left": first.get("left"),
     }
 
 
-def _whole(ad: Mapping[str, Any], name: str) -> int:
+def _positive_integer(ad: Mapping[str, Any], name: str) -> int:
     value = ad.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

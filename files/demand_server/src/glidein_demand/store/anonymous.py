@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 MOST_CLIENTS = 200
-"""Further clients replace those that have been silent longest."""
+"""The most clients; a further client replaces the one with the oldest report."""
 FORGET_SECONDS = 86400
-"""A client that has been silent for so long is no longer shown."""
+"""A client is not shown after this time without a report."""
 
 
 class AnonymousClients:
@@ -26,7 +26,7 @@ class AnonymousClients:
         self._clients: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
     def add(self, uuid: str, metrics: Mapping[str, Any], received: int) -> None:
-        """Store what a client reported, in place of its last report."""
+        """Store a client's report in place of its last one."""
         with self._lock:
             self._clients[uuid] = {"received": received, "metrics": metrics, "site": None}
             self._clients.move_to_end(uuid)
@@ -34,6 +34,6 @@ class AnonymousClients:
                 self._clients.popitem(last=False)
 
     def monitoring(self, now: float) -> dict[str, dict[str, Any]]:
-        """Return {uuid: {"received": epoch, "metrics": {...}, "site": None}} of the clients that are not forgotten."""
+        """Return {uuid: {"received": epoch, "metrics": {...}, "site": None}} of the clients with a recent report."""
         with self._lock:
             return {uuid: one for uuid, one in self._clients.items() if now - one["received"] <= FORGET_SECONDS}

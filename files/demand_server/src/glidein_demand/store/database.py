@@ -26,7 +26,7 @@ from .schema import REVISION
 from .upgrade import bring_to_newest, missing_tables, one_line, revision_of
 
 BUSY_SECONDS = 30
-"""How long a writer waits for the writers' lock before the database counts as unusable."""
+"""Seconds that a writer waits for the writers' lock before the database counts as unusable."""
 
 _READS = "glidein_reads"  # the execution option of connections that only read
 _WRITERS_LOCK = 0x676C6964  # the key of this program's advisory lock in a PostgreSQL database
@@ -44,9 +44,9 @@ class LostError(Exception):
 class Database:
     """Transactions on the database at `url` (SQLAlchemy's form; `sqlite:////path` is a file, made with mode 0600).
 
-    What is committed survives `kill -9` of the process at any moment, and with SQLite a power failure too: its
+    Committed data survives `kill -9` of the process at any moment, and with SQLite a power failure too: its
     write-ahead log is flushed before a commit returns. Tables of an older revision are upgraded, and missing ones made.
-    Raises UnusableError if the database cannot be used now, and ConfigError if the URL is invalid or the revision of
+    Raise UnusableError if the database cannot be used now, and ConfigError if the URL is invalid or the revision of
     the tables is unknown.
     """
 
@@ -152,7 +152,7 @@ def parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
         name = parsed.get_backend_name()
-    except (ArgumentError, NoSuchModuleError, ValueError):  # whose texts may quote the password
+    except (ArgumentError, NoSuchModuleError, ValueError):  # the error's text may have the password
         raise ConfigError("state.database: not a database URL; must be one such as sqlite:////path") from None
     if name not in _INSERTS:
         raise ConfigError(f"state.database: {name} is not supported; must be sqlite or postgresql")
@@ -185,7 +185,7 @@ def _engine(url: URL) -> Engine:
         event.listen(engine, "connect", _sqlite_connected)
         event.listen(engine, "begin", _sqlite_begun)
         return engine
-    # Each statement sees what was committed before it. The writers' lock keeps other processes from committing.
+    # Each statement reads data committed before it. The writers' lock keeps other processes from committing.
     engine = sqlalchemy.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
     event.listen(engine, "begin", _postgresql_begun)
     return engine

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules that follow each glidein by sites' reports and the collector's answers, and summarise them: pure functions.
+"""Rules that track each glidein by sites' reports and the collector's results, and summarise them: pure functions.
 
 A report lists the batch ids that run in the batch system; the collector's ads carry the same ids. Times are epoch
-seconds of this server's clock, but for `started` and `heard`, which are the collector's.
+seconds of this server's clock. `started` and `heard` are of the collector's clock.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ def after_reading(
     rows: Iterable[tuple[str, str, str, str, int | None, int]],
     now: int,
 ) -> list[Glidein]:
-    """Return the glideins that an answer of the collector changes. `known`: by (site, batch id).
+    """Return the glideins that a result of the collector changes. `known`: by (site, batch id).
 
-    rows: those of supply.registered. A glidein that comes back counts as if it had never gone: after a restart of the
-    collector, all glideins come back.
+    rows: those of supply.registered. A glidein that registers again counts as never gone: after a restart of the
+    collector, all glideins register again.
     """
     changed = []
     seen = set()
@@ -137,7 +137,7 @@ def never_registered(glidein: Glidein, ending: Mapping[str, Any] | None = None) 
     """Return whether the glidein ran without registering; its own summary (ending) decides if there is one.
 
     Otherwise the collector must have been read while it ran: once if it has left, and after GRACE_S if it still runs.
-    A collector that does not answer makes no glidein count. A registered glidein lives longer than one refresh because
+    If the collector does not respond, no glidein counts. A registered glidein lives longer than one refresh because
     of its idle timeout.
     """
     if ending is not None and glidein.registered is None:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How ended glideins used the core-hours that they were granted, from the glideins' own summaries.
+"""The use of the granted core-hours by ended glideins, from the glideins' own summaries.
 
 Summaries come with sites' reports. Each glidein counts once: its name and the end of the site's known logs (`until`)
 are stored in the same transaction.
@@ -25,7 +25,7 @@ WINDOW_DAYS = 7
 """The days that the page shows: whole days of UTC, including today."""
 
 KEEP_HOURS_S = 30 * DAY
-"""For how long sums per hour are kept. Sums per day are kept as long as the other history, those of all time always."""
+"""The age at which sums per hour are deleted. Sums per day are kept like the history, sums of all time for ever."""
 
 KEEP_NAMES_S = 7 * DAY
 MOST_NAMES_OF_A_SITE = 20_000

@@ -19,10 +19,10 @@ from .database import Database, upsert
 from .glidein_tracking import Glidein
 
 KEEP_S = 48 * 3600
-"""For how long a glidein is stored after it was last seen, and an entry after its last report."""
+"""The time for which a glidein is stored after it was last seen, and an entry after its last report."""
 
 OPEN_S = 30 * 86400
-"""For how long a glidein is stored that no report shows as ended: the longest walltime."""
+"""The time for which a glidein is stored that no report shows as ended: the longest walltime."""
 
 MOST_OF_A_SITE = 20_000
 MOST = 200_000
@@ -72,7 +72,7 @@ class Glideins:
             self._store_running(connection, site, rows, told, self._now(now))
 
     def registered(self, rows: Iterable[Iterable[Any]], now: int | None = None) -> None:
-        """Store an answer of the collector: rows of supply.registered. Glideins that it does not name are gone."""
+        """Store the result of supply.registered. Glideins that it does not have are gone."""
         now = self._now(now)
         rows = [tuple(row) for row in rows]
         with self._db.begin() as connection:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The history: the pool and its sites over time, how long jobs waited, and the core-hours of glideins and others."""
+"""The history: the pool and its sites over time, the waits of jobs, and the core-hours of glideins and others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .downsampling import DAY, LEVELS, Row
 from .schema import ALL_SITES, FINEST, POOL_FIELDS, SITE_FIELDS
 
 SPANS_AT_ONCE = 24
-"""How many spans one call of downsample() processes: a day of spans, after the server was down."""
+"""The most spans that one call of downsample() processes: a day of spans, after the server was down."""
 
 
 class History:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operator's limits of how many jobs each site may hold leases on. A site's token cannot change them."""
+"""The operator's limits on the number of jobs that each site may lease. A site's token cannot change them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LeaseLimits:
         self._db = db
 
     def of(self, site: str) -> int | None:
-        """Return how many jobs a site may hold leases on; None for any number."""
+        """Return the most jobs that a site may lease; None for no limit."""
         with self._db.read() as connection:
             return connection.execute(
                 select(schema.lease_limit.c.jobs).where(schema.lease_limit.c.site == site)
@@ -34,7 +34,7 @@ class LeaseLimits:
     def install(self, wanted: Mapping[str, Any], check: bool = False) -> dict[str, list[str]]:
         """Make the limits equal to `wanted`, {site: jobs}; return {"changed": [site], "removed": [site]}, sorted.
 
-        check: change nothing. Raises LimitError.
+        check: change nothing. Raise LimitError.
         """
         for site, jobs in wanted.items():
             if not NAME.match(site):

@@ -18,8 +18,6 @@ from . import schema
 from .database import Database, upsert
 from .ttl_cache import CachedValue
 
-# Changed with each claim, in the same transaction: so that each process sees that another one has changed something.
-
 
 @dataclass(frozen=True, order=True)
 class Lease:
@@ -72,7 +70,7 @@ class Leases:
 
         counts: idle jobs per group now, {group id: jobs}; a missing group has none. Entries that are not named keep
         their leases; {} for an entry releases all of its leases. While `paused`, all grants are zero.
-        most: how many jobs the whole site may hold; None for any number.
+        most: the most jobs that the whole site may hold; None for no limit.
         Return {"granted": {entry: {group id: jobs}}, "expires": epoch} with every requested entry and group, and
         "site_limit" if `most` reduced a grant.
         """

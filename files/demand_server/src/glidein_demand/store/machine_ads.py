@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machine ad of each entry: the last ad of one of its slots, as pool/machine_ads.py makes it."""
+"""The machine ad of each entry: the last ad of one of its slots, in the form of pool/machine_ads.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECENT_S = 3600
 """An ad that is younger is not fetched again."""
 
 TOKEN_S = 48 * 3600
-"""For how long after its last ad with a token identity a site is accepted under no other identity."""
+"""The time after its last ad with a token identity in which a site is accepted under no other identity."""
 
 KEEP_S = 90 * 86400
 
@@ -62,12 +62,12 @@ class MachineAds:
         return self._ads
 
     def recent(self, now: int | None = None) -> list[list[str]]:
-        """Return [[site, entry]] whose ads need not be fetched: "sampled" of the reader's order."""
+        """Return [[site, entry]] whose ads need not be fetched: "sampled" of the supply query."""
         limit = self._now(now) - RECENT_S
         return [list(place) for place, (as_of, _by_token) in self._known.items() if as_of > limit]
 
     def token_sites(self, now: int | None = None) -> list[str]:
-        """Return the sites whose token identity was seen in the last TOKEN_S: "token_sites" of the reader's order."""
+        """Return the sites whose token identity was seen in the last TOKEN_S: "token_sites" of the supply query."""
         limit = self._now(now) - TOKEN_S
         return sorted({site for (site, _entry), (as_of, by_token) in self._known.items() if by_token and as_of > limit})
 

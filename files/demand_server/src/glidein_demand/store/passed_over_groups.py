@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The groups of jobs that the negotiator passed over at an entry and shape, and until when no glidein is ordered."""
+"""The demand groups that the negotiator passed over at an entry and shape, and the time until which none is ordered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import schema
 from .database import Database, upsert
 
 FIRST_S = 600
-"""For how long no glidein is ordered after the first time. Each further time doubles it."""
+"""The time for which no glidein is ordered after the first time. Each further time doubles it."""
 
 LONGEST_S = 3600
 

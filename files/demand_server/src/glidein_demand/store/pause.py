@@ -17,7 +17,7 @@ _NOT_PAUSED: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by
 
 
 class Pause:
-    """Whether the server is paused. Safe from many threads and processes.
+    """The stored pause. Safe from many threads and processes.
 
     A change by another process (`glidein-demand pause`) takes effect within half a second.
     """
@@ -44,7 +44,7 @@ class Pause:
     def state(self, now: bool = False) -> dict[str, Any]:
         """Return {"paused": bool, "since": epoch|None, "reason": str, "by": str}, at most half a second old.
 
-        now: read the database, so that a pause that has begun is never missed.
+        now: read the database, so that a new pause takes effect at once.
         """
         return dict(self.cache.reload() if now else self.cache.get())
 

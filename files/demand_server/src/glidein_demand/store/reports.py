@@ -68,7 +68,7 @@ class Reports:
     def add_monitoring(self, uuid: str, metrics: dict[str, Any], received: int, site: str) -> None:
         """Store the monitoring data of a PyGlidein client with the token of `site`. FullError as add().
 
-        Raises ValueError for a uuid with the character NUL, which PostgreSQL cannot store.
+        Raise ValueError for a uuid with the character NUL, which PostgreSQL cannot store.
         """
         if "\0" in uuid:
             raise ValueError("uuid must not have the character NUL")

@@ -14,15 +14,15 @@ from . import schema
 from .database import Database, upsert
 
 LEAST_S = 3600
-"""How long a site belongs to a deployment after its last call, and at least as long as its leases."""
+"""The time for which a site belongs to a deployment after its last call, and at least until its leases end."""
 SPARE_S = 900
-"""For how much longer this is stored, so that not every call writes to the database."""
+"""The additional time that is stored, so that not every call writes to the database."""
 
 log = logging.getLogger(__name__)
 
 
 class OwnedError(Exception):
-    """A site belongs to another deployment; the message says what to do."""
+    """A site belongs to another deployment; the message has the remedy."""
 
 
 class SiteOwners:

@@ -54,7 +54,7 @@ class Tokens:
     def create(self, name: str, kind: str = "site") -> str:
         """Make a token and return its secret (43 characters, safe in a URL), which is not stored.
 
-        Raises TokenError if the name or kind is invalid, or if `name` has a token, which must be revoked first.
+        Raise TokenError if the name or kind is invalid, or if `name` has a token, which must be revoked first.
         """
         _check_name(name)
         _check_kind(kind)
@@ -72,7 +72,7 @@ class Tokens:
         """Make the tokens of this kind and origin equal to `secrets` ({name: secret}); one transaction.
 
         Return {"created": [name], "changed": [name], "revoked": [name]}, sorted; with `check`, change nothing.
-        A token of the same name and another origin is replaced ("changed"). Raises TokenError.
+        A token of the same name and another origin is replaced ("changed"). Raise TokenError.
         """
         wanted = wanted_digests(secrets)
         _check_kind(kind)
@@ -89,7 +89,7 @@ class Tokens:
         return found
 
     def revoke(self, name: str) -> None:
-        """Revoke a token at once. Raises TokenError if no token has that name."""
+        """Revoke a token at once. Raise TokenError if no token has that name."""
         with self._db.begin() as connection:
             gone = connection.execute(delete(schema.token).where(schema.token.c.name == name)).rowcount
         self.cache.reload()
@@ -163,7 +163,7 @@ def digest(secret: str) -> str:
 def changes(
     known: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, str], kind: str, origin: str
 ) -> dict[str, list[str]]:
-    """Return the changes that install() makes. known: rows by name; wanted: {name: digest}. Raises TokenError."""
+    """Return the changes that install() makes. known: rows by name; wanted: {name: digest}. Raise TokenError."""
     same = {"kind": kind, "origin": origin}
     changed = [
         name

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A value of the database that is cached for half a second, so that a request needs no query of its own.
+"""A value of the database that is cached for half a second, so that a request needs no query.
 
 cachetools.TTLCache does not fit: it counts the age from the end of a load. A change that another process commits during
 a load would then be unknown for longer than the maximum age. It also has no way to load before a value expires.
@@ -81,7 +81,7 @@ class CacheReloader:
         self._thread.start()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """Ask the thread to end, and wait at most `timeout` seconds for it."""
+        """Stop the thread, and wait at most `timeout` seconds for it."""
         self._stop.set()
         self._thread.join(timeout)
 

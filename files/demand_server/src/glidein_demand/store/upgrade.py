@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Brings the tables of a database to the newest revision, with Alembic.
+"""The upgrade of a database's tables to the newest revision, with Alembic.
 
 A new database goes through the same revisions as an old one. The caller's transaction holds the writers' lock, so that
-of several processes that open an old database at the same time, one upgrades it and the others find it upgraded.
+of several processes that open an old database at the same time, one upgrades it and the others use the upgraded tables.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def bring_to_newest(connection: Connection, file: str | None) -> None:
     """Make the tables, or upgrade them, in the open transaction of `connection`.
 
     file: the path of a SQLite database, of which a copy is kept before an upgrade; None for a database on a server.
-    Raises ConfigError if the database has an unknown revision, and UnusableError if the copy or the upgrade fails.
+    Raise ConfigError if the database has an unknown revision, and UnusableError if the copy or the upgrade fails.
     """
     revision = revision_of(connection)
     if revision == schema.REVISION:
@@ -78,7 +78,7 @@ def known_revisions() -> list[str]:
 def _is_version_1(connection: Connection, name: str) -> bool:
     """Return whether the database has the tables of schema_version 1; False if it has no table of this program.
 
-    Raises ConfigError for any other tables.
+    Raise ConfigError for any other tables.
     """
     missing = missing_tables(connection)
     if len(missing) == len(schema.metadata.tables):
@@ -96,9 +96,9 @@ def _is_version_1(connection: Connection, name: str) -> bool:
 
 def _unknown(name: str, found: str, copy: str) -> ConfigError:
     return ConfigError(
-        f"state.database: {name} has {found}, which this version of glidein-demand does not know; the newest revision "
-        f"that it knows is {schema.REVISION}. Install the version that upgraded the database, or stop the service and "
-        f"restore a copy from before the upgrade{f' ({copy})' if copy else ''}"
+        f"state.database: {name} has {found}, which is unknown to this version of glidein-demand; the newest revision "
+        f"of this version is {schema.REVISION}. Install the version that upgraded the database, or stop the service "
+        f"and restore a copy from before the upgrade{f' ({copy})' if copy else ''}"
     )
 
 
@@ -124,7 +124,7 @@ def _migrate(connection: Connection, name: str, revision: str | None) -> None:
 def _keep_copy(file: str, revision: str) -> Path:
     """Copy the SQLite database to FILE.revision-REVISION (mode 0600), in place of an older copy; return the path.
 
-    The copy has what is committed. The caller holds the writers' lock, so nothing is committed meanwhile.
+    The copy has all committed data. The caller holds the writers' lock, so nothing is committed meanwhile.
     """
     target = Path(f"{file}.revision-{revision}")
     partial = Path(f"{target}.partial")

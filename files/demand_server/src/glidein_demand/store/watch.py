@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Checks the database every INTERVAL_S seconds. `problem` is why it cannot be used now, or ""."""
+    """The check of the database every INTERVAL_S seconds. `problem` is the reason why it cannot be used now, or ""."""
 
     def __init__(self, database: Database) -> None:
         self.problem = ""
@@ -26,15 +26,15 @@ class Watch:
         self._stop = threading.Event()
 
     def start(self, on_lost: Callable[[], None]) -> None:
-        """Check from now on; on_lost is called once, if the database is lost and a new start is needed."""
+        """Start the checks; on_lost is called once, if the database is lost and a new start is needed."""
         threading.Thread(target=self._run, args=(on_lost,), name="database", daemon=True).start()
 
     def stop(self) -> None:
-        """Ask the thread to end."""
+        """Stop the thread."""
         self._stop.set()
 
     def check(self) -> bool:
-        """Check once, log what has changed, and return whether the database is lost."""
+        """Check once, log a change, and return whether the database is lost."""
         problem, lost = "", False
         try:
             self._database.check()

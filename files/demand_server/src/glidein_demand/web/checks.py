@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..pool import wanted
+from ..pool import requested_attributes
 from ..values import MAX_WHOLE, NAME
 
 GROUP = re.compile(r"[A-Za-z0-9]{1,64}\Z")
@@ -144,9 +144,9 @@ def sites(value: Any, most: int) -> frozenset[str]:
 
 def attributes(value: Any) -> list[str]:
     """Names of job attributes."""
-    names = _list("attributes", value, wanted.MOST_OF_A_CALLER)
+    names = _list("attributes", value, requested_attributes.MAX_NAMES_OF_CALLER)
     for index, one in enumerate(names):
-        if not isinstance(one, str) or not wanted.NAME.match(one):
+        if not isinstance(one, str) or not requested_attributes.NAME.match(one):
             raise ValueError(
                 f"attributes[{index}] must be a name of 1 to 64 letters, digits and '_', not beginning with a digit, "
                 f"not {_shown(one)}"

@@ -60,7 +60,7 @@ class Methods:
             if attributes is not None:
                 names = checks.attributes(attributes)
                 if caller.is_known:
-                    self._parts.wanted.ask(caller.name, names)
+                    self._parts.requested_attributes.request(caller.name, names)
             return self._views.demand(caller, None if sites is None else checks.sites(sites, self._settings.max_sites))
 
     def get_supply(self, caller: Caller) -> Result:
@@ -77,7 +77,7 @@ class Methods:
             claims = checks.claims(entries)
             seconds = checks.seconds("ttl_s", ttl_s, self._settings.max_lease_seconds)
             self._use_site(caller, deployment, seconds)
-            demand = self._parts.readings.snapshot().answers.demand()
+            demand = self._parts.pool_state.snapshot().results.demand()
             if demand["as_of"] is None:
                 raise NotReadyError(data="the queue has not been read yet; leases that exist stay as they are")
             counts = {group["id"]: group["count"] for group in demand["groups"]}

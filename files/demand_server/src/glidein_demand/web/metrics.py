@@ -65,10 +65,10 @@ class _Now(Collector):
 
     def collect(self) -> Iterator[Metric]:
         parts = self._parts
-        snapshot = parts.readings.snapshot()
+        snapshot = parts.pool_state.snapshot()
         yield InfoMetricFamily("glidein_demand", "The demand server", {"version": __version__})
         yield _gauge("paused", "1 while the server is paused", int(parts.paused()["paused"]))
-        yield from _of_demand(snapshot.answers.demand())
+        yield from _of_demand(snapshot.results.demand())
         yield from _of_supply(snapshot.supply)
         yield _by("glidein_demand_leased_jobs", "Jobs that a site holds leases on", ["site"], _leased(parts))
         reports = parts.reports.reports()

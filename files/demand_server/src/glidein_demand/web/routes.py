@@ -63,7 +63,7 @@ def healthz() -> flask.Response:
     """Return whether the server knows the queue and can use its database; 503 if not."""
     parts = current().parts
     names = parts.settings.reading == "open" or flask.g.caller.is_known
-    found = health(parts.readings.snapshot().answers.about, parts.settings, parts.clock(), names)
+    found = health(parts.pool_state.snapshot().results.about, parts.settings, parts.clock(), names)
     if parts.watch.problem:
         found["status"] = "no database"
     return responses.of_json(replies.dump(found), 200 if found["status"] == "ok" else 503)
@@ -78,7 +78,7 @@ def status() -> str:
     shown = Shown(
         settings=parts.settings,
         now=now,
-        demand=parts.readings.snapshot().answers.demand(),
+        demand=parts.pool_state.snapshot().results.demand(),
         supply=views.supply(flask.g.caller).value,
         reports=parts.reports.reports(),
         monitoring=parts.reports.monitoring(),

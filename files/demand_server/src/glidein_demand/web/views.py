@@ -53,7 +53,7 @@ class Views:
 
     def _less_leases(self, make_result: MakeResult, known: bool, excluded: frozenset[str]) -> replies.Result:
         """Return what `make_result` makes of the demand; known: for callers with a token."""
-        leases, answers = self._parts.leases, self._parts.readings.snapshot().answers
+        leases, answers = self._parts.leases, self._parts.pool_state.snapshot().results
         paused, version = self._parts.paused()["paused"], leases.version
         # The holders are of no older version than the result is kept under. Sites that hold nothing make no difference:
         # names that a caller makes up must not drive out other results.
@@ -69,11 +69,11 @@ class Views:
     def supply(self, caller: Caller) -> replies.Result:
         """Return get_supply: what the collector knows, with samples, recent plans and history per entry."""
         parts, known = self._parts, caller.is_known
-        snapshot = parts.readings.snapshot()
+        snapshot = parts.pool_state.snapshot()
 
         def make() -> tuple[Any, float]:
             now = parts.clock()
-            found = supply.present(
+            found = supply.supply_result(
                 snapshot.supply,
                 parts.machine_ads.all(),
                 parts.glideins.summary(int(now), parts.glidein_usage.endings(now - glidein_tracking.WINDOW_S)),

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Groups that the negotiator passes over at free glideins that were ordered for them are remembered."""
+"""Groups that the negotiator passes over at empty glideins that were ordered for them are stored."""
 
 import pytest
-from glidein_demand.pool import free, passing, supply
-from glidein_demand.pool.passing import Passing
+from glidein_demand.pool import free_slots, passed_over_detector, supply
+from glidein_demand.pool.passed_over_detector import PassedOverDetector
 from glidein_demand.store.database import Database
 from glidein_demand.store.passed_over_groups import PassedOverGroups
 
@@ -18,22 +18,22 @@ SEEN = NOW - 200
 
 
 def idle(number=1, since=SEEN, until=None, working=None, more=()):
-    """A row of whole_free."""
+    """A row of empty_glideins."""
     slots = [[since, until, number], *more]
     return [*KEY, sum(row[2] for row in slots) if working is None else working, slots]
 
 
 def found(*rows, since=SEEN, runtime_s=None, cycles=None, ordered=None):
-    groups = {"g": passing.Waiting("1.0", since, runtime_s)}
+    groups = {"g": passed_over_detector.OldestJob("1.0", since, runtime_s)}
     cycles, ordered = CYCLES if cycles is None else cycles, ORDERED if ordered is None else ordered
-    return passing.passed_over(rows or [idle()], groups, cycles, ordered, NOW)
+    return passed_over_detector.passed_over(rows or [idle()], groups, cycles, ordered, NOW)
 
 
 def test_a_group_that_stayed_idle_for_three_cycles_beside_a_free_glidein_is_passed_over():
     assert found() == [(KEY, "g")]
 
 
-def test_a_job_or_a_glidein_that_came_after_the_first_of_these_cycles_says_nothing():
+def test_a_job_or_a_glidein_from_after_the_first_of_these_cycles_does_not_count():
     assert found(since=CYCLES[-1]) == []
     assert found(idle(since=CYCLES[-1])) == []
     assert found(cycles=CYCLES[:2]) == []
@@ -43,7 +43,7 @@ def test_a_group_that_the_glideins_were_not_ordered_for_is_left_alone():
     assert found(ordered={("A", "q"): {"other"}, ("B", "q"): {"g"}}) == []
 
 
-def test_a_glidein_that_ends_before_the_jobs_would_says_nothing_about_a_new_one():
+def test_a_glidein_that_ends_before_the_jobs_would_does_not_count():
     assert found(idle(until=NOW + 3600), runtime_s=7200) == []
     assert found(idle(until=NOW + 7200), runtime_s=3600) != []
 
@@ -52,21 +52,23 @@ def test_a_glidein_that_ends_before_the_jobs_would_says_nothing_about_a_new_one(
     ("number", "working", "taken", "is_found"),
     [(1, 1, 0, True), (1, 9, 0, False), (3, 9, 0, True), (3, 31, 0, False), (3, 9, 4, False), (3, 9, 3, True)],
 )
-def test_few_glideins_among_many_that_work_may_be_odd_ones(number, working, taken, is_found):
+def test_a_small_share_of_the_glideins_does_not_count(number, working, taken, is_found):
     """The same rule as the plan's for slots that are passed over. taken: further free ones, too new to tell."""
     row = idle(number, working=working, more=[[NOW, None, taken]] if taken else [])
     assert bool(found(row)) is is_found
 
 
-def test_only_whole_glideins_that_take_jobs_tell_about_the_next_one():
+def test_only_empty_glideins_that_accept_jobs_count():
     slots = [
         slot("slot1@g1@n", LastHeardFrom=SEEN),
         slot("slot1@g2@n", LastHeardFrom=SEEN, Cpus=3),
         slot("slot1@g3@n", LastHeardFrom=SEEN, Start=False),
         slot("slot1@g4@n", LastHeardFrom=SEEN, GLIDEIN_ToRetire=NOW - 5),
     ]
-    memory = free.remember({}, slots)
-    assert passing.whole_free(pool_of(slots).glideins, memory, NOW) == [[*KEY, 3, [[SEEN, None, 1]]]]
+    slot_states = free_slots.update_slot_states({}, slots)
+    assert passed_over_detector.empty_glideins(pool_of(slots).glideins, slot_states, NOW) == [
+        [*KEY, 3, [[SEEN, None, 1]]]
+    ]
 
 
 class Leases:
@@ -84,15 +86,15 @@ def store(tmp_path):
 
 def refreshed(learning, now, job="7.0", count=2):
     cycles = [now - 20, now - 80, now - 140]
-    learning.refreshed(lambda: [{"id": "g", "first_job": job, "count": count, "max_runtime_s": None}], cycles, now)
+    learning.detect(lambda: [{"id": "g", "first_job": job, "count": count, "max_runtime_s": None}], cycles, now)
 
 
-def test_what_a_glidein_was_ordered_for_is_known_after_the_lease_has_ended(store):
+def test_orders_are_kept_after_the_lease_has_ended(store):
     leases = Leases("g")
-    learning = Passing(store, leases)
+    learning = PassedOverDetector(store, leases)
     refreshed(learning, NOW - 300)
     leases.groups = ()
-    learning.machines_read([idle()])
+    learning.store_empty_glideins([idle()])
     refreshed(learning, NOW - 145)
     assert store.closed(NOW - 145) == {}
     refreshed(learning, NOW)
@@ -102,15 +104,15 @@ def test_what_a_glidein_was_ordered_for_is_known_after_the_lease_has_ended(store
 
 @pytest.mark.parametrize("later", [{"job": "8.0"}, {"count": 0}])
 def test_a_group_whose_oldest_job_has_started_is_not_passed_over(store, later):
-    learning = Passing(store, Leases("g"))
-    learning.machines_read([idle()])
+    learning = PassedOverDetector(store, Leases("g"))
+    learning.store_empty_glideins([idle()])
     refreshed(learning, NOW - 145)
     refreshed(learning, NOW, **later)
     assert store.closed(NOW) == {}
 
 
-def test_the_demand_is_not_looked_into_while_no_glidein_is_free(store):
-    Passing(store, Leases("g")).refreshed(lambda: pytest.fail("was looked at"), CYCLES, NOW)
+def test_the_demand_is_not_computed_while_no_glidein_is_empty(store):
+    PassedOverDetector(store, Leases("g")).detect(lambda: pytest.fail("was looked at"), CYCLES, NOW)
 
 
 def test_each_further_time_closes_for_longer_up_to_an_hour(store):
@@ -132,7 +134,7 @@ def test_a_group_that_was_not_passed_over_for_hours_begins_anew(store):
     assert store.closed(NOW + 9 * 3600)[KEY]["g"]["times"] == 1
 
 
-def test_what_was_passed_over_outlives_a_restart_and_does_not_grow_for_ever(tmp_path, monkeypatch):
+def test_passed_over_groups_survive_a_restart_and_are_limited(tmp_path, monkeypatch):
     monkeypatch.setattr("glidein_demand.store.passed_over_groups.MOST", 2)
     database = Database(f"sqlite:///{tmp_path}/state.sqlite")
     first = PassedOverGroups(database)
@@ -146,7 +148,7 @@ def test_callers_with_a_token_get_the_groups_that_are_closed():
     closed = {KEY: {"g": {"until": NOW + 600, "times": 1}}}
 
     def entries(with_token):
-        return supply.present({**supply.EMPTY}, {}, {}, {}, with_token, {}, closed)["entries"]
+        return supply.supply_result({**supply.EMPTY}, {}, {}, {}, with_token, {}, closed)["entries"]
 
     assert [row["passed_over_groups"] for row in entries(True)] == [closed[KEY]]
     assert [row["passed_over_groups"] for row in entries(False)] == [{}]

@@ -1,15 +1,15 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The negotiator's limits on how many jobs may run: concurrency limits, submitters' ceilings and group quotas.
+"""The negotiator's limits on the number of running jobs: concurrency limits, submitters' ceilings and group quotas.
 
 No machine can start a job beyond one of these limits, so no glidein is ordered for it. Facts about HTCondor 23.9:
 
 - The negotiator (`getPriorities`) lists every submitter that has a ceiling, and every group with the usage of its
   whole tree (HierWeightedResourcesUsed). The collector's Accounting ads lack both until the submitter's first match.
 - Maxima of concurrency limits and quotas are in the negotiator's configuration only. EffectiveQuota is 0 while the
-  pool has no machine, and a dynamic quota is a share of what is there: only static quotas limit the jobs.
+  pool has no machine, and a dynamic quota is a share of the present machines: only static quotas limit the jobs.
 - The usage of a concurrency limit is in the ads of claimed slots. Ceilings and quotas count slot weights, which are
-  cores unless SLOT_WEIGHT says otherwise.
+  cores unless SLOT_WEIGHT is configured.
 - condor_submit writes ConcurrencyLimits in small letters; a number after a colon is the job's usage of the limit.
 """
 
@@ -28,8 +28,8 @@ NEGOTIATOR_ATTRIBUTES = ("Name", "MyAddress", "Machine", "CondorVersion", "MyTyp
 
 CYCLES = tuple(f"LastNegotiationCycleTime{cycle}" for cycle in range(3))
 
-MOST = 5000
-"""Submitters, groups and limits that one answer may name, each."""
+MAX_NAMES = 5000
+"""The most submitters, the most groups and the most limits of one result."""
 
 Limits = Mapping[str, Any]
 """{"concurrency": {name: maximum}, "used": {name: number}, "submitters": {name: [ceiling, used]}, "groups": {name:
@@ -62,7 +62,7 @@ def read(
                 submitters[name] = [ceiling, _number(ad.get("WeightedResourcesUsed")) or 0]
     used: dict[str, float] = {}
     for text in in_use:
-        for name, number in parsed(text).items():
+        for name, number in parse(text).items():
             used[name] = used.get(name, 0) + number
     return {
         "concurrency": _first(_maxima(settings)),
@@ -78,7 +78,7 @@ def is_setting(name: str) -> bool:
     return lower.startswith(_SETTINGS) or lower.endswith(_SUFFIX)
 
 
-def parsed(text: str) -> dict[str, float]:
+def parse(text: str) -> dict[str, float]:
     """Return {limit: usage of one job} of a job's ConcurrencyLimits, such as "xlic,matlab:2"."""
     found: dict[str, float] = {}
     for part in text.replace(",", " ").lower().split():
@@ -93,33 +93,33 @@ def parsed(text: str) -> dict[str, float]:
 
 
 def apply(groups: Iterable[dict[str, Any]], limits: Limits | None) -> list[dict[str, Any]]:
-    """Return the groups without the jobs that a limit keeps from starting; the oldest jobs are kept first.
+    """Return the groups without the jobs that exceed a limit; the oldest jobs are counted first.
 
-    groups: of one user each (demand.compact). The other jobs are added to `over_limit`, and `limited_by` has {reason:
-    jobs}. limits: None for no limit.
+    groups: of one user each (demand.merge_by_user). The other jobs are added to `over_limit`, and `limited_by` has
+    {reason: jobs}. limits: None for no limit.
     """
     if not limits or not any(limits[key] for key in ("concurrency", "submitters", "groups")):
         return list(groups)
-    room = _Room(limits)
+    remaining = _Remaining(limits)
     found = []
     for group in sorted(groups, key=lambda group: demand.job_order(group["first_job"])):
-        number, reason = room.take(group)
+        number, reason = remaining.take(group)
         if number < group["count"]:
             over = group["count"] - number
-            group = {**demand.cut(group, number), "limited_by": {reason: over}}
+            group = {**demand.truncated(group, number), "limited_by": {reason: over}}
         found.append(group)
     return found
 
 
 def submitter(group: Mapping[str, Any]) -> str:
-    """Return the name of a group's submitter as the negotiator has it: of its accounting group, if it has one."""
+    """Return the name of a group's submitter in the negotiator: that of its accounting group, if it has one."""
     user = next(iter(group["users"]), "")
     name = group.get("accounting_group")
     return (f"{name}@{user.partition('@')[2]}" if name else user).lower()
 
 
-class _Room:
-    """The room below each limit, while the jobs of one group after the other are subtracted."""
+class _Remaining:
+    """The number that remains below each limit, while the jobs of one group after the other are subtracted."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -131,7 +131,7 @@ class _Room:
                 self._left[kind, name] = most - used
 
     def take(self, group: Mapping[str, Any]) -> tuple[int, str]:
-        """Return (how many jobs of the group can start, the limit that keeps the others from it)."""
+        """Return (number of the group's jobs that can start, limit that the other jobs exceed)."""
         needs = self._needs(group)
         number, reason = group["count"], ""
         for key, each in needs.items():
@@ -146,10 +146,10 @@ class _Room:
         """Return {(kind, name of a limit of the group): usage of one job}."""
         needs = {}
         text = group["attributes"].get(ATTRIBUTE)
-        for name, each in parsed(text).items() if isinstance(text, str) else ():
+        for name, each in parse(text).items() if isinstance(text, str) else ():
             key = ("concurrency", name)
             if key not in self._left:
-                most = _default_of(self._limits["concurrency"], name)
+                most = _default_maximum(self._limits["concurrency"], name)
                 if most is None:
                     continue
                 self._left[key] = most - self._limits["used"].get(name, 0)
@@ -166,11 +166,11 @@ class _Room:
         kind, name = key
         if kind == "concurrency":
             most, used = self._limits["concurrency"].get(name), self._limits["used"].get(name, 0)
-            most = _default_of(self._limits["concurrency"], name) if most is None else most
+            most = _default_maximum(self._limits["concurrency"], name) if most is None else most
             return f"concurrency limit {name}: {most:g}, {used:g} in use"
         most, used = self._limits[kind][name]
-        what = "ceiling of submitter" if kind == "submitters" else "quota of accounting group"
-        return f"{what} {name}: {most:g}, {used:g} in use"
+        label = "ceiling of submitter" if kind == "submitters" else "quota of accounting group"
+        return f"{label} {name}: {most:g}, {used:g} in use"
 
 
 def _tree(name: str) -> list[str]:
@@ -211,7 +211,7 @@ def _maxima(settings: Mapping[str, str]) -> dict[str, float]:
     return found
 
 
-def _default_of(maxima: Mapping[str, float], name: str) -> float | None:
+def _default_maximum(maxima: Mapping[str, float], name: str) -> float | None:
     prefix, dot, _part = name.partition(".")
     return maxima.get(prefix + ".", maxima.get("")) if dot else maxima.get("")
 
@@ -231,4 +231,4 @@ def _number(value: Any) -> float | None:
 
 
 def _first(values: dict[str, Any]) -> dict[str, Any]:
-    return dict(sorted(values.items())[:MOST])
+    return dict(sorted(values.items())[:MAX_NAMES])

@@ -3,8 +3,8 @@
 """Jobs beyond the negotiator's limits are no demand. The ads are those of HTCondor 23.9."""
 
 import pytest
-from glidein_demand.pool import demand, jobs, limits
-from glidein_demand.pool.answers import Answer, Answers, Reading
+from glidein_demand.pool import accounting_limits, demand, jobs
+from glidein_demand.pool.query_results import QueryResults, ScheddResult, ScheddState
 from glidein_demand.web import replies
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,11 +28,11 @@ def user(name, ceiling=-1, used=0.0):
 
 
 def read(*priorities, in_use=(), **changed):
-    return limits.read(priorities, {**CONFIGURED, **changed}, in_use)
+    return accounting_limits.read(priorities, {**CONFIGURED, **changed}, in_use)
 
 
 def startable(groups, known):
-    found = limits.apply(groups, known)
+    found = accounting_limits.apply(groups, known)
     return [(row["count"], row.get("over_limit", 0)) for row in found]
 
 
@@ -40,13 +40,13 @@ def licensed(text, count=5, **changes):
     return group(count, attributes={"ConcurrencyLimits": text}, **changes)
 
 
-def test_a_concurrency_limit_of_nothing_lets_no_job_start_and_says_so():
-    (row,) = limits.apply([licensed("xlic")], read())
+def test_a_concurrency_limit_of_zero_permits_no_job_and_is_the_reason():
+    (row,) = accounting_limits.apply([licensed("xlic")], read())
     assert (row["count"], row["over_limit"], row["users"]) == (0, 5, {})
     assert row["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}
 
 
-def test_what_running_jobs_use_of_a_concurrency_limit_is_not_left():
+def test_the_usage_of_running_jobs_is_subtracted_from_a_concurrency_limit():
     assert startable([licensed("ylic")], read(in_use=["ylic:2", "other"])) == [(1, 4)]
 
 
@@ -58,12 +58,12 @@ def test_of_several_limits_of_a_job_the_closest_counts():
     assert startable([licensed("ylic,xlic")], read()) == [(0, 5)]
 
 
-def test_the_oldest_jobs_get_what_a_limit_leaves():
+def test_a_limit_permits_the_oldest_jobs_first():
     old, young = licensed("ylic", 2, first_job="7.0"), licensed("ylic", 5, first_job="8.0", cpus=2)
     assert startable([young, old], read()) == [(2, 0), (1, 4)]
 
 
-def test_a_limit_that_nobody_configured_has_the_default():
+def test_a_limit_that_is_not_configured_has_the_default():
     assert startable([licensed("large.one"), licensed("small.one")], read()) == [(4, 1), (5, 0)]
     assert startable([licensed("nolic")], read(CONCURRENCY_LIMIT_DEFAULT="1")) == [(1, 4)]
 
@@ -89,7 +89,7 @@ def test_a_static_quota_holds_for_the_whole_tree_of_the_group():
 
 
 @pytest.mark.parametrize("name", ["GROUP_ACCEPT_SURPLUS", "GROUP_AUTOREGROUP", "GROUP_ACCEPT_SURPLUS_group_phys"])
-def test_a_group_that_may_use_what_others_leave_has_no_limit(name):
+def test_a_group_that_may_use_surplus_has_no_limit(name):
     known = read(accounting_group("group_phys"), **{name: "true"})
     assert startable([{**group(5), "accounting_group": "group_phys.bob"}], known) == [(5, 0)]
 
@@ -109,7 +109,7 @@ def test_without_an_answer_of_the_negotiator_there_is_no_limit():
     assert startable([licensed("xlic")], None) == [(5, 0)]
 
 
-def test_only_settings_that_tell_of_limits_are_fetched():
+def test_only_settings_of_limits_are_fetched():
     names = [
         "XLIC_LIMIT",
         "GROUP_QUOTA_group_a",
@@ -118,7 +118,7 @@ def test_only_settings_that_tell_of_limits_are_fetched():
         "LOG",
         "HOSTS",
     ]
-    assert [name for name in names if limits.is_setting(name)] == names[:4]
+    assert [name for name in names if accounting_limits.is_setting(name)] == names[:4]
 
 
 @given(
@@ -128,7 +128,9 @@ def test_only_settings_that_tell_of_limits_are_fetched():
 )
 def test_no_job_is_lost_and_no_limit_is_exceeded(rows, most, used):
     groups = [licensed(f"lic:{each}", count, cpus=cpus) for count, cpus, each in rows]
-    found = limits.apply(groups, limits.read([], {"LIC_LIMIT": str(most)}, [f"lic:{used}"] if used else []))
+    found = accounting_limits.apply(
+        groups, accounting_limits.read([], {"LIC_LIMIT": str(most)}, [f"lic:{used}"] if used else [])
+    )
     assert sum(row["count"] + row.get("over_limit", 0) for row in found) == sum(count for count, _cpus, _each in rows)
     taken = sum(row["count"] * int(row["attributes"]["ConcurrencyLimits"].partition(":")[2]) for row in found)
     assert taken <= max(0, most - used)
@@ -143,21 +145,21 @@ def test_jobs_with_concurrency_limits_are_a_group_of_their_own():
 
 
 def answers(groups, known):
-    return Answers([Reading("cm", 100, Answer.of([demand_answer(groups)]))], 0, known)
+    return QueryResults([ScheddState("cm", 100, ScheddResult.of([demand_answer(groups)]))], 0, known)
 
 
-def test_callers_see_what_can_start_and_only_those_with_a_token_why_not_more():
+def test_only_callers_with_a_token_get_the_reasons_of_limits():
     rows = [licensed("xlic", first_job="1.0"), {**group(4, first_job="2.0"), "accounting_group": "phys.alice"}]
     made = answers(rows, read())
     first, second = made.demand()["groups"]
     assert (first["count"], second["count"], second["over_limit"]) == (4, 0, 5)
     assert second["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}
     assert "accounting_group" not in first
-    assert all("limited_by" not in row for row in made.demand(known=False)["groups"])
+    assert all("limited_by" not in row for row in made.demand(with_token=False)["groups"])
     assert [row["count"] for row in replies.state_for(made.demand(), {}, False)] == [4]
 
 
 def test_reasons_of_groups_that_become_one_add_up():
     rows = [licensed("xlic", 2, users={"alice@pool": 2}), licensed("xlic", 3, users={"bob@pool": 3})]
-    (row,) = demand.merge(limits.apply(rows, read()))
+    (row,) = demand.merge(accounting_limits.apply(rows, read()))
     assert row["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}

@@ -4,7 +4,7 @@
 
 import classad2
 import pytest
-from glidein_demand.pool import factories, jobs
+from glidein_demand.pool import jobs, late_materialization
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,20 +20,20 @@ def factory(**values):
 
 
 def test_jobs_after_the_last_one_made_are_left():
-    assert factories.left(factory()) == (95, 0)
+    assert late_materialization.unmaterialized_jobs(factory()) == (95, 0)
 
 
-def test_before_the_schedd_has_read_the_items_the_submission_says_how_many():
-    assert factories.left(factory(JobFactoryTotalProcs=-1)) == (95, 0)
+def test_before_the_schedd_has_read_the_items_total_submit_procs_counts():
+    assert late_materialization.unmaterialized_jobs(factory(JobFactoryTotalProcs=-1)) == (95, 0)
 
 
 def test_max_idle_keeps_no_job_from_starting():
-    assert factories.left(factory(JobMaterializeMaxIdle=5)) == (95, 0)
+    assert late_materialization.unmaterialized_jobs(factory(JobMaterializeMaxIdle=5)) == (95, 0)
 
 
 def test_max_materialize_leaves_the_rest_to_wait():
-    assert factories.left(factory(JobMaterializeLimit=20)) == (15, 80)
-    assert factories.left(factory(JobMaterializeLimit=3)) == (0, 95)
+    assert late_materialization.unmaterialized_jobs(factory(JobMaterializeLimit=20)) == (15, 80)
+    assert late_materialization.unmaterialized_jobs(factory(JobMaterializeLimit=3)) == (0, 95)
 
 
 @pytest.mark.parametrize(
@@ -45,24 +45,26 @@ def test_max_materialize_leaves_the_rest_to_wait():
     ids=["error", "held", "no more items", "removed", "submitted on hold", "all made", "unreadable"],
 )  # fmt: skip
 def test_a_factory_that_will_make_no_job_counts_not(values):
-    assert factories.left(factory(**values)) == (0, 0)
+    assert late_materialization.unmaterialized_jobs(factory(**values)) == (0, 0)
 
 
 def test_max_idle_of_zero_stops_a_factory():
-    assert factories.left(factory(JobMaterializeMaxIdle=0)) == (0, 95)
+    assert late_materialization.unmaterialized_jobs(factory(JobMaterializeMaxIdle=0)) == (0, 95)
 
 
 @given(st.integers(0, 200), st.integers(0, 200), st.integers(0, 200), st.integers(-1, 200))
 def test_no_job_is_counted_twice(total, made, present, limit):
     ad = factory(JobFactoryTotalProcs=total, TotalSubmitProcs=total, JobMaterializeNextProcId=made,
                  JobsPresent=present, JobMaterializeLimit=limit)  # fmt: skip
-    startable, waiting = factories.left(ad)
+    startable, waiting = late_materialization.unmaterialized_jobs(ad)
     assert min(startable, waiting) >= 0
     assert startable + waiting == max(0, total - made)
 
 
 def test_a_factory_becomes_a_group_like_that_of_its_jobs():
-    (group,), unreadable = factories.groups([factory(JobMaterializeLimit=20)], jobs.Rounding(), (), ())
+    (group,), unreadable = late_materialization.demand_groups(
+        [factory(JobMaterializeLimit=20)], jobs.Rounding(), (), ()
+    )
     assert (group["cpus"], group["memory_mb"], group["first_job"]) == (2, 2000, "12.5")
     assert (group["count"], group["unmaterialized"], group["over_limit"]) == (15, 15, 80)
     assert (group["users"], unreadable) == ({"alice@pool": 15}, [])
@@ -71,7 +73,7 @@ def test_a_factory_becomes_a_group_like_that_of_its_jobs():
 def test_a_factory_whose_request_cannot_be_read_is_shown():
     ad = factory()
     ad["RequestCpus"] = "many"
-    found, unreadable = factories.groups([ad], jobs.Rounding(), (), ())
+    found, unreadable = late_materialization.demand_groups([ad], jobs.Rounding(), (), ())
     assert (found, unreadable[0]["count"], unreadable[0]["attribute"]) == ([], 95, "RequestCpus")
 
 
@@ -83,4 +85,4 @@ def test_factories_are_chosen_as_jobs_are(values, seen):
     ad = classad2.ClassAd({
         "JobMaterializeDigestFile": "d", "JobUniverse": 5, "Owner": "alice", "WantX": 1, **values,
     })  # fmt: skip
-    assert (classad2.ExprTree(factories.constraint("WantX == 1", ["alice"])).eval(ad) is True) is seen
+    assert (classad2.ExprTree(late_materialization.constraint("WantX == 1", ["alice"])).eval(ad) is True) is seen

@@ -4,14 +4,14 @@
 import classad2
 import pytest
 from glidein_demand import wait_buckets
-from glidein_demand.pool import waits
+from glidein_demand.pool import job_waits
 from hypothesis import given
 from hypothesis import strategies as st
 
 MONDAY = 1_794_787_200
 
 
-def order(since=None, **changes):
+def query(since=None, **changes):
     return {"schedd": "cm", "since": since, "constraint": "", "users": [], **changes}
 
 
@@ -63,9 +63,9 @@ def test_of_no_jobs_there_is_no_quantile():
 
 
 def test_waits_are_counted_by_the_day_of_the_start():
-    tuesday = MONDAY + waits.DAY
+    tuesday = MONDAY + job_waits.DAY
     history = History(job(3, 60, tuesday), job(2, 60), job(1, 3600))
-    found = waits.read(order(), history)
+    found = job_waits.read(query(), history)
     assert found == {
         "schedd": "cm",
         "waits": {
@@ -78,22 +78,22 @@ def test_waits_are_counted_by_the_day_of_the_start():
 
 def test_the_next_read_goes_on_after_the_newest_job_of_the_last_one():
     history = History(job(2, 60), job(1, 60))
-    first = waits.read(order(), history)
-    assert waits.read(order(first["until"]), history) == {"schedd": "cm", "waits": {}, "until": "2.0"}
+    first = job_waits.read(query(), history)
+    assert job_waits.read(query(first["until"]), history) == {"schedd": "cm", "waits": {}, "until": "2.0"}
     history.ads.insert(0, job(7, 60, proc=4))
-    second = waits.read(order(first["until"]), history)
+    second = job_waits.read(query(first["until"]), history)
     assert (sum(second["waits"][MONDAY].values()), second["until"]) == (1, "7.4")
 
 
 def test_a_read_takes_the_newest_of_very_many_jobs():
-    history = History(*(job(number, 60) for number in range(waits.MOST + 9, 0, -1)))
-    found = waits.read(order(), history)
-    assert found["until"] == f"{waits.MOST + 9}.0"
-    assert sum(found["waits"][MONDAY].values()) == waits.MOST
+    history = History(*(job(number, 60) for number in range(job_waits.MAX_JOBS + 9, 0, -1)))
+    found = job_waits.read(query(), history)
+    assert found["until"] == f"{job_waits.MAX_JOBS + 9}.0"
+    assert sum(found["waits"][MONDAY].values()) == job_waits.MAX_JOBS
 
 
 def test_an_empty_history_keeps_the_marker():
-    assert waits.read(order("5.0"), History())["until"] == "5.0"
+    assert job_waits.read(query("5.0"), History())["until"] == "5.0"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_empty_history_keeps_the_marker():
 )
 def test_jobs_are_chosen_as_those_of_the_demand(values, seen):
     history = History()
-    waits.read(order(constraint="WantX == 1", users=["alice"]), history)
+    job_waits.read(query(constraint="WantX == 1", users=["alice"]), history)
     given_values = {"JobUniverse": 5, "JobStartDate": 5, "QDate": 1, "WantX": 1, "Owner": "alice", **values}
     ad = classad2.ClassAd({name: value for name, value in given_values.items() if value is not None})
     assert (classad2.ExprTree(history.constraints[0]).eval(ad) is True) is seen

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Job attributes that callers request: groups are divided by them, besides those of the configuration.
+"""Job attributes that callers request: groups are divided by them, in addition to those of the configuration.
 
 A controller requests, with get_demand, the attributes that its sites' accept_requirements refer to. From the next
-reading on, the groups of all callers are divided by them.
+refresh on, the groups of all callers are divided by them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Callable
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
-MOST_OF_A_CALLER = 20
-MOST = 50
-"""The most names in all; the first ones in alphabetical order are used."""
+MAX_NAMES_OF_CALLER = 20
+MAX_NAMES = 50
+"""The most names of all callers; the first in alphabetical order are used."""
 
-KEPT_S = 24 * 3600
-"""How long a name is used that its caller does not request again."""
+EXPIRY_S = 24 * 3600
+"""Seconds for which a name is used if its caller does not request it again."""
 
 # Attributes that differ in every job, or that may hold secrets.
 _REFUSED = re.compile(
@@ -32,23 +32,23 @@ _REFUSED = re.compile(
 )
 
 
-class Wanted:
-    """The requested names. Safe from many threads; a restart of the server forgets them until the next call."""
+class RequestedAttributes:
+    """The requested names. Safe from many threads. A restart of the server loses them until the next call."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._asked: dict[str, dict[str, Any]] = {}
+        self._requests: dict[str, dict[str, Any]] = {}
 
-    def ask(self, caller: str, names: list[str]) -> None:
+    def request(self, caller: str, names: list[str]) -> None:
         """Replace the names that a caller requests. web/checks.py has checked them."""
         with self._lock:
-            self._asked[caller] = {"names": names, "time": self._clock()}
+            self._requests[caller] = {"names": names, "time": self._clock()}
 
     def names(self) -> list[str]:
-        """Return the names by which the next reading divides groups, each in one spelling."""
+        """Return the names by which the next refresh divides groups, each in one spelling."""
         now = self._clock()
         with self._lock:
-            self._asked = {caller: row for caller, row in self._asked.items() if now - row["time"] < KEPT_S}
-            found = {name.lower(): name for row in self._asked.values() for name in row["names"]}
-        return [found[name] for name in sorted(found) if not _REFUSED.search(name)][:MOST]
+            self._requests = {caller: row for caller, row in self._requests.items() if now - row["time"] < EXPIRY_S}
+            found = {name.lower(): name for row in self._requests.values() for name in row["names"]}
+        return [found[name] for name in sorted(found) if not _REFUSED.search(name)][:MAX_NAMES]

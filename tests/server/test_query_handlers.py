@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A schedd's demand as it is put together from what the schedd answers, which are real ads."""
+"""A schedd's demand from the results of its queries, which are real ads."""
 
 import pytest
-from glidein_demand.pool import asking
-from glidein_demand.pool.refresh import demand_orders
+from glidein_demand.pool import query_handlers
+from glidein_demand.pool.refresh import demand_queries
 
 from conftest import job_row, settings
-from test_factories import factory
+from test_late_materialization import factory
 
 SCHEDD = {"name": "cm", "address": {}, "idle": 0}
 
@@ -19,7 +19,7 @@ class Answers:
         self.about = {"MaxJobsRunning": 100, "ShadowsRunning": 40, "JobsUnmaterialized": 95, **about}
         self.asked = []
 
-    def itself(self):
+    def own_counters(self):
         return self.about
 
     def first(self, constraint, projection):
@@ -34,13 +34,13 @@ class Answers:
         return [factory()]
 
 
-def order(idle=0, number=0, **pool):
-    return demand_orders(settings(pool=pool), {**SCHEDD, "idle": idle}, True)[number]
+def query(idle=0, number=0, **pool):
+    return demand_queries(settings(pool=pool), {**SCHEDD, "idle": idle}, True)[number]
 
 
-def test_demand_is_asked_with_the_constraints_attributes_in_the_projection():
+def test_the_projection_has_the_attributes_of_the_constraint():
     schedd = Answers(JobsUnmaterialized=0)
-    answer = asking.read_demand(order(constraint="WantX == 1", users=["alice"]), schedd)
+    answer = query_handlers.read_demand(query(constraint="WantX == 1", users=["alice"]), schedd)
     constraint, projection = schedd.asked[0]
     assert "WantX == 1" in constraint and '"alice"' in constraint
     assert "WantX" in projection
@@ -48,13 +48,13 @@ def test_demand_is_asked_with_the_constraints_attributes_in_the_projection():
 
 
 @pytest.mark.parametrize("idle", [True, False])
-def test_an_order_for_demand_is_carried_out_by_the_schedd_of_its_address(monkeypatch, idle):
+def test_a_demand_query_is_run_by_the_schedd_of_its_address(monkeypatch, idle):
     schedd = Answers()
     if not idle:
         schedd.first = lambda _constraint, _projection: None
-    monkeypatch.setattr(asking, "_Schedd", lambda _address: schedd)
-    answer = asking.carry_out(order())
-    assert answer == asking.read_demand(order(), schedd)
+    monkeypatch.setattr(query_handlers, "_Schedd", lambda _address: schedd)
+    answer = query_handlers.run_query(query())
+    assert answer == query_handlers.read_demand(query(), schedd)
     assert answer["by_requirements"] is idle
 
 
@@ -62,27 +62,27 @@ def test_an_order_for_demand_is_carried_out_by_the_schedd_of_its_address(monkeyp
     ("about", "limit", "left"),
     [({}, 100, 60), ({"ShadowsRunning": 130}, 100, 0), ({"MaxJobsRunning": 0}, 0, 0)],
 )
-def test_what_max_jobs_running_leaves_is_what_no_running_job_has(about, limit, left):
-    answer = asking.read_demand(order(), Answers(**about))
+def test_left_is_max_jobs_running_without_the_running_jobs(about, limit, left):
+    answer = query_handlers.read_demand(query(), Answers(**about))
     assert (answer["limit"], answer["left"]) == (limit, left)
 
 
-def test_a_schedd_that_tells_no_limit_has_none():
+def test_a_schedd_without_max_jobs_running_has_no_limit():
     schedd = Answers()
     del schedd.about["MaxJobsRunning"]
-    answer = asking.read_demand(order(), schedd)
+    answer = query_handlers.read_demand(query(), schedd)
     assert (answer["limit"], answer["left"]) == (None, None)
 
 
-def test_factories_are_asked_for_only_where_there_are_some():
+def test_factories_are_queried_only_if_the_schedd_has_unmaterialized_jobs():
     there, none = Answers(), Answers(JobsUnmaterialized=0)
-    found = asking.read_demand(order(), there)["groups"]
+    found = query_handlers.read_demand(query(), there)["groups"]
     assert sorted((group["count"], group["unmaterialized"]) for group in found) == [(95, 95), (120, 0)]
-    asking.read_demand(order(), none)
+    query_handlers.read_demand(query(), none)
     assert ("clusters" in there.asked, "clusters" in none.asked) == (True, False)
 
 
-def test_only_the_first_part_of_a_large_queue_tells_of_limit_and_factories():
+def test_only_the_first_part_of_a_large_queue_has_the_limit_and_the_factories():
     schedd = Answers()
-    answer = asking.read_demand(order(idle=100_000, number=1), schedd)
+    answer = query_handlers.read_demand(query(idle=100_000, number=1), schedd)
     assert (answer["left"], len(answer["groups"]), "clusters" in schedd.asked) == (None, 1, False)

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which slots take jobs, and which the negotiator has passed over."""
+"""Slots that accept jobs, and slots that the negotiator has passed over."""
 
 import pytest
-from glidein_demand.pool import free
+from glidein_demand.pool import free_slots
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,31 +18,31 @@ def heard(at, **changes):
     return slot(MyCurrentTime=at, LastHeardFrom=at, **changes)
 
 
-def since(*slots, memory=None):
+def since(*slots, slot_states=None):
     """Since when the last of several readings of one slot has been as it is; each reading is remembered."""
-    memory = memory or {}
+    slot_states = slot_states or {}
     for one in slots:
-        memory = free.remember(memory, [one])
-    return free.unchanged_since(slots[-1], memory)
+        slot_states = free_slots.update_slot_states(slot_states, [one])
+    return free_slots.unchanged_since(slots[-1], slot_states)
 
 
 @pytest.mark.parametrize(
     "why",
     [
-        {"GLIDEIN_ToRetire": NOW}, {"GLIDEIN_ToRetire": NOW + free.LEAST_LIFE_S}, {"Draining": True},
+        {"GLIDEIN_ToRetire": NOW}, {"GLIDEIN_ToRetire": NOW + free_slots.MIN_LIFETIME_S}, {"Draining": True},
         {"State": "Drained"}, {"State": "Owner"}, {"Start": False}, {"Cpus": 0}, {"Memory": 0},
     ],
 )  # fmt: skip
-def test_what_takes_no_jobs_is_registered_and_not_free(why):
+def test_a_slot_that_accepts_no_jobs_is_registered_and_not_free(why):
     found = only_entry(slot(**why))
     assert (found["registered"], found["free"], found["passed_over"]) == (1, [], [])
 
 
-def test_what_still_takes_jobs_long_enough_before_its_retirement_is_free():
-    assert len(only_entry(slot(GLIDEIN_ToRetire=NOW + free.LEAST_LIFE_S + 1, Start=True))["free"]) == 1
+def test_a_slot_that_retires_late_enough_is_free():
+    assert len(only_entry(slot(GLIDEIN_ToRetire=NOW + free_slots.MIN_LIFETIME_S + 1, Start=True))["free"]) == 1
 
 
-def test_a_free_slot_says_by_when_its_jobs_have_to_end_to_the_next_half_hour():
+def test_the_deadline_of_a_free_slot_is_rounded_up_to_half_an_hour():
     day = NOW - NOW % 86400
     slots = [slot(f"slot1@g{n}@node1", GLIDEIN_ToDie=day + end) for n, end in enumerate((1800, 3599, 3600, 3601))]
     found = only_entry(*slots, slot("slot1@g9@node1"))
@@ -51,13 +51,13 @@ def test_a_free_slot_says_by_when_its_jobs_have_to_end_to_the_next_half_hour():
     ]  # fmt: skip
 
 
-def test_that_is_told_by_the_collectors_clock():
+def test_the_deadline_is_in_the_collectors_time():
     late = slot(GLIDEIN_ToDie=NOW - NOW % 86400 + 1800, MyCurrentTime=NOW, LastHeardFrom=NOW + 600)
-    assert free.jobs_until(late) == NOW - NOW % 86400 + 3600
+    assert free_slots.job_deadline(late) == NOW - NOW % 86400 + 3600
 
 
 def test_a_slot_is_passed_over_when_it_is_older_than_three_cycles_that_left_jobs_waiting():
-    assert free.passed_over_since([NEGOTIATOR]) == THIRD_LAST
+    assert free_slots.passed_over_since([NEGOTIATOR]) == THIRD_LAST
     old, young = heard(THIRD_LAST - 1), heard(THIRD_LAST)
     assert only_entry(old, negotiators=[NEGOTIATOR])["free"] == []
     assert [one["cpus"] for one in only_entry(old, negotiators=[NEGOTIATOR])["passed_over"]] == [4]
@@ -68,34 +68,34 @@ def test_a_slot_is_passed_over_when_it_is_older_than_three_cycles_that_left_jobs
 @pytest.mark.parametrize("cycle", [0, 1, 2])
 @pytest.mark.parametrize("value", [0, None])
 def test_a_cycle_without_jobs_left_waiting_passes_nothing_over(what, cycle, value):
-    assert free.passed_over_since([{**NEGOTIATOR, f"LastNegotiationCycle{what}{cycle}": value}]) is None
+    assert free_slots.passed_over_since([{**NEGOTIATOR, f"LastNegotiationCycle{what}{cycle}": value}]) is None
 
 
 def test_without_a_negotiator_nothing_is_passed_over():
-    assert free.passed_over_since([]) is None
+    assert free_slots.passed_over_since([]) is None
 
 
 def test_of_several_negotiators_all_must_have_passed_a_slot_over():
     earlier = {**NEGOTIATOR, "LastNegotiationCycleTime2": THIRD_LAST - 600}
-    assert free.passed_over_since([NEGOTIATOR, earlier]) == THIRD_LAST - 600
+    assert free_slots.passed_over_since([NEGOTIATOR, earlier]) == THIRD_LAST - 600
     idle = dict.fromkeys(NEGOTIATOR, 0)
-    assert free.passed_over_since([NEGOTIATOR, idle]) is None
+    assert free_slots.passed_over_since([NEGOTIATOR, idle]) is None
 
 
-def test_a_static_slots_ad_says_since_when_it_is_free():
+def test_a_static_slot_is_unchanged_since_its_state_was_entered():
     static = heard(NOW, SlotType="Static", EnteredCurrentState=NOW - 500)
-    assert free.unchanged_since(static, {}) == NOW - 500
+    assert free_slots.unchanged_since(static, {}) == NOW - 500
     skewed = {**static, "MyCurrentTime": NOW + 50}
-    assert free.unchanged_since(skewed, {}) == NOW - 550
+    assert free_slots.unchanged_since(skewed, {}) == NOW - 550
 
 
-def test_a_partitionable_slot_counts_from_the_ad_that_first_told_of_what_it_has_left():
+def test_a_partitionable_slot_is_unchanged_since_the_first_ad_with_the_same_free_resources():
     assert since(heard(NOW - 900)) == NOW - 900
     assert since(heard(NOW - 900), heard(NOW - 600), heard(NOW - 300)) == NOW - 900
 
 
 @pytest.mark.parametrize("change", [{"Cpus": 3}, {"Memory": 7000}, {"GPUs": 1}])
-def test_what_it_has_left_changes_and_it_counts_from_then(change):
+def test_a_change_of_the_free_resources_is_a_change_of_the_slot(change):
     assert since(heard(NOW - 900), heard(NOW - 300, **change)) == NOW - 300
 
 
@@ -108,7 +108,7 @@ def test_a_job_that_came_and_went_between_two_readings_is_noticed():
     assert since(before, after) == NOW - 300
 
 
-def test_the_time_that_a_startd_tells_late_of_a_change_is_no_other_change():
+def test_a_late_num_dynamic_slots_time_is_not_another_change():
     """Seen on 23.9: the ad sent when a job's slot goes has the time at which that slot was made."""
     taken = heard(NOW - 900, Cpus=3, NumDynamicSlotsTime=NOW - 900)
     given_back = heard(NOW - 400, NumDynamicSlotsTime=NOW - 900)
@@ -123,15 +123,17 @@ def test_a_restart_of_the_server_only_makes_slots_free_for_longer():
 
 
 def test_slots_that_are_gone_are_not_remembered():
-    memory = free.remember({}, [slot("slot1@a@n"), slot("slot1@b@n"), slot("slot1_1@a@n", SlotType="Dynamic")])
-    assert sorted(memory) == ["slot1@a@n", "slot1@b@n"]
-    assert sorted(free.remember(memory, [slot("slot1@b@n")])) == ["slot1@b@n"]
+    slot_states = free_slots.update_slot_states(
+        {}, [slot("slot1@a@n"), slot("slot1@b@n"), slot("slot1_1@a@n", SlotType="Dynamic")]
+    )
+    assert sorted(slot_states) == ["slot1@a@n", "slot1@b@n"]
+    assert sorted(free_slots.update_slot_states(slot_states, [slot("slot1@b@n")])) == ["slot1@b@n"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=12))
 def test_a_slot_never_counts_as_unchanged_from_before_its_last_change(readings):
     """Readings every 300 s: what is left, and whether a job came and went since the reading before."""
-    memory, last_change, latched, left = {}, None, NOW, None
+    slot_states, last_change, latched, left = {}, None, NOW, None
     for step, (cpus, between) in enumerate(readings):
         at = NOW + 300 * step
         if cpus != left or between:
@@ -139,5 +141,5 @@ def test_a_slot_never_counts_as_unchanged_from_before_its_last_change(readings):
             latched = at - 100 if between else latched
         left = cpus
         one = heard(at, Cpus=cpus, NumDynamicSlotsTime=latched)
-        memory = free.remember(memory, [one])
-        assert free.unchanged_since(one, memory) >= last_change
+        slot_states = free_slots.update_slot_states(slot_states, [one])
+        assert free_slots.unchanged_since(one, slot_states) >= last_change

@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Detection of demand groups that the negotiator passes over although empty glideins were ordered for them.
+
+The negotiator would pass over another glidein of the same entry and shape, too. free_slots.py detects such slots while
+they are registered. After an unused glidein has ended, the next plan would order another one. Therefore
+store/passed_over_groups.py stores the group, each time for longer.
+
+A group was passed over at a glidein if its oldest job and the glidein were both idle since before the last three
+negotiation cycles. LastRejMatchTime cannot be used: the negotiator never considers the jobs of a group without
+quota, so it does not reject them (HTCondor 23.9).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Callable, NamedTuple, Protocol
+
+from ..values import Key
+from . import free_slots
+from .slots import Slot, positive_int
+
+MIN_CYCLES = 3
+"""The number of negotiation cycles that must have passed a job over."""
+
+MIN_SLOTS = 3
+SHARE_OF_FREE = 2
+SHARE_OF_ALL = 10
+"""The number of glideins that must be passed over, as PASSED_OVER_LEAST and the constants beside it in the plan."""
+
+ORDER_LIFETIME_S = 6 * 3600
+"""Seconds for which the glideins of an entry count as ordered for a group that the entry leased."""
+
+
+class OldestJob(NamedTuple):
+    """A group's oldest idle job, the first time (epoch seconds) at which it was the oldest, and its stated run time."""
+
+    job: str
+    since: int
+    runtime_s: int | None
+
+
+PassedOver = tuple[Key, str]
+"""(site, entry, shape), and the id of a group that was passed over at its glideins."""
+
+
+class Store(Protocol):
+    """The interface of store.passed_over_groups.PassedOverGroups."""
+
+    def add(self, found: Iterable[PassedOver], now: int) -> None: ...
+
+
+class Leases(Protocol):
+    """The interface of store.leases.Leases."""
+
+    def rows(self) -> list[dict[str, Any]]: ...
+
+
+def empty_glideins(
+    glideins: Mapping[Key, Iterable[Slot]], slot_states: free_slots.SlotStates, now: float
+) -> list[list[Any]]:
+    """Return [site, entry, shape, startds that accept jobs, [[free since, end or null, number]]] of empty glideins.
+
+    A glidein is empty if it runs no job: another glidein of this shape would offer the same resources.
+    """
+    rows = []
+    for key, slots in sorted(glideins.items()):
+        counts: dict[tuple[int, int], int] = {}
+        all_slots = [slot for slot in slots if slot.get("SlotType") == "Partitionable"]
+        for slot in all_slots:
+            since = free_slots.unchanged_since(slot, slot_states)
+            if (
+                since
+                and positive_int(slot, "Cpus") == positive_int(slot, "TotalSlotCpus")
+                and free_slots.accepts_jobs(slot, now)
+            ):
+                row = (since, free_slots.job_deadline(slot) or 0)
+                counts[row] = counts.get(row, 0) + 1
+        if counts:
+            working = sum(not free_slots.is_retired(slot, now) for slot in all_slots)
+            rows_of_slots = [[since, until or None, number] for (since, until), number in sorted(counts.items())]
+            rows.append([*key, working, rows_of_slots])
+    return rows
+
+
+def passed_over(
+    idle: Iterable[Iterable[Any]],
+    groups: Mapping[str, OldestJob],
+    cycles: Iterable[int],
+    ordered: Mapping[tuple[str, str], Iterable[str]],
+    now: int,
+) -> list[PassedOver]:
+    """Return the groups that the last negotiation cycles left idle beside free glideins that were ordered for them.
+
+    idle: rows of empty_glideins; cycles: when the last negotiation cycles began; ordered: {(site, entry): group ids}.
+    """
+    began = sorted(cycles)[-MIN_CYCLES:]
+    if len(began) < MIN_CYCLES:
+        return []
+    found = []
+    for site, entry, shape, working, slots in idle:
+        total = sum(number for _since, _until, number in slots)
+        least = min(working, max(MIN_SLOTS, -(-working // SHARE_OF_ALL)))
+        for group in sorted(ordered.get((site, entry), ())):
+            oldest = groups.get(group)
+            if oldest is None or oldest.since >= began[0]:
+                continue
+            # START refuses a job that would end after the glidein; a new glidein would end later.
+            ends = now + (oldest.runtime_s or 0)
+            number = sum(
+                number for since, until, number in slots if since < began[0] and (until is None or ends < until)
+            )
+            if number and number >= least and number * SHARE_OF_FREE >= total:
+                found.append(((site, entry, shape), group))
+    return found
+
+
+class PassedOverDetector:
+    """The detector, with its state between two refreshes. Safe from many threads."""
+
+    def __init__(self, store: Store, leases: Leases) -> None:
+        self._store = store
+        self._leases = leases
+        self._lock = threading.Lock()
+        self._empty_glideins: list[Any] = []
+        self._ordered: dict[tuple[str, str], dict[str, int]] = {}
+        self._oldest_jobs: dict[str, OldestJob] = {}
+
+    def store_empty_glideins(self, rows: list[Any]) -> None:
+        """Store the rows of empty_glideins of the last supply query."""
+        with self._lock:
+            self._empty_glideins = rows
+
+    def detect(self, groups: Callable[[], Iterable[Mapping[str, Any]]], cycles: Iterable[int], now: int) -> None:
+        """Store the groups that were passed over. Call it at the end of a refresh; groups() is called if needed."""
+        with self._lock:
+            self._ordered = _updated_orders(self._ordered, self._leases.rows(), now)
+            wanted = {group for row in self._empty_glideins for group in self._ordered.get((row[0], row[1]), ())}
+            self._oldest_jobs = _oldest_jobs(self._oldest_jobs, groups() if wanted else (), wanted, now)
+            found = passed_over(self._empty_glideins, self._oldest_jobs, cycles, self._ordered, now)
+        if found:
+            self._store.add(found, now)
+
+
+def _updated_orders(
+    known: Mapping[tuple[str, str], Mapping[str, int]], leases: Iterable[Mapping[str, Any]], now: int
+) -> dict[tuple[str, str], dict[str, int]]:
+    """Return {(site, entry): {group: time of its last lease}}. Keep it after the lease: that ends at registration."""
+    found = {
+        entry: {group: seen for group, seen in groups.items() if now - seen < ORDER_LIFETIME_S}
+        for entry, groups in known.items()
+    }
+    for row in leases:
+        found.setdefault((row["site"], row["entry"]), {})[row["group"]] = now
+    return {entry: groups for entry, groups in found.items() if groups}
+
+
+def _oldest_jobs(
+    known: Mapping[str, OldestJob], groups: Iterable[Mapping[str, Any]], wanted: Collection[str], now: int
+) -> dict[str, OldestJob]:
+    """Return the oldest idle job of each wanted group; `since` stays while it is the same job."""
+    found = {}
+    for group in groups:
+        job = group["first_job"]
+        if group["id"] in wanted and group["count"] and job:
+            old = known.get(group["id"])
+            since = old.since if old is not None and old.job == job else now
+            found[group["id"]] = OldestJob(job, since, group["max_runtime_s"])
+    return found

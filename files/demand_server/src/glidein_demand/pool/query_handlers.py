@@ -1,0 +1,173 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Handlers of the queries that refresh.py makes: each queries an HTCondor daemon and returns plain values.
+
+Runs in the processes of queries.py only. A query's "type" selects the handler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping
+from typing import Any
+
+from . import accounting_limits, autoclusters, job_waits, jobs, late_materialization, removals, schedds, supply
+
+NO_PROC_ADS = 0x40
+"""`fetch_NoProcAds` of HTCondor's query_result_type.h: only the ads of clusters. The bindings have no name for it."""
+
+MAX_DIVIDED = 5000
+"""The most rows of one result that are grouped by the attributes that callers requested."""
+
+
+def run_query(query: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a query. Any exception is a failure of the query, and its text is the reason."""
+    if query["type"] == "check":
+        jobs.references(query["constraint"])
+        return {}
+    import htcondor2
+
+    htcondor2.reload_config()  # the fork server may have read the configuration days ago
+    _make_authentication_optional(htcondor2.param)
+    if query["type"] == "demand":
+        return read_demand(query, _Schedd(query["address"]))
+    if query["type"] == "waits":
+        return job_waits.read(query, _Schedd(query["address"]).history)
+    collector = htcondor2.Collector(query["collector"] or None)
+    if query["type"] == "limits":
+        return read_limits(collector)
+
+    def fetch_ads(adtype: str, constraint: str, projection: list[str]) -> list[Any]:
+        return collector.query(getattr(htcondor2.AdType, adtype), constraint, projection)
+
+    if query["type"] == "schedds":
+        return {
+            "schedds": schedds.from_ads(
+                _plain(fetch_ads("Schedd", "true", list(schedds.ATTRIBUTES)), schedds.ATTRIBUTES)
+            )
+        }
+    return supply.read(query, fetch_ads)
+
+
+def read_limits(collector: Any) -> dict[str, Any]:
+    """Return {"limits": the negotiator's Limits, "cycles": when its last negotiation cycles began (epoch seconds)}.
+
+    The result is None and [] if there is no negotiator, or if several negotiators share the users. The cycles are read
+    from the negotiator, because the collector's ad of it is up to five minutes old.
+    """
+    import htcondor2
+
+    negotiators = list(
+        collector.query(htcondor2.AdType.Negotiator, projection=list(accounting_limits.NEGOTIATOR_ATTRIBUTES))
+    )
+    if len(negotiators) != 1:
+        return {"limits": None, "cycles": []}
+    in_use = f"{accounting_limits.ATTRIBUTE} isnt undefined"
+    slots = collector.query(htcondor2.AdType.Startd, in_use, [accounting_limits.ATTRIBUTE])
+    configured = htcondor2.RemoteParam(negotiators[0])
+    names = [name for name in configured if accounting_limits.is_setting(name)]
+    limits = accounting_limits.read(
+        htcondor2.Negotiator(negotiators[0]).getPriorities(),
+        {name: configured[name] for name in names},
+        [text for slot in slots if isinstance(text := jobs.evaluate(slot, accounting_limits.ATTRIBUTE), str)],
+    )
+    own_ads = htcondor2.Collector(negotiators[0]).query(
+        htcondor2.AdType.Negotiator, projection=list(accounting_limits.CYCLES)
+    )
+    return {
+        "limits": limits,
+        "cycles": [ad[name] for ad in own_ads for name in accounting_limits.CYCLES if isinstance(ad.get(name), int)],
+    }
+
+
+def read_demand(query: dict[str, Any], schedd: Any) -> dict[str, Any]:
+    """Return one part of a schedd's demand: {"groups", "unreadable", "limit", "left", "by_requirements"}.
+
+    schedd: a _Schedd. groups, unreadable: see jobs.demand_groups; the others: see schedds.merge_parts.
+    """
+    extra, users, part = query["constraint"], query["users"], tuple(query["part"])
+    attributes, runtime = query["attributes"], query["runtime_attributes"]
+    rounding = jobs.Rounding(**query["rounding"])
+    divided_by = list(dict.fromkeys([*attributes, *query.get("requested_attributes", ())]))
+    about = schedd.own_counters() if part[0] == 0 else {}
+    needed = jobs.references(extra) if extra else []
+    columns = jobs.projection(extra, divided_by, runtime)
+    rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
+    if len(rows) > MAX_DIVIDED and divided_by != attributes:
+        # Requested attributes must not make each job a separate group.
+        divided_by, columns = attributes, jobs.projection(extra, attributes, runtime)
+        rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
+    groups, unreadable = jobs.demand_groups(rows, rounding, divided_by, runtime)
+    idle = sum(row["count"] for row in [*groups, *unreadable])
+    if about.get("JobsUnmaterialized", 1) and part[0] == 0:
+        ads = schedd.clusters(late_materialization.constraint(extra, users))
+        more, not_readable = late_materialization.demand_groups(ads, rounding, divided_by, runtime)
+        groups, unreadable = groups + more, unreadable + not_readable
+    limit, running = about.get("MaxJobsRunning"), about.get("ShadowsRunning", 0)
+    return {
+        "groups": groups,
+        "unreadable": unreadable,
+        "limit": limit,
+        "left": None if limit is None else max(0, limit - running),
+        "by_requirements": by_requirements,
+        "attributes": list(divided_by),
+        "counters": removals.counters(about),
+        "idle": idle,
+    }
+
+
+class _Schedd:
+    """The queries of one schedd. address: schedds.ADDRESS of its ad; with it, no query of the collector is needed."""
+
+    def __init__(self, address: dict[str, Any]) -> None:
+        import classad2
+        import htcondor2
+
+        self._htcondor = htcondor2
+        self._ad = classad2.ClassAd(address)
+        self._schedd = htcondor2.Schedd(self._ad)
+
+    def own_counters(self) -> dict[str, int]:
+        """Return the schedd's present counters; those in the collector's ad are up to five minutes old.
+
+        The schedd compares ShadowsRunning, the running jobs that need a machine, with MAX_JOBS_RUNNING.
+        Return no other attribute of this ad: the schedd may send with it a secret that allows its holder to
+        administer the schedd (seen with 23.9).
+        """
+        names = ("MaxJobsRunning", "ShadowsRunning", "JobsUnmaterialized", *removals.ATTRIBUTES)
+        ads = self._htcondor.Collector(self._ad).query(self._htcondor.AdType.Schedd, projection=list(names))
+        own = next((ad for ad in ads if ad.get("Name") == self._ad["Name"]), {})
+        return {name: own[name] for name in names if isinstance(own.get(name), int)}
+
+    def first(self, constraint: str, projection: list[str]) -> Any:
+        return next(iter(self._schedd.query(constraint, projection, limit=1)), None)
+
+    def grouped(self, constraint: str, projection: list[str]) -> list[Any]:
+        return self._schedd.query(constraint, projection, opts=self._htcondor.QueryOpts.GroupBy)
+
+    def autoclusters(self) -> list[Any]:
+        return self._schedd.query("true", [], opts=self._htcondor.QueryOpts.AutoCluster)
+
+    def clusters(self, constraint: str) -> list[Any]:
+        """Return complete ads of clusters: their values may refer to any of their attributes."""
+        return self._schedd.query(constraint, [], opts=self._htcondor.QueryOpts.IncludeClusterAd | NO_PROC_ADS)
+
+    def history(self, constraint: str, projection: list[str], most: int, since: str) -> list[Any]:
+        return self._schedd.history(constraint, projection, most, since or None)
+
+
+def _plain(ads: Iterable[Any], names: Iterable[str]) -> list[dict[str, Any]]:
+    names = tuple(names)
+    return [{name: value for name in names if jobs.is_scalar(value := jobs.evaluate(ad, name))} for ad in ads]
+
+
+def _make_authentication_optional(param: MutableMapping[str, str]) -> None:
+    """Authenticate only to daemons that require authentication of readers. A configured SEC_CLIENT_* is not changed.
+
+    HTCondor's recommended configuration makes every client require authentication. A service without credentials can
+    then use only FS, which fails for two reasons. FS needs the daemon's /tmp, and the service has a private one. These
+    bindings (25.14) also refuse FS with schedds before 25 (SEC_FS_ENFORCE_CHANNEL_BINDING).
+    """
+    for feature in ("AUTHENTICATION", "ENCRYPTION", "INTEGRITY"):
+        name = f"SEC_CLIENT_{feature}"
+        if name not in param:
+            param[name] = "OPTIONAL"
