@@ -103,8 +103,8 @@ class Mint:
             token = self._condor.run(argv).strip()
         except CommandError as error:
             # Without the error's details: standard output may have a token.
-            said = excerpt(error.stderr) or "no message"
-            raise TokenError(f"{' '.join(argv)} failed with exit status {error.rc}: {said}") from None
+            message = excerpt(error.stderr) or "no message"
+            raise TokenError(f"{' '.join(argv)} failed with exit status {error.rc}: {message}") from None
         reason = renewal_reason(token, wanted.key, wanted._replace(renew_before=0), int(self._clock()))
         if reason:
             raise TokenError(f"condor_token_create printed an invalid token for {wanted.identity}: {reason}.")

@@ -58,7 +58,7 @@ def test_what_is_too_old_is_refused(written, what, as_of, said):
 def test_what_is_no_demand_is_refused(written, content):
     with pytest.raises(InputError) as raised:
         read_demand_file(written(content), 900, NOW)
-    assert "is not what glidein.ops.push_demand writes" in str(raised.value)
+    assert "is invalid: " in str(raised.value)
 
 
 def test_a_file_that_others_may_write_is_refused(written):
