@@ -83,7 +83,7 @@ demand:
   type: dict
   contains:
     as_of:
-      description: When the schedds were read, in epoch seconds; null before the first reading.
+      description: The time at which the schedds were read, in epoch seconds; null before the first reading.
       type: int
       sample: 1795211273
     schedds:
@@ -117,7 +117,7 @@ supply:
   type: dict
   contains:
     as_of:
-      description: When the collector was read, in epoch seconds; null before the first reading.
+      description: The time at which the collector was read, in epoch seconds; null before the first reading.
       type: int
       sample: 1795211272
     error:
@@ -160,7 +160,8 @@ supply:
           sample: 1
         free:
           description: Free resources of them (memory and disk in MiB), with the number of slots that have them
-            (C(count)) and the full half hour, in epoch seconds, by which jobs have to end there (C(until), null if unknown).
+            (C(count)) and the full half hour, in epoch seconds, by which jobs have to end there (C(until), null if
+            unknown).
           type: list
           elements: dict
           sample: [{cpus: 1, memory_mb: 2000, disk_mb: 10000, gpus: 0, count: 1, until: 1795233600}]

@@ -44,7 +44,7 @@ options:
     aliases: [claims]
   tokens:
     description:
-      - The demand server's token of each site, by the site's name. A site's token is valid for that site alone.
+      - The demand server's token of each site, by the site's name. A site's token is valid only for that site.
       - O(token) is for the other sites. For a site without a token no lease is requested.
     type: dict
     default: {}

@@ -66,7 +66,7 @@ options:
             default: []
           orphans:
             description:
-              - Number of glideins that match no entry any more.
+              - Number of glideins whose entry or shape is no longer configured.
             type: int
             default: 0
           summaries:

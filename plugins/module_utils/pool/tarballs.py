@@ -180,7 +180,10 @@ class TarballDirectory:
     """The directory of the results, compared with what it should have."""
 
     def __init__(self, path, sources, pool_password=None):
-        """Read nothing yet. sources: {platform: {destination: Item}}; pool_password: bytes of its file, or None."""
+        """Set up the comparison.
+
+        sources: {platform: {destination: Item}}; pool_password: its file's content (bytes), or None.
+        """
         self.path = Path(path)
         self.platforms = []
         self._files = {}

@@ -195,7 +195,7 @@ class HTCondor(Scheduler):
             lines.append(f"accounting_group = {entry['account']}")
         lines += [
             "",
-            "# The script is kept by the schedd as it is now; the rest is fetched when the job starts.",
+            "# The schedd copies the script now; the other files are fetched when the job starts.",
             f"executable = {script}",
             "transfer_executable = true",
             "copy_to_spool = true",
