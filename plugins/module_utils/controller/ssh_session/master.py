@@ -68,7 +68,7 @@ def control_path_of(ssh_args):
         )
     path = os.path.expanduser(found[0])
     if "%" in path or not os.path.isabs(path):
-        raise InputError(invalid("ansible_ssh_args: ControlPath", found[0], "an absolute path without %"))
+        raise InputError(invalid("ControlPath of ansible_ssh_args", found[0], "an absolute path without %"))
     if len(os.fsencode(path)) > PATH_MOST:
         raise InputError(
             f"ControlPath {path}: too long for a socket; expected at most {PATH_MOST} bytes. Set "

@@ -105,7 +105,7 @@ def test_each_site_reports_with_its_own_token_and_one_that_is_refused_stops_no_o
     assert (result["failed"], result["accepted"]) == (True, ["lab"])
     assert [(error["site"], error["error"][:10]) for error in result["errors"]] == [
         ("away", "Demand ser"),
-        ("odd", "token: is "),
+        ("odd", "token: inv"),
     ]
 
 

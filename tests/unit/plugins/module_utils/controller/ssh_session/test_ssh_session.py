@@ -53,9 +53,12 @@ def test_ssh_arguments_name_the_socket():
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        ("-C -o ControlPersist=60s", "has no ControlPath"),
-        ("-o ControlPath=/tmp/%C", "a path without %"),
-        ("-o ControlPath=here", "a path without %"),
+        ("-C -o ControlPersist=60s", "ansible_ssh_args: no ControlPath"),
+        (
+            "-o ControlPath=/tmp/%C",
+            "ControlPath of ansible_ssh_args: .* is invalid; expected an absolute path without %",
+        ),
+        ("-o ControlPath=here", "ControlPath of ansible_ssh_args: .* is invalid; expected an absolute path without %"),
         (
             "-o ControlPath=/" + "d" * 90,
             "too long for a socket; expected at most 86 bytes. Set glidein_ssh_session_dir",

@@ -63,7 +63,7 @@ def test_the_note_of_the_last_code_is_private_and_has_no_secret(tmp_path):
 
 def test_a_clock_that_went_back_is_told(tmp_path):
     code(tmp_path, Clock(3600))
-    with pytest.raises(codes.CodeError, match="3570 s in the future: is the clock right"):
+    with pytest.raises(codes.CodeError, match="3570 s in the future; correct this host's clock"):
         code(tmp_path, Clock(45))
 
 
@@ -142,5 +142,5 @@ def test_a_hook_that_fails_is_told_without_its_address(server):
     with pytest.raises(notice.NoticeError) as raised:
         notice.notify({"command": ["false"], "url": server.url + "/secret"}, notice.body("PSC", "login", NOW, "x"))
     assert "false failed with exit status 1" in str(raised.value)
-    assert "could not be called: 403" in str(raised.value)
+    assert "on_loss.url: the request failed: 403" in str(raised.value)
     assert "secret" not in str(raised.value)

@@ -118,8 +118,8 @@ def test_a_new_password_is_never_made_up(text):
             {"match": "a", "answer": "guess"},
             r"prompts\[0\].answer: 'guess' is invalid; expected ask or secret or totp",
         ),
-        ({"match": "a", "answer": "totp"}, r"prompts\[0\].secret: goes with"),
-        ({"match": "a", "answer": "ask", "secret": "right horse"}, r"prompts\[0\].secret: goes with"),
+        ({"match": "a", "answer": "totp"}, r"prompts\[0\].secret: required with"),
+        ({"match": "a", "answer": "ask", "secret": "right horse"}, r"prompts\[0\].secret: required with"),
         ({"match": "a", "secret": "right\nhorse"}, r"prompts\[0\].secret: invalid \(not shown\)"),
     ],
 )
