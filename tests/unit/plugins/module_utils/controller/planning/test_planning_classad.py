@@ -278,10 +278,10 @@ for _level in range(3000):
 @pytest.mark.parametrize(
     "value, words",
     [
-        ("\udc80", "no UTF-8"),
-        ("a\0b", "no UTF-8"),
-        (["x", {"y": "\udc80"}], "no UTF-8"),
-        ({"\udc80": 1}, "no UTF-8"),
+        ("\udc80", "not UTF-8"),
+        ("a\0b", "not UTF-8"),
+        (["x", {"y": "\udc80"}], "not UTF-8"),
+        ({"\udc80": 1}, "not UTF-8"),
         (NESTED, "nested too deeply"),
     ],
 )
