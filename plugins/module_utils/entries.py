@@ -20,7 +20,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     Type,
     choice,
     duration,
-    integer,  # noqa: F401 - the controller's modules import it from here
     invalid,
     list_of_texts,
     missing,

@@ -87,7 +87,7 @@ class HistoryRecorder:
         state, now = self._state, self._state.clock()
         recorded = state.history.is_due(now) and self._record(now)
         state.history.downsample(now)
-        state.work.delete_old(now)
+        state.glidein_usage.delete_old(now)
         return recorded
 
     def delete_revoked(self) -> list[str]:
@@ -100,7 +100,7 @@ class HistoryRecorder:
         for site in revoked:
             reports.delete(site)
             leases.release(site)
-            self._state.owners.release(site)
+            self._state.site_owners.release(site)
             log.info("site %s has no token any more: its last report and its leases are removed", site)
         return revoked
 

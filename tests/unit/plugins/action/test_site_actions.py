@@ -81,8 +81,8 @@ def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, m
     assert str(error.value) == message
 
 
-def has_work(queue=None, plan=PLAN, **args):
-    args = {"plan": plan, "summaries_since": NOW - 500.5, **args}
+def has_work(queue=None, **args):
+    args = {"plan": PLAN, "summaries_since": NOW - 500.5, **args}
     return action_of(GlideinsAction, args)._has_work(dict(QUEUE, **(queue or {})))
 
 

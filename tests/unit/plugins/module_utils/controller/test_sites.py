@@ -156,9 +156,9 @@ def test_a_queue_that_was_not_read_is_reported_before_what_is_wrong_with_variabl
 def test_a_site_without_a_session_says_why_its_queue_was_not_read():
     session = {"live": False, "msg": "login needed since ..."}
     skipped = {"changed": False, "skipped": True}
-    (site,) = site_definitions({"h": host()}, ["h"], {"h": skipped}, {"h": session}).values()
+    site = site_definitions({"h": host()}, ["h"], {"h": skipped}, {"h": session})["h"]
     assert site["error"] == "login needed since ..."
-    (site,) = site_definitions({"h": host()}, ["h"], {}).values()
+    site = site_definitions({"h": host()}, ["h"], {})["h"]
     assert site["error"] == "its queue was not read"
 
 
