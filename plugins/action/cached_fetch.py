@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fetches a file to the controller unless a file with the same SHA-256 is there."""
+"""The action plugin that fetches a file to the controller unless the same file is already there."""
 
 import fcntl
 import os
@@ -46,6 +46,12 @@ class ActionModule(ActionBase):
             result.update(failed=True, msg=f"{error.filename or dest} on the controller: {error.strerror}")
         return result
 
+    def _remedy(self, task_vars):
+        """Return the advice to deploy the host that has the file, which a deployment limited to the site leaves out."""
+        site_host = (task_vars or {}).get("inventory_hostname")
+        hosts = [host for host in dict.fromkeys((self._task.delegate_to, site_host)) if host]
+        return f"Run the playbook glidein.ops.deploy without -l, or with -l {','.join(hosts)}."
+
     def _fetch(self, options, dest, task_vars):
         fresh = f"{dest}.new"
         task = self._task.copy()
@@ -65,13 +71,13 @@ class ActionModule(ActionBase):
         if not _has(fresh, options["sha256"]):
             os.unlink(fresh)
             raise FileTreeError(
-                f"{options['src']} does not have the SHA-256 {options['sha256']}, or changed while it was fetched. "
-                "Run the deployment again."
+                f"{options['src']} does not have the SHA-256 {options['sha256']} of the list of tarballs, or changed "
+                f"while it was fetched. {self._remedy(task_vars)}"
             )
         os.chmod(fresh, 0o600)
         os.replace(fresh, dest)
 
 
 def _has(path, sha256):
-    """Return whether a file is there with this SHA-256."""
+    """Return whether a file exists and has this SHA-256."""
     return os.path.isfile(path) and sha256_of(path) == sha256

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Collects the site definitions of hosts from their variables, in one process for all hosts."""
+"""The action plugin that collects the site definitions of all hosts in one process."""
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_attributes import accepted_attributes

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the module ssh_session on the controller, where the terminal and the sessions' sockets are."""
+"""The action plugin of ssh_session. It runs on the controller, where the terminal and the sessions' sockets are."""
 
 import contextlib
 import fcntl
@@ -31,6 +31,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 display = Display()
 
@@ -74,11 +75,11 @@ class ActionModule(ActionBase):
         try:
             for name in ("persist", "timeout", "connect_timeout"):
                 if options[name] < 1:
-                    raise InputError(f"{name}: {options[name]} is not accepted; allowed: whole seconds, 1 or more")
+                    raise InputError(invalid(name, options[name], "a whole number of seconds of at least 1"))
             self.login = self._login()
             directory = os.path.dirname(self.login.control_path)
             if os.path.lexists(directory):
-                # Whoever else could put a socket there would be taken for the site.
+                # A user who could make a socket there could impersonate the site.
                 master.private_directory(directory)
             states = {"present": self._present, "absent": self._absent, "checked": self._checked}
             result.update(states[options["state"]]())
@@ -101,16 +102,16 @@ class ActionModule(ActionBase):
                 if rule.answer == TOTP:
                     codes.generator(rule.secret)
         if master.is_live(self.login) and master.carries(self.login, self.options["connect_timeout"]):
-            return self._told(True, record.read(self.login.control_path))
+            return self._status(True, record.read(self.login.control_path))
         if self._task.check_mode:
-            return dict(self._told(False, self._noted(False)), changed=True)
+            return dict(self._status(False, self._updated_record(False)), changed=True)
         master.private_directory(os.path.dirname(self.login.control_path))
         with self._alone():
-            # Whoever had the lock may have opened it.
+            # The process that held the lock before may have opened the session.
             if not master.is_live(self.login) or not master.carries(self.login, self.options["connect_timeout"]):
                 self._open(rules)
-                return dict(self._told(True, record.read(self.login.control_path)), changed=True)
-        return self._told(True, record.read(self.login.control_path))
+                return dict(self._status(True, record.read(self.login.control_path)), changed=True)
+        return self._status(True, record.read(self.login.control_path))
 
     def _open(self, rules):
         path = self.login.control_path
@@ -125,7 +126,7 @@ class ActionModule(ActionBase):
                 argv, conversation, self._answer, self._notice, os.path.dirname(path), self.options["timeout"]
             )
         except GlideinError as error:
-            # Whatever ssh says then: to the site it may be a wrong try, and a schedule would repeat it.
+            # The site may count this as a failed login, whatever ssh printed, and a schedule would repeat it.
             if conversation.gave_stored:
                 record.write(path, record.refused(known, int(time.time())))
             if not isinstance(error, LoginError):
@@ -145,41 +146,41 @@ class ActionModule(ActionBase):
                 master.close(self.login)
                 path = self.login.control_path
                 record.write(path, record.closed(record.read(path), int(time.time())))
-        return dict(self._told(False, self._noted(False)), changed=live)
+        return dict(self._status(False, self._updated_record(False)), changed=live)
 
     def _checked(self):
         live = master.is_live(self.login)
-        known = self._noted(live)
-        told = self._told(live, known)
+        known = self._updated_record(live)
+        status = self._status(live, known)
         if self._task.check_mode:
-            return told
+            return status
         now = int(time.time())
-        telling = not live and self.options["on_loss"] and record.is_to_tell(known, now)
-        if telling:
+        notify = not live and self.options["on_loss"] and record.is_notification_due(known, now)
+        if notify:
             known["tried"] = now
         master.private_directory(os.path.dirname(self.login.control_path))
-        # Before somebody is told, which takes its time: a login may be noted meanwhile.
+        # Written before the hook runs: a login may update the record while the hook runs.
         record.write(self.login.control_path, known)
-        if telling:
-            self._tell(known["lost"], told["msg"])
-        return told
+        if notify:
+            self._notify(known["lost"], status["msg"])
+        return status
 
-    def _tell(self, lost, message):
+    def _notify(self, lost, message):
         path = self.login.control_path
         try:
-            notice.tell(
+            notice.notify(
                 self.options["on_loss"], notice.body(self.options["site"] or self.host, self.host, lost, message)
             )
         except notice.NoticeError as error:
             display.warning(f"{self.host}: {error}")
         else:
-            record.write(path, record.told(record.read(path), lost))
+            record.write(path, record.notified(record.read(path), lost))
 
-    def _noted(self, live):
+    def _updated_record(self, live):
         return record.checked(record.read(self.login.control_path), live, int(time.time()))
 
-    def _told(self, live, known):
-        """Return what the task returns about the session."""
+    def _status(self, live, known):
+        """Return the result of the task: the state of the session."""
         since = known["opened"] if live else known["lost"]
         if live:
             message = f"session to {self.login} since {utc(since)}" if since else f"session to {self.login}"
@@ -197,14 +198,15 @@ class ActionModule(ActionBase):
             "control_path": self.login.control_path,
         }
 
-    # -- how the site is reached ------------------------------------------------------------------------------
+    # -- connection ----------------------------------------------------------------------------------------
 
     def _login(self):
         """Return the Login of this host, as Ansible's own connection plugin would reach it."""
         connection = self._connection
         if not connection.has_option("ssh_args"):
             raise InputError(
-                f"the connection plugin {connection.transport} has no SSH sessions; allowed: ssh. Is it delegated?"
+                f"the connection plugin {connection.transport} has no SSH sessions; expected ssh, and a task "
+                "that is not delegated"
             )
         arguments = [
             part
@@ -217,8 +219,8 @@ class ActionModule(ActionBase):
         ]
         if any(part.startswith("-J") for part in shlex.split(connection.get_option("ssh_common_args") or "")):
             raise InputError(
-                "ansible_ssh_common_args: -J is not accepted for a site with a session, whose users never connect by "
-                "themselves; allowed: -J in glidein_ssh_session_args"
+                "ansible_ssh_common_args: -J is invalid for a site with a session, because only the login connects to "
+                "the site; set -J in glidein_ssh_session_args"
             )
         key = connection.get_option("private_key_file")
         return master.Login(
@@ -232,16 +234,16 @@ class ActionModule(ActionBase):
 
     @contextlib.contextmanager
     def _alone(self):
-        """Keep others from opening or closing the same session meanwhile."""
+        """Lock the session, so that no other process opens or closes it meanwhile."""
         with open(self.login.control_path + ".lock", "w") as handle:
             os.chmod(handle.name, 0o600)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise LoginError(f"somebody else logs in to {self.login} just now; try again") from None
+                raise LoginError(f"another process is logging in to {self.login}; try again later") from None
             yield
 
-    # -- who answers ------------------------------------------------------------------------------------------
+    # -- answers ----------------------------------------------------------------------------------------------
 
     def _answer(self, prompt, decision, before):
         if decision.answer == TOTP:
@@ -254,14 +256,14 @@ class ActionModule(ActionBase):
             raise LoginError(f"{prompt}: no stored answer, and {error}") from error
 
     def _ask(self, text, hidden):
-        """Return what a person types. Raises NobodyError, LoginError."""
+        """Return the answer that the person at the terminal types. Raises NobodyError, LoginError."""
         seconds = self.options["timeout"]
         started = time.monotonic()
         hint = " (what you type is not shown)" if hidden else ""
         try:
             typed = display.prompt_until(f"[{self.host}]{hint}\n{text}", private=hidden, seconds=seconds)
         except AnsiblePromptNoninteractive:
-            raise NobodyError("nobody is at the terminal to answer") from None
+            raise NobodyError("there is no terminal at which a person could answer") from None
         except AnsiblePromptInterrupt:
             raise LoginError("stopped by the person at the terminal") from None
         if time.monotonic() - started >= seconds:
@@ -269,17 +271,20 @@ class ActionModule(ActionBase):
         return typed.decode("utf-8", "surrogateescape") if isinstance(typed, bytes) else str(typed)
 
     def _person_agrees(self, refused):
-        """Have a person agree to another try with stored answers that were in vain, so that no schedule repeats it."""
+        """Ask the person at the terminal to confirm that stored answers which failed are sent again.
+
+        A schedule must not send them again: repeated failures can lock the account.
+        """
         question = (
-            f"The stored answers for {self.login} did not lead to a session at {utc(refused)}. Put right what was "
-            "wrong first: each wrong try counts. Press Enter to try again, Ctrl-C to stop."
+            f"The stored answers for {self.login} did not lead to a session at {utc(refused)}. Correct "
+            "them first: the site counts each failed login. Press Enter to try again, Ctrl-C to stop."
         )
         try:
             self._ask(question, hidden=False)
         except NobodyError as error:
             raise LoginError(
-                f"No session to {self.login}: the stored answers did not lead to one at {utc(refused)}, and are not "
-                "tried again by a schedule; put right what was wrong, and run glidein.ops.login at a terminal"
+                f"No session to {self.login}: the stored answers did not lead to one at {utc(refused)}, and a schedule "
+                "does not send them again; correct them, and run glidein.ops.login at a terminal"
             ) from error
 
     def _notice(self, text):

@@ -25,7 +25,7 @@ options:
     required: true
   scheduler_options:
     description:
-      - How the commands of the site's batch system are run. All keys are optional.
+      - The commands of the site's batch system. All keys are optional.
       - "C(commands) maps the name of a command to the argument list to run instead, for example
         C({sbatch: [/opt/slurm/bin/sbatch]}). An unknown name is an error that lists the known ones."
       - C(timeout) is the number of seconds after which a command is stopped, by default 60.
@@ -57,7 +57,7 @@ options:
         core and, if it has GPUs, one GPU. With C(whole_node) there is only C(whole).
       - "C(limits) has C(queued) (default 10), C(total) (queued, running and all others in the queue; default 100),
         C(per_cycle) (submitted by one run; default 10), C(cores) and C(gpus) (of all that are in the queue; default
-        any number, looked at by M(glidein.ops.plan) alone) and C(array) (tasks of one array job; default any number,
+        any number, used only by M(glidein.ops.plan)) and C(array) (tasks of one array job; default any number,
         V(1) for no array jobs)."
       - "C(resources) sets how the batch system is asked for the resources of a shape, by C(memory), C(memory_unit),
         C(disk), C(gpus), C(gpu_type), C(whole_node) and C(parallel_environment). Each batch system has its own values

@@ -39,7 +39,7 @@ def seconds(value):
     """Return a duration in seconds. Raises AnsibleFilterError, which lists the allowed forms."""
     found = parse_duration(value)
     if found is None:
-        raise AnsibleFilterError(f"{value!r} is no duration; allowed: {DURATION_FORMS}")
+        raise AnsibleFilterError(f"{value!r} is invalid; expected a duration: {DURATION_FORMS}")
     return found
 
 

@@ -9,26 +9,26 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Makes the value of C(ansible_ssh_args) for hosts whose login needs a person. Ansible's ordinary ssh connection
-    plugin then uses the session that M(glidein.ops.ssh_session) has opened, and never connects by itself. Without a
-    live session a task fails at once, and no packet leaves the controller.
+  - Returns the value of C(ansible_ssh_args) for hosts whose login needs a person. Ansible's ordinary ssh connection
+    plugin then uses the session that M(glidein.ops.ssh_session) has opened, and never opens a connection itself.
+    Without a live session, a task fails at once, and no packet leaves the controller.
   - The session's socket has a name of 16 hex digits, made of C(ansible_host), C(ansible_user), C(ansible_port),
     C(ansible_ssh_common_args) and C(glidein_ssh_session_args) of the host.
 options:
   _terms:
     description:
-      - None are needed.
+      - Not used.
   directory:
     description:
-      - Where the sessions' sockets lie. It must be on a local file system that knows sockets, and short.
-      - Without it, the host's variable C(glidein_ssh_session_dir), or C(~/.glidein-ops/ssh).
+      - Directory of the sessions' sockets. Its path must be short, on a local file system that supports sockets.
+      - The default is the host's variable C(glidein_ssh_session_dir), or C(~/.glidein-ops/ssh).
     type: str
 seealso:
   - module: glidein.ops.ssh_session
 """
 
 EXAMPLES = r"""
-- name: Reach a host over its session alone
+- name: Connect to a host only over its session
   ansible.builtin.ping:
   vars:
     ansible_ssh_args: "{{ lookup('glidein.ops.ssh_session_args') }}"
@@ -61,7 +61,7 @@ class LookupModule(LookupBase):
         self.set_options(var_options=variables, direct=kwargs)
 
         def value(*names):
-            """The first of these variables that is there."""
+            """Return the value of the first of these variables that is defined."""
             found = next((variables[name] for name in names if name in variables), None)
             return self._templar.template(found) if found is not None else None
 

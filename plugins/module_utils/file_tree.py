@@ -210,7 +210,7 @@ class Tree:
         }
 
     def install(self, archive):
-        """Make the tree what the manifest says. archive: open tar file with the missing files; empty if there are none.
+        """Make the tree as in the manifest. archive: open tar file with the missing files; empty if there are none.
 
         A tree that is not there yet gets its name when it is complete. Raises FileTreeError.
         """
@@ -251,7 +251,7 @@ class Tree:
             os.chmod(path, self.directory_mode)
 
     def _unpack(self, archive, top):
-        """Write the missing files from the archive. Raises FileTreeError unless each is what the manifest says."""
+        """Write the missing files from the archive. Raises FileTreeError if one differs from the manifest."""
         missing = set(self.missing())
         if missing:
             try:

@@ -20,7 +20,7 @@ print(json.dumps(["%d.%d" % sys.version_info[:2], platform.machine(), version if
 def describe_python(python, runner):
     """Return {"python": "3.13", "machine": "x86_64", "libc": "2.41", or "" without glibc} of a Python.
 
-    python: command or path; runner: Runner. Raises CommandError, or OutputError for a command that is no Python.
+    python: command or path; runner: Runner. Raises CommandError, or OutputError for a command that is not a Python.
     """
     text = runner.run_with_input([python, "-"], _PROGRAM)
     try:

@@ -8,7 +8,7 @@ module: cached_fetch
 short_description: Fetch a file to the controller unless the controller has it
 version_added: 0.1.0
 description:
-  - Fetches a file of which the SHA-256 is known. If the controller has a file with that sum, the target is not asked.
+  - Fetches a file whose SHA-256 is known. If the controller has the same file, the module does not read the target.
   - Hosts whose tasks run at the same time take turns, so the file is fetched once.
 author:
   - the glidein.ops authors (@glidein-ops)

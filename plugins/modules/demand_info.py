@@ -56,7 +56,7 @@ options:
       - Tokens of the server of which any one will do. They are tried after O(token), one after the other, as long as
         the server refuses them or they are none, so that a site whose token is wrong or has not been deployed yet stops
         no other.
-      - Without any token, the server does not tell what jobs require, and M(glidein.ops.plan) changes nothing.
+      - Without any token, the server does not return the jobs' Requirements, and M(glidein.ops.plan) changes nothing.
     type: list
     elements: str
     default: []
@@ -83,7 +83,7 @@ demand:
   type: dict
   contains:
     as_of:
-      description: When the schedds were read, in epoch seconds; null before the first reading.
+      description: The time at which the schedds were read, in epoch seconds; null before the first reading.
       type: int
       sample: 1795211273
     schedds:
@@ -93,8 +93,9 @@ demand:
     groups:
       description:
         - Groups of idle jobs with equal requests. Memory and disk are in MiB, times in seconds.
-        - C(count) is what no other site holds a lease on (C(leased)); C(stale) of them are of schedds that have not
-          answered for long. C(over_limit) further ones cannot start yet, whatever is there.
+        - C(count) is the number of jobs without a lease of another site (C(leased) is the number with one). C(stale) of
+          them belong to schedds that have not answered for long. C(over_limit) is the number of further jobs that
+          cannot start yet, whatever glideins exist.
       type: list
       elements: dict
       sample:
@@ -102,7 +103,7 @@ demand:
            max_runtime_s: 7200, first_job: "1234.0", leased: 0, stale: 0, unmaterialized: 0, over_limit: 0}
     attributes:
       description: Names of the job attributes that groups are divided by, besides those that Requirements refer to.
-        Servers of an earlier version do not say it.
+        Servers of an earlier version do not return it.
       type: list
       elements: str
       sample: [ProjectName]
@@ -116,7 +117,7 @@ supply:
   type: dict
   contains:
     as_of:
-      description: When the collector was read, in epoch seconds; null before the first reading.
+      description: The time at which the collector was read, in epoch seconds; null before the first reading.
       type: int
       sample: 1795211272
     error:
@@ -124,8 +125,8 @@ supply:
       type: str
       sample: null
     entries:
-      description: Glideins by site, entry and shape. An entry is here also when nothing of it is registered, but the
-        server knows its history or a sample.
+      description: Glideins by site, entry and shape. An entry without registered glideins is included if the
+        server has its history or a sample.
       type: list
       elements: dict
       contains:
@@ -146,7 +147,7 @@ supply:
           type: int
           sample: 3
         retired:
-          description: Those of them that take no further job.
+          description: The number of them that accept no further job.
           type: int
           sample: 0
         cpus:
@@ -154,12 +155,13 @@ supply:
           type: int
           sample: 3
         cpus_claimed:
-          description: Cores of them that jobs have.
+          description: The number of their cores that jobs have claimed.
           type: int
           sample: 1
         free:
-          description: What they have left for jobs, in MiB, with how many slots have it (C(count)), and the full half
-            hour, in epoch seconds, by which jobs have to end there (C(until), null when that is not known).
+          description: Free resources of them (memory and disk in MiB), with the number of slots that have them
+            (C(count)) and the full half hour, in epoch seconds, by which jobs have to end there (C(until), null if
+            unknown).
           type: list
           elements: dict
           sample: [{cpus: 1, memory_mb: 2000, disk_mb: 10000, gpus: 0, count: 1, until: 1795233600}]
@@ -183,31 +185,32 @@ supply:
           sample: {Arch: X86_64, OpSysAndVer: Debian13, Cpus: 1, Memory: 2000}
         history:
           description:
-            - What became of the glideins that were first seen in the last C(window_s) seconds, or null.
-            - C(plans) is what the last 20 reports said.
-            - C(started) glideins were reported as running; C(registered) ones came to the collector;
-              C(never_registered) ones ran without doing so; C(ended_early) ones were gone within about five minutes, or
-              are among C(jobs_failing), which ended because jobs failed fast there. One that said that it had a job
-              that did not fail is in neither.
+            - Statistics of the glideins that were first seen in the last C(window_s) seconds, or null.
+            - C(plans) has the values of the last 20 reports.
+            - C(started) counts glideins that were reported as running, and C(registered) those that the collector
+              listed. C(never_registered) counts those that ran without registering. C(jobs_failing) counts those that
+              ended because jobs failed fast there. C(ended_early) counts those, and glideins that left the collector
+              within about five minutes. A glidein that reported a job which did not fail is in neither.
             - C(wait_median_s) and C(wait_p90_s) are the seconds that they waited in the queue.
-            - What is unknown is null.
+            - Unknown values are null.
           type: dict
           sample: {window_s: 21600, plans: [], started: 5, registered: 4, never_registered: 1, ended_early: 0,
             jobs_failing: 0, wait_median_s: 340, wait_p90_s: 900}
         work:
           description:
-            - What its glideins did that ended in the last seven days (since C(since), in epoch seconds), as they said;
-              null when none did.
-            - C(granted_core_s) core-seconds were theirs, and jobs had C(busy_core_s) of them; C(jobs) have left them,
-              of which C(jobs_failed) failed.
+            - The work of its glideins that ended in the last seven days (since C(since), in epoch seconds), as they
+              reported it; null if none ended.
+            - C(granted_core_s) is the number of core-seconds that the batch system granted to them, and C(busy_core_s)
+              the number that jobs used. C(jobs) is the number of jobs that ended there, and C(jobs_failed) the number
+              of those that failed.
           type: dict
           sample: {since: 1794700800, glideins: 12, granted_core_s: 86400, busy_core_s: 70000, jobs: 40, jobs_failed: 1}
     others:
-      description: Number of machines in the pool that are no glideins.
+      description: Number of machines in the pool that are not glideins.
       type: int
       sample: 0
     others_free:
-      description: What those machines have left for jobs, as in C(entries[].free).
+      description: The free resources of those machines, as in C(entries[].free).
       type: list
       elements: dict
       sample: []
@@ -216,11 +219,11 @@ supply:
       type: int
       sample: 0
     others_cpus_claimed:
-      description: Cores of them that jobs have.
+      description: The number of their cores that jobs have claimed.
       type: int
       sample: 0
     problems:
-      description: What is odd about machines that registered, such as one that claims to be of another site.
+      description: Problems of registered machines, such as one that claims to belong to another site.
       type: list
       elements: str
       sample: []
@@ -231,8 +234,8 @@ supply:
       elements: list
       sample: [[1795210000, 12], [1795211000, 40]]
     summaries_until:
-      description: Up to when the server knows the summaries in a site's logs, in epoch seconds, by site. Servers of an
-        earlier version do not say it.
+      description: The time up to which the server has the summaries in a site's logs, in epoch seconds, by site.
+        Servers of an earlier version do not return it.
       type: dict
       sample: {lab: 1795210900.5}
 """

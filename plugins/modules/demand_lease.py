@@ -44,7 +44,7 @@ options:
     aliases: [claims]
   tokens:
     description:
-      - The demand server's token of each site, by the site's name. A site's token is valid for that site alone.
+      - The demand server's token of each site, by the site's name. A site's token is valid only for that site.
       - O(token) is for the other sites. For a site without a token no lease is requested.
     type: dict
     default: {}
@@ -121,6 +121,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_clie
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import request_leases, trim
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
 def clients_of(params):
@@ -129,12 +130,12 @@ def clients_of(params):
     Raises InputError.
     """
     if params["ttl"] < 1:
-        raise InputError(f"ttl: {params['ttl']!r} is not accepted; allowed: whole seconds, 1 or more")
+        raise InputError(invalid("ttl", params["ttl"], "a whole number of seconds of at least 1"))
     DemandClient.from_params(dict(params, token=None))  # raises InputError for all that does not depend on the token
     clients, errors = {}, {}
     for site, requests in params["lease_requests"].items():
         if not isinstance(requests, dict):
-            raise InputError(f"lease_requests.{site}: {requests!r} is not accepted; allowed: a mapping of entries")
+            raise InputError(invalid(f"lease_requests.{site}", requests, "a mapping of entries"))
         token = params["tokens"].get(site) or params["token"]
         if token:
             try:

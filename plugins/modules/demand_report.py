@@ -8,10 +8,10 @@ module: demand_report
 short_description: Report the glideins of sites to the demand server
 version_added: 0.1.0
 description:
-  - Reports the sites' glideins (queued, running, sick, launched, cancelled), the plan's reasons and what went wrong, so
-    that the server's status page and history know.
-  - When the report of a site is not accepted, the module fails after all others have been sent. When the server does
-    not answer at all, it is not asked again.
+  - Reports the sites' glideins (queued, running, sick, launched, cancelled), the plan's reasons, and errors. The
+    server uses them for its status page and history.
+  - If the server refuses the report of a site, the module fails after it has sent all others. If the server does not
+    answer at all, no further report is sent.
   - With O(report_file), the report of a single site is written to a file instead, for C(glidein.ops.push_demand).
   - Runs on the controller, once per cycle, after M(glidein.ops.glideins).
 author:
@@ -29,7 +29,7 @@ attributes:
 options:
   sites:
     description:
-      - The sites to report of.
+      - The sites and their reports.
     type: list
     elements: dict
     required: true
@@ -41,17 +41,17 @@ options:
         required: true
       report:
         description:
-          - What to report, as M(glidein.ops.glideins) returns it in RV(glidein.ops.glideins#module:report).
+          - The report, as M(glidein.ops.glideins) returns it in RV(glidein.ops.glideins#module:report).
         type: dict
         required: true
         suboptions:
           as_of:
             description:
-              - When the queue was read, in epoch seconds. Without it, now.
+              - The time when the queue was read, in epoch seconds. The default is the current time.
             type: int
           error:
             description:
-              - What went wrong for the whole site, such as that it cannot be reached.
+              - The error of the whole site, such as that it cannot be reached.
             type: str
           entries:
             description:
@@ -59,31 +59,31 @@ options:
                 C(sick), C(registered), C(launched), C(cancelled), C(reason) and C(error).
               - C(sick_reasons) is a list of the batch system's reasons.
               - C(running_glideins) is a list of mappings with C(id) and C(wait_s), as in
-                RV(glidein.ops.queue_info#module:queue). Without it, the server does not know which glideins started and
-                never registered, and how long they waited.
+                RV(glidein.ops.queue_info#module:queue). Without it, the server cannot count glideins that started
+                and never registered, nor the time that glideins waited.
             type: list
             elements: dict
             default: []
           orphans:
             description:
-              - Number of glideins that match no entry any more.
+              - Number of glideins whose entry or shape is no longer configured.
             type: int
             default: 0
           summaries:
             description:
-              - C(since), C(until) and C(glideins), what glideins that have ended say of themselves, as
+              - C(since), C(until) and C(glideins), the summaries that ended glideins have written, as
                 M(glidein.ops.glideins) with O(glidein.ops.glideins#module:summaries_since) finds it.
             type: dict
           unserved:
             description:
               - Jobs that the plan does not serve, at most 50 mappings with C(group), C(count) and C(reason), which
                 the status page shows.
-              - A server of an earlier version is sent the report without it.
+              - A server of an earlier version gets the report without it.
             type: list
             elements: dict
   tokens:
     description:
-      - The demand server's token of each site, by the site's name. A site's token is good for that site alone.
+      - The demand server's token of each site, by the site's name. A site's token is valid only for that site.
       - O(token) is for sites that are not in it. Sites without either are not reported.
     type: dict
     default: {}
@@ -202,7 +202,7 @@ def write_report(module):
 def send(params, site):
     """Send the report of one site. Raises InputError, ServerError."""
     report = dict(completed(site["report"]), site=site["site"])
-    # A server of an earlier version does not know them.
+    # A server of an earlier version does not support them.
     if report["summaries"] is None:
         del report["summaries"]
     newer = {"deployment": params["deployment"], "unserved": report.pop("unserved")}
@@ -219,7 +219,7 @@ def send_all(params):
     for site in params["sites"]:
         if not (params["tokens"].get(site["site"]) or params["token"]):
             continue
-        # Where the server does not answer, it would be the same with the others, after the same long wait.
+        # If the server does not answer, the reports of the other sites would fail after the same long wait.
         outcome = away
         if not away:
             try:
@@ -247,7 +247,7 @@ def main():
     if REQUESTS_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR)
     try:
-        DemandClient.from_params(module.params)  # what is wrong for all sites is said once
+        DemandClient.from_params(module.params)  # reports an error of all sites once
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())
     outcomes = {} if module.check_mode else send_all(module.params)

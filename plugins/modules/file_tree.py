@@ -102,7 +102,7 @@ options:
     type: str
   sent:
     description:
-      - What the action plugin of the same name sends from the controller. Do not set it.
+      - The data that the action plugin of the same name sends from the controller. Do not set it.
     type: dict
     suboptions:
       version:

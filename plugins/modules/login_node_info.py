@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: login_node_info
-short_description: Read what a login node needs to know to run cycles itself
+short_description: Read the properties of a login node that pull mode needs
 version_added: 0.1.0
 description:
   - Reads the version, machine and C library of a Python of the login node, which decide the packages that it can use.

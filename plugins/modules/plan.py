@@ -86,7 +86,7 @@ options:
         type: raw
       error:
         description:
-          - Why the queue could not be read. A site with an error is left as it is.
+          - The reason why the queue could not be read. A site with an error is left as it is.
         type: str
   max_demand_age:
     description:
@@ -99,7 +99,8 @@ options:
     type: int
   allocation:
     description:
-      - How entries of one priority share the jobs. V(priority) fills one after the other, in the order of their names.
+      - The way in which entries of one priority share the jobs. V(priority) fills one after the other, in the order of
+        their names.
         V(spread) orders the next glidein from the entry that has the fewest cores for its C(weight).
     type: str
     choices: [priority, spread]
@@ -156,7 +157,7 @@ options:
         default: 25
       ramp_factor:
         description:
-          - How many more for each glidein that has registered.
+          - Number of further unproven glideins for each glidein that has registered.
         type: int
         default: 4
       probe_failures:
@@ -173,7 +174,7 @@ options:
         aliases: [patience]
       overdue:
         description:
-          - Seconds after which the plan does not rely on a queued glidein any more. Its jobs may be served at other
+          - Seconds after which the plan no longer relies on a queued glidein. Its jobs may be served at other
             entries. It stays queued, and counts towards limits, as long as there are idle jobs that it could run. V(0)
             relies on it for ever.
           - The default is two cycles of five minutes.
@@ -255,7 +256,7 @@ plan:
       type: str
       sample: core
     present:
-      description: Glideins that should be queued or running; null where the entry is to be left as it is because its
+      description: Glideins that should be queued or running; null if the entry is left as it is because its
         queue is not known.
       type: int
       sample: 5
@@ -303,7 +304,7 @@ plan:
       type: str
       sample: "2 idle jobs to serve: 2 in queued or new glideins; 0 running, 1 queued, 1 to add"
 as_of:
-  description: When the plan was made, in epoch seconds; O(glidein.ops.glideins#module:plan_as_of).
+  description: The time of the plan, in epoch seconds; O(glidein.ops.glideins#module:plan_as_of).
   returned: success
   type: int
   sample: 1795211280

@@ -11,8 +11,8 @@ description:
   - Downloads wheels for the Python version, machine and C library of a host, with the pip of the Python that runs this
     module. Delegate it to the controller.
   - Wheels are kept in a cache. If they are there, no package index is asked.
-  - If the wheels cannot be had, for example because the controller has no pip or no network, the result says so and
-    the task does not fail. The host's own pip may have another way to a package index.
+  - If the wheels cannot be downloaded, for example because the controller has no pip or no network, the result states
+    the reason and the task does not fail. The host's own pip may have another way to a package index.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:

@@ -63,7 +63,7 @@ sites:
       description: Number of jobs.
       type: int
     errors:
-      description: What was not removed.
+      description: The ads and jobs that were not removed.
       type: list
       elements: str
   sample:
@@ -103,7 +103,7 @@ def retire(params, check_mode, condor):
         retirement = Retirement(condor.run, identity(site, domain), known)
         retirement.look()
         if not check_mode:
-            # Before the ads are removed: without them, nothing else tells on which machines its jobs run.
+            # Before the ads are removed: no other source names the machines on which its jobs run.
             sites[site]["machines"] = sorted(retirement.machines)
             if sites[site]["machines"] != known:
                 write_state(path, sites)

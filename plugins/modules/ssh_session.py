@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: ssh_session
-short_description: Open, check or close the SSH session of a site that asks people for a second factor
+short_description: Open, check or close the SSH session of a site that requires a second factor
 version_added: 0.1.0
 description:
   - Many login nodes ask for a password and a one-time code. A person logs in once with O(state=present), which leaves
@@ -14,9 +14,9 @@ description:
     ends.
   - It runs on the controller, for the host of the task, and takes user, port, key and further arguments from the host's
     connection variables as the ssh connection plugin does. Do not delegate it.
-  - Each question that ssh or the site asks is answered by a rule of O(prompts), or by the person at the terminal, who
-    sees the site's own text. What is typed is not shown. A question that nobody can answer ends the try, and so does
-    one that comes again, because its answer was wrong. Nothing is ever answered twice.
+  - A rule of O(prompts) answers each question of ssh or the site. Without a rule, the person at the terminal answers
+    it. The terminal shows the site's own text and hides the answer. The login ends if no rule and no person can answer,
+    or if a question is repeated, because its answer was wrong. No question is answered twice.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -25,7 +25,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Opens and closes nothing, and tells nobody.
+    details: Opens and closes no session, and sends no notification.
   diff_mode:
     support: none
 options:
@@ -33,7 +33,7 @@ options:
     description:
       - V(present) opens the session unless a command succeeds over it.
       - V(absent) closes it.
-      - V(checked) looks whether it is there, without asking the network, and notes since when it is not.
+      - V(checked) checks whether the session exists, without using the network, and records since when it is lost.
     type: str
     choices: [present, absent, checked]
     default: checked
@@ -44,25 +44,25 @@ options:
     default: ''
   prompts:
     description:
-      - How questions are answered. The first rule that matches counts; without one, the person at the terminal is
-        asked.
-      - A new host key is always a person's decision, and a demand for a new password ends the try.
+      - Rules for the answers. The first rule that matches a question applies. Without one, the person at the terminal
+        answers.
+      - A new host key is always a person's decision, and a request for a new password ends the login.
     type: list
     elements: dict
     default: []
     suboptions:
       match:
         description:
-          - Regular expression that is looked for in the question, in either case. OpenSSH begins the questions of
+          - Regular expression that is searched in the question; case is ignored. OpenSSH begins the questions of
             a site with C((user@host\)).
         type: str
         required: true
       answer:
         description:
-          - V(ask) has the person answer, V(secret) answers with O(prompts[].secret) itself, and V(totp) with a
-            time-based code (RFC 6238) of the seed that O(prompts[].secret) is. A code is given once; the next one is
-            waited for.
-          - Without it, V(secret) when there is one, and V(ask) when there is none.
+          - With V(ask), the person answers. V(secret) answers with O(prompts[].secret) itself. V(totp) answers with a
+            time-based code (RFC 6238), for which O(prompts[].secret) is the seed. Each code is used once; if it was
+            used, the module waits for the next one.
+          - The default is V(secret) if O(prompts[].secret) is set, and else V(ask).
         type: str
         choices: [ask, secret, totp]
       secret:
@@ -81,7 +81,7 @@ options:
     default: 120
   connect_timeout:
     description:
-      - Seconds for the connection to be made, and for a command over a session that is there already.
+      - Seconds for the connection to be made, and for a command over an existing session.
     type: int
     default: 10
   site:
@@ -90,8 +90,8 @@ options:
     type: str
   on_loss:
     description:
-      - With O(state=checked), whom to tell that a session is gone, once for each loss. When that fails, or
-        takes longer than five seconds, there is a warning, and a check after ten minutes tries it again.
+      - With O(state=checked), the notification of a lost session, which is sent once for each loss. If it fails or
+        takes longer than five seconds, the module warns, and a check after ten minutes sends it again.
     type: dict
     suboptions:
       command:
@@ -113,11 +113,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Log in, asking the person at the terminal
+- name: Log in with the answers of the person at the terminal
   glidein.ops.ssh_session:
     state: present
 
-- name: Log in with stored answers, where the site allows that
+- name: Log in with stored answers, if the site allows them
   glidein.ops.ssh_session:
     state: present
     prompts:
@@ -127,7 +127,7 @@ EXAMPLES = r"""
       - match: password
         secret: "{{ vault_site_password }}"
 
-- name: Look whether somebody has to log in, and send a mail when that is new
+- name: Check the session, and send a mail when it is lost
   glidein.ops.ssh_session:
     state: checked
     on_loss:
@@ -142,12 +142,12 @@ live:
   type: bool
   sample: true
 since:
-  description: Since when the session is there, or is known to be gone, in epoch seconds. Null when that is not known.
+  description: The time since which the session exists or is known to be lost, in epoch seconds; null if unknown.
   returned: success
   type: int
   sample: 1795248000
 msg:
-  description: The same for people, and what to do.
+  description: The state of the session as a sentence, with the remedy if there is no session.
   returned: success
   type: str
   sample: "session to pilot@login.example.org since 2026-11-21 08:00:00 UTC"

@@ -21,7 +21,7 @@ _REFUSED = {}
 def lock_paths(sources, directory):
     """Return the real directories of an inventory's sources, sorted.
 
-    sources: `ansible_inventory_sources`; directory: what stands for a source that is no path, such as a list of hosts.
+    sources: `ansible_inventory_sources`; directory: replaces a source that is not a path, such as a list of hosts.
     """
     paths = set()
     for source in sources:

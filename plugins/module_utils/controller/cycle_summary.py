@@ -36,7 +36,7 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
 
     sites: {host: {"site", "error", "queue"}} of site_info; glideins: {host: result of the module glideins}; demand,
     plan, lease, report: results of demand_info, plan, demand_lease and demand_report. Each may be the result of a
-    skipped or failed task. In check mode the lines say what would be done.
+    skipped or failed task. In check mode the lines show what would be done.
     """
     outcomes = [_outcome(host, site, glideins, report) for host, site in sites.items()]
     planned = plan.get("plan") or []
@@ -47,7 +47,7 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
     for item in items:
         changes = _changes(outcomes, item, check_mode)
         if not _is_empty(item, changes):
-            # The problems say once for all shapes of a site why its queue is unknown.
+            # The problems state once for all shapes of a site why its queue is unknown.
             rows.append((_cycle_row(item, changes), item["reason"] if item["queued"] is not None else _UNKNOWN))
     lines = _demand_lines(demand, plan, _jobs_not_leased(planned, items, lease))
     lines += _section("", _table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
@@ -111,7 +111,10 @@ def _outcome(host, site, glideins, report):
 
 
 def _report_error(site, report):
-    """Return why the report of a site was not accepted, or None. A module that did not start has no list of errors."""
+    """Return why the server refused the report of a site, or None.
+
+    A module that did not start has no list of errors.
+    """
     if not report.get("failed"):
         return None
     if "errors" not in report:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON-RPC 2.0 to the demand server. Runs on the controller, with the requests library."""
+"""The JSON-RPC 2.0 client of the demand server. It runs on the controller and needs the library requests."""
 
 import json
 import threading
@@ -9,7 +9,7 @@ import traceback
 from urllib.parse import urlparse
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import TOKEN, UNFIT
+from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import INVALID, TOKEN
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     InputError,
     InvalidParamsError,
@@ -17,8 +17,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     RefusedError,
     ServerError,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
-# The protocol's code for a token that is needed, unknown, a reader's, or of another site.
+# The protocol's error code for a token that is missing, unknown, for reading only, or another site's.
 _UNAUTHORIZED = -32001
 _INVALID_PARAMS = -32602
 _METHOD_NOT_FOUND = -32601
@@ -53,34 +54,35 @@ def server_argument_spec():
 
 
 class DemandClient:
-    """One demand server.
+    """The client of one demand server.
 
-    server_url: its base address; token: for methods that write, or None; timeout_s: seconds for a whole call, from the
-    connection to the last byte of the reply; verify: True, False or the path of a CA bundle. Raises InputError.
+    server_url: its base address; token: required by methods that write, or None; timeout_s: the time limit in seconds
+    of a whole call, from the connection to the last byte of the reply; verify: True, False or the path of a CA bundle.
+    Raises InputError.
     """
 
     def __init__(self, server_url, token=None, timeout_s=60, verify=True):
         self.url = _endpoint(server_url)
         if timeout_s < 1:
-            raise InputError(f"timeout: {timeout_s!r} is not accepted; allowed: whole seconds, 1 or more")
+            raise InputError(invalid("timeout", timeout_s, "a whole number of seconds of at least 1"))
         if token and not TOKEN.match(token):
-            raise InputError(f"token: {UNFIT}")
+            raise InputError(f"token: {INVALID}")
         self.token = token or None
         self.timeout_s = timeout_s
         self.verify = verify
 
     @classmethod
     def from_params(cls, params):
-        """Make a client of the values of server_argument_spec."""
+        """Return the client for the parameters of a module, see server_argument_spec."""
         verify = params["ca_path"] or True if params["validate_certs"] else False
         return cls(params["server_url"], params["token"], params["timeout"], verify)
 
     def call(self, method, params=None):
         """Call a JSON-RPC method and return its result.
 
-        Raises ServerError that names URL, method and what came back, NoAnswerError when nothing did in time,
-        RefusedError when the token is not good for it. Redirects are not followed: they would hand the token to another
-        address.
+        Redirects are not followed: they would send the token to another address. Raises ServerError, which names URL,
+        method and reply; NoAnswerError if no complete reply arrives in time; RefusedError if the server refuses the
+        token.
         """
         request = {"jsonrpc": "2.0", "method": method, "params": params or {}, "id": 1}
         where = f"Demand server {self.url}, {method}"
@@ -95,7 +97,7 @@ class DemandClient:
         return _result(where, method, *reply)
 
     def call_with(self, method, params, newer):
-        """Call a method with the parameters `newer` besides, without them where the server does not know them."""
+        """Call a method with `params` and `newer`, or without `newer` if the server does not support them."""
         try:
             return self.call(method, dict(params, **newer))
         except InvalidParamsError:
@@ -104,11 +106,11 @@ class DemandClient:
             return self.call(method, params)
 
     def lease(self, site, claims, ttl_s, deployment=None):
-        """Claim jobs for a site, {entry: {group id: jobs}}; return {"granted": the same, "expires": epoch,
-        "site_limit": how many jobs the site may hold where that has made it less, else None}.
+        """Request leases on jobs for a site; return {"granted", "expires", "site_limit"}.
 
-        deployment: its name, by which the server refuses a second deployment that uses the site's name; None: not
-        checked. Raises ServerError.
+        claims, granted: {entry: {group id: jobs}}; expires: epoch seconds; site_limit: the site's limit on leased jobs
+        if it has reduced the grant, else None. deployment: the name by which the server refuses a second deployment
+        that uses the site's name; None: not checked. Raises ServerError.
         """
         newer = {} if deployment is None else {"deployment": deployment}
         answer = self.call_with("lease", {"site": site, "entries": claims, "ttl_s": ttl_s}, newer)
@@ -118,7 +120,7 @@ class DemandClient:
         return {"granted": granted, "expires": answer.get("expires"), "site_limit": answer.get("site_limit")}
 
     def _authorise(self, request):
-        # As an auth callable, so that requests does not put a login from ~/.netrc in its place.
+        # As an auth callable, so that requests does not replace the token by a login from ~/.netrc.
         if self.token:
             request.headers["Authorization"] = f"Bearer {self.token}"
         return request
@@ -145,10 +147,10 @@ class DemandClient:
 
 
 def _within(seconds, function, *arguments):
-    """Return what a function returns, or None if it has not returned after so many seconds.
+    """Return the result of a function, or None if it has not returned after so many seconds.
 
-    The timeout of requests is for a single read: a server that sends a byte from time to time would hold it for ever.
-    The thread that is left behind then ends with the process.
+    The timeout of requests applies to a single read: a server that sends a byte from time to time would block the
+    caller indefinitely. A thread that has not returned ends with the process.
     """
     outcome = {}
 
@@ -171,9 +173,9 @@ def _result(where, method, status, location, body):
     """Return the result of a JSON-RPC reply. where: server and method, for errors. Raises ServerError."""
     where = f"{where}: HTTP {status}"
     if 300 <= status < 400:
-        target = excerpt(location or "an unnamed place")
+        target = excerpt(location or "an unknown address")
         raise ServerError(
-            f"{where}, a redirect to {target}, which is not followed; set server_url to where the server is."
+            f"{where}, a redirect to {target}, which is not followed; set server_url to the demand server's address."
         )
     if body is None:
         raise ServerError(f"{where}, the reply is larger than {REPLY_MOST_MIB} MiB; is this the demand server?")
@@ -204,7 +206,7 @@ def _not_finite(name):
 
 
 def _levels_exceed(value, most):
-    """Tell whether lists and mappings are nested in more than `most` levels."""
+    """Return whether lists and mappings are nested in more than `most` levels."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _level in range(most):
         level = [
@@ -223,7 +225,7 @@ def _is_grant(groups):
 
 
 def _endpoint(server_url):
-    rule = "http:// or https://, a host, and perhaps a port and path; no user or password"
+    rule = "http:// or https://, a host, and optionally a port and a path, without user and password"
     try:
         parts = urlparse(server_url)
         good = parts.scheme in ("http", "https") and parts.hostname and not parts.username and not parts.password
@@ -231,7 +233,7 @@ def _endpoint(server_url):
     except ValueError:
         good = False
     if not good:
-        # A password in the address must not come out in an error.
-        shown = server_url if "@" not in server_url else "(not shown, it holds an @)"
-        raise InputError(f"server_url: {shown!r} is not accepted; allowed: {rule}")
+        # An error must not show a password in the address.
+        shown = server_url if "@" not in server_url else "(not shown: it contains an @)"
+        raise InputError(invalid("server_url", shown, rule))
     return server_url.rstrip("/") + "/jsonrpc"

@@ -13,8 +13,8 @@ def lease_requests_of(plan, known=()):
     """Return {site: {entry: {group id: jobs}}}: the jobs that starting, queued and new glideins are meant for.
 
     An entry without jobs is included with {}, which releases its lease. An entry whose queue is not known is left out,
-    so that it keeps its lease. known: (site, entry) that the demand server knows. If one of them is not in the
-    configuration of its site any more, its lease is released, too: no later request would replace it.
+    so that it keeps its lease. known: the (site, entry) pairs that the demand server lists. If one of them is no longer
+    in the configuration of its site, its lease is released, too: no later request would replace it.
     """
     requests, unknown = {}, set()
     for item in plan:

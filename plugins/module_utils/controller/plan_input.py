@@ -1,13 +1,14 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Check the input of the plan, from the demand server and from queue_info, and return the parts that planning needs."""
+"""The checked input of the plan: what planning needs from the replies of the demand server and from queue_info."""
 
 import math
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 _STATES = ("queued", "running", "completing", "sick")
 
@@ -34,8 +35,10 @@ _PLAN_COUNTS = ("present", "wanted", "queued", "running", "registered", "launche
 
 
 def read_groups(demand):
-    """Return the demand groups: {"id", "count", "cpus", "memory_mb", "disk_mb", "gpus", "max_runtime_s",
-    "requirements", "gpu_requirements", "attributes", "users", "first_job", "leased"}.
+    """Return the demand groups as mappings.
+
+    The keys are id, count, cpus, memory_mb, disk_mb, gpus, max_runtime_s, requirements, gpu_requirements, attributes,
+    users, first_job and leased.
 
     Jobs of schedds that have not answered for long (`stale`) are not counted: nothing is ordered for them. Groups
     without jobs are left out, except those that other controllers lease. Raises InputError that names the first wrong
@@ -47,7 +50,7 @@ def read_groups(demand):
         where = f"demand.groups[{number}]"
         group_id = raw.get("id") if isinstance(raw, dict) else None
         if not isinstance(group_id, str) or not group_id or group_id in seen:
-            raise InputError(f"{where}.id: {group_id!r} is not accepted; allowed: text that no other group has")
+            raise InputError(invalid(f"{where}.id", group_id, "text that no other group has"))
         seen.add(group_id)
         stale = _whole(raw, "stale", where) if "stale" in raw else 0
         group = {"id": group_id, "count": max(0, _whole(raw, "count", where) - stale)}
@@ -71,7 +74,7 @@ def stale_reason(answer, what, now_s, max_age_s):
     if as_of is None:
         return f"the server has no {what} yet: nothing is changed"
     if isinstance(as_of, bool) or not isinstance(as_of, (int, float)) or not math.isfinite(as_of):
-        raise InputError(f"{what}.as_of: {as_of!r} is not accepted; allowed: epoch seconds, or null")
+        raise InputError(invalid(f"{what}.as_of", as_of, "epoch seconds, or null"))
     age_s = int(now_s - as_of)
     if age_s > max_age_s:
         return f"the {what} is {age_s} s old, at most {max_age_s} s are allowed: nothing is changed"
@@ -86,7 +89,7 @@ def failed_schedds(demand):
     schedds = demand.get("schedds") or {}
     failed = schedds.get("failed") or [] if isinstance(schedds, dict) else None
     if not isinstance(failed, list):
-        raise InputError(f"demand.schedds: {schedds!r} is not accepted; allowed: a mapping with the list `failed`")
+        raise InputError(invalid("demand.schedds", schedds, "a mapping with the list `failed`"))
     names = sorted(str(schedd.get("name", schedd)) if isinstance(schedd, dict) else str(schedd) for schedd in failed)
     return listed(names) if names else None
 
@@ -120,12 +123,14 @@ def read_supply(supply):
     for number, raw in enumerate(_list(supply, "entries", "supply.entries")):
         where = f"supply.entries[{number}]"
         if not isinstance(raw, dict):
-            raise InputError(f"{where}: {raw!r} is not accepted; allowed: a mapping")
+            raise InputError(invalid(where, raw, "a mapping"))
         key = (raw.get("site"), raw.get("entry"), raw.get("shape"))
         if not all(isinstance(name, str) for name in key):
-            raise InputError(f"{where}: {key!r} is not accepted; allowed: texts as site, entry and shape")
+            raise InputError(invalid(where, key, "texts as site, entry and shape"))
         if key in result:
-            raise InputError(f"{where}: {'/'.join(key)} is there more than once; allowed: once")
+            raise InputError(
+                f"{where}: {'/'.join(key)} is listed more than once; expected each site, entry and shape once"
+            )
         history, history_error = _history(raw.get("history"))
         result[key] = {
             "registered": _whole(raw, "registered", where),
@@ -188,7 +193,7 @@ def _history(raw):
 
 def _slots(raw, where):
     if not isinstance(raw, list):
-        raise InputError(f"{where}: {raw!r} is not accepted; allowed: a list")
+        raise InputError(invalid(where, raw, "a list"))
     found = []
     for index, slot in enumerate(raw):
         slot_where = f"{where}[{index}]"
@@ -203,9 +208,9 @@ def _order_of(until):
 
 
 def read_queue(queue, site):
-    """Return {(entry, shape): {"queued", "running", "completing", "sick", "never_starts", "oldest_queued_s",
-    "queued_ages", "running_ages"}, "orphans": {"queued", "running"}}.
+    """Return {(entry, shape): counts, "orphans": {"queued", "running"}}.
 
+    The keys of counts are queued, running, completing, sick, never_starts, oldest_queued_s, queued_ages, running_ages.
     oldest_queued_s, queued_ages and running_ages, [(seconds, glideins)], are None where they are not known. Running
     glideins whose start is not known are not in running_ages. {} without a reading. Entries that the site does not have
     are left out. Raises InputError.
@@ -213,18 +218,15 @@ def read_queue(queue, site):
     if not queue:
         return {}
     if not isinstance(queue, dict):
-        raise InputError(f"queue: {queue!r} is not accepted; allowed: a mapping")
+        raise InputError(invalid("queue", queue, "a mapping"))
     if queue.get("site") != site["site"]:
-        raise InputError(
-            f"queue.site: {queue.get('site')!r} is not accepted; allowed: {site['site']!r}, the site "
-            "that it is given for"
-        )
+        raise InputError(invalid("queue.site", queue.get("site"), f"{site['site']!r}, the site of this queue"))
     counts = {"orphans": {"queued": 0, "running": 0}}
     if queue.get("orphans"):
         counts["orphans"] = {key: _whole(queue["orphans"], key, "queue.orphans") for key in ("queued", "running")}
     for number, raw in enumerate(_list(queue, "entries", "queue.entries")):
         if not isinstance(raw, dict):
-            raise InputError(f"queue.entries[{number}]: {raw!r} is not accepted; allowed: a mapping")
+            raise InputError(invalid(f"queue.entries[{number}]", raw, "a mapping"))
         key = (raw.get("entry"), raw.get("shape"))
         if key[0] in site["entries"] and key[1] in site["entries"][key[0]]["shapes"]:
             where = f"queue.entries[{number}]"
@@ -245,7 +247,7 @@ def _ages(since, as_of, where):
     if since is None or not _is_number(as_of):
         return None
     if not isinstance(since, list) or not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in since):
-        raise InputError(f"{where}: {since!r} is not accepted; allowed: a list of pairs, or null")
+        raise InputError(invalid(where, since, "a list of pairs, or null"))
     named = [{"epoch": epoch, "count": count} for epoch, count in since]
     return [(as_of - _whole(pair, "epoch", where), _whole(pair, "count", where)) for pair in named]
 
@@ -253,30 +255,30 @@ def _ages(since, as_of, where):
 def _list(mapping, key, where):
     value = mapping.get(key) if isinstance(mapping, dict) else None
     if not isinstance(value, list):
-        raise InputError(f"{where}: {value!r} is not accepted; allowed: a list")
+        raise InputError(invalid(where, value, "a list"))
     return value
 
 
 def _whole(mapping, key, where, minimum=0):
     value = mapping.get(key) if isinstance(mapping, dict) else None
     if not _is_whole(value, minimum):
-        raise InputError(f"{where}.{key}: {value!r} is not accepted; allowed: a whole number, {minimum} or more")
+        raise InputError(invalid(f"{where}.{key}", value, f"a whole number of at least {minimum}"))
     if value > MOST:
-        raise InputError(f"{where}.{key}: {value!r} is not accepted; allowed: at most {MOST}")
+        raise InputError(invalid(f"{where}.{key}", value, f"at most {MOST}"))
     return value
 
 
 def _text(mapping, key, where):
     value = mapping.get(key)
     if value is not None and not isinstance(value, str):
-        raise InputError(f"{where}.{key}: {value!r} is not accepted; allowed: a text, or null")
+        raise InputError(invalid(f"{where}.{key}", value, "a text, or null"))
     return value or None
 
 
 def _mapping(mapping, key, where):
     value = mapping.get(key)
     if value is not None and (not isinstance(value, dict) or not all(isinstance(name, str) for name in value)):
-        raise InputError(f"{where}.{key}: {value!r} is not accepted; allowed: a mapping, or null")
+        raise InputError(invalid(f"{where}.{key}", value, "a mapping, or null"))
     return value or {}
 
 

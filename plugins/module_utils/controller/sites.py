@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import unknown_of_host
-from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import TOKEN, UNFIT
+from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import INVALID, TOKEN
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import unserved
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 _UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z")
 # ansible-core 2.19 begins the messages of unreachable hosts with this.
@@ -26,8 +27,8 @@ _VAULT = (
 def site_definitions(hostvars, hosts, queues, sessions=None):
     """Return {host: definition}, where a definition is an item of the option `sites` of the module plan.
 
-    queues: {host: result of queue_info}; sessions: {host: result of ssh_session}, also of skipped tasks. `error` says
-    why a site's queue or variables could not be read; such a site has no `queue`.
+    queues: {host: result of queue_info}; sessions: {host: result of ssh_session}, also of skipped tasks. `error` is
+    the reason why a site's queue or variables could not be read; such a site has no `queue`.
     """
     definitions = {}
     for host in hosts:
@@ -101,7 +102,7 @@ def _mapping(variables, name):
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise ValueError(f"{name}: {value!r} is not accepted; allowed: a mapping")
+        raise ValueError(invalid(name, value, "a mapping"))
     return value
 
 
@@ -120,7 +121,7 @@ def _token(variables):
     except Exception as error:  # pylint: disable=broad-exception-caught
         return None, f"glidein_demand_token: {_why_unreadable(error)}"
     if token and not TOKEN.match(str(token)):
-        return None, f"glidein_demand_token: {UNFIT}"
+        return None, f"glidein_demand_token: {INVALID}"
     return token, None
 
 

@@ -38,7 +38,7 @@ _UNUSED_S = 90 * 86400
 
 
 class WheelsError(GlideinError):
-    """The wheels cannot be had; the message says why."""
+    """The wheels cannot be downloaded; the message states the reason."""
 
 
 def platforms(machine, libc):

@@ -10,7 +10,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandE
 # The negotiator may have assigned slots that it read before: such a job starts a little later.
 SETTLE_S = 6
 PAUSE_S = 2
-# How long jobs that were told to vacate fast, after the grace, may take to end.
+# The time that jobs may take to end after the grace, when they are vacated fast.
 LAST_S = 30
 # Limits on what the ads of a stolen token can add to the state file and to the command lines.
 MOST_MACHINES = 10000
@@ -132,7 +132,7 @@ class Retirement:
             existing, jobs = self.look()
             self._vacate(jobs, self.clock() - begun > grace_s)
             if existing and not is_off:
-                # Our glideins obey and end. Nothing depends on the answer of others.
+                # This deployment's glideins end. The answer of other startds does not matter.
                 is_off = True
                 self._attempt(off_command(self.identity))
             for kind in sorted(existing):

@@ -54,7 +54,7 @@ def renewal_reason(token, key, wanted, now):
     now: epoch seconds.
     """
     if token is None:
-        return "there is none"
+        return "no token"
     try:
         found = claims(token)
         issued, expires = int(found["iat"]), int(found["exp"])
@@ -103,8 +103,8 @@ class Mint:
             token = self._condor.run(argv).strip()
         except CommandError as error:
             # Without the error's details: standard output may have a token.
-            said = excerpt(error.stderr) or "no message"
-            raise TokenError(f"{' '.join(argv)} failed with exit status {error.rc}: {said}") from None
+            message = excerpt(error.stderr) or "no message"
+            raise TokenError(f"{' '.join(argv)} failed with exit status {error.rc}: {message}") from None
         reason = renewal_reason(token, wanted.key, wanted._replace(renew_before=0), int(self._clock()))
         if reason:
             raise TokenError(f"condor_token_create printed an invalid token for {wanted.identity}: {reason}.")
@@ -194,8 +194,8 @@ def diff(report):
     """Return {"before", "after"} of what update_tokens returned: a line for each token, without the token itself."""
     lines = {"before": [], "after": []}
     for site, reason in report["minted"].items():
-        if reason != "there is none":
+        if reason != "no token":
             lines["before"].append(f"{site}: {reason}\n")
         lines["after"].append(f"{site}: new token\n")
-    lines["before"] += [f"{site}: token of a site that has none any more\n" for site in report["removed"]]
+    lines["before"] += [f"{site}: token of a site that no longer needs one\n" for site in report["removed"]]
     return {name: "".join(text) for name, text in lines.items()}

@@ -180,7 +180,10 @@ class TarballDirectory:
     """The directory of the results, compared with what it should have."""
 
     def __init__(self, path, sources, pool_password=None):
-        """sources: {platform: {destination: Item}}; pool_password: its file's content (bytes), or None."""
+        """Set up the comparison.
+
+        sources: {platform: {destination: Item}}; pool_password: its file's content (bytes), or None.
+        """
         self.path = Path(path)
         self.platforms = []
         self._files = {}
@@ -224,7 +227,7 @@ class TarballDirectory:
             return False
 
     def _state_file(self, file_name):
-        """Return the path of the hashes by which a later run knows that a tarball is current."""
+        """Return the path of the hashes by which a later run finds that a tarball is current."""
         return self.path / (file_name + ".state.json")
 
     def _leftover(self):

@@ -38,7 +38,10 @@ _MOST_STATUS = 255
 
 
 def read_summaries(text, site):
-    """Return the summaries of a site's glideins in a log. (A glidein may sweep up after another one and report it.)"""
+    """Return the summaries of a site's glideins in a log.
+
+    A log may also have the summary of another glidein: a glidein removes the remains of earlier ones and reports them.
+    """
     found = [_checked(line) for line in _LINE.findall(text)]
     return [summary for summary in found if summary is not None and summary["site"] == site]
 

@@ -81,7 +81,7 @@ def test_a_glidein_with_a_gpu_and_all_that_an_entry_may_ask_for(
     )
     refused = playbook("deploy", "-l", "start", "-e", "glidein_credential=pool_password", inventory=inventory)
     assert refused.rc != 0
-    assert "whoever can read that address would have the pool password" in " ".join(refused.output.split())
+    assert "every reader of that address would have the pool password" in " ".join(refused.output.split())
     deploy = playbook("deploy", "-l", "cm,start", "-e", f"tarball_publish_dir={PUBLISHED}", inventory=inventory)
     assert deploy.rc == 0, deploy
     home = "/home/glidein/.glidein/start"

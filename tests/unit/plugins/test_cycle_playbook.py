@@ -148,7 +148,7 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(play, demand_server
         "misspelt (b_misspelt): left as it is: glidein_limts: unknown variable (did you mean 'glidein_limits'?)",
         "unreachable (c_unreachable): left as it is: ",
         "broken (d_broken): left as it is: /bin/false ",
-        "token (e_token): left as it is: glidein_demand_token: is not accepted (not shown)",
+        "token (e_token): left as it is: glidein_demand_token: invalid (not shown)",
     ):
         assert words in problems, cycle.output
     # Each problem is reported once.

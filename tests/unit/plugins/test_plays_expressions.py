@@ -28,5 +28,5 @@ def fact_of(path, task, name, **variables):
 def test_a_token_with_a_line_break_is_unfit(end, unfit):
     path = "roles/demand_server/tasks/preflight.yml"
     tokens = {"lab": "0123456789abcdef" + end}
-    found = fact_of(path, "Look at the tokens", "__demand_server_unfit", demand_server_site_tokens=tokens)
+    found = fact_of(path, "Find invalid tokens", "__demand_server_invalid_tokens", demand_server_site_tokens=tokens)
     assert found == unfit

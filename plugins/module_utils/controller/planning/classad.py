@@ -178,7 +178,7 @@ def _parse(text, now_s):
         return tuple(conditions_of(text, now_s))
     except _ERRORS:
         shown = text if len(text) <= _SHOWN_MOST else text[: _SHOWN_MOST - 3] + "..."
-        return UnparsableError(f"{shown!r} is no ClassAd expression")
+        return UnparsableError(f"{shown!r} is not a ClassAd expression")
 
 
 def _ad(values):

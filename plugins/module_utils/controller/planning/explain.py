@@ -14,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import indices
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # Shapes whose reason is quoted for a group without a place; the others are a number.
 _MOST_MISFITS = 3
@@ -51,7 +52,7 @@ def explanation(group_id, job_classes, decisions, errors, misfits):
     """
     chosen = [job_class for job_class in job_classes if job_class.group_id == group_id]
     if not chosen:
-        raise InputError(f"explain: {group_id!r} is not accepted; allowed: the id of a group in demand.groups")
+        raise InputError(invalid("explain", group_id, "the id of a group in demand.groups"))
     rows = []
     for decision in sorted(decisions, key=lambda decision: decision.shape.key):
         site, entry, shape = decision.shape.key
@@ -163,7 +164,7 @@ def _not_registered(shape):
 def _overdue(decision):
     overdue_s = decision.shape.overdue_s
     since = f"{overdue_s} s" if overdue_s % 60 else f"{overdue_s // 60} min"
-    return f"{decision.overdue} queued for more than {since} serve nobody"
+    return f"{decision.overdue} queued for more than {since} serve no job"
 
 
 def _by_kind(decision):

@@ -137,7 +137,7 @@ def _ad_error(ad):
                 continue
         except RecursionError:
             return f"their attribute {ascii(name)} is nested too deeply"
-        return f"their attribute {ascii(name)} has a text that is no UTF-8, or has zero characters"
+        return f"their attribute {ascii(name)} has a text that is not UTF-8, or contains zero characters"
     return None
 
 

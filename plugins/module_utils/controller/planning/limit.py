@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limit: how many more glideins an entry, a site and the deployment may get."""
+"""Limit: the room for further glideins of an entry, a site and the deployment."""
 
 from typing import Any, NamedTuple
 
@@ -65,7 +65,7 @@ class Room:
         return least, tight
 
     def take(self, glideins, size):
-        """Use the room of so many more glideins."""
+        """Subtract the room of further glideins."""
         for key in self.left:
             self.left[key] -= glideins * {"cores": size[0], "gpus": size[3]}.get(key, 1)
 
@@ -108,7 +108,7 @@ class Headroom:
         return room.names[key] if room else None
 
     def take(self, shape, glideins):
-        """Use the room of so many more glideins of a shape."""
+        """Subtract the room of further glideins of a shape."""
         for room in self._rooms[shape.path]:
             room.take(glideins, shape.size)
 

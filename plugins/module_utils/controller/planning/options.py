@@ -5,6 +5,7 @@
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import LIMIT_KEYS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 ALLOCATIONS = ["priority", "spread"]
 ORDER_KEYS = ["cpus", "memory", "disk", "gpus", "count", "runtime"]
@@ -75,7 +76,7 @@ def plan_options(raw=None):
 
 
 def _problem(where, number, least):
-    return f"{where}: {number!r} is not accepted; allowed: a whole number, {least} or more"
+    return invalid(where, number, f"a whole number of at least {least}")
 
 
 def _option(key):

@@ -97,7 +97,7 @@ def read_sites(deployment, raw_sites, check_scheduler):
     errors = [
         {
             "site": name,
-            "error": f"glidein_site: {name!r} is the name of {number[name]} sites of the inventory; allowed: a name of "
+            "error": f"glidein_site: {name!r} is the name of {number[name]} sites of the inventory; expected a name of "
             "its own for each. They are left out of the plan.",
         }
         for name in sorted(number)
@@ -137,7 +137,7 @@ def _check_unique(sites):
     names = [site["site"]["site"] for site in sites]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(f"sites: {', '.join(twice)} is there more than once; allowed: every site once")
+        raise InputError(f"sites: {', '.join(twice)} is listed more than once; expected each site once")
 
 
 def _with_counts(site):

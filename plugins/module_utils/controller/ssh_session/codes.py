@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Codes of RFC 6238 (TOTP), none of which is given twice. With the library pyotp."""
+"""TOTP codes (RFC 6238), each of which is used once. They need the library pyotp."""
 
 import datetime
 import fcntl
@@ -19,49 +19,49 @@ except ImportError:
     pyotp = None
     PYOTP_ERROR = traceback.format_exc()
 
-# A code that is given in the last seconds of its time could arrive after it.
+# A code that is sent in the last seconds of its time step could arrive after the step.
 _MARGIN_S = 2
-# A step further in the future than this was noted by a clock that was wrong.
+# A stored step further in the future than this comes from a wrong clock.
 _AHEAD_MOST = 2
 
 
 class CodeError(GlideinError):
-    """No code can be given now."""
+    """No code is available now."""
 
 
 def generator(secret):
-    """Return pyotp's TOTP of a seed, in base32 or as otpauth:// address. Raises InputError that does not show it."""
+    """Return pyotp's TOTP of a seed in base32 or as otpauth:// address. Raises InputError, which does not show it."""
     try:
         totp = pyotp.parse_uri(secret) if secret.startswith("otpauth:") else pyotp.TOTP(secret.replace(" ", ""))
         if not isinstance(totp, pyotp.TOTP):
             raise ValueError("not time-based")
         totp.at(0)
-    except Exception:  # whatever pyotp and base64 raise may quote the seed
+    except Exception:  # the errors of pyotp and base64 may quote the seed
         raise InputError(
-            "prompts: a seed for codes is not accepted (not shown); allowed: base32, or otpauth://totp/..."
+            "prompts: the secret of a TOTP answer is invalid (not shown); expected base32 or otpauth://totp/..."
         ) from None
     return totp
 
 
 def wait_and_step(now, interval, last):
-    """Return (seconds to wait, step): the first time step that was not used yet, and whose code will arrive in time.
+    """Return (seconds to wait, step) of the first unused time step whose code can arrive in time.
 
-    now: epoch seconds; last: the step whose code was given last, or None. Raises CodeError.
+    now: epoch seconds; last: the step whose code was used last, or None. Raises CodeError.
     """
     step = int((now + _MARGIN_S) // interval)
     if last is not None and last >= step:
         if last - step >= _AHEAD_MOST:
             raise CodeError(
-                f"the last code was given for a time {(last - step) * interval} s in the future: is the clock right?"
+                f"the last code was for a time {(last - step) * interval} s in the future; correct this host's clock"
             )
         step = last + 1
     return max(0.0, step * interval - now), step
 
 
 def code(secret, directory, clock=time.time, sleep=time.sleep):
-    """Return a code that was never given before, by this or another process; waits up to one step for it.
+    """Return a code that no process has used before; wait up to one time step for it.
 
-    directory: where the last used step of each seed is noted, in a file named after the seed's hash. Raises InputError,
+    directory: it has a file for each seed, named after the seed's hash, with the last used step. Raises InputError,
     CodeError.
     """
     totp = generator(secret)
@@ -69,10 +69,10 @@ def code(secret, directory, clock=time.time, sleep=time.sleep):
     descriptor = os.open(os.path.join(directory, f"{name}.totp"), os.O_RDWR | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "r+") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        noted = handle.read().strip()
-        delay, step = wait_and_step(clock(), totp.interval, int(noted) if noted.isdigit() else None)
+        stored = handle.read().strip()
+        delay, step = wait_and_step(clock(), totp.interval, int(stored) if stored.isdigit() else None)
         sleep(delay)
-        # Noted before it is given: a login that dies half-way has used it, too.
+        # Stored before the code is sent: a login that fails half-way may have used it, too.
         handle.seek(0)
         handle.truncate()
         handle.write(f"{step}\n")

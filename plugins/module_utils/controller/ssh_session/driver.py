@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drives one login: runs ssh, takes the questions that it asks, and stops it when there is no answer."""
+"""One login: runs ssh, answers its questions, and stops it if there is no answer."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.command import quote_a
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
     LoginError,
     Prompt,
-    last_words,
+    last_output,
     printable,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
@@ -29,16 +29,16 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandE
 _POLL_S = 0.1
 _HELPER_PATIENCE_S = 5
 _QUESTION_MOST = 65536
-# A site that takes keys alone has refused a key, and no answer.
+# A site that offers only public keys has refused a key, not an answer.
 _REFUSED = re.compile(r"Permission denied(?: \([^()]*(?:keyboard-interactive|password)[^()]*\)|, please try again)")
 
 
 def log_in(argv, conversation, answer, notice, directory, timeout_s):
     """Run ssh until it has logged in.
 
-    conversation: decides about prompts; answer: function of (prompt, decision, what the site said before) that returns
-    the text to send; notice: function that shows a text which wants no answer; directory: private, for the socket on
-    which questions come. Raises LoginError, and whatever `answer` raises, after ssh has been stopped.
+    conversation: decides about prompts; answer: function of (prompt, decision, earlier output of the site) that returns
+    the text to send; notice: function that shows a text which needs no answer; directory: a private directory for the
+    socket of the questions. Raises LoginError, and the exceptions of `answer`, after ssh has been stopped.
     """
     place = tempfile.mkdtemp(prefix="ask-", dir=directory)
     try:
@@ -49,13 +49,13 @@ def log_in(argv, conversation, answer, notice, directory, timeout_s):
             except BaseException:
                 _stop(process)
                 raise
-            said = _said(place)
+            output = _output(place)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     if process.returncode != 0:
-        refused = conversation.has_answered and _REFUSED.search(said) is not None
+        refused = conversation.has_answered and _REFUSED.search(output) is not None
         what = "an answer was not accepted" if refused else f"ssh ended with exit status {process.returncode}"
-        raise LoginError(f"{what}: {last_words(said) or 'no output'}", refused)
+        raise LoginError(f"{what}: {last_output(output) or 'no output'}", refused)
 
 
 def _listener(path):
@@ -66,7 +66,7 @@ def _listener(path):
 
 
 def _start(argv, place):
-    """Start ssh with no terminal, so that it asks through the helper alone."""
+    """Start ssh without a terminal, so that it asks only through the helper (askpass.py)."""
     script = os.path.join(place, "askpass")
     with open(script, "w", encoding="utf-8", errors="surrogateescape") as handle:
         helper = os.path.join(os.path.dirname(os.path.abspath(__file__)), "askpass.py")
@@ -78,20 +78,20 @@ def _start(argv, place):
         LC_ALL="C",
         SSH_ASKPASS=script,
         SSH_ASKPASS_REQUIRE="force",
-        # Before OpenSSH 8.4 only this, and no terminal, had ssh call the helper.
+        # OpenSSH before 8.4 calls the helper only if this is set and there is no terminal.
         DISPLAY=os.environ.get("DISPLAY") or ":",
         GLIDEIN_OPS_ASKPASS=os.path.join(place, "s"),
     )
     try:
-        # A file: a jump host's ssh keeps it open for as long as the session lives, and a pipe would break under it.
-        with open(os.path.join(place, "said"), "ab") as said:
+        # A file: the ssh to a jump host keeps it open as long as the session lasts, and a pipe would be closed earlier.
+        with open(os.path.join(place, "output"), "ab") as output:
             return subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=output,
                 env=environment,
-                # A group of its own: jump hosts' ssh and the helper are stopped with it.
+                # A process group of its own, which also has the ssh to jump hosts and the helper: _stop kills all.
                 start_new_session=True,
             )
     except OSError as error:
@@ -106,7 +106,7 @@ def _converse(process, listener, place, conversation, answer, notice, timeout_s)
     try:
         while process.poll() is None:
             if time.monotonic() > deadline:
-                raise LoginError(f"not logged in after {timeout_s} s: {last_words(_said(place)) or 'no output'}")
+                raise LoginError(f"not logged in after {timeout_s} s: {last_output(_output(place)) or 'no output'}")
             if not select.select([listener], [], [], _POLL_S)[0]:
                 continue
             channel = listener.accept()[0]
@@ -120,18 +120,18 @@ def _converse(process, listener, place, conversation, answer, notice, timeout_s)
                 notice(str(prompt))
                 continue
             with channel:
-                text = _said(place)
+                text = _output(place)
                 before, shown = printable(text[shown:]).strip(), len(text)
                 asked = time.monotonic()
                 try:
                     reply = answer(prompt, conversation.decide(prompt), before)
                 except BaseException:
-                    # Before the helper sees that there is no answer.
+                    # Before the helper sees the closed socket.
                     _stop(process)
                     raise
-                # A person has a time of his own for each answer.
+                # The time that a person takes for an answer does not count.
                 deadline += time.monotonic() - asked
-                # It may have gone meanwhile, which the loop notices.
+                # The helper may have ended meanwhile; the loop then sees that ssh has ended.
                 with contextlib.suppress(OSError):
                     channel.sendall(json.dumps({"answer": reply}).encode() + b"\n")
     finally:
@@ -140,7 +140,7 @@ def _converse(process, listener, place, conversation, answer, notice, timeout_s)
 
 
 def _question(channel):
-    """Return the Prompt that a helper sent; None when it is no question."""
+    """Return the Prompt that a helper sent; None if it is invalid."""
     channel.settimeout(_HELPER_PATIENCE_S)
     try:
         with channel.makefile("r", encoding="utf-8", errors="replace") as stream:
@@ -150,14 +150,14 @@ def _question(channel):
         return None
 
 
-def _said(place):
-    """Return what ssh and the site have said so far."""
-    with open(os.path.join(place, "said"), "rb") as handle:
+def _output(place):
+    """Return the output of ssh and the site so far."""
+    with open(os.path.join(place, "output"), "rb") as handle:
         return handle.read().decode("utf-8", "replace")
 
 
 def _stop(process):
-    """Kill ssh and what it started, before the helper can hand on an empty answer. Safe to repeat."""
+    """Kill ssh and its child processes, before the helper can pass on an empty answer. Safe to repeat."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The master connection of OpenSSH that carries a session: where its socket lies, and the command lines about it."""
+"""The OpenSSH master connection of a session: the path of its socket, and the ssh commands that control it."""
 
 import getpass
 import hashlib
@@ -12,11 +12,12 @@ import stat
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S, Runner
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, CommandTimeoutError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 DIRECTORY = "~/.glidein-ops/ssh"
 # A Unix socket's path has at most 103 bytes on macOS and 107 on Linux, and ssh first binds one with 17 more.
 PATH_MOST = 103 - 17
-# A dead network is noticed after so many seconds, so many times.
+# ssh notices a dead network after ALIVE_COUNT unanswered messages, one each ALIVE_INTERVAL_S.
 ALIVE_INTERVAL_S = 15
 ALIVE_COUNT = 2
 CHECK_TIMEOUT_S = 5
@@ -27,22 +28,22 @@ _CONTROL_PATH = re.compile(r"controlpath[\s=]+(.*)\Z", re.IGNORECASE | re.DOTALL
 def socket_name(host, user, port, arguments):
     """Return the name of a session's socket: 16 hex digits, the same for the same login.
 
-    arguments: what else decides where ssh gets to, such as a configuration file or jump hosts.
+    arguments: further arguments that decide which host ssh reaches, such as a configuration file or jump hosts.
     """
     login = [host, user or "", str(port or ""), arguments or ""]
     return hashlib.sha256("\0".join(login).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def using_arguments(control_path, site_host):
-    """Return the options with which ssh uses a session and never makes a connection of its own.
+    """Return the options with which ssh uses a session and never opens a connection itself.
 
-    Without a live master, ssh would connect by itself, and a schedule would knock at the login node with whatever keys
-    there are. The ProxyCommand stands in the way of that: it says what to do, and no packet leaves the controller.
-    site_host: the inventory's name of the host, for what is said.
+    Without a live master, ssh would connect directly, and a schedule would try the available keys on the login node.
+    The ProxyCommand prevents this: it prints the remedy, and no packet leaves the controller. site_host: the
+    inventory's name of the host, for the message.
     """
-    said = f"login needed: no usable SSH session; run: ansible-playbook glidein.ops.login -l {site_host}"
-    # Through the user's own shell, which may be any, to one that is known. ssh replaces what follows a %.
-    command = "sh -c " + shlex.quote(f"echo {shlex.quote(said)} >&2")
+    message = f"login needed: no usable SSH session; run: ansible-playbook glidein.ops.login -l {site_host}"
+    # ssh runs it in the user's login shell, which may be any; sh is known. ssh expands what follows a %.
+    command = "sh -c " + shlex.quote(f"echo {shlex.quote(message)} >&2")
     return [
         "-o",
         "ControlMaster=no",
@@ -62,22 +63,22 @@ def control_path_of(ssh_args):
     found = [match.group(1).strip().strip('"') for match in map(_CONTROL_PATH.match, values) if match]
     if not found:
         raise InputError(
-            "ansible_ssh_args: has no ControlPath, so that nothing would use the session; allowed: "
+            "ansible_ssh_args: no ControlPath, so that no connection would use the session; expected "
             "\"{{ lookup('glidein.ops.ssh_session_args') }}\""
         )
     path = os.path.expanduser(found[0])
     if "%" in path or not os.path.isabs(path):
-        raise InputError(f"ansible_ssh_args: ControlPath {found[0]!r} is not accepted; allowed: a path without % in it")
+        raise InputError(invalid("ControlPath of ansible_ssh_args", found[0], "an absolute path without %"))
     if len(os.fsencode(path)) > PATH_MOST:
         raise InputError(
-            f"ControlPath {path}: too long for a socket; allowed: at most {PATH_MOST} bytes. Set "
-            "glidein_ssh_session_dir to a shorter directory that is only yours"
+            f"ControlPath {path}: too long for a socket; expected at most {PATH_MOST} bytes. Set "
+            "glidein_ssh_session_dir to a shorter path of a directory that other users cannot enter"
         )
     return path
 
 
 def private_directory(path):
-    """Make a directory that is only ours, or make sure that it is. Raises InputError."""
+    """Make a directory that only this user can enter. Raises InputError if an existing one belongs to another user."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         state = os.lstat(path)
@@ -85,17 +86,17 @@ def private_directory(path):
         raise InputError(f"{path}: cannot be the directory of SSH sessions: {error.strerror}") from error
     if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid() or stat.S_IMODE(state.st_mode) & 0o077:
         raise InputError(
-            f"{path}: is not accepted as directory of SSH sessions; allowed: a directory of {getpass.getuser()} that "
-            f"nobody else can enter: chmod 700 {path}"
+            f"{path} is invalid as directory of SSH sessions; expected a directory of {getpass.getuser()} that other "
+            f"users cannot enter: chmod 700 {path}"
         )
 
 
 class Login:
-    """How a site is reached. arguments: ssh's own, as a list; control_path: the session's socket."""
+    """The address of a login. arguments: further arguments of ssh, as a list; control_path: the session's socket."""
 
     def __init__(self, host, control_path, user=None, port=None, arguments=(), executable="ssh"):
         if not host or host.startswith("-"):
-            raise InputError(f"ansible_host: {host!r} is not accepted; allowed: a name or an address")
+            raise InputError(invalid("ansible_host", host, "a name or an address"))
         self.host = host
         self.control_path = control_path
         self.user = user
@@ -124,7 +125,7 @@ def open_argv(login, persist_s, connect_timeout_s):
         "NumberOfPasswordPrompts=1",
         # Never `no` or `accept-new`: accepting a host key is a person's decision.
         "StrictHostKeyChecking=ask",
-        # What the site says before it asks is part of its prompt.
+        # The banner of the site is shown before its prompt.
         "LogLevel=INFO",
         "ClearAllForwardings=yes",
         "ForwardX11=no",
@@ -137,12 +138,12 @@ def open_argv(login, persist_s, connect_timeout_s):
 
 
 def control_argv(login, command):
-    """Return the command that tells the master something: `check`, or `exit`. Reads no configuration file."""
+    """Return the command that sends `check` or `exit` to the master. It reads no configuration file."""
     return [login.executable, "-F", "none", "-o", f"ControlPath={login.control_path}", "-O", command, login.host]
 
 
 def try_argv(login):
-    """Return the command that does nothing at the site, over the session and nothing else."""
+    """Return the command that runs `true` at the site, only over the session."""
     options = using_arguments(login.control_path, login.host)
     argv = [login.executable, "-F", "none", *options]
     argv += ["-l", login.user] if login.user else []
@@ -150,29 +151,29 @@ def try_argv(login):
 
 
 def is_live(login):
-    """Whether a master answers at the session's socket. Asks nothing over the network."""
+    """Return whether a master answers at the session's socket. Nothing is sent over the network."""
     if not os.path.exists(login.control_path):
         return False
     return _works(control_argv(login, "check"), CHECK_TIMEOUT_S)
 
 
 def carries(login, timeout_s):
-    """Whether a command at the site succeeds over the session, which is_live alone cannot tell when a network died."""
+    """Return whether a command at the site succeeds over the session. is_live does not notice a dead network."""
     return _works(try_argv(login), timeout_s)
 
 
 def close(login):
-    """End the session, and remove what a killed master left. Raises CommandError when a master does not go."""
+    """End the session, and remove the socket of a killed master. Raises CommandError if the master does not end."""
     if is_live(login):
         Runner(dict(os.environ), DEFAULT_TIMEOUT_S).run(control_argv(login, "exit"))
     remove_socket(login.control_path)
 
 
 def remove_socket(path):
-    """Remove a socket that nobody answers at; without it ssh would not become master. Raises InputError."""
+    """Remove a socket without a process, which would keep ssh from becoming master. Raises InputError."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise InputError(f"{path}: stands where the session's socket goes, and is none; remove it")
+            raise InputError(f"{path}: not a socket, but the session needs this path for its socket; remove it")
         os.unlink(path)
     except FileNotFoundError:
         pass

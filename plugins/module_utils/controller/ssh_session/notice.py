@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tells somebody that a session was lost: a command that reads the text, or a web address that takes it as JSON."""
+"""Notification that a session was lost: a command that reads the text, or a URL to which JSON is posted."""
 
 import json
 import os
@@ -11,24 +11,24 @@ from ansible.module_utils.urls import open_url
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
 
-# A cycle waits for it, and so do all its sites.
+# The time limit of the hook, for which a cycle and all its sites wait.
 TIMEOUT_S = 5
 
 
 class NoticeError(GlideinError):
-    """Nobody could be told."""
+    """The notification failed."""
 
 
 def body(site, host, since, message):
-    """Return what is posted: chat services show `text`, programs read the rest."""
+    """Return the notification: chat services show `text`, programs read the other keys."""
     return {"text": f"{site}: {message}", "site": site, "host": host, "login_needed_since": since}
 
 
-def tell(hook, notice):
+def notify(hook, notice):
     """Run the hook {"command": argument list, "url": address}, either or both. Raises NoticeError.
 
     The command reads the text from its standard input, as mail does, and finds the values in GLIDEIN_* variables. The
-    address may be a secret, so that no message has it.
+    address may be a secret, so no message contains it.
     """
     failures = [text for text in (_run(hook.get("command"), notice), _post(hook.get("url"), notice)) if text]
     if failures:
@@ -66,7 +66,7 @@ def _post(url, notice):
             timeout=TIMEOUT_S,
             follow_redirects="none",
         )
-    except Exception as error:  # every library below has its own; their texts may name the address
+    except Exception as error:  # each library has its own errors, whose texts may contain the address
         status = getattr(error, "code", None)
-        return f"the web address of the hook could not be called: {status or excerpt(type(error).__name__)}"
+        return f"on_loss.url: the request failed: {status or excerpt(type(error).__name__)}"
     return None

@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ssh asks during a login, and who answers what. Pure functions and values; nothing is asked or sent here."""
+"""The prompts of ssh during a login, and the rules for their answers. Pure functions and values."""
 
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 ASK, SECRET, TOTP = "ask", "secret", "totp"
 ANSWERS = (ASK, SECRET, TOTP)
@@ -19,12 +20,12 @@ _PASSWORD_METHOD = re.compile(r"'s password: ?\Z")
 _SERVERS = re.compile(r"\A\(([^()\s]+)\) ")
 _NEW_PASSWORD = re.compile(r"new password|retype|re-enter", re.IGNORECASE)
 _QUOTED_CHARS = 400
-# The digit that chooses from a menu is no secret, and every address and time would be full of asterisks.
+# A digit that chooses from a menu is not a secret: hiding it would hide parts of every address and time.
 _SHORTEST_SECRET = 4
 
 
 class LoginError(GlideinError):
-    """A try to log in that has ended without a session. refused: whether the site did not accept an answer."""
+    """A login that has ended without a session. refused: whether the site refused an answer."""
 
     def __init__(self, message, refused=False):
         self.refused = refused
@@ -32,11 +33,11 @@ class LoginError(GlideinError):
 
 
 class NobodyError(GlideinError):
-    """A person is to answer, and nobody is at the terminal."""
+    """A prompt needs the answer of a person, and there is no terminal."""
 
 
 class Prompt:
-    """One question. text: as ssh asked it; hint: "confirm", "none" (nothing to answer, only to be shown) or ""."""
+    """A question of ssh. text: as ssh asked it; hint: "confirm", "none" (a notice, which has no answer) or ""."""
 
     def __init__(self, text, hint=""):
         self.text = text
@@ -56,7 +57,7 @@ class Prompt:
 
     @property
     def target(self):
-        """Return who asks, "user@host", as far as ssh says so; "" otherwise."""
+        """Return the user@host that the prompt comes from; "" if ssh does not name it."""
         found = _SERVERS.match(self.text)
         if found:
             return found.group(1)
@@ -67,7 +68,7 @@ class Prompt:
 
 
 class Rule:
-    """How prompts that match are answered: by a person, a stored secret, or a code of a stored seed."""
+    """The rule for prompts that match: a person, a stored secret, or a code of a stored seed answers them."""
 
     def __init__(self, match, answer, secret=None):
         self.match = match
@@ -76,26 +77,30 @@ class Rule:
 
     @classmethod
     def from_option(cls, option, place):
-        """Make a rule of {"match", "answer", "secret"}. Raises InputError that never shows the secret."""
+        """Return the rule for {"match", "answer", "secret"}. Raises InputError, which never shows the secret."""
         try:
             match = re.compile(option["match"], re.IGNORECASE)
         except re.error as error:
-            raise InputError(f"{place}.match: {option['match']!r} is no regular expression: {error}") from error
+            raise InputError(
+                f"{place}.match: {option['match']!r} is invalid; expected a regular expression: {error}"
+            ) from error
         secret = option.get("secret")
         answer = option.get("answer") or (SECRET if secret else ASK)
         if answer not in ANSWERS:
-            raise InputError(f"{place}.answer: {answer!r} is not accepted; allowed: {', '.join(ANSWERS)}")
+            raise InputError(invalid(f"{place}.answer", answer, " or ".join(ANSWERS)))
         if (answer == ASK) == bool(secret):
-            raise InputError(f"{place}.secret: goes with the answers {SECRET} and {TOTP}, and with them only")
+            raise InputError(f"{place}.secret: required with the answers {SECRET} and {TOTP}, and invalid with {ASK}")
         if secret and not secret.isprintable():
-            raise InputError(
-                f"{place}.secret: is not accepted (not shown); allowed: one line without control characters"
-            )
+            raise InputError(f"{place}.secret: invalid (not shown); expected one line without control characters")
         return cls(match, answer, secret)
 
 
 class Decision:
-    """What to do about a prompt. answer: ASK, SECRET or TOTP; secret: what for the last two; hidden: as it is typed."""
+    """The decision about a prompt.
+
+    answer: ASK, SECRET or TOTP; secret: the secret or seed of the last two; hidden: whether the terminal hides the
+    answer of a person.
+    """
 
     def __init__(self, answer, secret=None, hidden=True):
         self.answer = answer
@@ -104,10 +109,10 @@ class Decision:
 
 
 class Conversation:
-    """One try to log in: which prompt is answered how, and when it has to end.
+    """The conversation of one login: how each prompt is answered, and when the login must end.
 
-    Nothing is answered twice: a question that comes again means that its answer was wrong, and a second wrong answer
-    is a step towards a locked account.
+    No prompt is answered twice: if ssh repeats a question, the answer was wrong. Further wrong answers could lock the
+    account.
     """
 
     def __init__(self, rules):
@@ -115,11 +120,11 @@ class Conversation:
         self.answered = []
 
     def decide(self, prompt):
-        """Return the Decision about a prompt that wants an answer. Raises LoginError."""
+        """Return the Decision about a prompt that needs an answer. Raises LoginError."""
         if prompt.is_host_key:
             return Decision(ASK, hidden=False)
         if prompt.wants_new_password:
-            raise LoginError(f"the site wants a new password ({prompt}): give it one with ssh, then log in again")
+            raise LoginError(f"the site requires a new password ({prompt}): set one with ssh, then log in again")
         self._must_be_new(prompt)
         rule = next((rule for rule in self.rules if rule.match.search(prompt.text)), None)
         if rule and rule.answer != ASK and (prompt.target, rule) in [each[1:] for each in self.answered]:
@@ -140,12 +145,12 @@ class Conversation:
 
     @property
     def gave_stored(self):
-        """Whether something was answered with a stored secret, so that a schedule could do it again and again."""
+        """Return whether a stored secret was sent, which a schedule could repeat."""
         return any(rule and rule.answer != ASK for _text, _target, rule in self.answered)
 
 
 def without_secrets(value, secrets):
-    """Return a text, or a list or dict with texts, without the secrets that a site might have said back."""
+    """Return a text, or a list or dict with texts, without the secrets that a site may have returned."""
     if isinstance(value, dict):
         return {key: without_secrets(each, secrets) for key, each in value.items()}
     if isinstance(value, list):
@@ -158,12 +163,12 @@ def without_secrets(value, secrets):
 
 
 def printable(text):
-    """Return a text of any origin as a terminal may show it: lines, and no other control characters."""
+    """Return a text of any origin without control characters other than line breaks, so that a terminal may show it."""
     lines = text.replace("\r\n", "\n").replace("\t", " ").split("\n")
     return "\n".join("".join(character if character.isprintable() else "?" for character in line) for line in lines)
 
 
-def last_words(text):
-    """Return what ssh said last on one line, short enough for a message."""
+def last_output(text):
+    """Return the end of the output of ssh on one line, short enough for a message."""
     line = " ".join(printable(text).split())
     return line if len(line) <= _QUOTED_CHARS else "..." + line[-_QUOTED_CHARS:]

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of a session beyond its socket: since when it is there or gone, and whether that was told.
+"""The record of a session: since when it exists or is lost, and whether a notification of the loss was sent.
 
-A small JSON file beside the socket; when it is lost, the times begin anew.
+It is a small JSON file beside the socket. If the file is lost, the times start again.
 """
 
 import json
@@ -12,8 +12,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import wr
 
 _FIELDS = {"opened": int, "seen": int, "lost": int, "told": bool, "tried": int, "refused": int}
 
-# Cycles come every few minutes, and each waits for the one who is told.
-TELL_AGAIN_S = 600
+# A failed notification is repeated after this time: cycles run every few minutes, and each waits for the hook.
+NOTIFY_AGAIN_S = 600
 
 
 def path_of(control_path):
@@ -33,12 +33,12 @@ def read(control_path):
 
 
 def _is(value, kind):
-    """Whether a value is of this kind; true and false are no numbers here."""
+    """Return whether a value is of this kind. True and False do not count as numbers."""
     return isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
 
 
 def write(control_path, record):
-    """Replace the record at once; only its owner can read it."""
+    """Replace the record atomically; only its owner can read it."""
     write_atomically(path_of(control_path), json.dumps(record))
 
 
@@ -48,24 +48,24 @@ def opened(record, now):
 
 
 def closed(record, now):
-    """Return the record of a session that was closed on purpose: nobody needs to be told."""
+    """Return the record of a session that was closed on purpose, which needs no notification."""
     return dict(record, lost=record["lost"] or now, told=True)
 
 
 def checked(record, live, now):
-    """Return the record after a look at the session."""
+    """Return the record after a check of the session."""
     if live:
         return dict(record, opened=record["opened"] or now, seen=now, lost=None, told=False, tried=None)
     return dict(record, lost=record["lost"] or now)
 
 
-def is_to_tell(record, now):
-    """Whether somebody is to be told that the session is lost: once, and again some time after that has failed."""
-    return not record["told"] and (record["tried"] is None or not 0 <= now - record["tried"] < TELL_AGAIN_S)
+def is_notification_due(record, now):
+    """Return whether a notification of the loss is due: once, and again some time after one has failed."""
+    return not record["told"] and (record["tried"] is None or not 0 <= now - record["tried"] < NOTIFY_AGAIN_S)
 
 
-def told(record, lost):
-    """Return the record after somebody was told of this loss, unless a login has ended it meanwhile."""
+def notified(record, lost):
+    """Return the record after a notification of this loss, unless a login has ended the loss meanwhile."""
     return dict(record, told=True) if record["lost"] == lost else record
 
 

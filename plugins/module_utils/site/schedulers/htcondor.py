@@ -1,8 +1,11 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTCondor as the site's own batch system. Sources: the manual's pages of condor_submit, condor_q and condor_rm and its
-list of job ClassAd attributes, 9.0 to 23.9; tests with 23.9.6."""
+"""HTCondor as the site's own batch system.
+
+Sources: the manual's pages of condor_submit, condor_q and condor_rm and its list of job ClassAd attributes, 9.0 to
+23.9; tests with 23.9.6.
+"""
 
 import itertools
 import json
@@ -176,7 +179,7 @@ class HTCondor(Scheduler):
             inputs.append(_transferable(credential, payload["home"]))
         log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"
         lines = [
-            f"# Glideins of the entry {entry['name']}, written by glidein.ops. How many is said to condor_submit.",
+            f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
         ]
         others = [directive for directive in entry["directives"] if _requirements_of(directive) is None]
         if others:
@@ -192,7 +195,7 @@ class HTCondor(Scheduler):
             lines.append(f"accounting_group = {entry['account']}")
         lines += [
             "",
-            "# The script is kept by the schedd as it is now; the rest is fetched when the job starts.",
+            "# The schedd copies the script now; the other files are fetched when the job starts.",
             f"executable = {script}",
             "transfer_executable = true",
             "copy_to_spool = true",

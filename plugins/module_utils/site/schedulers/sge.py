@@ -1,8 +1,11 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sun Grid Engine and its successors, such as Son of Grid Engine. Sources: the manual pages of qsub, qstat, qdel,
-sge_request, queue_conf and complex of 8.1.9, and tests with Debian's 8.1.9."""
+"""Sun Grid Engine and its successors, such as Son of Grid Engine.
+
+Sources: the manual pages of qsub, qstat, qdel, sge_request, queue_conf and complex of 8.1.9, and tests with Debian's
+8.1.9.
+"""
 
 import contextlib
 import os

@@ -72,7 +72,7 @@ def test_the_filters_give_what_their_documentation_says():
 def test_seconds_are_read_as_walltimes_are():
     read = seconds.FilterModule().filters()["seconds"]
     assert [read(value) for value in ("15d", "1d12h", 90, "2:30:00")] == [1296000, 129600, 90, 9000]
-    with pytest.raises(AnsibleFilterError, match="'2 fortnights' is no duration; allowed: seconds as a number"):
+    with pytest.raises(AnsibleFilterError, match="'2 fortnights' is invalid; expected a duration: seconds as a number"):
         read("2 fortnights")
 
 

@@ -31,10 +31,10 @@ def planned(have=None, groups=(), **options):
         ({"order": ["colour"]}, "value of order must be one or more of: cpus, -cpus,"),
         ({"limits": {"nodes": 1}}, "limits.nodes. Supported parameters include: cores, gpus, per_cycle, queued, total"),
         ({"limits": {"total": "many"}}, "'total' is of type"),
-        ({"limits": {"total": -1}}, "limits.total: -1 is not accepted; allowed: a whole number, 0 or more"),
+        ({"limits": {"total": -1}}, "limits.total: -1 is invalid; expected a whole number of at least 0"),
         ({"guard": {"speed": 1}}, "guard.speed. Supported parameters include: "),
-        ({"guard": {"ramp_first": 0}}, "guard.ramp_first: 0 is not accepted; allowed: a whole number, 1 or more"),
-        ({"guard": {"patience": -1}}, "guard.cancel_delay: -1 is not accepted; allowed: a whole number, 0 or more"),
+        ({"guard": {"ramp_first": 0}}, "guard.ramp_first: 0 is invalid; expected a whole number of at least 1"),
+        ({"guard": {"patience": -1}}, "guard.cancel_delay: -1 is invalid; expected a whole number of at least 0"),
     ],
 )
 def test_an_invalid_option_is_refused_with_its_name_its_value_and_what_is_allowed(options, words):

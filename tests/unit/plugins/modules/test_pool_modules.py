@@ -86,7 +86,7 @@ def test_tokens_of_all_sites_are_minted_in_one_run_and_are_not_in_the_result(poo
     check = tokens(pool, check=True)
     assert (check["changed"], sorted(check["minted"]), (pool / "dir").exists()) == (True, ["a", "b"], False)
     done = tokens(pool)
-    assert (done["changed"], done["minted"]) == (True, {"a": "there is none", "b": "there is none"})
+    assert (done["changed"], done["minted"]) == (True, {"a": "no token", "b": "no token"})
     token = (pool / "dir/tokens/a").read_text()
     assert token.count(".") == 2
     assert token.strip().split(".")[1] not in json.dumps(done)

@@ -20,7 +20,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.li
 
 
 class Findings(NamedTuple):
-    """What the guard has found before jobs are given out.
+    """The findings of the guard before jobs are given out.
 
     unproven: {(site, entry): UnprovenLimit}; hold: demand_sanity.Hold or None; doubts: {site: why its queue is not
     believed}; removed: idle jobs that were removed, if that is why none is left; notes: all of it as text.

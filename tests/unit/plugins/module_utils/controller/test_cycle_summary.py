@@ -247,7 +247,7 @@ def test_an_unreachable_site_is_left_as_it_is_and_the_others_work():
 
 
 def test_why_a_queue_cannot_be_used_is_told_once_for_all_shapes():
-    why = "kept as it is, its queue is not known: queue.entries[0].queued: 'x' is not accepted"
+    why = "kept as it is, its queue is not known: queue.entries[0].queued: 'x' is invalid"
     result = summary([outcome("odd")], plan=planned(*[unknown(site="odd", shape=key, reason=why) for key in "ab"]))
     assert result["problems"] == ["odd: " + why]
     assert result["lines"].count("  kept as it is, its queue is not known") == 2
@@ -366,10 +366,10 @@ def test_what_the_demand_server_could_not_read_is_told():
 
 @pytest.mark.parametrize("count", [float("nan"), float("inf"), "3", None, 1.5])
 def test_a_demand_whose_numbers_are_none_is_not_shown(count):
-    wrong = {"failed": True, "msg": "demand.groups[0].count: it is not accepted"}
+    wrong = {"failed": True, "msg": "demand.groups[0].count: 'x' is invalid"}
     result = summary(demanded=asked(group(count=count)), plan=wrong)
     assert "Demand" not in result["lines"][0]
-    assert result["problems"] == ["no plan, so nothing was changed: demand.groups[0].count: it is not accepted"]
+    assert result["problems"] == ["no plan, so nothing was changed: demand.groups[0].count: 'x' is invalid"]
 
 
 def test_a_server_that_was_not_read_is_one_problem_of_the_status():

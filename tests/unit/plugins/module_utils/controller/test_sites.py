@@ -86,7 +86,7 @@ def test_variables_that_cannot_be_read_cost_only_their_site():
     hosts = {"odd": Unreadable("glidein_entries", host()), "list": host(glidein_limits=[1]), "h": host()}
     odd, listed, good = define(hosts)
     assert (odd["site"], odd["queue"], odd["error"]) == ("odd", None, "glidein_entries: 'nothing' is undefined")
-    assert listed["error"] == "glidein_limits: [1] is not accepted; allowed: a mapping"
+    assert listed["error"] == "glidein_limits: [1] is invalid; expected a mapping"
     assert good["error"] is None
     assert [site["site"] for site in define({"h": Unreadable("glidein_site", host())})] == ["h"]
 
@@ -103,10 +103,10 @@ def test_only_sites_with_a_token_have_one():
 @pytest.mark.parametrize(
     "variables, words",
     [
-        (host(**{TOKEN_OF_A_SITE: "two words"}), "is not accepted (not shown)"),
-        (host(**{TOKEN_OF_A_SITE: "{{ nothing }}"}), "is not accepted (not shown)"),
-        (host(**{TOKEN_OF_A_SITE: "broken\n"}), "is not accepted (not shown)"),
-        (host(**{TOKEN_OF_A_SITE: "   "}), "is not accepted (not shown)"),
+        (host(**{TOKEN_OF_A_SITE: "two words"}), "invalid (not shown); expected ASCII"),
+        (host(**{TOKEN_OF_A_SITE: "{{ nothing }}"}), "invalid (not shown); expected ASCII"),
+        (host(**{TOKEN_OF_A_SITE: "broken\n"}), "invalid (not shown); expected ASCII"),
+        (host(**{TOKEN_OF_A_SITE: "   "}), "invalid (not shown); expected ASCII"),
         (Unreadable(TOKEN_OF_A_SITE, host()), "cannot be read (RuntimeError; not shown)"),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_site_with_a_misspelt_variable_is_left_as_it_is_and_stops_no_other():
 
 def test_a_queue_that_was_not_read_is_reported_before_what_is_wrong_with_variables():
     (site,) = define({"h": host(**{TOKEN_OF_A_SITE: "a b"})}, h=DOWN)
-    assert site["error"].startswith("Connection timed out; glidein_demand_token: is not accepted")
+    assert site["error"].startswith("Connection timed out; glidein_demand_token: invalid (not shown)")
     (site,) = define({"h": host(glidein_limts={"total": 1})}, h=DOWN)
     assert site["error"].startswith("Connection timed out; glidein_limts: unknown variable")
 

@@ -37,7 +37,7 @@ def test_good_token_is_kept():
 @pytest.mark.parametrize(
     ("stored", "why"),
     [
-        (None, "there is none"),
+        (None, "no token"),
         ("", "no token that expires"),
         ("a.b.c", "no token that expires"),
         ("a.W10.c", "no token that expires"),
@@ -96,7 +96,7 @@ def tokens(tmp_path):
 
 
 def test_tokens_are_minted_once_and_removed_with_their_site(tokens):
-    assert update(tokens, ["a", "b"])["minted"] == {"a": "there is none", "b": "there is none"}
+    assert update(tokens, ["a", "b"])["minted"] == {"a": "no token", "b": "no token"}
     modes = {path.name: path.stat().st_mode & 0o777 for path in tokens.iterdir()}
     assert modes == {"a": 0o600, "b": 0o600, st.KEYS: 0o600}
     assert tokens.stat().st_mode & 0o777 == 0o700
@@ -108,22 +108,22 @@ def test_tokens_are_minted_once_and_removed_with_their_site(tokens):
 def test_one_token_is_renewed_without_the_others(tokens):
     update(tokens, ["a", "b"])
     (tokens / "a").unlink()
-    assert update(tokens, ["a"], purge=False) == {"changed": True, "minted": {"a": "there is none"}, "removed": []}
+    assert update(tokens, ["a"], purge=False) == {"changed": True, "minted": {"a": "no token"}, "removed": []}
     assert sorted(path.name for path in tokens.iterdir()) == [st.KEYS, "a", "b"]
 
 
 def test_check_mode_only_reports_what_would_change(tokens):
-    assert update(tokens, ["a"], check=True) == {"changed": True, "minted": {"a": "there is none"}, "removed": []}
+    assert update(tokens, ["a"], check=True) == {"changed": True, "minted": {"a": "no token"}, "removed": []}
     assert not tokens.exists()
     update(tokens, ["old"])
-    assert update(tokens, ["a"], check=True) == {"changed": True, "minted": {"a": "there is none"}, "removed": ["old"]}
+    assert update(tokens, ["a"], check=True) == {"changed": True, "minted": {"a": "no token"}, "removed": ["old"]}
     assert sorted(path.name for path in tokens.iterdir()) == [st.KEYS, "old"]
 
 
 def test_the_diff_names_sites_and_reasons_and_no_token():
-    report = {"minted": {"a": "there is none", "b": "it expires in 10 s"}, "removed": ["c"]}
+    report = {"minted": {"a": "no token", "b": "it expires in 10 s"}, "removed": ["c"]}
     assert st.diff(report) == {
-        "before": "b: it expires in 10 s\nc: token of a site that has none any more\n",
+        "before": "b: it expires in 10 s\nc: token of a site that no longer needs one\n",
         "after": "a: new token\nb: new token\n",
     }
 

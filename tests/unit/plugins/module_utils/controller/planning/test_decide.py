@@ -508,9 +508,9 @@ def test_the_deployment_counts_what_is_known_of_sites_that_cannot_be_read():
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"limits": {"total": -1}}, "limits.total: -1 is not accepted; allowed: a whole number, 0 or more"),
-        ({"guard": {"ramp_first": 0}}, "guard.ramp_first: 0 is not accepted; allowed: a whole number, 1 or more"),
-        ({"guard": {"cancel_delay_s": -1}}, "guard.cancel_delay: -1 is not accepted"),
+        ({"limits": {"total": -1}}, "limits.total: -1 is invalid; expected a whole number of at least 0"),
+        ({"guard": {"ramp_first": 0}}, "guard.ramp_first: 0 is invalid; expected a whole number of at least 1"),
+        ({"guard": {"cancel_delay_s": -1}}, "guard.cancel_delay: -1 is invalid"),
     ],
 )
 def test_options_out_of_range_are_errors_that_name_the_option(options, words):
@@ -642,7 +642,7 @@ def test_odd_demand_is_an_error_that_names_the_place(groups, place):
     "entries, place",
     [
         ([{"site": "lab", "entry": "main", "shape": "core", "registered": 0}], "supply.entries[0].free: None"),
-        ([supplied(), supplied()], "supply.entries[1]: lab/main/core is there more than once"),
+        ([supplied(), supplied()], "supply.entries[1]: lab/main/core is listed more than once"),
         ([supplied(entry=3)], "supply.entries[0]: ('lab', 3, 'core')"),
         ([supplied(sample=[1])], "supply.entries[0].sample: [1]"),
         ([supplied(registered=-1)], "supply.entries[0].registered: -1"),
@@ -679,7 +679,7 @@ def test_a_queue_that_cannot_be_read_costs_its_site_alone(reading, place):
     sites = [{"site": site(), "queue": reading, "error": None}, planned_site(site({"m": entry()}, name="ok"))]
     result = planned([group(count=2)], sites)
     assert presents(result) == {("lab", "main", "core"): None, ("ok", "m", "core"): 2}
-    assert f"kept as it is, its queue is not known: {place} is not accepted" in result["plan"][0]["reason"]
+    assert f"kept as it is, its queue is not known: {place} is invalid" in result["plan"][0]["reason"]
     assert list(result["lease_requests"]) == ["ok"]
 
 
@@ -706,7 +706,7 @@ def test_a_history_that_cannot_be_read_is_none_and_is_named(past, words):
 
 
 def test_the_same_site_twice_is_an_error():
-    with pytest.raises(InputError, match="sites: lab is there more than once"):
+    with pytest.raises(InputError, match="sites: lab is listed more than once"):
         planned([], [planned_site(), planned_site()])
 
 
@@ -735,10 +735,10 @@ def test_old_demand_changes_nothing_even_when_the_server_is_paused():
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"as_of": "x"}, "demand.as_of: 'x' is not accepted"),
-        ({"as_of": float("nan")}, "demand.as_of: nan is not accepted"),
-        ({"schedds": [1]}, "demand.schedds: [1] is not accepted"),
-        ({"schedds": {"failed": 5}}, "demand.schedds: {'failed': 5} is not accepted"),
+        ({"as_of": "x"}, "demand.as_of: 'x' is invalid"),
+        ({"as_of": float("nan")}, "demand.as_of: nan is invalid"),
+        ({"schedds": [1]}, "demand.schedds: [1] is invalid"),
+        ({"schedds": {"failed": 5}}, "demand.schedds: {'failed': 5} is invalid"),
     ],
 )
 def test_an_answer_that_cannot_be_read_is_an_error_that_names_the_place(changes, words):

@@ -278,10 +278,10 @@ for _level in range(3000):
 @pytest.mark.parametrize(
     "value, words",
     [
-        ("\udc80", "no UTF-8"),
-        ("a\0b", "no UTF-8"),
-        (["x", {"y": "\udc80"}], "no UTF-8"),
-        ({"\udc80": 1}, "no UTF-8"),
+        ("\udc80", "not UTF-8"),
+        ("a\0b", "not UTF-8"),
+        (["x", {"y": "\udc80"}], "not UTF-8"),
+        ({"\udc80": 1}, "not UTF-8"),
         (NESTED, "nested too deeply"),
     ],
 )
@@ -388,7 +388,7 @@ def test_a_group_of_several_users_is_divided_where_a_site_asks_who_they_are():
 
 @needs_library
 def test_accept_requirements_that_cannot_be_read_are_an_error_that_names_the_place():
-    with pytest.raises(InputError, match=r"glidein_entries.main.accept_requirements: 'Owner ==' is no ClassAd"):
+    with pytest.raises(InputError, match=r"glidein_entries.main.accept_requirements: 'Owner ==' is not a ClassAd"):
         planned([], {"main": raw_entry(accept_requirements="Owner ==")})
 
 

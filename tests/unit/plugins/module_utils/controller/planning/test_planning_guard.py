@@ -244,7 +244,7 @@ def three_sites(jobs, bridges, cedar=None, umd=None, leased=0, **guard):
 def test_what_waits_for_long_does_not_keep_its_jobs_from_other_sites():
     result = three_sites(100, since((4000, 4)))
     assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 9}
-    assert "4 queued for more than 10 min serve nobody" in result["items"]["Bridges"]["reason"]
+    assert "4 queued for more than 10 min serve no job" in result["items"]["Bridges"]["reason"]
     assert (result["items"]["Bridges"]["serves"], result["items"]["Bridges"]["overdue"]) == ({}, 4)
     assert result["unserved"] == []
 

@@ -53,12 +53,15 @@ def test_ssh_arguments_name_the_socket():
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        ("-C -o ControlPersist=60s", "has no ControlPath"),
-        ("-o ControlPath=/tmp/%C", "a path without %"),
-        ("-o ControlPath=here", "a path without %"),
+        ("-C -o ControlPersist=60s", "ansible_ssh_args: no ControlPath"),
+        (
+            "-o ControlPath=/tmp/%C",
+            "ControlPath of ansible_ssh_args: .* is invalid; expected an absolute path without %",
+        ),
+        ("-o ControlPath=here", "ControlPath of ansible_ssh_args: .* is invalid; expected an absolute path without %"),
         (
             "-o ControlPath=/" + "d" * 90,
-            "too long for a socket; allowed: at most 86 bytes. Set glidein_ssh_session_dir",
+            "too long for a socket; expected at most 86 bytes. Set glidein_ssh_session_dir",
         ),
     ],
 )
@@ -83,7 +86,7 @@ def test_the_directory_is_made_private_and_must_stay_so(tmp_path):
     master.private_directory(str(path))
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
     link.symlink_to(path)
-    with pytest.raises(InputError, match="is not accepted as directory"):
+    with pytest.raises(InputError, match="is invalid as directory"):
         master.private_directory(str(link))
     path.chmod(0o750)  # noqa: S103
     with pytest.raises(InputError, match="chmod 700"):

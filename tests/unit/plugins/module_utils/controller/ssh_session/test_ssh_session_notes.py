@@ -63,7 +63,7 @@ def test_the_note_of_the_last_code_is_private_and_has_no_secret(tmp_path):
 
 def test_a_clock_that_went_back_is_told(tmp_path):
     code(tmp_path, Clock(3600))
-    with pytest.raises(codes.CodeError, match="3570 s in the future: is the clock right"):
+    with pytest.raises(codes.CodeError, match="3570 s in the future; correct this host's clock"):
         code(tmp_path, Clock(45))
 
 
@@ -105,18 +105,18 @@ def test_a_record_is_private_and_one_that_cannot_be_read_begins_anew(tmp_path):
 
 def test_a_loss_is_told_once_and_again_only_a_while_after_that_failed(tmp_path):
     lost = record.checked(record.read(str(tmp_path / "s")), False, NOW)
-    assert record.is_to_tell(lost, NOW)
+    assert record.is_notification_due(lost, NOW)
     tried = dict(lost, tried=NOW)
-    assert [record.is_to_tell(tried, NOW + later) for later in (0, 300, 600)] == [False, False, True]
+    assert [record.is_notification_due(tried, NOW + later) for later in (0, 300, 600)] == [False, False, True]
     # A clock that was ahead keeps nobody from being told.
-    assert record.is_to_tell(tried, NOW - 3600)
-    assert not record.is_to_tell(record.told(tried, NOW), NOW + 3600)
-    assert record.is_to_tell(record.checked(record.opened(tried, NOW + 1), False, NOW + 2), NOW + 2)
+    assert record.is_notification_due(tried, NOW - 3600)
+    assert not record.is_notification_due(record.notified(tried, NOW), NOW + 3600)
+    assert record.is_notification_due(record.checked(record.opened(tried, NOW + 1), False, NOW + 2), NOW + 2)
 
 
 def test_that_a_loss_was_told_is_not_noted_of_the_session_that_came_meanwhile(tmp_path):
     known = record.opened(record.read(str(tmp_path / "s")), NOW)
-    assert record.told(known, NOW - 60) == known
+    assert record.notified(known, NOW - 60) == known
 
 
 def test_the_hook_gets_the_text_and_the_values(tmp_path, server):
@@ -127,7 +127,7 @@ def test_the_hook_gets_the_text_and_the_values(tmp_path, server):
         str(tmp_path / "told"),
     ]
     told = notice.body("PSC", "login", NOW, "login needed")
-    notice.tell({"command": command, "url": server.url}, told)
+    notice.notify({"command": command, "url": server.url}, told)
     assert (tmp_path / "told").read_text() == "PSC: login needed\nPSC"
     assert server.requests[0][2] == {
         "text": "PSC: login needed",
@@ -140,7 +140,7 @@ def test_the_hook_gets_the_text_and_the_values(tmp_path, server):
 def test_a_hook_that_fails_is_told_without_its_address(server):
     server.say("no", 403)
     with pytest.raises(notice.NoticeError) as raised:
-        notice.tell({"command": ["false"], "url": server.url + "/secret"}, notice.body("PSC", "login", NOW, "x"))
+        notice.notify({"command": ["false"], "url": server.url + "/secret"}, notice.body("PSC", "login", NOW, "x"))
     assert "false failed with exit status 1" in str(raised.value)
-    assert "could not be called: 403" in str(raised.value)
+    assert "on_loss.url: the request failed: 403" in str(raised.value)
     assert "secret" not in str(raised.value)

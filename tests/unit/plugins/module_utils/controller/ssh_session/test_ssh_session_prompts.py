@@ -9,7 +9,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
     LoginError,
     Prompt,
     Rule,
-    last_words,
+    last_output,
     printable,
     without_secrets,
 )
@@ -102,7 +102,7 @@ def test_a_site_cannot_have_its_question_taken_for_that_of_a_host_key():
 
 @pytest.mark.parametrize("text", ["(pilot@login) New password: ", "Retype it: "])
 def test_a_new_password_is_never_made_up(text):
-    with pytest.raises(LoginError, match="wants a new password") as raised:
+    with pytest.raises(LoginError, match="requires a new password") as raised:
         Conversation(rules({"match": ".", "secret": "right horse"})).decide(Prompt(text))
     assert not raised.value.refused
 
@@ -110,14 +110,17 @@ def test_a_new_password_is_never_made_up(text):
 @pytest.mark.parametrize(
     "option, said",
     [
-        ({"match": "(", "secret": "right horse"}, r"prompts\[0\].match: '\(' is no regular expression"),
+        (
+            {"match": "(", "secret": "right horse"},
+            r"prompts\[0\].match: '\(' is invalid; expected a regular expression",
+        ),
         (
             {"match": "a", "answer": "guess"},
-            r"prompts\[0\].answer: 'guess' is not accepted; allowed: ask, secret, totp",
+            r"prompts\[0\].answer: 'guess' is invalid; expected ask or secret or totp",
         ),
-        ({"match": "a", "answer": "totp"}, r"prompts\[0\].secret: goes with"),
-        ({"match": "a", "answer": "ask", "secret": "right horse"}, r"prompts\[0\].secret: goes with"),
-        ({"match": "a", "secret": "right\nhorse"}, r"prompts\[0\].secret: is not accepted \(not shown\)"),
+        ({"match": "a", "answer": "totp"}, r"prompts\[0\].secret: required with"),
+        ({"match": "a", "answer": "ask", "secret": "right horse"}, r"prompts\[0\].secret: required with"),
+        ({"match": "a", "secret": "right\nhorse"}, r"prompts\[0\].secret: invalid \(not shown\)"),
     ],
 )
 def test_a_wrong_rule_is_named_and_its_secret_is_not(option, said):
@@ -134,9 +137,9 @@ def test_what_a_site_says_back_is_hidden_unless_it_is_too_short_for_a_secret():
 
 @given(st.text())
 def test_nothing_that_a_site_says_steers_the_terminal(text):
-    for shown in (printable(text), last_words(text), str(Prompt(text))):
+    for shown in (printable(text), last_output(text), str(Prompt(text))):
         assert all(character.isprintable() or character == "\n" for character in shown)
 
 
-def test_last_words_keep_the_end():
-    assert last_words("a " * 300 + "Permission denied") == "..." + ("a " * 300 + "Permission denied")[-400:]
+def test_last_output_keep_the_end():
+    assert last_output("a " * 300 + "Permission denied") == "..." + ("a " * 300 + "Permission denied")[-400:]
