@@ -13,7 +13,7 @@ from pathlib import Path
 
 from glidein_demand import config, service
 from glidein_demand.wait_buckets import bucket
-from glidein_demand.web.serving import Server
+from glidein_demand.web.http_server import Server
 
 HOSTILE = '<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>'
 TURNED = "abc\u202edef"

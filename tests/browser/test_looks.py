@@ -54,7 +54,7 @@ def test_the_worst_is_named_first_with_its_reason(scene, watched):
 def test_where_nothing_is_wrong_it_is_said_in_words_and_green(scene, watched, screenshot):
     page = watched.open(scene("good").url)
     title = page.locator("#problems-title")
-    assert title.inner_text().strip() == "Nothing is wrong"
+    assert title.inner_text().strip() == "No problems"
     red, green, blue = title.evaluate("node => getComputedStyle(node).color.match(/\\d+/g).map(Number)")
     assert green > red
     assert green > blue
@@ -87,7 +87,7 @@ def test_a_chart_is_drawn_and_told_in_words(scene, watched, chart):
 
 def test_without_history_it_is_said_and_nothing_is_drawn(scene, watched, screenshot):
     page = watched.open(scene("empty").url)
-    assert page.get_by_text("Nothing has been recorded for this yet.").count() == len(CHARTS)
+    assert page.get_by_text("No data has been recorded yet.").count() == len(CHARTS)
     assert not page.locator("canvas").first.is_visible()
     screenshot(page, "empty")
 
@@ -134,7 +134,7 @@ def test_another_count_of_glideins_can_be_chosen(scene, watched):
 
 def test_a_large_pool_is_shown_with_trouble_first_and_the_rest_folded(scene, watched, screenshot):
     page = watched.open(scene("many").url)
-    assert page.locator("#part-wrong[open] > summary").inner_text() == "10 sites to look at"
+    assert page.locator("#part-wrong[open] > summary").inner_text() == "10 sites with problems"
     assert not page.locator("#site-Site-002").is_visible()
     assert page.locator("#groups tbody tr").count() == 50
     assert "450 more groups" in page.locator("#more-groups > summary").inner_text()

@@ -118,7 +118,7 @@ def test_new_numbers_come_by_themselves_and_nothing_else_moves(own_server, watch
     send(server, report("PSC-Bridges", entry("cpu", running=77)))
     page.clock.fast_forward(301_000)
     page.wait_for_function("() => document.getElementById('site-PSC-Bridges').textContent.includes('77')")
-    page.wait_for_function("() => document.getElementById('said').textContent.includes('to look at')")
+    page.wait_for_function("() => document.getElementById('said').textContent.includes('problem')")
     assert page.locator("#chart-demand-table").get_attribute("open") is not None
     assert page.get_by_label("Filter").input_value() == "psc"
     assert page.locator("#sites-parts tbody:visible").count() == 1
@@ -132,7 +132,7 @@ def test_a_server_that_is_gone_is_said_and_the_last_numbers_stay(own_server, wat
     server.end()
     page.get_by_role("link", name="Reload").click()
     page.locator("#failed").wait_for(state="visible")
-    assert "These numbers are old" in page.locator("#failed").inner_text()
+    assert "These numbers are out of date" in page.locator("#failed").inner_text()
     assert page.locator("#site-NERSC").is_visible()
     watched.wrong = [each for each in watched.wrong if "ERR_CONNECTION_REFUSED" not in each]
 

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import flask
 from glidein_demand import config
 from glidein_demand.web import charts, page
-from glidein_demand.web.shown import Shown
+from glidein_demand.web.page_context import PageContext
 
 NOW = 1_795_211_273
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
@@ -88,18 +88,18 @@ def empty_history(name="day"):
     }  # fmt: skip
 
 
-def shown(**changes):
+def page_context(**changes):
     """A page's data: a pool where all is well, changed by field; sections of the settings in `sections`."""
     sections = changes.pop("sections", {})
     values = {
         "settings": config.parse(sections), "now": NOW, "demand": demand(group()), "supply": supply(supplied()),
         "reports": reports(report()), "history": empty_history(), **changes,
     }  # fmt: skip
-    return Shown(**values)
+    return PageContext(**values)
 
 
 def view(**changes):
-    return page.view(shown(**changes))
+    return page.template_variables(page_context(**changes))
 
 
 def many(sites=500, entries=3, groups=500):

@@ -5,7 +5,7 @@
 import pytest
 from glidein_demand.pool import demand, jobs, limits
 from glidein_demand.pool.answers import Answer, Answers, Reading
-from glidein_demand.web import replies
+from glidein_demand.web import result_cache
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,7 +154,7 @@ def test_callers_see_what_can_start_and_only_those_with_a_token_why_not_more():
     assert second["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}
     assert "accounting_group" not in first
     assert all("limited_by" not in row for row in made.demand(known=False)["groups"])
-    assert [row["count"] for row in replies.state_for(made.demand(), {}, False)] == [4]
+    assert [row["count"] for row in result_cache.state_for(made.demand(), {}, False)] == [4]
 
 
 def test_reasons_of_groups_that_become_one_add_up():

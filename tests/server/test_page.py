@@ -81,7 +81,7 @@ def test_a_site_that_has_been_silent_says_nothing_of_jobs():
 
 def test_all_well_says_so_in_words():
     html = render()
-    assert "Nothing is wrong" in html
+    assert "No problems" in html
     assert '<ul class="problems">' not in html
 
 
@@ -95,15 +95,15 @@ def test_what_is_wrong_comes_first_then_demand_then_sites_then_charts():
 def test_a_pause_is_said_with_since_when_by_whom_and_why():
     page = Page(render(pause=PAUSED))
     words = " ".join(page.text.split())
-    assert "Paused: no glidein is ordered" in words
+    assert "Paused: no glidein is submitted" in words
     assert "Since 2026-11-20 21:42:53 UTC (5 min ago), by root. Reason: downtime" in words
-    assert "Nothing else is wrong" in words
-    assert "Nothing is wrong" not in words
+    assert "No other problems" in words
+    assert "No problems" not in words
 
 
 def test_a_note_alone_is_not_something_to_look_at():
     html = render(demand=demand(group(), waiting_for_limit=[{"schedd": "cm", "count": 1, "limit": 1}]))
-    assert "Nothing is wrong" in html
+    assert "No problems" in html
     assert "MAX_JOBS_RUNNING" in html
 
 
@@ -204,13 +204,13 @@ def test_times_are_told_to_machines_too():
 
 
 def test_an_empty_history_says_so():
-    assert render().count("Nothing has been recorded for this yet.") == 5
+    assert render().count("No data has been recorded yet.") == 5
 
 
 def test_before_anything_was_read_no_zero_is_claimed():
     html = render(demand=demand(as_of=None), supply=supply(as_of=None), reports={})
-    assert "Demand: not known yet" in html
-    assert "No site has reported, and no glidein is known." in html
+    assert "Demand: unknown" in html
+    assert "No site has reported, and no glidein is registered." in html
 
 
 def test_the_page_is_renewed_as_often_as_the_queue_is_read_but_not_each_second():

@@ -5,11 +5,11 @@
 import pytest
 from glidein_demand.web import problems
 
-from page_data import NOW, demand, entry, experience, group, report, reports, shown, supplied, supply
+from page_data import NOW, demand, entry, experience, group, page_context, report, reports, supplied, supply
 
 
 def found(**changes):
-    return problems.find(shown(**changes))
+    return problems.find(page_context(**changes))
 
 
 def kinds(**changes):
@@ -17,7 +17,7 @@ def kinds(**changes):
 
 
 def lines(**changes):
-    return problems.listed(found(**changes))
+    return problems.lines(found(**changes))
 
 
 def schedds(*failed):
@@ -42,11 +42,11 @@ def test_an_old_reading_is_said_with_its_age():
 def test_a_schedd_that_missed_one_refresh_is_a_warning_and_one_that_is_gone_an_error():
     late, gone, never = ("a", "no answer", NOW - 400), ("b", "no answer", NOW - 5000), ("c", "refused", None)
     every = found(demand=demand(schedds=schedds(late, gone, never)))
-    assert [(problem.where, problem.severity) for problem in every] == [
+    assert [(problem.subject, problem.severity) for problem in every] == [
         ("Schedd b", "error"), ("Schedd c", "error"), ("Schedd a", "warning"),
     ]  # fmt: skip
     assert [problem.text for problem in every[:2]] == [
-        "does not answer: no answer. Last read 83 min ago; its jobs count as then.",
+        "does not answer: no answer. Last read 83 min ago; the jobs of then are counted.",
         "does not answer: refused. It was never read.",
     ]
 
@@ -58,7 +58,7 @@ def test_a_collector_that_does_not_answer_is_said():
 
 def test_a_site_is_silent_after_the_time_that_is_set():
     (problem,) = found(reports=reports(report(received=NOW - 3601)))
-    assert (problem.kind, problem.where, problem.anchor) == ("silent", "Site PSC", "site-PSC")
+    assert (problem.kind, problem.subject, problem.anchor) == ("silent", "Site PSC", "site-PSC")
     assert found(reports=reports(report(received=NOW - 3600))) == []
     assert found(reports=reports(report(received=NOW - 3601)), sections={"pool": {"silent_seconds": 7200}}) == []
 
@@ -79,7 +79,7 @@ def test_a_site_that_wants_a_person_to_log_in_says_so(error):
 
 def test_any_other_error_of_a_site_is_told_in_its_own_words_and_names_it_once():
     (problem,) = found(reports=reports(report(error="Site PSC: squeue: exit status 1")))
-    assert (problem.kind, problem.where, problem.text) == ("site_error", "Site PSC", "squeue: exit status 1")
+    assert (problem.kind, problem.subject, problem.text) == ("site_error", "Site PSC", "squeue: exit status 1")
 
 
 def test_held_glideins_are_told_with_the_reason_of_the_batch_system():
@@ -90,7 +90,7 @@ def test_held_glideins_are_told_with_the_reason_of_the_batch_system():
 
 def test_held_glideins_without_a_reason_are_told_too():
     (problem,) = found(reports=reports(report("PSC", entry(sick=1))))
-    assert problem.text == "RM/node: 1 glidein is held, or can never start."
+    assert problem.text == "RM/node: 1 glidein is held or can never start."
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_an_entry_s_error_is_told_with_entry_and_shape():
 
 def test_orphans_are_a_warning():
     (problem,) = found(reports=reports(report(orphans=3)))
-    assert (problem.severity, problem.text) == ("warning", "3 glideins of no entry or shape that is known.")
+    assert (problem.severity, problem.text) == ("warning", "3 glideins of an unknown entry or shape.")
 
 
 @pytest.mark.parametrize(("lost", "severity"), [(1, "warning"), (4, "warning"), (5, "error"), (10, "error")])
@@ -148,7 +148,7 @@ def test_jobs_that_cannot_be_counted_are_told_and_their_values_only_to_callers_w
         "attribute": "RequestMemory",
         "error": "RequestMemory is alice",
     }
-    told = "2 idle jobs of cm cannot be counted: RequestMemory has no usable value (first: 3.0)."
+    told = "2 idle jobs of cm cannot be counted: RequestMemory is not a valid value (first job: 3.0)."
     assert [problem.text for problem in found(demand=demand(unreadable=[row]))] == [told]
     (problem,) = found(demand=demand(unreadable=[row]), caller_has_token=True)
     assert problem.text == f"{told} RequestMemory is alice"
@@ -191,15 +191,15 @@ def test_the_worst_comes_first():
 def test_many_sites_with_the_same_problem_are_one_line_that_counts_them_and_lists_them_below():
     silent = reports(*(report(f"Site-{index}", received=NOW - 9000) for index in range(300)))
     (line,) = lines(reports=silent)
-    assert line["text"] == "300 sites are silent."
-    assert [one["where"] for one in line["single"]][:2] == ["Site Site-0", "Site Site-1"]
-    assert len(line["single"]) == 300
-    assert all(one["anchor"] and one["text"] for one in line["single"])
+    assert line["text"] == "300 sites do not report."
+    assert [one["subject"] for one in line["members"]][:2] == ["Site Site-0", "Site Site-1"]
+    assert len(line["members"]) == 300
+    assert all(one["anchor"] and one["text"] for one in line["members"])
 
 
 def test_a_few_sites_with_the_same_problem_are_a_line_each():
     silent = reports(*(report(f"Site-{index}", received=NOW - 9000) for index in range(5)))
-    assert [line["where"] for line in lines(reports=silent)] == [f"Site Site-{index}" for index in range(5)]
+    assert [line["subject"] for line in lines(reports=silent)] == [f"Site Site-{index}" for index in range(5)]
 
 
 def test_every_line_says_what_to_do():
@@ -208,14 +208,14 @@ def test_every_line_says_what_to_do():
 
 def test_a_pause_by_the_switch_tells_since_when_by_whom_why_and_how_to_lift_it():
     state = {"paused": True, "since": NOW - 300, "reason": "downtime", "by": "root"}
-    banner = problems.pause(shown(pause=state))
+    banner = problems.pause_banner(page_context(pause=state))
     assert banner["since"]["ago"] == "5 min ago"
     assert (banner["by"], banner["reason"], banner["how"]) == ("root", "downtime", "glidein-demand resume")
 
 
 def test_a_pause_by_the_configuration_is_not_lifted_by_the_switch():
     state = {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
-    banner = problems.pause(shown(pause=state, sections={"server": {"paused": True}}))
+    banner = problems.pause_banner(page_context(pause=state, sections={"server": {"paused": True}}))
     assert banner["since"] is None
     assert "glidein-demand resume" not in banner["how"]
     assert "server.paused = false" in banner["how"]
@@ -223,10 +223,10 @@ def test_a_pause_by_the_configuration_is_not_lifted_by_the_switch():
 
 def test_a_pause_by_both_needs_both():
     state = {"paused": True, "since": NOW, "reason": "", "by": "root"}
-    banner = problems.pause(shown(pause=state, sections={"server": {"paused": True}}))
+    banner = problems.pause_banner(page_context(pause=state, sections={"server": {"paused": True}}))
     assert "glidein-demand resume" in banner["how"]
     assert "server.paused = false" in banner["how"]
 
 
 def test_no_pause_no_banner():
-    assert problems.pause(shown()) is None
+    assert problems.pause_banner(page_context()) is None

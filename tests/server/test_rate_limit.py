@@ -4,7 +4,7 @@
 
 import pytest
 from glidein_demand.web.auth import ANONYMOUS, REFUSED, Caller
-from glidein_demand.web.limits import RateLimit, who
+from glidein_demand.web.rate_limit import RateLimit, rate_limit_key
 
 from conftest import TOKEN
 
@@ -69,4 +69,4 @@ def test_every_call_of_a_batch_counts(limited):
     ],
 )  # fmt: skip
 def test_whose_calls_are_counted_together(caller, address, counted):
-    assert who(caller, address) == counted
+    assert rate_limit_key(caller, address) == counted

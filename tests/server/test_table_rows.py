@@ -23,7 +23,7 @@ def test_the_demand_is_summed():
 
 
 def test_a_demand_that_was_never_read_is_not_told_as_none():
-    assert view(demand=demand(as_of=None))["demand"]["jobs"] == "not known yet"
+    assert view(demand=demand(as_of=None))["demand"]["jobs"] == "unknown"
 
 
 def test_a_group_tells_what_other_columns_do_not_say():
@@ -31,7 +31,7 @@ def test_a_group_tells_what_other_columns_do_not_say():
         count=100, stale=20, as_of=NOW - 600, unmaterialized=50, over_limit=7, memory_mb=2176, max_runtime_s=None
     )
     (row,) = view(demand=demand(asked))["groups"]
-    assert row["notes"] == ["20 from an old reading, 10 min ago", "50 not in the queue yet"]
+    assert row["notes"] == ["20 from an old query, 10 min ago", "50 not in the queue yet"]
     assert (row["stale"], row["over_limit"], row["memory"], row["runtime"]) == (True, "7", "2.1 GiB", "not stated")
 
 
@@ -137,7 +137,7 @@ def test_many_sites_are_told_apart_and_those_in_trouble_come_first():
     shown = view(**many(sites=500))["sites"]
     assert shown["count"] == 500
     titles = [(part["title"], part["open"]) for part in shown["parts"]]
-    assert titles[0] == ("50 sites to look at", True)
+    assert titles[0] == ("50 sites with problems", True)
     assert [is_open for _title, is_open in titles[1:]] == [False, False]
     assert sum(len(part["sites"]) for part in shown["parts"]) == 500
     assert all(site["wrong"] for site in shown["parts"][0]["sites"])

@@ -5,7 +5,7 @@
 import unicodedata
 
 import pytest
-from glidein_demand.web import words
+from glidein_demand.web import formatting
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,20 +16,20 @@ from hypothesis import strategies as st
      (172800, "2 d"), (200000, "2 d 7 h")],
 )  # fmt: skip
 def test_durations_are_said_as_people_do(seconds, said):
-    assert words.duration(seconds) == said
+    assert formatting.format_duration(seconds) == said
 
 
 def test_a_time_is_told_by_its_age_in_utc_and_for_machines():
-    told = words.moment(1_795_211_273, 1_795_211_285)
+    told = formatting.format_time(1_795_211_273, 1_795_211_285)
     assert told == {"at": "2026-11-20 21:47:53 UTC", "ago": "12 s ago", "iso": "2026-11-20T21:47:53Z"}
 
 
 def test_what_never_was_is_never():
-    assert words.moment(None, 1)["ago"] == "never"
+    assert formatting.format_time(None, 1)["ago"] == "never"
 
 
 def test_a_time_no_calendar_knows_does_not_break_the_page():
-    told = words.moment(10**18, 1_795_211_273)
+    told = formatting.format_time(10**18, 1_795_211_273)
     assert (told["at"], told["iso"]) == ("epoch 1000000000000000000", "")
 
 
@@ -45,12 +45,12 @@ def test_a_time_no_calendar_knows_does_not_break_the_page():
     ],
 )
 def test_sizes_are_said_in_the_unit_that_keeps_them_short(mib, said):
-    assert words.size(mib) == said
+    assert formatting.format_size(mib) == said
 
 
 @pytest.mark.parametrize(("value", "said"), [(None, "–"), (0, "0"), (12345, "12,345"), (2.5, "2.5")])
 def test_numbers_are_grouped_and_the_unknown_is_a_dash(value, said):
-    assert words.number(value) == said
+    assert formatting.format_number(value) == said
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_numbers_are_grouped_and_the_unknown_is_a_dash(value, said):
     ],
 )
 def test_what_would_disturb_the_page_is_shown_as_an_escape(text, shown):
-    assert words.plain(text) == shown
+    assert formatting.printable(text) == shown
 
 
 @given(st.text(alphabet=st.characters(), max_size=60))
 def test_no_text_keeps_a_character_that_controls_or_formats(text):
-    shown = words.plain(text)
+    shown = formatting.printable(text)
     assert all(unicodedata.category(char)[0] != "C" for char in shown)
-    assert words.plain(shown) == shown
+    assert formatting.printable(shown) == shown
     shown.encode()
 
 
@@ -93,16 +93,16 @@ def test_everything_inside_is_cleaned(value):
             return [text for each in part for text in texts(each)]
         return [part] if isinstance(part, str) else []
 
-    assert all(words.plain(text) == text for text in texts(words.cleaned(value)))
+    assert all(formatting.printable(text) == text for text in texts(formatting.printable_values(value)))
 
 
 @given(st.text(max_size=80))
 def test_an_anchor_has_no_character_that_html_or_an_address_would_change(name):
-    anchor = words.anchor("site", name)
+    anchor = formatting.anchor("site", name)
     assert anchor.isascii()
     assert anchor.replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 
 def test_anchors_of_names_are_readable_and_differ():
-    assert words.anchor("site", "PSC-Bridges.RM_2") == "site-PSC-Bridges.RM_2"
-    assert words.anchor("site", "a b") != words.anchor("site", "a\u00a0b")
+    assert formatting.anchor("site", "PSC-Bridges.RM_2") == "site-PSC-Bridges.RM_2"
+    assert formatting.anchor("site", "a b") != formatting.anchor("site", "a\u00a0b")
