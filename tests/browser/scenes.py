@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the server knows in the tests of its page, put there through its own stores and readings.
+"""The server's data in the tests of its page, written through its own stores.
 
 As a program it is the server: `python scenes.py CONFIG SCENE` serves what is in the database as `glidein-demand serve`
 does, only that what the pool says comes from the scene and not from HTCondor.

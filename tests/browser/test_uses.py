@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a person does with the page: with and without JavaScript, by keyboard, while the numbers change."""
+"""The use of the page: with and without JavaScript, by keyboard, and during updates."""
 
 import json
 import time
@@ -126,7 +126,7 @@ def test_new_numbers_come_by_themselves_and_nothing_else_moves(own_server, watch
     assert abs(page.evaluate("scrollY") - before) < 100  # a problem less above it moves what is below
 
 
-def test_a_server_that_is_gone_is_said_and_the_last_numbers_stay(own_server, watched):
+def test_an_unreachable_server_is_reported_and_the_last_numbers_stay(own_server, watched):
     server = own_server([*SCENE, "good"])
     page = watched.open(server.url)
     server.end()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builders of what the page is made of, and the page as it is rendered."""
+"""Builders of the page's input, and the rendered page."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def render(**changes):
 
 
 class Page(HTMLParser):
-    """What a browser would make of a page: `tags` [(name, attributes)], and the text of each row of its tables."""
+    """A parsed page: `tags` [(name, attributes)], and the text of each row of its tables."""
 
     def __init__(self, html):
         super().__init__()

@@ -178,7 +178,7 @@ def test_a_batch_is_answered_until_its_reply_is_too_long(service, monkeypatch):
     assert (second["id"], second["error"]["code"]) == (2, -32002)
 
 
-def test_an_exception_that_nobody_expected_is_logged_without_parameters_and_answered(service, monkeypatch, caplog):
+def test_an_unexpected_exception_is_logged_without_parameters_and_answered(service, monkeypatch, caplog):
     def fail(*_arguments):
         raise RuntimeError("the reason")
 

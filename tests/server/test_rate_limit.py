@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How often callers may ask."""
+"""The limit on the rate of calls."""
 
 import pytest
 from glidein_demand.web.auth import ANONYMOUS, REFUSED, Caller
@@ -16,7 +16,7 @@ def limited(new_service):
     return new_service(server={"max_requests_per_minute": 5})
 
 
-def test_who_asks_too_often_is_told_when_to_come_back(limited):
+def test_a_caller_over_the_limit_gets_429_and_the_time_to_retry(limited):
     assert [limited.post(CALL).status_code for _again in range(5)] == [200] * 5
     response = limited.post(CALL)
     assert (response.status_code, response.json["error"]["code"]) == (429, -32004)

@@ -27,7 +27,7 @@ def test_every_id_comes_back_in_every_encoding(service, identity, accept):
     assert "Accept-Encoding" in response.headers["Vary"]
 
 
-def test_who_has_the_reply_is_told_that_it_is_still_so(service):
+def test_a_caller_with_the_current_reply_gets_304(service):
     service.read(group(5))
     first = service.post({**CALL, "id": 1})
     again = service.post({**CALL, "id": 2}, headers={"If-None-Match": first.headers["ETag"]})
@@ -53,7 +53,7 @@ def test_a_change_of_demand_leases_or_switch_makes_a_new_reply(service, change):
     assert again.data != first.data
 
 
-def test_a_reply_for_callers_with_a_token_reaches_nobody_else(service):
+def test_a_reply_for_callers_with_a_token_reaches_no_other_caller(service):
     service.read(group(5, requirements='Owner == "alice"'))
     with_token = service.post({**CALL, "id": 1}, TOKEN)
     without = service.post({**CALL, "id": 1}, headers={"If-None-Match": with_token.headers["ETag"]})
@@ -99,7 +99,7 @@ def test_an_equal_question_is_answered_without_making_it_again():
 @pytest.mark.parametrize(
     ("held", "count", "leased"), [({}, 5, 0), ({"g": 2}, 3, 2), ({"g": 9}, 0, 5), ({"x": 9}, 5, 0)]
 )
-def test_what_others_hold_is_taken_off_and_told(held, count, leased):
+def test_jobs_that_others_hold_are_subtracted_and_shown_as_leased(held, count, leased):
     found = result_cache.demand_for({"groups": [{"id": "g", "count": 5}], "as_of": NOW}, held, False)
     assert found["groups"] == [{"id": "g", "count": count, "leased": leased}]
 
@@ -156,7 +156,7 @@ def test_sites_that_hold_nothing_share_one_reply(service, monkeypatch):
         assert service.result("get_demand", {"sites": [f"made-up-{number}"]}, TOKEN)["groups"][0]["count"] == 5
 
 
-def test_sites_that_hold_something_are_told_apart(service):
+def test_sites_with_leases_have_results_of_their_own(service):
     service.read(group(5))
     service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN)
     counts = {

@@ -62,6 +62,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_age(epoch: float, now: float) -> str:
+    """Return the age of an epoch time as text: "12 s ago"."""
     return f"{format_duration(now - epoch)} ago"
 
 

@@ -78,7 +78,7 @@ class Methods:
         _require_site_token(caller, "lease")
         with _as_rpc_errors():
             _require_own_site(caller, parameter_checks.name("site", site))
-            claims = parameter_checks.lease_entries(entries)
+            requested = parameter_checks.lease_entries(entries)
             seconds = parameter_checks.seconds("ttl_s", ttl_s, self._settings.max_lease_seconds)
             self._use_site(caller, deployment, seconds)
             demand = self._parts.readings.snapshot().answers.demand()
@@ -86,7 +86,7 @@ class Methods:
                 raise NotReadyError(data="the queue has not been read yet; leases that exist stay as they are")
             counts = {group["id"]: group["count"] for group in demand["groups"]}
             paused, most = self._parts.paused(now=True)["paused"], self._parts.lease_limits.of(caller.name)
-            return self._parts.leases.claim(caller.name, claims, seconds, counts, paused, most)
+            return self._parts.leases.claim(caller.name, requested, seconds, counts, paused, most)
 
     def report(
         self,
@@ -161,8 +161,8 @@ class Methods:
     def _use_site(self, caller: Caller, deployment: Any, seconds: int) -> None:
         """Register the deployment as the user of the caller's site, if the caller names a deployment."""
         if deployment is not None:
-            named = parameter_checks.name("deployment", deployment)
-            self._parts.site_owners.use(caller.name, named, seconds, self._parts.tokens.made(caller.name))
+            deployment_name = parameter_checks.name("deployment", deployment)
+            self._parts.site_owners.use(caller.name, deployment_name, seconds, self._parts.tokens.made(caller.name))
 
 
 def _without_glideins(report: dict[str, Any]) -> dict[str, Any]:

@@ -46,13 +46,15 @@ class Metrics:
 
     def called(self, method: Any, succeeded: bool) -> None:
         """Count a call. Unknown methods count as "other", so that callers cannot create series."""
-        known = method if method in METHOD_NAMES else "other"
-        self._calls.labels(known, OUTCOMES[0] if succeeded else OUTCOMES[1]).inc()
+        label = method if method in METHOD_NAMES else "other"
+        self._calls.labels(label, OUTCOMES[0] if succeeded else OUTCOMES[1]).inc()
 
     def limited(self) -> None:
+        """Count a request that is refused by the rate limit."""
         self._limited.inc()
 
     def text(self) -> bytes:
+        """Return the metrics in Prometheus's text format."""
         return generate_latest(self._registry)
 
 
@@ -166,10 +168,10 @@ def _add(counts: collections.Counter[str], entry: Mapping[str, Any], names: Iter
 
 
 def _leased(parts: AppState) -> dict[tuple[str, ...], int]:
-    found: collections.Counter[tuple[str, ...]] = collections.Counter()
+    jobs_by_site: collections.Counter[tuple[str, ...]] = collections.Counter()
     for row in parts.leases.rows():
-        found[(row["site"],)] += row["jobs"]
-    return dict(found)
+        jobs_by_site[(row["site"],)] += row["jobs"]
+    return dict(jobs_by_site)
 
 
 def _counts(rows: Iterable[Mapping[str, Any]]) -> int:

@@ -19,7 +19,7 @@ MIN_REFRESH_S = 10
 
 def template_variables(context: PageContext) -> dict[str, Any]:
     """Return the template's variables: texts, counts and lists of them."""
-    found_problems = problems.find(context)
+    all_problems = problems.find(context)
     groups, rest = table_rows.group_rows(context)
     return printable_values(
         {
@@ -27,14 +27,14 @@ def template_variables(context: PageContext) -> dict[str, Any]:
             "now": format_time(context.now, context.now),
             "refresh_s": max(MIN_REFRESH_S, context.settings.refresh_seconds),
             "pause": problems.pause_banner(context),
-            "problems": problems.lines(found_problems),
-            "problem_count": sum(problem.severity != problems.NOTE for problem in found_problems),
+            "problems": problems.lines(all_problems),
+            "problem_count": sum(problem.severity != problems.NOTE for problem in all_problems),
             "with_users": context.caller_has_token,
             "demand": {**format_time(context.demand["as_of"], context.now), **table_rows.demand_total(context)},
             "groups": groups,
             "more_groups": rest,
             "supply": _supply(context),
-            "sites": table_rows.site_tables(context, {problem.site for problem in found_problems if problem.site}),
+            "sites": table_rows.site_tables(context, {problem.site for problem in all_problems if problem.site}),
             "clients": [
                 table_rows.client_row(uuid, entry, context) for uuid, entry in sorted(context.monitoring.items())
             ],

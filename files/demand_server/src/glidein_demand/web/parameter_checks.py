@@ -100,17 +100,17 @@ def _summary(field: str, value: Any) -> dict[str, Any]:
 
 def unserved(value: Any) -> list[dict[str, Any]]:
     """Return the jobs that a plan does not serve: [{"group", "count", "reason"}]."""
-    found = []
+    rows = []
     for index, row in enumerate(_list("unserved", value, MAX_UNSERVED)):
         field = f"unserved[{index}]"
         if not isinstance(row, dict):
             raise ValueError(f"{field} must be an object, not {_quoted(row)}")
-        found.append({
+        rows.append({
             "group": _group_id(f"{field}.group", row.get("group")),
             "count": integer(f"{field}.count", row.get("count")),
             "reason": text(f"{field}.reason", row.get("reason"), MAX_UNSERVED_REASON),
         })  # fmt: skip
-    return found
+    return rows
 
 
 def lease_entries(entries: Any) -> dict[str, dict[str, int]]:
@@ -189,12 +189,14 @@ def name(field: str, value: Any) -> str:
 
 
 def integer(field: str, value: Any, most: int = MAX_WHOLE) -> int:
+    """Return an integer from 0 to `most`."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
         raise ValueError(f"{field} must be an integer from 0 to {most}, not {_quoted(value)}")
     return value
 
 
 def number(field: str, value: Any) -> float:
+    """Return a finite number of at most MAX_WHOLE."""
     # A comparison with NaN is false, so NaN is refused like the infinite values.
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= MAX_WHOLE:
         raise ValueError(f"{field} must be a number, not {_quoted(value)}")

@@ -93,12 +93,13 @@ class Problem:
 
     @property
     def severity(self) -> str:
+        """Return ERROR, WARNING or NOTE."""
         return KINDS[self.kind][0]
 
 
 def find(context: PageContext) -> list[Problem]:
     """Return all problems except a pause, sorted by severity, kind and subject."""
-    found = [
+    problems = [
         *_of_demand(context),
         *_of_supply(context),
         *_of_reports(context),
@@ -106,16 +107,16 @@ def find(context: PageContext) -> list[Problem]:
         *_of_clients(context),
     ]
     if not context.can_report:
-        found.append(Problem("token", "No token exists: no site can report or take a lease."))
+        problems.append(Problem("token", "No token exists: no site can report or take a lease."))
     order = list(KINDS)
-    return sorted(found, key=lambda problem: (order.index(problem.kind), problem.subject))
+    return sorted(problems, key=lambda problem: (order.index(problem.kind), problem.subject))
 
 
-def lines(found: list[Problem]) -> list[dict[str, Any]]:
+def lines(problems: list[Problem]) -> list[dict[str, Any]]:
     """Return the template's lines: [{**line, "severity", "kind", "action", "members": [line]}], line as of `_line`."""
     rows = []
     for kind, (severity, plural, action) in KINDS.items():
-        same = [problem for problem in found if problem.kind == kind]
+        same = [problem for problem in problems if problem.kind == kind]
         single = [_line(problem) for problem in same]
         if len(same) > MAX_LINES_OF_A_KIND and plural:
             text = plural.format(len(same))

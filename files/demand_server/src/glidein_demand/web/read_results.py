@@ -76,7 +76,7 @@ class ReadResults:
 
         def make() -> tuple[Any, float]:
             now = parts.clock()
-            found = supply.present(
+            current = supply.present(
                 snapshot.supply,
                 parts.machine_ads.all(),
                 parts.glideins.summary(int(now), parts.glidein_usage.endings(now - glidein_tracking.WINDOW_S)),
@@ -85,12 +85,12 @@ class ReadResults:
                 parts.glidein_usage.recent(now),
                 parts.passed_over.closed(now),
             )
-            more = {
+            extra = {
                 "demand_history": self._demand_history(now),
                 "summaries_until": parts.glidein_usage.summaries_until(),
             }
-            more["removals"] = parts.removals.recent()
-            return {**found, **more}, now + SUPPLY_CACHE_S
+            extra["removals"] = parts.removals.recent()
+            return {**current, **extra}, now + SUPPLY_CACHE_S
 
         return self._supply.get(snapshot, (self._last_report, known), parts.clock(), make)
 

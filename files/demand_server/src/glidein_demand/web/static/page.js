@@ -59,15 +59,15 @@
     if (again) (wasSummary ? again.querySelector("summary") : again).focus({ preventScroll: true });
     document.title = fresh.title;
     document.body.dataset.refresh = fresh.body.dataset.refresh;
-    announce(document.getElementById("problems").dataset.said);
+    announce(document.getElementById("problems").dataset.announcement);
     applyFilter();
     document.dispatchEvent(new CustomEvent("glidein:renewed"));
   }
 
   /** Announce a text to screen readers, once for each change. */
   function announce(text) {
-    const said = document.getElementById("said");
-    if (said.textContent !== text) said.textContent = text;
+    const status = document.getElementById("said");
+    if (status.textContent !== text) status.textContent = text;
   }
 
   async function load(address) {
@@ -122,7 +122,7 @@
   });
   filter.addEventListener("input", applyFilter);
   window.addEventListener("hashchange", reveal);
-  announce(document.getElementById("problems").dataset.said);
+  announce(document.getElementById("problems").dataset.announcement);
   applyFilter(); // a browser may restore the filter after a reload
   reveal();
   scheduleRefresh();
