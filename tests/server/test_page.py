@@ -101,6 +101,15 @@ def test_a_pause_is_shown_with_start_user_and_reason():
     assert "No problems" not in words
 
 
+def test_a_problem_shows_what_is_wrong_then_where_then_what_to_do():
+    words = " ".join(Page(render(reports=reports(report(error="squeue: exit status 1")))).text.split())
+    assert "Site error. Site PSC: squeue: exit status 1. Correct the error." in words
+
+
+def test_the_totals_state_their_time():
+    assert "Queued, running and held glideins are as of each site's last report." in Page(render()).text
+
+
 def test_a_note_is_not_counted_as_a_problem():
     html = render(demand=demand(group(), waiting_for_limit=[{"schedd": "cm", "count": 1, "limit": 1}]))
     assert "No problems" in html

@@ -46,7 +46,7 @@ def test_a_schedd_that_missed_one_refresh_is_a_warning_and_one_that_is_gone_an_e
         ("Schedd b", "error"), ("Schedd c", "error"), ("Schedd a", "warning"),
     ]  # fmt: skip
     assert [problem.text for problem in every[:2]] == [
-        "does not answer: no answer. Last read 83 min ago; the jobs of then are counted.",
+        "does not answer: no answer. Last read 83 min ago; its last known jobs are counted.",
         "does not answer: refused. It was never read.",
     ]
 
@@ -148,7 +148,7 @@ def test_jobs_that_cannot_be_counted_are_a_problem_and_only_callers_with_a_token
         "attribute": "RequestMemory",
         "error": "RequestMemory is alice",
     }
-    text = "2 idle jobs of cm cannot be counted: RequestMemory is not a valid value (first job: 3.0)."
+    text = "2 idle jobs of cm cannot be counted: RequestMemory is invalid (first job: 3.0)."
     assert [problem.text for problem in found(demand=demand(unreadable=[row]))] == [text]
     (problem,) = found(demand=demand(unreadable=[row]), caller_has_token=True)
     assert problem.text == f"{text} RequestMemory is alice"
@@ -184,7 +184,7 @@ def test_problems_are_sorted_by_severity():
         reports=reports(report("A", orphans=1), report("B", entry(sick=1)), report("C", error="Permission denied")),
     )
     assert everything == ["queue", "login", "held", "schedd_late", "orphans", "limit"]
-    severities = [severity for severity, _many, _action in problems.KINDS.values()]
+    severities = [kind.severity for kind in problems.KINDS.values()]
     assert severities == sorted(severities, key=["error", "warning", "note"].index)
 
 
@@ -202,8 +202,8 @@ def test_a_few_sites_with_the_same_problem_are_a_line_each():
     assert [line["subject"] for line in lines(reports=silent)] == [f"Site Site-{index}" for index in range(5)]
 
 
-def test_every_line_has_an_action():
-    assert all(action for _severity, _many, action in problems.KINDS.values())
+def test_every_kind_has_a_title_and_an_action():
+    assert all(kind.title and kind.action for kind in problems.KINDS.values())
 
 
 def test_a_pause_by_command_shows_its_start_user_reason_and_the_command_to_resume():

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, NamedTuple
 
 from ..pool.refresh import COLLECTOR
 from .formatting import anchor, format_age, format_count, format_duration, format_time
@@ -17,55 +17,110 @@ ERROR, WARNING, NOTE = "error", "warning", "note"
 MAX_LINES_OF_A_KIND = 5
 """The most lines of one kind. More problems become one line with their number, and the single ones are folded."""
 
-# kind: severity, title of a line for several problems, action. The page uses this order: the most severe first.
-KINDS: Mapping[str, tuple[str, str, str]] = {
-    "queue": (ERROR, "", "Read the service's log: journalctl -u glidein-demand."),
-    "schedd_gone": (
+
+class Kind(NamedTuple):
+    """A kind of problem. plural: the text of one line for several problems, or "" if there is at most one."""
+
+    severity: str
+    title: str
+    plural: str
+    action: str
+
+
+# The page uses this order: the most severe first.
+KINDS: Mapping[str, Kind] = {
+    "queue": Kind(ERROR, "Queue not read", "", "Read the service's log: journalctl -u glidein-demand."),
+    "schedd_gone": Kind(
         ERROR,
+        "Schedd unavailable",
         "{} schedds are unavailable",
-        "Check that it runs (condor_status -schedd), and read its SchedLog.",
+        "Check that the schedd runs (condor_status -schedd), and read its SchedLog.",
     ),
-    "collector": (ERROR, "", "Check that it runs (condor_status -any). Free slots are unknown until it answers."),
-    "token": (ERROR, "", "Create one for each site: glidein-demand token create NAME."),
-    "login": (
+    "collector": Kind(
         ERROR,
+        "Collector unavailable",
+        "",
+        "Check that the collector runs (condor_status -any). Until it answers, free slots are unknown.",
+    ),
+    "token": Kind(ERROR, "No token", "", "Create one for each site: glidein-demand token create NAME."),
+    "login": Kind(
+        ERROR,
+        "Login needed",
         "{} sites need a login",
         "Log in to the site again (playbooks/login.yml). Until then, no glidein is submitted; running ones continue.",
     ),
-    "held": (ERROR, "glideins are held at {} entries", "Check the reason in the site's batch system."),
-    "allocation": (
+    "held": Kind(
+        ERROR, "Held glideins", "glideins are held at {} entries", "Check the reason in the site's batch system."
+    ),
+    "allocation": Kind(
         ERROR,
+        "Allocation or limit",
         "an allocation or limit holds glideins at {} entries",
         "Renew the allocation, or remove the entry.",
     ),
-    "unregistered": (
+    "unregistered": Kind(
         ERROR,
+        "Glideins do not register",
         "glideins of {} entries never register",
         "Read a glidein's log; check the network and the credential.",
     ),
-    "site_error": (ERROR, "{} sites have an error", "Correct the error. Until then, nothing changes at the site."),
-    "entry_error": (
+    "site_error": Kind(
+        ERROR, "Site error", "{} sites have an error", "Correct the error. Until then, nothing changes at the site."
+    ),
+    "entry_error": Kind(
         ERROR,
+        "Entry error",
         "{} entries have an error",
         "Correct the error. Until then, the entry's glideins are kept as they are.",
     ),
-    "silent": (ERROR, "{} sites do not report", "Check that the cycle runs on its controller and reaches the site."),
-    "schedd_late": (WARNING, "{} schedds did not answer", "No action is needed: the next refresh queries it again."),
-    "some_unregistered": (WARNING, "some glideins of {} entries never register", "Read a glidein's log at the site."),
-    "ended_early": (
+    "silent": Kind(
+        ERROR,
+        "No report",
+        "{} sites do not report",
+        "Check that the cycle runs on its controller and reaches the site.",
+    ),
+    "schedd_late": Kind(
+        WARNING, "No answer", "{} schedds did not answer", "No action is needed: the next refresh queries it again."
+    ),
+    "some_unregistered": Kind(
         WARNING,
+        "Some glideins do not register",
+        "some glideins of {} entries never register",
+        "Read a glidein's log at the site.",
+    ),
+    "ended_early": Kind(
+        WARNING,
+        "Glideins end early",
         "glideins of {} entries end early",
         "Read a glidein's log: it was killed, or no job matched.",
     ),
-    "orphans": (
+    "orphans": Kind(
         WARNING,
+        "Orphaned glideins",
         "{} sites have orphaned glideins",
         "No action is needed: the next cycle cancels queued ones; running ones end.",
     ),
-    "unreadable": (WARNING, "jobs of {} groups cannot be counted", "Ask the owner to correct the submit file."),
-    "supply": (WARNING, "{} inconsistent machine ads", "Compare with condor_status -af Name AuthenticatedIdentity."),
-    "client_silent": (WARNING, "{} PyGlidein clients do not report", "Check that the client still runs."),
-    "limit": (NOTE, "jobs of {} schedds wait for a limit", "No action is needed: more glideins would not start them."),
+    "unreadable": Kind(
+        WARNING,
+        "Invalid job requests",
+        "jobs of {} groups cannot be counted",
+        "Ask the owner to correct the submit file.",
+    ),
+    "supply": Kind(
+        WARNING,
+        "Inconsistent machine ad",
+        "{} inconsistent machine ads",
+        "Compare with condor_status -af Name AuthenticatedIdentity.",
+    ),
+    "client_silent": Kind(
+        WARNING, "No report", "{} PyGlidein clients do not report", "Check that the client still runs."
+    ),
+    "limit": Kind(
+        NOTE,
+        "Jobs wait for a limit",
+        "jobs of {} schedds wait for a limit",
+        "No action is needed: more glideins would not start them.",
+    ),
 }
 
 _MIN_ENDED_EARLY = 3
@@ -94,7 +149,7 @@ class Problem:
     @property
     def severity(self) -> str:
         """Return ERROR, WARNING or NOTE."""
-        return KINDS[self.kind][0]
+        return KINDS[self.kind].severity
 
 
 def find(context: PageContext) -> list[Problem]:
@@ -113,17 +168,17 @@ def find(context: PageContext) -> list[Problem]:
 
 
 def lines(problems: list[Problem]) -> list[dict[str, Any]]:
-    """Return the template's lines: [{**line, "severity", "kind", "action", "members": [line]}], line as of `_line`."""
+    """Return the template's lines: [{**line, "severity", "kind", "title", "action", "members": [line]}]."""
     rows = []
-    for kind, (severity, plural, action) in KINDS.items():
-        same = [problem for problem in problems if problem.kind == kind]
+    for name, kind in KINDS.items():
+        same = [problem for problem in problems if problem.kind == name]
         single = [_line(problem) for problem in same]
-        if len(same) > MAX_LINES_OF_A_KIND and plural:
-            text = plural.format(len(same))
-            together = _line(Problem(kind, text[0].upper() + text[1:]))
-            rows.append({**together, "severity": severity, "kind": kind, "action": action, "members": single})
+        common = {"severity": kind.severity, "kind": name, "title": kind.title, "action": kind.action}
+        if len(same) > MAX_LINES_OF_A_KIND and kind.plural:
+            text = kind.plural.format(len(same))
+            rows.append({**_line(Problem(name, text[0].upper() + text[1:])), **common, "members": single})
         else:
-            rows += [{**one, "severity": severity, "kind": kind, "action": action, "members": []} for one in single]
+            rows += [{**line, **common, "members": []} for line in single]
     return rows
 
 
@@ -163,7 +218,7 @@ def _of_demand(context: PageContext) -> Iterator[Problem]:
         last = (
             "It was never read"
             if as_of is None
-            else f"Last read {format_age(as_of, now)}; the jobs of then are counted"
+            else f"Last read {format_age(as_of, now)}; its last known jobs are counted"
         )
         gone = as_of is None or now - as_of > context.settings.max_age_seconds
         text = f"does not answer: {schedd['error'].rstrip('.')}. {last}."
@@ -171,8 +226,8 @@ def _of_demand(context: PageContext) -> Iterator[Problem]:
         yield Problem("schedd_gone" if gone else "schedd_late", text, subject, separator=" ")
     for row in demand["unreadable"]:
         text = (
-            f"{format_count(row['count'], 'idle job')} of {row['schedd']} cannot be counted: {row['attribute']} is not "
-            f"a valid value (first job: {row['first_job'] or 'unknown'})."
+            f"{format_count(row['count'], 'idle job')} of {row['schedd']} cannot be counted: {row['attribute']} is "
+            f"invalid (first job: {row['first_job'] or 'unknown'})."
         )
         if context.caller_has_token and row.get("error"):
             text += f" {row['error']}"
