@@ -118,7 +118,7 @@ def test_an_entry_with_history_only_has_no_row():
 
 def test_a_site_that_only_reported_an_error_has_a_row():
     row = sites(reports=reports(report(entries=[], error="Site PSC: cannot be reached")), supply=supply())["PSC"]
-    assert (row["entries"], row["error"], row["wrong"]) == ([], "cannot be reached", True)
+    assert (row["entries"], row["error"], row["has_problem"]) == ([], "cannot be reached", True)
 
 
 def test_the_wait_in_the_queue_is_shown_if_it_is_known():
@@ -140,8 +140,8 @@ def test_many_sites_are_split_and_those_with_problems_come_first():
     assert titles[0] == ("50 sites with problems", True)
     assert [is_open for _title, is_open in titles[1:]] == [False, False]
     assert sum(len(part["sites"]) for part in shown["parts"]) == 500
-    assert all(site["wrong"] for site in shown["parts"][0]["sites"])
-    assert not any(site["wrong"] for part in shown["parts"][1:] for site in part["sites"])
+    assert all(site["has_problem"] for site in shown["parts"][0]["sites"])
+    assert not any(site["has_problem"] for part in shown["parts"][1:] for site in part["sites"])
     assert not any(site["active"] for site in shown["parts"][2]["sites"])
 
 

@@ -92,7 +92,7 @@ def _of_demand(demand: Mapping[str, Any]) -> Iterator[Metric]:
         "idle_cores", "Cores that the idle jobs request", sum(group["count"] * group["cpus"] for group in groups)
     )
     yield _gauge("groups", "Demand groups", len(groups))
-    yield _gauge("stale_jobs", "Idle jobs of schedds whose last query failed", sum(g.get("stale", 0) for g in groups))
+    yield _gauge("stale_jobs", "Idle jobs known only from an outdated query", sum(g.get("stale", 0) for g in groups))
     yield _gauge("unreadable_jobs", "Idle jobs with an invalid request", _counts(demand["unreadable"]))
     yield _gauge(
         "jobs_waiting_for_limit", "Idle jobs that cannot start because of their schedd's MAX_JOBS_RUNNING",

@@ -95,8 +95,8 @@ def _group(group: Mapping[str, Any], leased: Mapping[str, int], context: PageCon
     return row
 
 
-def site_tables(context: PageContext, wrong: set[str]) -> dict[str, Any]:
-    """{"count", "total": texts, "parts": [{"title", "open", "sites": [site]}]}; `wrong`: sites with a problem.
+def site_tables(context: PageContext, sites_with_problems: set[str]) -> dict[str, Any]:
+    """Return {"count", "total": texts, "parts": [{"id", "title", "open", "sites": [site]}]}.
 
     Many sites are split: those with a problem come first, those without glideins are folded.
     """
@@ -108,7 +108,7 @@ def site_tables(context: PageContext, wrong: set[str]) -> dict[str, Any]:
     for site, report in context.reports.items():
         for entry in report["entries"]:
             keys[site][(site, entry["entry"], entry["shape"])] = entry
-    every = [_site(site, keys[site], registered, context, site in wrong) for site in sorted(keys)]
+    every = [_site(site, keys[site], registered, context, site in sites_with_problems) for site in sorted(keys)]
     return {"count": len(every), "total": _texts(_sum(site.pop("sums") for site in every)), "parts": _tables(every)}
 
 
@@ -121,9 +121,9 @@ def _is_shown(row: Mapping[str, Any]) -> bool:
 def _tables(every: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if len(every) <= MAX_SITES_IN_ONE_TABLE:
         return [{"id": "all", "title": "", "open": True, "sites": every}] if every else []
-    with_problems = [site for site in every if site["wrong"]]
-    active = [site for site in every if not site["wrong"] and site["active"]]
-    quiet = [site for site in every if not site["wrong"] and not site["active"]]
+    with_problems = [site for site in every if site["has_problem"]]
+    active = [site for site in every if not site["has_problem"] and site["active"]]
+    quiet = [site for site in every if not site["has_problem"] and not site["active"]]
     parts = (
         ("wrong", with_problems, "with problems", True), ("active", active, "with glideins", not with_problems),
         ("quiet", quiet, "without glideins", False),
@@ -140,7 +140,7 @@ def _site(
     keys: Mapping[tuple[str, str, str], Mapping[str, Any] | None],
     registered: Mapping[tuple[str, str, str], Mapping[str, Any]],
     context: PageContext,
-    wrong: bool,
+    has_problem: bool,
 ) -> dict[str, Any]:
     """Return a site with its entries' rows. A site with one entry has a single row."""
     report = context.reports.get(site)
@@ -156,7 +156,7 @@ def _site(
     total = _sum(numbers)
     late = report is not None and context.now - report["received"] > context.settings.silent_seconds
     return {
-        "site": site, "anchor": anchor("site", site), "wrong": wrong, "late": late, "entries": entries,
+        "site": site, "anchor": anchor("site", site), "has_problem": has_problem, "late": late, "entries": entries,
         "kinds": _entry_and_shape_count(entries),
         "unserved": unserved_jobs.reasons_of_site(site, context),
         "active": any(total[name] for name in ("queued", "running", "registered", "sick")),
