@@ -32,7 +32,7 @@ _LINE = re.compile(r"^\S+ glidein: summary (\{.*\})$", re.MULTILINE)
 _TEXTS = {"name": 200, "batch_id": 128, "reason": 300}
 _NUMBERS = ("started", "ended", "granted_cpus", "granted_core_s", "busy_core_s", "jobs", "jobs_failed")
 _NUMBERS_OR_NULL = ("registered", "exit_status")
-# The limits of the demand server (glidein_demand/web/parameter_checks.py), which refuses a whole report for one invalid summary.
+# The limits of the demand server (glidein_demand/web/parameter_checks.py). It refuses a report with an invalid summary.
 _MOST = 10**12
 _MOST_STATUS = 255
 
