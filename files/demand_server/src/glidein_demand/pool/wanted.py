@@ -41,7 +41,7 @@ class Wanted:
         self._asked: dict[str, dict[str, Any]] = {}
 
     def ask(self, caller: str, names: list[str]) -> None:
-        """Replace the names that a caller requests. web/parameter_checks.py checks them."""
+        """Replace the names that a caller requests. web/parameter_checks.py has checked them."""
         with self._lock:
             self._asked[caller] = {"names": names, "time": self._clock()}
 
