@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the server knows in the tests of its page, put there through its own stores and readings.
+"""The server's data in the tests of its page, written through its own stores.
 
 As a program it is the server: `python scenes.py CONFIG SCENE` serves what is in the database as `glidein-demand serve`
 does, only that what the pool says comes from the scene and not from HTCondor.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from glidein_demand import config, service
 from glidein_demand.wait_buckets import bucket
-from glidein_demand.web.serving import Server
+from glidein_demand.web.http_server import Server
 
 HOSTILE = '<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>'
 TURNED = "abc\u202edef"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is to be seen: order, charts, phone, dark, print; pictures are kept in .build/screenshots."""
+"""The look of the page: order, charts, phone, dark mode, print. Screenshots are in .build/screenshots."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def tops(page, selectors):
     return [page.locator(selector).first.bounding_box()["y"] for selector in selectors]
 
 
-def test_what_is_wrong_stands_above_demand_sites_and_charts(scene, watched, screenshot):
+def test_problems_are_above_demand_sites_and_charts(scene, watched, screenshot):
     page = watched.open(scene("bad").url)
     places = tops(page, ["#problems-title", "#demand-title", "#sites-title", "#clients-title", "#charts-title"])
     assert places == sorted(places)
@@ -35,11 +35,11 @@ def test_what_is_wrong_stands_above_demand_sites_and_charts(scene, watched, scre
     screenshot(page, "desktop")
 
 
-def test_the_worst_is_named_first_with_its_reason(scene, watched):
+def test_the_most_severe_problem_is_first_with_its_reason(scene, watched):
     page = watched.open(scene("bad").url)
     badges = [text.strip() for text in page.locator(".problems .badge").all_inner_texts()]
     assert badges == sorted(badges, key=["Error", "Warning", "Note"].index)
-    said = page.locator(".problems").inner_text()
+    text = page.locator(".problems").inner_text()
     for words in (
         "submit2.example.org does not answer",
         "Permission denied (publickey,keyboard-interactive)",
@@ -48,13 +48,13 @@ def test_the_worst_is_named_first_with_its_reason(scene, watched):
         "Site UW-Madison: no report for 2 h 3",  # minutes go on while the tests run
         "2 idle jobs of cm cannot be counted",
     ):
-        assert words in said, words
+        assert words in text, words
 
 
-def test_where_nothing_is_wrong_it_is_said_in_words_and_green(scene, watched, screenshot):
+def test_without_problems_the_page_says_so_in_green(scene, watched, screenshot):
     page = watched.open(scene("good").url)
     title = page.locator("#problems-title")
-    assert title.inner_text().strip() == "Nothing is wrong"
+    assert title.inner_text().strip() == "No problems"
     red, green, blue = title.evaluate("node => getComputedStyle(node).color.match(/\\d+/g).map(Number)")
     assert green > red
     assert green > blue
@@ -75,7 +75,7 @@ def test_a_pause_is_the_first_thing_in_red(scene, watched, screenshot):
 
 
 @pytest.mark.parametrize("chart", CHARTS)
-def test_a_chart_is_drawn_and_told_in_words(scene, watched, chart):
+def test_a_chart_is_drawn_and_has_a_text_summary(scene, watched, chart):
     page = watched.open(scene("good").url)
     found = page.evaluate(PAINTED, chart)
     assert found["painted"] > 2000
@@ -85,9 +85,9 @@ def test_a_chart_is_drawn_and_told_in_words(scene, watched, chart):
     assert page.locator(f"#{chart} tbody tr").count() > 0
 
 
-def test_without_history_it_is_said_and_nothing_is_drawn(scene, watched, screenshot):
+def test_without_history_the_page_says_so_and_draws_nothing(scene, watched, screenshot):
     page = watched.open(scene("empty").url)
-    assert page.get_by_text("Nothing has been recorded for this yet.").count() == len(CHARTS)
+    assert page.get_by_text("No data has been recorded yet.").count() == len(CHARTS)
     assert not page.locator("canvas").first.is_visible()
     screenshot(page, "empty")
 
@@ -134,7 +134,7 @@ def test_another_count_of_glideins_can_be_chosen(scene, watched):
 
 def test_a_large_pool_is_shown_with_trouble_first_and_the_rest_folded(scene, watched, screenshot):
     page = watched.open(scene("many").url)
-    assert page.locator("#part-wrong[open] > summary").inner_text() == "10 sites to look at"
+    assert page.locator("#part-wrong[open] > summary").inner_text() == "10 sites with problems"
     assert not page.locator("#site-Site-002").is_visible()
     assert page.locator("#groups tbody tr").count() == 50
     assert "450 more groups" in page.locator("#more-groups > summary").inner_text()

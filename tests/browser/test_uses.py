@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a person does with the page: with and without JavaScript, by keyboard, while the numbers change."""
+"""The use of the page: with and without JavaScript, by keyboard, and during updates."""
 
 import json
 import time
@@ -118,7 +118,7 @@ def test_new_numbers_come_by_themselves_and_nothing_else_moves(own_server, watch
     send(server, report("PSC-Bridges", entry("cpu", running=77)))
     page.clock.fast_forward(301_000)
     page.wait_for_function("() => document.getElementById('site-PSC-Bridges').textContent.includes('77')")
-    page.wait_for_function("() => document.getElementById('said').textContent.includes('to look at')")
+    page.wait_for_function("() => document.getElementById('said').textContent.includes('problem')")
     assert page.locator("#chart-demand-table").get_attribute("open") is not None
     assert page.get_by_label("Filter").input_value() == "psc"
     assert page.locator("#sites-parts tbody:visible").count() == 1
@@ -126,13 +126,13 @@ def test_new_numbers_come_by_themselves_and_nothing_else_moves(own_server, watch
     assert abs(page.evaluate("scrollY") - before) < 100  # a problem less above it moves what is below
 
 
-def test_a_server_that_is_gone_is_said_and_the_last_numbers_stay(own_server, watched):
+def test_an_unreachable_server_is_reported_and_the_last_numbers_stay(own_server, watched):
     server = own_server([*SCENE, "good"])
     page = watched.open(server.url)
     server.end()
     page.get_by_role("link", name="Reload").click()
     page.locator("#failed").wait_for(state="visible")
-    assert "These numbers are old" in page.locator("#failed").inner_text()
+    assert "These numbers are out of date" in page.locator("#failed").inner_text()
     assert page.locator("#site-NERSC").is_visible()
     watched.wrong = [each for each in watched.wrong if "ERR_CONNECTION_REFUSED" not in each]
 

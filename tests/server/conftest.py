@@ -76,7 +76,7 @@ class Service:
         limits = {"max_requests_per_minute": 1_000_000, **sections.pop("server", {})}
         self.settings = settings(state=state, server=limits, **sections)
         built = glidein_service.build(self.settings, lambda: self.now)
-        self.parts, self.views, self.app, self.recorder = built.parts, built.views, built.app, built.recorder
+        self.parts, self.results, self.app, self.recorder = built.parts, built.results, built.app, built.recorder
         self.database = built.database
         self.pool_state = self.parts.pool_state
         self.parts.tokens.install({"PSC": TOKEN} if sites is None else sites)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builders of what the page is made of, and the page as it is rendered."""
+"""Builders of the page's input, and the rendered page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import flask
 from glidein_demand import config
 from glidein_demand.web import charts, page
-from glidein_demand.web.shown import Shown
+from glidein_demand.web.page_context import PageContext
 
 NOW = 1_795_211_273
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
@@ -88,18 +88,18 @@ def empty_history(name="day"):
     }  # fmt: skip
 
 
-def shown(**changes):
+def page_context(**changes):
     """A page's data: a pool where all is well, changed by field; sections of the settings in `sections`."""
     sections = changes.pop("sections", {})
     values = {
         "settings": config.parse(sections), "now": NOW, "demand": demand(group()), "supply": supply(supplied()),
         "reports": reports(report()), "history": empty_history(), **changes,
     }  # fmt: skip
-    return Shown(**values)
+    return PageContext(**values)
 
 
 def view(**changes):
-    return page.view(shown(**changes))
+    return page.template_variables(page_context(**changes))
 
 
 def many(sites=500, entries=3, groups=500):
@@ -124,7 +124,7 @@ def render(**changes):
 
 
 class Page(HTMLParser):
-    """What a browser would make of a page: `tags` [(name, attributes)], and the text of each row of its tables."""
+    """A parsed page: `tags` [(name, attributes)], and the text of each row of its tables."""
 
     def __init__(self, html):
         super().__init__()

@@ -213,7 +213,7 @@ class BehindProxy:
 
 def main(path, groups):
     from glidein_demand import service
-    from glidein_demand.web.serving import Server
+    from glidein_demand.web.http_server import Server
 
     settings, found = config.load(Path(path)), json.loads(Path(groups).read_text())
     service.log_to_stderr()

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from glidein_demand.store import anonymous
-from glidein_demand.web import checks
+from glidein_demand.web import parameter_checks
 from sqlalchemy import text
 
 from conftest import NOW, TOKEN, group
@@ -20,7 +20,7 @@ def monitoring(service, uuid="glide@login1", metrics=None, token=None):
 
 
 def refusals(caplog):
-    return [record.getMessage() for record in caplog.records if record.name == "glidein_demand.web.refusals"]
+    return [record.getMessage() for record in caplog.records if record.name == "glidein_demand.web.refused_calls"]
 
 
 def test_monitoring_without_a_token_is_accepted_by_default(service):
@@ -87,7 +87,7 @@ def test_sites_find_room_however_many_clients_without_a_token_there_are(new_serv
 
 
 def test_the_size_of_what_a_client_sends_is_bounded(service):
-    many = {f"p{number}": 1 for number in range(checks.MAX_ANONYMOUS_PARTITIONS + 1)}
+    many = {f"p{number}": 1 for number in range(parameter_checks.MAX_ANONYMOUS_PARTITIONS + 1)}
     response = monitoring(service, metrics={"glideins_running": many})
     assert "at most 50 are allowed" in response.json["error"]["data"]
     assert monitoring(service, metrics={"glideins_running": many}, token=TOKEN).status_code == 200

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whom the server takes a caller for, and what it lets them do."""
+"""The authentication of callers and their authorization."""
 
 import base64
 import logging
@@ -84,7 +84,7 @@ def test_writing_needs_a_sites_token(service, method):
 def test_a_site_cannot_write_for_another(service, method):
     service.read(group())
     error = service.error(method, {**WRITING[method], "site": "Cedar"}, TOKEN)
-    assert (error["code"], "site PSC, not of Cedar" in error["data"]) == (-32001, True)
+    assert (error["code"], "belongs to site PSC, not to Cedar" in error["data"]) == (-32001, True)
     assert service.parts.reports.reports() == {}
 
 

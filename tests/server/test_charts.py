@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the charts are drawn from, over a real history; and that the library that draws them is the one that it says."""
+"""The charts' data from a real history, and the version of the vendored library."""
 
 import hashlib
 import json
@@ -55,7 +55,7 @@ def figures(history, work, name="day"):
     return {figure["id"]: figure for figure in charts.figures(charts.history_json(history, work, name, NOW))}
 
 
-def test_the_json_has_what_the_top_of_the_file_says(history, work):
+def test_the_json_has_the_documented_keys(history, work):
     record(history, NOW - HOUR, 100, PSC=7)
     found = charts.history_json(history, work, "day", NOW)
     assert (found["range"], found["since"], found["until"]) == ("day", NOW - 86400, NOW)
@@ -69,7 +69,7 @@ def test_the_json_has_what_the_top_of_the_file_says(history, work):
 
 
 @pytest.mark.parametrize(("name", "days"), [("day", 1), ("week", 7), ("month", 30), ("year", 365)])
-def test_each_range_begins_where_its_name_says_and_has_no_more_points_than_can_be_seen(history, work, name, days):
+def test_each_range_has_its_length_and_a_bounded_number_of_points(history, work, name, days):
     for day in range(0, 400, 20):
         record(history, NOW - day * 86400 - HOUR, 100 + day)
     found = charts.history_json(history, work, name, NOW)
@@ -92,12 +92,12 @@ def test_ten_sites_have_a_series_and_the_others_are_one(history, work):
     assert series[-1]["running"][-1] == sum(100 - number for number in range(10, 25))
 
 
-def test_the_charts_are_told_in_words_with_the_latest_values(history, work):
+def test_the_charts_have_a_text_summary_with_the_latest_values(history, work):
     record(history, NOW - 2 * HOUR, 50, PSC=1, DESY=2)
     record(history, NOW - HOUR, 10, PSC=7, DESY=2)
     found = figures(history, work)
-    assert "Idle jobs: 10 now, lowest 10, highest 50." in found["chart-demand"]["words"]
-    assert "Running now: PSC 7, DESY 2." in found["chart-sites"]["words"]
+    assert "Idle jobs: 10 now, lowest 10, highest 50." in found["chart-demand"]["summary"]
+    assert "Running now: PSC 7, DESY 2." in found["chart-sites"]["summary"]
 
 
 def test_a_table_has_the_same_numbers_newest_first(history, work):
@@ -107,7 +107,7 @@ def test_a_table_has_the_same_numbers_newest_first(history, work):
     assert [row[1:] for row in rows] == [["10", "20", "40", "30"], ["1,050", "2,100", "40", "30"]]
 
 
-def test_a_long_table_is_thinned_keeps_the_newest_and_says_so(history, work):
+def test_a_long_table_is_thinned_with_a_note_and_keeps_the_newest(history, work):
     for number in range(200):
         record(history, NOW - 86000 + number * 400, number)
     figure = figures(history, work)["chart-demand"]
@@ -116,7 +116,7 @@ def test_a_long_table_is_thinned_keeps_the_newest_and_says_so(history, work):
     assert figure["note"] == "One value in 8 is shown."
 
 
-def test_waits_and_shares_are_told_per_week(history, work):
+def test_waits_and_shares_are_shown_per_week(history, work):
     monday = NOW - (NOW - 4 * 86400) % WEEK
     known = {
         **empty_history(),
@@ -125,9 +125,9 @@ def test_waits_and_shares_are_told_per_week(history, work):
     }
     _demand, _sites, waits, share, _used = charts.figures(known)
     assert waits["rows"] == [["16 Nov 2026", "1,200", "12 min", "2 h 30 min"]]
-    assert "1,200 jobs started, half of them within 12 min, nine in ten within 2 h 30 min" in waits["words"]
+    assert "1,200 jobs started, 50 % within 12 min, 90 % within 2 h 30 min" in waits["summary"]
     assert share["rows"] == [["16 Nov 2026", "75 %", "75", "25"]]
-    assert "75 %, 75 core hours of glideins and 25 of other machines" in share["words"]
+    assert "75 %, 75 core hours of glideins and 25 of other machines" in share["summary"]
 
 
 def test_the_share_of_glideins_is_that_of_claimed_cores(history, work):
@@ -145,7 +145,7 @@ def test_a_week_without_work_has_no_share():
     assert charts.figures(known)[3]["empty"]
 
 
-def test_without_history_every_chart_is_empty_and_says_nothing():
+def test_without_history_every_chart_is_empty_and_has_no_summary():
     assert all(figure["empty"] for figure in charts.figures(empty_history()))
 
 
@@ -155,7 +155,7 @@ def test_what_is_not_known_is_a_gap_and_no_zero(history, work):
     assert found["rows"][0][1:] == ["5", "–", "–", "–"]
 
 
-def test_code_of_others_is_what_its_readme_says():
+def test_vendored_code_matches_the_checksums_of_its_readme():
     readme = (VENDOR / "README.md").read_text()
     rows = re.findall(r"^\| `([^`]+)` \|.*`([0-9a-f]{64})` \|$", readme, re.MULTILINE)
     assert [name for name, _sum in rows] == ["chart.umd.min.js"]
@@ -197,7 +197,7 @@ def test_core_hours_that_were_used_by_hour_day_or_week(history, work, name, step
     figure = figures(history, work, name)["chart-work"]
     assert not figure["empty"]
     assert figure["rows"][0][-1] == "50 %"
-    assert f"{sum(busy)} of {2 * sum(busy)} were used, 50 %" in figure["words"].replace(".0", "")
+    assert f"{sum(busy)} of {2 * sum(busy)} were used, 50 %" in figure["summary"].replace(".0", "")
 
 
 def test_without_glideins_that_ended_there_is_no_chart_of_core_hours(history, work):

@@ -53,7 +53,7 @@ def opened(server):
 
 
 def until_closed(connection, seconds=LATE_S):
-    """What comes before the other side closes; fails when it does not."""
+    """Return the data until the server closes the connection; fail if it does not close it."""
     connection.settimeout(seconds)
     found = b""
     with contextlib.suppress(ConnectionError, ssl.SSLError):
@@ -64,7 +64,7 @@ def until_closed(connection, seconds=LATE_S):
 
 
 def answers_soon(server, seconds=5.0):
-    """Whether others are answered at once."""
+    """Return True if other callers get a response at once."""
     began = time.monotonic()
     status, answer = server.call("get_state", timeout=LATE_S)
     return status == 200 and answer["result"] and time.monotonic() - began < seconds

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who may call what, and what they get."""
+"""The JSON-RPC methods, their authorization and their results."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def lease(jobs, site="PSC", entry="RM", **changes):
 
 
 def granted(service, jobs, token=TOKEN, **changes):
-    """How many jobs such a claim was granted."""
+    """Return the number of jobs that were granted."""
     params = lease(jobs, **changes)
     return service.result("lease", params, token)["granted"][next(iter(params["entries"]))][group()["id"]]
 
@@ -41,7 +41,7 @@ def test_a_reader_sees_what_a_site_sees(service):
 
 
 @pytest.mark.parametrize("get", [lambda s: s.call("get_demand"), lambda s: s.get("/demand"), lambda s: s.get("/")])
-def test_without_a_token_nobody_is_named(service, get):
+def test_without_a_token_no_user_is_named(service, get):
     service.read(group(120, **PRIVATE), unreadable=[
         {"count": 2, "first_job": "3.0", "attribute": "RequestMemory", "error": "RequestMemory is alice"}
     ])  # fmt: skip
@@ -60,7 +60,7 @@ def test_a_sample_of_a_machine_is_for_callers_with_a_token(service):
     assert "Debian13" not in service.get("/supply").text
 
 
-def test_a_report_says_why_jobs_are_not_served(service):
+def test_a_report_contains_the_reasons_of_unserved_jobs(service):
     rows = [{"group": "3f2a", "count": 3, "reason": "x" * 501, "more": 1}]
     service.result("report", site_report(unserved=rows), TOKEN)
     (kept,) = service.parts.reports.reports()["PSC"]["unserved"]
@@ -126,7 +126,7 @@ def test_before_the_queue_was_read_nothing_is_leased_and_what_was_held_stays(new
 
 
 @pytest.mark.parametrize("how", ["command", "configuration"])
-def test_while_paused_every_lease_is_zero_and_everybody_is_told(new_service, how):
+def test_while_paused_every_lease_is_zero_and_every_method_reports_it(new_service, how):
     service = new_service(server={"paused": how == "configuration"})
     if how == "command":
         service.parts.pause.set("maintenance", "operator")
@@ -197,7 +197,7 @@ def test_what_a_plan_wanted_is_a_count(service, wanted):
     assert "entries[0].wanted must be an integer" in error["data"]
 
 
-def test_get_supply_tells_the_demand_of_the_last_hour_reading_by_reading(service):
+def test_get_supply_contains_each_record_of_the_last_hour_s_demand(service):
     for number in range(30):
         service.read(group(number or 1000))
         assert service.recorder.record() is True
@@ -209,7 +209,7 @@ def test_get_supply_tells_the_demand_of_the_last_hour_reading_by_reading(service
     assert all(isinstance(value, int) for point in found for value in point)
 
 
-def test_a_demand_that_nobody_could_read_is_no_point_of_its_history(service):
+def test_a_demand_that_could_not_be_read_is_no_point_of_its_history(service):
     service.recorder.record()
     assert service.result("get_supply")["demand_history"] == []
 

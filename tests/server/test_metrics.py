@@ -15,7 +15,7 @@ def samples(service):
     return {(one.name, *sorted(one.labels.items())): one.value for family in families for one in family.samples}
 
 
-def test_demand_leases_and_sites_are_told(service):
+def test_demand_leases_and_sites_have_metrics(service):
     service.read(group(5, cpus=2), group(7, memory_mb=4096))
     service.result("report", site_report(), TOKEN)
     service.result("lease", {"site": "PSC", "entries": {"RM": {group(cpus=2)["id"]: 3}}}, TOKEN)
@@ -45,11 +45,11 @@ def test_callers_cannot_make_series_up(service):
     found = samples(service)
     assert found[("glidein_demand_rpc_calls_total", ("method", "other"), ("outcome", "error"))] == 2
     assert {dict(key[1:])["method"] for key in found if key[0] == "glidein_demand_rpc_calls_total"} == {
-        *metrics.NAMES, "other"
+        *metrics.METHOD_NAMES, "other"
     }  # fmt: skip
 
 
-def test_the_number_of_entries_is_bounded_and_the_rest_is_told(service, monkeypatch):
+def test_the_number_of_entries_is_bounded_and_the_rest_is_counted(service, monkeypatch):
     monkeypatch.setattr(metrics, "MAX_SERIES", 2)
     entries = [{"entry": f"q{number}", "shape": "s", "queued": 1} for number in range(5)]
     service.result("report", site_report(entries=entries), TOKEN)
@@ -58,7 +58,7 @@ def test_the_number_of_entries_is_bounded_and_the_rest_is_told(service, monkeypa
     assert found[("glidein_demand_series_left_out",)] == 3
 
 
-def test_what_ended_glideins_did_is_told_of_the_same_entries(service, monkeypatch):
+def test_the_work_of_ended_glideins_is_counted_for_the_same_entries(service, monkeypatch):
     monkeypatch.setattr(metrics, "MAX_SERIES", 2)
     ended = {"shape": "s", "started": 0, "registered": 0, "ended": 9, "granted_core_s": 9, "busy_core_s": 9, "jobs": 1,
              "jobs_failed": 0, "exit_status": 0}  # fmt: skip

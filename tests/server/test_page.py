@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The page as it is rendered: order, what whom is shown, and that text from outside stays text."""
+"""The rendered page: order, access to data, and the escaping of received texts."""
 
 import collections
 import re
@@ -30,8 +30,8 @@ from page_data import (
 PAUSED = {"paused": True, "since": NOW - 300, "reason": "downtime", "by": "root"}
 
 
-def everything_says(text):
-    """Data of a page in which every text from outside is `text`."""
+def page_with_text(text):
+    """Return data of a page in which every received text is `text`."""
     asked = group(text, first_job=text, requirements=text, attributes={text: text}, users={text: 1})
     failed = [{"name": text, "error": text, "as_of": None}]
     rows = [
@@ -54,11 +54,11 @@ REASON = 'main/core: Requirements want TARGET.X == "<b>"'
 
 def not_served(**changes):
     rows = [{"group": "aaaa", "count": 30, "reason": REASON}, {"group": "gone", "count": 7, "reason": "of old"}]
-    told = {"PSC": report("PSC", unserved=rows), "Cedar": report("Cedar", unserved=rows[:1])}
-    return render(**{"reports": told, "demand": demand(group("aaaa")), "caller_has_token": True, **changes})
+    reports_by_site = {"PSC": report("PSC", unserved=rows), "Cedar": report("Cedar", unserved=rows[:1])}
+    return render(**{"reports": reports_by_site, "demand": demand(group("aaaa")), "caller_has_token": True, **changes})
 
 
-def test_the_page_says_why_jobs_are_not_served_by_group_and_by_site():
+def test_the_page_shows_why_jobs_are_not_served_by_group_and_by_site():
     html = not_served()
     words = " ".join(Page(html).text.split())
     assert "30 not served" in words
@@ -74,36 +74,45 @@ def test_callers_without_a_token_see_how_many_jobs_are_not_served_and_not_why():
     assert "Requirements want" not in words
 
 
-def test_a_site_that_has_been_silent_says_nothing_of_jobs():
+def test_an_old_report_shows_no_unserved_jobs():
     silent = report("PSC", unserved=[{"group": "aaaa", "count": 30, "reason": REASON}], received=NOW - 90000)
     assert "not served" not in not_served(reports={"PSC": silent})
 
 
-def test_all_well_says_so_in_words():
+def test_a_page_without_problems_says_so():
     html = render()
-    assert "Nothing is wrong" in html
+    assert "No problems" in html
     assert '<ul class="problems">' not in html
 
 
-def test_what_is_wrong_comes_first_then_demand_then_sites_then_charts():
-    html = render(**everything_says("x"))
+def test_problems_come_first_then_demand_then_sites_then_charts():
+    html = render(**page_with_text("x"))
     headings = ["<h2>", 'id="problems-title"', "demand-title", "sites-title", "clients-title", "charts-title"]
     order = [html.index(heading) for heading in headings]
     assert order == sorted(order)
 
 
-def test_a_pause_is_said_with_since_when_by_whom_and_why():
+def test_a_pause_is_shown_with_start_user_and_reason():
     page = Page(render(pause=PAUSED))
     words = " ".join(page.text.split())
-    assert "Paused: no glidein is ordered" in words
+    assert "Paused: no glidein is submitted" in words
     assert "Since 2026-11-20 21:42:53 UTC (5 min ago), by root. Reason: downtime" in words
-    assert "Nothing else is wrong" in words
-    assert "Nothing is wrong" not in words
+    assert "No other problems" in words
+    assert "No problems" not in words
 
 
-def test_a_note_alone_is_not_something_to_look_at():
+def test_a_problem_shows_what_is_wrong_then_where_then_what_to_do():
+    words = " ".join(Page(render(reports=reports(report(error="squeue: exit status 1")))).text.split())
+    assert "Site error. Site PSC: squeue: exit status 1. Correct the error." in words
+
+
+def test_the_totals_state_their_time():
+    assert "Queued, running and held glideins are as of each site's last report." in Page(render()).text
+
+
+def test_a_note_is_not_counted_as_a_problem():
     html = render(demand=demand(group(), waiting_for_limit=[{"schedd": "cm", "count": 1, "limit": 1}]))
-    assert "Nothing is wrong" in html
+    assert "No problems" in html
     assert "MAX_JOBS_RUNNING" in html
 
 
@@ -117,7 +126,7 @@ def test_the_numbers_of_a_group_and_of_a_site_stand_in_one_row_each():
 
 @pytest.mark.parametrize("table", ["groups", "sites"])
 def test_on_a_phone_each_number_has_the_name_of_its_column(table):
-    """There the headings are out of sight, and the style sheet names the cells."""
+    """The style sheet labels the cells, because the headings are hidden there."""
     html, style = render(), (Path(web.__file__).parent / "static" / "style.css").read_text()
     head = re.search(rf'<table class="{table}".*?<thead.*?</thead>', html, re.DOTALL).group()
     columns = dict(enumerate(re.findall(r"<th [^>]*>([^<]+)</th>", head), 1))
@@ -128,13 +137,13 @@ def test_on_a_phone_each_number_has_the_name_of_its_column(table):
 
 
 def test_entries_and_their_shapes_are_counted_apart():
-    def said(*rows):
+    def site_kind(*rows):
         page = Page(render(reports=reports(report("PSC", *[entry(name, shape) for name, shape in rows]))))
         return page.cells("PSC")[0][1]
 
-    assert said(("RM", "node"), ("RM", "core")) == "1 entry, 2 shapes"
-    assert said(("RM", "node"), ("EM", "node")) == "2 entries"
-    assert said(("RM", "node"), ("RM", "core"), ("EM", "node")) == "2 entries, 3 shapes"
+    assert site_kind(("RM", "node"), ("RM", "core")) == "1 entry, 2 shapes"
+    assert site_kind(("RM", "node"), ("EM", "node")) == "2 entries"
+    assert site_kind(("RM", "node"), ("RM", "core"), ("EM", "node")) == "2 entries, 3 shapes"
 
 
 def test_why_stands_below_the_numbers_of_a_site():
@@ -152,7 +161,7 @@ def test_every_link_inside_the_page_leads_to_something():
 
 
 @pytest.mark.parametrize(
-    "data", [{}, many(sites=60, groups=60), everything_says(HOSTILE)], ids=["few", "many", "hostile"]
+    "data", [{}, many(sites=60, groups=60), page_with_text(HOSTILE)], ids=["few", "many", "hostile"]
 )
 def test_no_id_is_used_twice(data):
     ids = collections.Counter(Page(render(**data)).values("id"))
@@ -160,7 +169,7 @@ def test_no_id_is_used_twice(data):
 
 
 def test_hostile_text_is_shown_as_text():
-    html = render(**everything_says(HOSTILE))
+    html = render(**page_with_text(HOSTILE))
     page = Page(html)
     assert "img" not in [tag for tag, _attributes in page.tags]
     assert len(page.named("script")) == len(Page(render()).named("script"))
@@ -170,14 +179,14 @@ def test_hostile_text_is_shown_as_text():
 
 
 def test_nothing_from_outside_can_turn_or_hide_what_stands_beside_it():
-    html = render(**everything_says(TURNED))
+    html = render(**page_with_text(TURNED))
     assert "abc\\u202edef\\u0000\\u200b\\ud800" in html
     assert not {"\u202e", "\u0000", "\u200b"} & set(html)
     html.encode()
 
 
 def test_the_page_needs_no_inline_script_or_style_and_loads_nothing_from_elsewhere():
-    page = Page(render(**everything_says("x")))
+    page = Page(render(**page_with_text("x")))
     assert page.values("style") == []
     assert "style" not in [tag for tag, _attributes in page.tags]
     assert all(script.get("src", "").startswith("/static/") for script in page.named("script"))
@@ -191,26 +200,26 @@ def test_the_page_names_no_user_to_callers_without_a_token():
     assert "alice" in render(demand=demand(asked), caller_has_token=True)
 
 
-def test_tables_have_captions_and_every_heading_says_what_it_is_for():
+def test_tables_have_captions_and_every_heading_has_a_scope():
     page = Page(render(**many(sites=60, groups=60), monitoring={"a": {"received": NOW, "metrics": {}}}))
     tags = [tag for tag, _attributes in page.tags]
     assert tags.count("table") == tags.count("caption") >= 5
     assert all(attributes.get("scope") in ("row", "col") for attributes in page.named("th"))
 
 
-def test_times_are_told_to_machines_too():
+def test_times_are_machine_readable():
     page = Page(render(reports=reports(report(received=NOW - 90))))
     assert {"datetime": "2026-11-20T21:46:23Z", "title": "2026-11-20 21:46:23 UTC"} in page.named("time")
 
 
-def test_an_empty_history_says_so():
-    assert render().count("Nothing has been recorded for this yet.") == 5
+def test_an_empty_history_is_stated_for_each_chart():
+    assert render().count("No data has been recorded yet.") == 5
 
 
-def test_before_anything_was_read_no_zero_is_claimed():
+def test_before_the_first_query_no_zero_is_shown():
     html = render(demand=demand(as_of=None), supply=supply(as_of=None), reports={})
-    assert "Demand: not known yet" in html
-    assert "No site has reported, and no glidein is known." in html
+    assert "Demand: unknown" in html
+    assert "No site has reported, and no glidein is registered." in html
 
 
 def test_the_page_is_renewed_as_often_as_the_queue_is_read_but_not_each_second():

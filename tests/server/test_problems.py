@@ -1,15 +1,15 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the page finds wrong, in which order, and what it says is to be done."""
+"""The problems on the page, their order and their actions."""
 
 import pytest
 from glidein_demand.web import problems
 
-from page_data import NOW, demand, entry, experience, group, report, reports, shown, supplied, supply
+from page_data import NOW, demand, entry, experience, group, page_context, report, reports, supplied, supply
 
 
 def found(**changes):
-    return problems.find(shown(**changes))
+    return problems.find(page_context(**changes))
 
 
 def kinds(**changes):
@@ -17,24 +17,24 @@ def kinds(**changes):
 
 
 def lines(**changes):
-    return problems.listed(found(**changes))
+    return problems.lines(found(**changes))
 
 
 def schedds(*failed):
     return {"answered": [], "failed": [{"name": name, "error": error, "as_of": as_of} for name, error, as_of in failed]}
 
 
-def test_where_all_is_well_nothing_is_found():
+def test_a_healthy_pool_has_no_problems():
     assert found() == []
 
 
-def test_a_queue_that_was_never_read_is_said():
+def test_a_queue_that_was_never_read_is_an_error():
     (problem,) = found(demand=demand(as_of=None))
     assert (problem.kind, problem.severity) == ("queue", "error")
     assert "has not been read yet" in problem.text
 
 
-def test_an_old_reading_is_said_with_its_age():
+def test_a_stale_queue_is_a_problem_with_its_age():
     (problem,) = found(demand=demand(as_of=NOW - 5000))
     assert "last read 83 min ago" in problem.text
 
@@ -42,23 +42,23 @@ def test_an_old_reading_is_said_with_its_age():
 def test_a_schedd_that_missed_one_refresh_is_a_warning_and_one_that_is_gone_an_error():
     late, gone, never = ("a", "no answer", NOW - 400), ("b", "no answer", NOW - 5000), ("c", "refused", None)
     every = found(demand=demand(schedds=schedds(late, gone, never)))
-    assert [(problem.where, problem.severity) for problem in every] == [
+    assert [(problem.subject, problem.severity) for problem in every] == [
         ("Schedd b", "error"), ("Schedd c", "error"), ("Schedd a", "warning"),
     ]  # fmt: skip
     assert [problem.text for problem in every[:2]] == [
-        "does not answer: no answer. Last read 83 min ago; its jobs count as then.",
+        "does not answer: no answer. Last read 83 min ago; its last known jobs are counted.",
         "does not answer: refused. It was never read.",
     ]
 
 
-def test_a_collector_that_does_not_answer_is_said():
+def test_a_collector_that_does_not_answer_is_a_problem():
     (problem,) = found(supply=supply(error="timed out", as_of=NOW - 60))
     assert problem.text == "does not answer: timed out. Last read 60 s ago."
 
 
 def test_a_site_is_silent_after_the_time_that_is_set():
     (problem,) = found(reports=reports(report(received=NOW - 3601)))
-    assert (problem.kind, problem.where, problem.anchor) == ("silent", "Site PSC", "site-PSC")
+    assert (problem.kind, problem.subject, problem.anchor) == ("silent", "Site PSC", "site-PSC")
     assert found(reports=reports(report(received=NOW - 3600))) == []
     assert found(reports=reports(report(received=NOW - 3601)), sections={"pool": {"silent_seconds": 7200}}) == []
 
@@ -71,45 +71,45 @@ def test_a_site_is_silent_after_the_time_that_is_set():
         "login1: Verification code:",
     ],
 )
-def test_a_site_that_wants_a_person_to_log_in_says_so(error):
+def test_a_site_that_needs_an_interactive_login_is_a_login_problem(error):
     (line,) = lines(reports=reports(report(error=error)))
     assert line["kind"] == "login"
     assert "Log in" in line["action"]
 
 
-def test_any_other_error_of_a_site_is_told_in_its_own_words_and_names_it_once():
+def test_any_other_error_of_a_site_is_quoted_and_names_the_site_once():
     (problem,) = found(reports=reports(report(error="Site PSC: squeue: exit status 1")))
-    assert (problem.kind, problem.where, problem.text) == ("site_error", "Site PSC", "squeue: exit status 1")
+    assert (problem.kind, problem.subject, problem.text) == ("site_error", "Site PSC", "squeue: exit status 1")
 
 
-def test_held_glideins_are_told_with_the_reason_of_the_batch_system():
+def test_held_glideins_are_a_problem_with_the_batch_system_s_reason():
     sick = entry(sick=2, sick_reasons=["BadConstraints"])
     (problem,) = found(reports=reports(report("PSC", sick)))
     assert (problem.kind, problem.text) == ("held", "RM/node: 2 glideins are held: BadConstraints")
 
 
-def test_held_glideins_without_a_reason_are_told_too():
+def test_held_glideins_without_a_reason_are_a_problem_too():
     (problem,) = found(reports=reports(report("PSC", entry(sick=1))))
-    assert problem.text == "RM/node: 1 glidein is held, or can never start."
+    assert problem.text == "RM/node: 1 glidein is held or can never start."
 
 
 @pytest.mark.parametrize(
     "reason", ["AssocGrpCPUMinutesLimit", "QOSMaxJobsPerUserLimit", "allocation ABC123 is exhausted", "InvalidAccount"]
 )
-def test_an_exhausted_allocation_is_told_apart(reason):
+def test_an_exhausted_allocation_is_a_problem_of_its_own_kind(reason):
     (line,) = lines(reports=reports(report("PSC", entry(sick=2, sick_reasons=[reason]))))
     assert line["kind"] == "allocation"
     assert reason in line["text"]
 
 
-def test_an_entry_s_error_is_told_with_entry_and_shape():
+def test_an_entry_s_error_names_entry_and_shape():
     (problem,) = found(reports=reports(report("PSC", entry(error="sbatch: exit status 1"))))
     assert (problem.kind, problem.text) == ("entry_error", "RM/node: sbatch: exit status 1")
 
 
 def test_orphans_are_a_warning():
     (problem,) = found(reports=reports(report(orphans=3)))
-    assert (problem.severity, problem.text) == ("warning", "3 glideins of no entry or shape that is known.")
+    assert (problem.severity, problem.text) == ("warning", "3 glideins of an unknown entry or shape.")
 
 
 @pytest.mark.parametrize(("lost", "severity"), [(1, "warning"), (4, "warning"), (5, "error"), (10, "error")])
@@ -119,7 +119,7 @@ def test_glideins_that_never_register_are_an_error_when_they_are_half_of_all(los
     assert "of 10 glideins that started in the last 6 h never registered" in problem.text
 
 
-def test_what_is_not_known_of_glideins_is_no_problem():
+def test_unknown_counts_of_glideins_are_no_problem():
     unknown = experience(started=None, registered=None, never_registered=None, ended_early=None)
     assert found(supply=supply(supplied(history=unknown))) == []
 
@@ -140,7 +140,7 @@ def test_an_entry_whose_glideins_mostly_end_early_is_a_warning():
     assert kinds(supply=supply(supplied(history=experience(registered=2, ended_early=2)))) == []
 
 
-def test_jobs_that_cannot_be_counted_are_told_and_their_values_only_to_callers_with_a_token():
+def test_jobs_that_cannot_be_counted_are_a_problem_and_only_callers_with_a_token_see_values():
     row = {
         "schedd": "cm",
         "count": 2,
@@ -148,10 +148,10 @@ def test_jobs_that_cannot_be_counted_are_told_and_their_values_only_to_callers_w
         "attribute": "RequestMemory",
         "error": "RequestMemory is alice",
     }
-    told = "2 idle jobs of cm cannot be counted: RequestMemory has no usable value (first: 3.0)."
-    assert [problem.text for problem in found(demand=demand(unreadable=[row]))] == [told]
+    text = "2 idle jobs of cm cannot be counted: RequestMemory is invalid (first job: 3.0)."
+    assert [problem.text for problem in found(demand=demand(unreadable=[row]))] == [text]
     (problem,) = found(demand=demand(unreadable=[row]), caller_has_token=True)
-    assert problem.text == f"{told} RequestMemory is alice"
+    assert problem.text == f"{text} RequestMemory is alice"
 
 
 def test_jobs_that_wait_for_a_limit_of_their_schedd_are_no_error():
@@ -162,11 +162,11 @@ def test_jobs_that_wait_for_a_limit_of_their_schedd_are_no_error():
     assert "MAX_JOBS_RUNNING is 10,000" in problem.text
 
 
-def test_oddities_of_the_collector_are_told():
+def test_inconsistent_machine_ads_are_a_problem():
     assert kinds(supply=supply(problems=["2 machines say that they are of PSC"])) == ["supply"]
 
 
-def test_a_pyglidein_client_that_fell_silent_is_told():
+def test_a_pyglidein_client_that_stopped_reporting_is_a_problem():
     assert kinds(monitoring={"glide@login1": {"received": NOW - 4000, "metrics": {}}}) == ["client_silent"]
 
 
@@ -174,7 +174,7 @@ def test_without_any_token_no_site_can_report():
     assert kinds(can_report=False) == ["token"]
 
 
-def test_the_worst_comes_first():
+def test_problems_are_sorted_by_severity():
     everything = kinds(
         demand=demand(
             as_of=NOW - 5000,
@@ -184,38 +184,38 @@ def test_the_worst_comes_first():
         reports=reports(report("A", orphans=1), report("B", entry(sick=1)), report("C", error="Permission denied")),
     )
     assert everything == ["queue", "login", "held", "schedd_late", "orphans", "limit"]
-    severities = [severity for severity, _many, _action in problems.KINDS.values()]
+    severities = [kind.severity for kind in problems.KINDS.values()]
     assert severities == sorted(severities, key=["error", "warning", "note"].index)
 
 
 def test_many_sites_with_the_same_problem_are_one_line_that_counts_them_and_lists_them_below():
     silent = reports(*(report(f"Site-{index}", received=NOW - 9000) for index in range(300)))
     (line,) = lines(reports=silent)
-    assert line["text"] == "300 sites are silent."
-    assert [one["where"] for one in line["single"]][:2] == ["Site Site-0", "Site Site-1"]
-    assert len(line["single"]) == 300
-    assert all(one["anchor"] and one["text"] for one in line["single"])
+    assert line["text"] == "300 sites do not report."
+    assert [one["subject"] for one in line["members"]][:2] == ["Site Site-0", "Site Site-1"]
+    assert len(line["members"]) == 300
+    assert all(one["anchor"] and one["text"] for one in line["members"])
 
 
 def test_a_few_sites_with_the_same_problem_are_a_line_each():
     silent = reports(*(report(f"Site-{index}", received=NOW - 9000) for index in range(5)))
-    assert [line["where"] for line in lines(reports=silent)] == [f"Site Site-{index}" for index in range(5)]
+    assert [line["subject"] for line in lines(reports=silent)] == [f"Site Site-{index}" for index in range(5)]
 
 
-def test_every_line_says_what_to_do():
-    assert all(action for _severity, _many, action in problems.KINDS.values())
+def test_every_kind_has_a_title_and_an_action():
+    assert all(kind.title and kind.action for kind in problems.KINDS.values())
 
 
-def test_a_pause_by_the_switch_tells_since_when_by_whom_why_and_how_to_lift_it():
+def test_a_pause_by_command_shows_its_start_user_reason_and_the_command_to_resume():
     state = {"paused": True, "since": NOW - 300, "reason": "downtime", "by": "root"}
-    banner = problems.pause(shown(pause=state))
+    banner = problems.pause_banner(page_context(pause=state))
     assert banner["since"]["ago"] == "5 min ago"
     assert (banner["by"], banner["reason"], banner["how"]) == ("root", "downtime", "glidein-demand resume")
 
 
-def test_a_pause_by_the_configuration_is_not_lifted_by_the_switch():
+def test_a_pause_by_the_configuration_does_not_offer_the_command():
     state = {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
-    banner = problems.pause(shown(pause=state, sections={"server": {"paused": True}}))
+    banner = problems.pause_banner(page_context(pause=state, sections={"server": {"paused": True}}))
     assert banner["since"] is None
     assert "glidein-demand resume" not in banner["how"]
     assert "server.paused = false" in banner["how"]
@@ -223,10 +223,10 @@ def test_a_pause_by_the_configuration_is_not_lifted_by_the_switch():
 
 def test_a_pause_by_both_needs_both():
     state = {"paused": True, "since": NOW, "reason": "", "by": "root"}
-    banner = problems.pause(shown(pause=state, sections={"server": {"paused": True}}))
+    banner = problems.pause_banner(page_context(pause=state, sections={"server": {"paused": True}}))
     assert "glidein-demand resume" in banner["how"]
     assert "server.paused = false" in banner["how"]
 
 
 def test_no_pause_no_banner():
-    assert problems.pause(shown()) is None
+    assert problems.pause_banner(page_context()) is None

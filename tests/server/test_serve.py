@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real command: what it says about a bad configuration, and that it serves, and ends when asked."""
+"""The real command: errors of an invalid configuration, serving, and the end after a signal."""
 
 import json
 import socket

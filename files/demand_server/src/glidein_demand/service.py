@@ -39,8 +39,8 @@ from .store.tokens import Tokens
 from .store.ttl_cache import CacheReloader
 from .store.watch import Watch
 from .web.app import create_app
-from .web.serving import Server
-from .web.views import Views
+from .web.http_server import Server
+from .web.read_results import ReadResults
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Service:
 
     database: Database
     parts: AppState
-    views: Views
+    results: ReadResults
     app: flask.Flask
     recorder: HistoryRecorder
     reloader: CacheReloader
@@ -80,9 +80,9 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         removals=Removals(clock),
         clock=clock,
     )
-    views = Views(parts)
+    results = ReadResults(parts)
     reloader = CacheReloader([parts.tokens.cache, parts.pause.cache, parts.leases.cache])
-    return Service(database, parts, views, create_app(parts, views), HistoryRecorder(parts), reloader)
+    return Service(database, parts, results, create_app(parts, results), HistoryRecorder(parts), reloader)
 
 
 def check(settings: Settings) -> None:
@@ -122,7 +122,7 @@ def _serve(service: Service, server: Server, refresher: Refresher) -> None:
     refresher.start()
     service.recorder.start()
     service.reloader.start()
-    service.parts.watch.start(lambda: server.end(1))
+    service.parts.watch.start(lambda: server.stop(1))
     if not service.parts.tokens.rows():
         log.warning(
             "no token exists: sites can neither report nor lease; run the role glidein.ops.demand_server, or "

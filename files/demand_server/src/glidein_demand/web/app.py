@@ -1,34 +1,34 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Flask application: its blueprints, and the steps that each request takes."""
+"""The Flask application: its blueprints, request hooks and JSON-RPC methods."""
 
 from __future__ import annotations
 
 import flask
 
 from ..app_state import AppState
-from . import routes, rpc, steps
-from .context import EXTENSION, Context
-from .limits import RateLimit
+from . import json_rpc, request_hooks, routes
+from .app_services import EXTENSION, AppServices
 from .methods import Methods
 from .metrics import Metrics
-from .views import Views
+from .rate_limit import RateLimit
+from .read_results import ReadResults
 
 
-def create_app(parts: AppState, views: Views) -> flask.Flask:
-    """Return the application over `parts`, whose large results come from `views`."""
+def create_app(parts: AppState, results: ReadResults) -> flask.Flask:
+    """Return the Flask application for the server's state, `parts`, and its cached results."""
     app = flask.Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = parts.settings.max_body_bytes
-    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = steps.STATIC_SECONDS
+    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = request_hooks.STATIC_SECONDS
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
-    dispatcher = rpc.new_dispatcher()
-    dispatcher.add_methods(Methods(parts, views).registry())
+    dispatcher = json_rpc.new_dispatcher()
+    dispatcher.add_methods(Methods(parts, results).registry())
     rate = RateLimit(parts.settings.max_requests_per_minute)
-    app.extensions[EXTENSION] = Context(parts, views, rate, Metrics(parts), dispatcher)
-    for step in (steps.authenticate, steps.limit_rate, steps.require_token):
-        app.before_request(step)
-    app.after_request(steps.add_headers)
-    app.register_error_handler(Exception, steps.answer_error)
+    app.extensions[EXTENSION] = AppServices(parts, results, rate, Metrics(parts), dispatcher)
+    for hook in (request_hooks.authenticate, request_hooks.limit_rate, request_hooks.require_token):
+        app.before_request(hook)
+    app.after_request(request_hooks.add_headers)
+    app.register_error_handler(Exception, request_hooks.answer_error)
     for blueprint in (routes.rpc, routes.api, routes.pages, routes.metrics):
         app.register_blueprint(blueprint)
     return app

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who calls: nobody in particular, a site, a reader, or somebody with a wrong token."""
+"""The authentication of callers: anonymous, a site, a reader, or refused because of an invalid token."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Callable
 if TYPE_CHECKING:
     from ..store.tokens import Token
 
-LONGEST_HEADER = 4096
+MAX_HEADER_CHARS = 4096
 
 
 @dataclass(frozen=True)
 class Caller:
-    """What a request's Authorization header makes of its sender. `name` is the token's, "" without one.
+    """The identity of a request's sender. `name` is the token's name, or "" without a token.
 
-    kind: "anonymous", "site" (writes as that site, reads all), "reader" (reads all), "refused".
+    kind: "anonymous", "site" (may write as that site and read all), "reader" (may read all), "refused".
     """
 
     kind: str
@@ -27,7 +27,7 @@ class Caller:
 
     @property
     def is_known(self) -> bool:
-        """Whether it may see users and Requirements."""
+        """Return True if the caller may see users and Requirements."""
         return self.kind in ("site", "reader")
 
 
@@ -36,9 +36,9 @@ REFUSED = Caller("refused")
 
 
 def identify(header: str | None, lookup: Callable[[str], Token | None]) -> Caller:
-    """Judge an Authorization header; `lookup` gives the token that has a secret.
+    """Return the caller of an Authorization header; `lookup` returns the token of a secret.
 
-    A wrong one is refused, not taken for none: its sender believes to be known.
+    An invalid token is refused instead of treated as anonymous: its sender expects to be authenticated.
     """
     if header is None:
         return ANONYMOUS
@@ -48,8 +48,8 @@ def identify(header: str | None, lookup: Callable[[str], Token | None]) -> Calle
 
 
 def secret_of(header: str) -> str:
-    """The secret in "Bearer <secret>", or in "Basic <base64 of anybody:secret>" as browsers send it; "" for none."""
-    if len(header) > LONGEST_HEADER:
+    """Return the secret in "Bearer <secret>" or in "Basic <base64 of user:secret>" (from browsers), or ""."""
+    if len(header) > MAX_HEADER_CHARS:
         return ""
     scheme, _space, given = header.partition(" ")
     given = given.strip()

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""History for the page's charts: as JSON for static/charts.js, and in words and tables for those who do not see them.
+"""History for the page's charts: as JSON for static/charts.js, and as text and tables for screen readers.
 
-GET /history?range=day|week|month|year answers with `history_json`; times are epoch seconds, null is unknown:
+GET /history?range=day|week|month|year returns `history_json`; times are epoch seconds, null is unknown:
 
     {"range": "day", "since": 1795124873, "until": 1795211273,
      "pool":  {"times": [t], "idle_jobs": [n|null], "idle_cores": [...], "glidein_cores": [...],
@@ -11,7 +11,7 @@ GET /history?range=day|week|month|year answers with `history_json`; times are ep
                                          "registered": [...]}]},        # most glideins first; "rest": all other sites
      "waits": [{"week": t, "jobs": n, "p50_s": s, "p90_s": s}],         # week: its Monday, 00:00 UTC
      "share": [{"week": t, "glidein_core_hours": h, "other_core_hours": h, "percent": p|null}],
-     "work":  {"step": "hour"|"day"|"week",                             # of glideins that ended then, as they tell
+     "work":  {"step": "hour"|"day"|"week",                             # of glideins that ended then
                "rows": [{"time": t, "glideins": n, "granted_core_hours": h, "busy_core_hours": h}]}}
 """
 
@@ -21,7 +21,7 @@ from datetime import datetime, timezone
 from typing import Any, Mapping, Sequence
 
 from ..store.glidein_usage import DAY, HOUR, WEEK
-from .words import UNKNOWN, duration, many, number, plain
+from .formatting import UNKNOWN, format_count, format_duration, format_number, printable
 
 DAY_S = 86400
 # Length of the range, points in it (no closer together than the history keeps that age), weeks of the weekly charts.
@@ -33,7 +33,7 @@ RANGES = {
 }
 DEFAULT_RANGE = "day"
 STEPS = {"day": ("hour", HOUR), "week": ("day", DAY), "month": ("day", DAY), "year": ("week", WEEK)}
-"""How long the bars of a range are."""
+"""The time that each bar of a range covers."""
 TOP_SITES = 10
 COUNTS = ("queued", "running", "registered")
 POOL = ("idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed")
@@ -43,13 +43,14 @@ _REST = "all other sites"
 
 
 def range_or_default(name: str | None) -> str:
-    """The range that the page shows for `?range=name`: what is no range means a day."""
+    """Return the range for `?range=name`; an unknown name means a day."""
     return name if name in RANGES else DEFAULT_RANGE
 
 
 def history_json(history: Any, work: Any, name: str, now: float) -> dict[str, Any]:
-    """See above. history: a store.history.History; work: a store.glidein_usage.GlideinUsage; name: one of RANGES, else
-    ValueError says which there are.
+    """Return the history in the format above; raise ValueError if name is not one of RANGES.
+
+    history: a store.history.History; work: a store.glidein_usage.GlideinUsage.
     """
     if name not in RANGES:
         raise ValueError(f"range must be one of {', '.join(RANGES)}, not {ascii(name)[:80]}")
@@ -57,7 +58,7 @@ def history_json(history: Any, work: Any, name: str, now: float) -> dict[str, An
     since = now - length
     pool = history.pool_series(since, now, points)
     of_sites = history.site_series(since, now, points, TOP_SITES)
-    series = [{"name": plain(site), "rest": False, **_counts(counts)} for site, counts in of_sites["sites"].items()]
+    series = [{"name": printable(site), "rest": False, **_counts(counts)} for site, counts in of_sites["sites"].items()]
     if of_sites["others"]:
         series.append({"name": _REST, "rest": True, **_counts(of_sites["others"])})
     oldest_week = now - weeks * 7 * DAY_S
@@ -75,16 +76,16 @@ def history_json(history: Any, work: Any, name: str, now: float) -> dict[str, An
 
 
 def ranges(history: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """[{"name", "current": bool}] for the links that choose a range."""
+    """Return [{"name", "current": bool}] for the links that select a range."""
     current = DEFAULT_RANGE if history is None else history["range"]
     return [{"name": name, "current": name == current} for name in RANGES]
 
 
 def figures(history: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The charts in the order of the page: [{"id", "title", "words", "empty", "head", "rows", "note"}].
+    """Return the charts in the order of the page: [{"id", "title", "summary", "empty", "head", "rows", "note"}].
 
-    words: what the chart shows, for who does not see it; head, rows: its numbers as a table of texts; note: what the
-    table leaves out. An empty one has no canvas: there is nothing to draw.
+    summary: a text description for screen readers; head, rows: the numbers as a table of texts; note: the rows that the
+    table omits. An empty chart has no canvas.
     """
     return [
         _demand(history),
@@ -112,53 +113,53 @@ def _work(row: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _figure(
-    name: str, title: str, words: str, head: Sequence[str], rows: list[list[str]], note: str = ""
+    name: str, title: str, summary: str, head: Sequence[str], rows: list[list[str]], note: str = ""
 ) -> dict[str, Any]:
-    return {"id": name, "title": title, "words": words, "empty": not rows, "head": head, "rows": rows, "note": note}
+    return {"id": name, "title": title, "summary": summary, "empty": not rows, "head": head, "rows": rows, "note": note}
 
 
 def _demand(history: Mapping[str, Any]) -> dict[str, Any]:
     pool = history["pool"]
     known = [index for index in range(len(pool["times"])) if any(pool[key][index] is not None for key in POOL)]
-    told = [_told(label, pool[key]) for label, key in zip(POOL_NAMES, POOL)]
-    words = f"Demand over the last {history['range']}. " + " ".join(text for text in told if text)
-    # Newest first, and the newest always among them.
+    texts = [_value_range(label, pool[key]) for label, key in zip(POOL_NAMES, POOL)]
+    summary = f"Demand over the last {history['range']}. " + " ".join(text for text in texts if text)
+    # Newest first; the newest is always included.
     step = -(-len(known) // _TABLE_ROWS) if known else 1
     rows = [
         [_time(pool["times"][index]), *(_rounded(pool[key][index]) for key in POOL)] for index in known[::-1][::step]
     ]
     note = "" if step == 1 else f"One value in {step} is shown."
-    return _figure("chart-demand", "Demand", words, ["Time (UTC)", *POOL_NAMES], rows, note)
+    return _figure("chart-demand", "Demand", summary, ["Time (UTC)", *POOL_NAMES], rows, note)
 
 
 def _sites(history: Mapping[str, Any]) -> dict[str, Any]:
     head = ["Site"] + [f"{name.capitalize()} {when}" for name in COUNTS for when in ("now", "at most")]
-    rows, told = [], []
+    rows, texts = [], []
     for series in history["sites"]["series"]:
         values = [(_last(series[name]), _most(series[name])) for name in COUNTS]
         if all(most is None for _now, most in values):
             continue
         rows.append([series["name"], *(_rounded(value) for pair in values for value in pair)])
-        told.append(f"{series['name']} {_rounded(values[1][0])}")
-    words = f"Glideins per site over the last {history['range']}. Running now: {', '.join(told)}." if rows else ""
-    return _figure("chart-sites", "Glideins per site", words, head, rows)
+        texts.append(f"{series['name']} {_rounded(values[1][0])}")
+    summary = f"Glideins per site over the last {history['range']}. Running now: {', '.join(texts)}." if rows else ""
+    return _figure("chart-sites", "Glideins per site", summary, head, rows)
 
 
 def _waits(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     rows = [
-        [_date(week["week"]), number(week["jobs"]), _waited(week["p50_s"]), _waited(week["p90_s"])]
+        [_date(week["week"]), format_number(week["jobs"]), _waited(week["p50_s"]), _waited(week["p90_s"])]
         for week in reversed(weeks)
         if week["jobs"]
     ]
-    words = ""
+    summary = ""
     if rows:
         date, jobs, half, most = rows[0]
-        words = (
-            f"How long jobs waited, per week. Week of {date}: {jobs} jobs started, half of them within {half}, nine in "
-            f"ten within {most}. {many(len(rows), 'week')} shown."
+        summary = (
+            f"Wait times of jobs, per week. Week of {date}: {jobs} jobs started, 50 % within {half}, 90 % "
+            f"within {most}. {format_count(len(rows), 'week')} shown."
         )
     head = ["Week of", "Jobs started", "Median wait", "90 % waited at most"]
-    return _figure("chart-waits", "How long jobs waited", words, head, rows)
+    return _figure("chart-waits", "Wait times of jobs", summary, head, rows)
 
 
 def _shares(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -172,35 +173,36 @@ def _shares(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for week in reversed(weeks)
         if week["percent"] is not None
     ]
-    words = ""
+    summary = ""
     if rows:
         date, percent, glideins, other = rows[0]
-        words = (
-            f"Share of the work done by glideins, per week. Week of {date}: {percent}, {glideins} core hours of "
-            f"glideins and {other} of other machines. {many(len(rows), 'week')} shown."
+        summary = (
+            f"Share of the core hours on glideins, per week. Week of {date}: {percent}, {glideins} core hours of "
+            f"glideins and {other} of other machines. {format_count(len(rows), 'week')} shown."
         )
     head = ["Week of", "Share of glideins", "Core hours of glideins", "Core hours of other machines"]
-    return _figure("chart-share", "Work done by glideins", words, head, rows)
+    return _figure("chart-share", "Work done by glideins", summary, head, rows)
 
 
 def _used(work: Mapping[str, Any]) -> dict[str, Any]:
-    step, told = work["step"], [row for row in reversed(work["rows"]) if row["glideins"]]
+    step, texts = work["step"], [row for row in reversed(work["rows"]) if row["glideins"]]
     rows = [
         [
             _time(row["time"]) if step == "hour" else _date(row["time"]),
-            number(row["glideins"]),
+            format_number(row["glideins"]),
             _hours(row["granted_core_hours"]),
             _hours(row["busy_core_hours"]),
             _percent(row["busy_core_hours"], row["granted_core_hours"]),
         ]
-        for row in told
+        for row in texts
     ]
-    words = ""
-    if told:
-        granted, busy = (sum(row[name] for row in told) for name in ("granted_core_hours", "busy_core_hours"))
-        words = (
+    summary = ""
+    if texts:
+        granted, busy = (sum(row[name] for row in texts) for name in ("granted_core_hours", "busy_core_hours"))
+        summary = (
             f"Core hours that glideins were granted and jobs used, per {step} in which the glideins ended: "
-            f"{_hours(busy)} of {_hours(granted)} were used, {_percent(busy, granted)}. {many(len(rows), step)} shown."
+            f"{_hours(busy)} of {_hours(granted)} were used, {_percent(busy, granted)}. "
+            f"{format_count(len(rows), step)} shown."
         )
     head = [
         "Time (UTC)" if step == "hour" else f"{step.capitalize()} of",
@@ -209,14 +211,14 @@ def _used(work: Mapping[str, Any]) -> dict[str, Any]:
         "Core hours used",
         "Used",
     ]
-    return _figure("chart-work", "Core hours used", words, head, rows)
+    return _figure("chart-work", "Core hours used", summary, head, rows)
 
 
 def _percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole else UNKNOWN
 
 
-def _told(label: str, values: Sequence[float | None]) -> str:
+def _value_range(label: str, values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return ""
@@ -232,12 +234,12 @@ def _most(values: Sequence[float | None]) -> float | None:
 
 
 def _rounded(value: float | None) -> str:
-    # Means over a step are no whole numbers; people count jobs.
-    return number(None if value is None else round(value))
+    # Means over a step are fractions; the page shows whole jobs.
+    return format_number(None if value is None else round(value))
 
 
 def _waited(seconds: float | None) -> str:
-    return UNKNOWN if seconds is None else duration(seconds)
+    return UNKNOWN if seconds is None else format_duration(seconds)
 
 
 def _hours(hours: float | None) -> str:

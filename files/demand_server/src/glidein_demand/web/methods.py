@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The methods that can be called, and who may call them. docs/protocol.md describes them."""
+"""The JSON-RPC methods and their authorization. docs/protocol.md describes them."""
 
 from __future__ import annotations
 
@@ -16,73 +16,77 @@ from sqlalchemy.exc import SQLAlchemyError
 from ..app_state import AppState
 from ..store.reports import FullError
 from ..store.site_owners import OwnedError
-from . import checks
+from . import parameter_checks
 from .auth import Caller
-from .refusals import Refusals
-from .replies import Result
-from .rpc import FullUpError, NotReadyError, OtherDeploymentError, UnauthorizedError, UnavailableError
-from .views import Views
+from .json_rpc import LimitReachedError, NotReadyError, OtherDeploymentError, UnauthorizedError, UnavailableError
+from .read_results import ReadResults
+from .refused_calls import RefusedCallLog
+from .result_cache import JsonResult
 
 log = logging.getLogger(__name__)
 
-NAMES = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
+METHOD_NAMES = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
 DEFAULT_TTL_S = 1800
-NO_DATABASE = "the server's database cannot be used; try again, and if it stays so see the server's log for the remedy"
-_MONITORING_SETTINGS = 'without one it needs server.allow_anonymous_monitoring = true and server.reading = "open"'
+NO_DATABASE = "the server's database is unavailable; try again, and if the error persists, see the server's log"
+_MONITORING_SETTINGS = (
+    'without a token it requires server.allow_anonymous_monitoring = true and server.reading = "open"'
+)
 
 
 class Methods:
-    """The methods over `parts`; large results come from `views`."""
+    """The JSON-RPC methods."""
 
-    def __init__(self, parts: AppState, views: Views) -> None:
+    def __init__(self, parts: AppState, results: ReadResults) -> None:
         self._parts = parts
-        self._views = views
+        self._results = results
         self._settings = parts.settings
-        self._refusals = Refusals()
+        self._refused_calls = RefusedCallLog()
 
     def registry(self) -> pjrpc.server.MethodRegistry:
-        """Return the methods by name, as pjrpc takes them."""
-        found = pjrpc.server.MethodRegistry()
-        for name in NAMES:
-            found.add_method(getattr(self, name), name, pass_context="caller")
-        return found
+        """Return the methods by name, in pjrpc's registry."""
+        registry = pjrpc.server.MethodRegistry()
+        for name in METHOD_NAMES:
+            registry.add_method(getattr(self, name), name, pass_context="caller")
+        return registry
 
-    def get_state(self, caller: Caller) -> Result:
+    def get_state(self, caller: Caller) -> JsonResult:
         if caller.kind == "anonymous" and self._settings.reading == "token":
-            self._refusals.refused("get_state", "PyGlidein", 'server.reading = "token"')
-        _may_read(caller, self._settings.reading)
-        with _told():
-            return self._views.state(caller)
+            self._refused_calls.log_once("get_state", "PyGlidein", 'server.reading = "token"')
+        _require_read_access(caller, self._settings.reading)
+        with _as_rpc_errors():
+            return self._results.state(caller)
 
-    def get_demand(self, caller: Caller, sites: Any = None, attributes: Any = None) -> Result:
-        _may_read(caller, self._settings.reading)
-        with _told():
+    def get_demand(self, caller: Caller, sites: Any = None, attributes: Any = None) -> JsonResult:
+        _require_read_access(caller, self._settings.reading)
+        with _as_rpc_errors():
             if attributes is not None:
-                names = checks.attributes(attributes)
+                names = parameter_checks.attributes(attributes)
                 if caller.is_known:
-                    self._parts.requested_attributes.request(caller.name, names)
-            return self._views.demand(caller, None if sites is None else checks.sites(sites, self._settings.max_sites))
+                    self._parts.wanted.ask(caller.name, names)
+            return self._results.demand(
+                caller, None if sites is None else parameter_checks.sites(sites, self._settings.max_sites)
+            )
 
-    def get_supply(self, caller: Caller) -> Result:
-        _may_read(caller, self._settings.reading)
-        with _told():
-            return self._views.supply(caller)
+    def get_supply(self, caller: Caller) -> JsonResult:
+        _require_read_access(caller, self._settings.reading)
+        with _as_rpc_errors():
+            return self._results.supply(caller)
 
     def lease(
         self, caller: Caller, site: Any, entries: Any, ttl_s: Any = DEFAULT_TTL_S, deployment: Any = None
     ) -> dict[str, Any]:
-        _must_be_site(caller, "lease")
-        with _told():
-            _must_be_its_own(caller, checks.name("site", site))
-            claims = checks.claims(entries)
-            seconds = checks.seconds("ttl_s", ttl_s, self._settings.max_lease_seconds)
+        _require_site_token(caller, "lease")
+        with _as_rpc_errors():
+            _require_own_site(caller, parameter_checks.name("site", site))
+            requested = parameter_checks.lease_entries(entries)
+            seconds = parameter_checks.seconds("ttl_s", ttl_s, self._settings.max_lease_seconds)
             self._use_site(caller, deployment, seconds)
             demand = self._parts.pool_state.snapshot().results.demand()
             if demand["as_of"] is None:
-                raise NotReadyError(data="the queue has not been read yet; leases that exist stay as they are")
+                raise NotReadyError(data="the queue has not been read yet; existing leases are unchanged")
             counts = {group["id"]: group["count"] for group in demand["groups"]}
             paused, most = self._parts.paused(now=True)["paused"], self._parts.lease_limits.of(caller.name)
-            return self._parts.leases.claim(caller.name, claims, seconds, counts, paused, most)
+            return self._parts.leases.claim(caller.name, requested, seconds, counts, paused, most)
 
     def report(
         self,
@@ -96,22 +100,22 @@ class Methods:
         deployment: Any = None,
         unserved: Any = None,
     ) -> dict[str, Any]:
-        _must_be_site(caller, "report")
-        with _told():
+        _require_site_token(caller, "report")
+        with _as_rpc_errors():
             given = list(entries) if isinstance(entries, tuple) else entries
-            checked = checks.report(site, as_of, error, given, orphans)
+            checked = parameter_checks.report(site, as_of, error, given, orphans)
             if unserved is not None:
-                checked["unserved"] = checks.unserved(unserved)
-            told = None if summaries is None else checks.summaries(summaries)
-            _must_be_its_own(caller, checked["site"])
+                checked["unserved"] = parameter_checks.unserved(unserved)
+            checked_summaries = None if summaries is None else parameter_checks.summaries(summaries)
+            _require_own_site(caller, checked["site"])
             self._use_site(caller, deployment, 0)
             received = int(self._parts.clock())
             if self._parts.reports.add(_without_glideins(checked), received):
                 self._parts.glideins.reported(checked, received)
-            # Also of a report that was overtaken: what has ended stays so, and counts once.
-            if told is not None:
-                self._parts.glidein_usage.add(checked["site"], told)
-            self._views.reported()
+            # Also for a report that is older than the last one: ended glideins stay ended, and count once.
+            if checked_summaries is not None:
+                self._parts.glidein_usage.add(checked["site"], checked_summaries)
+            self._results.invalidate_supply()
         return {"accepted": True}
 
     def monitoring(
@@ -130,35 +134,35 @@ class Methods:
         allowed = self._settings.reading == "open" and self._settings.allow_anonymous_monitoring
         anonymous = caller.kind == "anonymous" and allowed
         if caller.kind == "anonymous" and not anonymous:
-            self._refusals.refused("monitoring", uuid, _MONITORING_SETTINGS)
-            raise UnauthorizedError(data=f"monitoring needs a site's token; {_MONITORING_SETTINGS}")
+            self._refused_calls.log_once("monitoring", uuid, _MONITORING_SETTINGS)
+            raise UnauthorizedError(data=f"monitoring requires a site's token; {_MONITORING_SETTINGS}")
         if not anonymous:
-            _must_be_site(caller, "monitoring")
+            _require_site_token(caller, "monitoring")
         flat = {
             "glideins_launched": glideins_launched, "glideins_running": glideins_running,
             "glideins_idle": glideins_idle, "avg_idle_time": avg_idle_time,
             "min_idle_time": min_idle_time, "max_idle_time": max_idle_time,
         }  # fmt: skip
-        with _told():
-            client = checks.text("uuid", uuid, 200)
+        with _as_rpc_errors():
+            client = parameter_checks.text("uuid", uuid, 200)
             if timestamp is not None:
-                checks.number("timestamp", timestamp)
+                parameter_checks.number("timestamp", timestamp)
             given, received = flat if metrics is None else metrics, int(self._parts.clock())
             if anonymous:
-                checked = checks.monitoring(given, checks.MAX_ANONYMOUS_PARTITIONS)
+                checked = parameter_checks.monitoring(given, parameter_checks.MAX_ANONYMOUS_PARTITIONS)
                 self._parts.anonymous.add(client, checked, received)
                 return ""
             known = self._parts.reports.monitoring().get(client)
             if known is not None and known["site"] != caller.name:
-                raise UnauthorizedError(data="the client of this uuid is another site's")
-            self._parts.reports.add_monitoring(client, checks.monitoring(given), received, caller.name)
+                raise UnauthorizedError(data="the client with this uuid belongs to another site")
+            self._parts.reports.add_monitoring(client, parameter_checks.monitoring(given), received, caller.name)
         return ""
 
     def _use_site(self, caller: Caller, deployment: Any, seconds: int) -> None:
-        """Let a deployment use the caller's site. Callers that name none are not checked."""
+        """Register the deployment as the user of the caller's site, if the caller names a deployment."""
         if deployment is not None:
-            named = checks.name("deployment", deployment)
-            self._parts.site_owners.use(caller.name, named, seconds, self._parts.tokens.made(caller.name))
+            deployment_name = parameter_checks.name("deployment", deployment)
+            self._parts.site_owners.use(caller.name, deployment_name, seconds, self._parts.tokens.made(caller.name))
 
 
 def _without_glideins(report: dict[str, Any]) -> dict[str, Any]:
@@ -167,14 +171,14 @@ def _without_glideins(report: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """What goes wrong inside, as errors of JSON-RPC."""
+def _as_rpc_errors() -> Iterator[None]:
+    """Convert exceptions of the body to JSON-RPC errors."""
     try:
         yield
     except ValueError as error:
         raise InvalidParamsError(data=str(error)) from error
     except FullError as error:
-        raise FullUpError(data=str(error)) from error
+        raise LimitReachedError(data=str(error)) from error
     except OwnedError as error:
         raise OtherDeploymentError(data=str(error)) from error
     except SQLAlchemyError as error:
@@ -182,30 +186,30 @@ def _told() -> Iterator[None]:
     except JsonRpcError:
         raise
     except Exception as error:
-        # pjrpc would log it with the parameters, which callers send, and answer with a code that says nothing.
+        # pjrpc would log the callers' parameters and return an unspecific error code.
         log.exception("a method failed")
         raise InternalError from error
 
 
-def _not_refused(caller: Caller) -> None:
+def _reject_invalid_token(caller: Caller) -> None:
     if caller.kind == "refused":
-        raise UnauthorizedError(data="the Authorization header does not carry a token that this server knows")
+        raise UnauthorizedError(data="the token in the Authorization header is invalid")
 
 
-def _may_read(caller: Caller, reading: str) -> None:
-    _not_refused(caller)
+def _require_read_access(caller: Caller, reading: str) -> None:
+    _reject_invalid_token(caller)
     if reading == "token" and not caller.is_known:
-        raise UnauthorizedError(data="reading needs the header 'Authorization: Bearer <token>' here")
+        raise UnauthorizedError(data="reading requires the header 'Authorization: Bearer <token>'")
 
 
-def _must_be_site(caller: Caller, method: str) -> None:
-    _not_refused(caller)
+def _require_site_token(caller: Caller, method: str) -> None:
+    _reject_invalid_token(caller)
     if caller.kind == "anonymous":
-        raise UnauthorizedError(data=f"{method} needs the header 'Authorization: Bearer <token>'")
+        raise UnauthorizedError(data=f"{method} requires the header 'Authorization: Bearer <token>'")
     if caller.kind != "site":
-        raise UnauthorizedError(data=f"{method} needs a site's token; {caller.name} is a reader")
+        raise UnauthorizedError(data=f"{method} requires a site's token; {caller.name} is a reader")
 
 
-def _must_be_its_own(caller: Caller, site: str) -> None:
+def _require_own_site(caller: Caller, site: str) -> None:
     if caller.name != site:
-        raise UnauthorizedError(data=f"the token is of site {caller.name}, not of {site}")
+        raise UnauthorizedError(data=f"the token belongs to site {caller.name}, not to {site}")

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the status page says, decided apart from how it looks: pure functions of plain data and the time.
+"""The variables of templates/status.html: pure functions of the page's input.
 
-`view(Shown(...))` gives everything that templates/status.html needs; nothing of it is text that could disturb the page.
+All texts are printable: `printable_values` escapes control characters.
 """
 
 from __future__ import annotations
@@ -10,42 +10,46 @@ from __future__ import annotations
 from typing import Any
 
 from .. import __version__
-from . import charts, problems, rows
-from .shown import Shown
-from .words import cleaned, many, moment, number
+from . import charts, problems, table_rows
+from .formatting import format_count, format_number, format_time, printable_values
+from .page_context import PageContext
 
-LEAST_REFRESH_S = 10
+MIN_REFRESH_S = 10
 
 
-def view(shown: Shown) -> dict[str, Any]:
-    """The template's variables: texts, counts and lists of them."""
-    found = problems.find(shown)
-    groups, rest = rows.groups(shown)
-    return cleaned(
+def template_variables(context: PageContext) -> dict[str, Any]:
+    """Return the template's variables: texts, counts and lists of them."""
+    all_problems = problems.find(context)
+    groups, rest = table_rows.group_rows(context)
+    return printable_values(
         {
             "version": __version__,
-            "now": moment(shown.now, shown.now),
-            "refresh_s": max(LEAST_REFRESH_S, shown.settings.refresh_seconds),
-            "pause": problems.pause(shown),
-            "problems": problems.listed(found),
-            "wrong": sum(problem.severity != problems.NOTE for problem in found),
-            "with_users": shown.caller_has_token,
-            "demand": {**moment(shown.demand["as_of"], shown.now), **rows.demand_total(shown)},
+            "now": format_time(context.now, context.now),
+            "refresh_s": max(MIN_REFRESH_S, context.settings.refresh_seconds),
+            "pause": problems.pause_banner(context),
+            "problems": problems.lines(all_problems),
+            "problem_count": sum(problem.severity != problems.NOTE for problem in all_problems),
+            "with_users": context.caller_has_token,
+            "demand": {**format_time(context.demand["as_of"], context.now), **table_rows.demand_total(context)},
             "groups": groups,
             "more_groups": rest,
-            "supply": _supply(shown),
-            "sites": rows.sites(shown, {problem.site for problem in found if problem.site}),
-            "clients": [rows.client(uuid, entry, shown) for uuid, entry in sorted(shown.monitoring.items())],
-            "anonymous_clients": [rows.client(uuid, one, shown) for uuid, one in sorted(shown.anonymous.items())],
-            "charts": None if shown.history is None else charts.figures(shown.history),
-            "ranges": charts.ranges(shown.history),
+            "supply": _supply(context),
+            "sites": table_rows.site_tables(context, {problem.site for problem in all_problems if problem.site}),
+            "clients": [
+                table_rows.client_row(uuid, entry, context) for uuid, entry in sorted(context.monitoring.items())
+            ],
+            "anonymous_clients": [
+                table_rows.client_row(uuid, one, context) for uuid, one in sorted(context.anonymous.items())
+            ],
+            "charts": None if context.history is None else charts.figures(context.history),
+            "ranges": charts.ranges(context.history),
         }
     )
 
 
-def _supply(shown: Shown) -> dict[str, Any]:
-    supply = shown.supply
+def _supply(context: PageContext) -> dict[str, Any]:
+    supply = context.supply
     cpus, claimed = supply.get("others_cpus"), supply.get("others_cpus_claimed")
-    cores = "" if not cpus else f", {number(claimed)} of {number(cpus)} cores busy"
-    others = many(supply.get("others") or 0, "machine") + " of the pool that are no glideins" + cores
-    return {**moment(supply["as_of"], shown.now), "others": others}
+    cores = "" if not cpus else f", {format_number(claimed)} of {format_number(cpus)} cores busy"
+    others = format_count(supply.get("others") or 0, "other machine") + " in the pool" + cores
+    return {**format_time(supply["as_of"], context.now), "others": others}

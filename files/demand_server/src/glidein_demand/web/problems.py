@@ -1,47 +1,130 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong in the pool and at the sites, the worst first, and what to do about it."""
+"""The problems of the pool and the sites, sorted by severity, each with the action to take."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, NamedTuple
 
 from ..pool.refresh import COLLECTOR
+from .formatting import anchor, format_age, format_count, format_duration, format_time
 from .health import health
-from .shown import Shown
-from .words import ago, anchor, duration, many, moment
+from .page_context import PageContext
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
-MOST_OF_A_KIND = 5
-"""More problems of one kind than this become one line that counts them, with the single ones folded under it."""
+MAX_LINES_OF_A_KIND = 5
+"""The most lines of one kind. More problems become one line with their number, and the single ones are folded."""
 
-# kind: severity, what many of them are called, what to do. The worst first: this is the order of the page.
-KINDS: Mapping[str, tuple[str, str, str]] = {
-    "queue": (ERROR, "", "See the service's log: journalctl -u glidein-demand."),
-    "schedd_gone": (ERROR, "{} schedds are gone", "Is it running? condor_status -schedd, and its SchedLog."),
-    "collector": (ERROR, "", "Is it running? condor_status -any. Free slots are not known meanwhile."),
-    "token": (ERROR, "", "Make one for each site: glidein-demand token create NAME."),
-    "login": (ERROR, "{} sites need a login", "Log in to the site anew. Running glideins go on; none are submitted."),
-    "held": (ERROR, "glideins are held at {} entries", "Look at the batch system's reason at the site."),
-    "allocation": (ERROR, "an allocation or limit stops glideins at {} entries", "Renew it, or take the entry out."),
-    "unregistered": (ERROR, "glideins of {} entries never register", "Read the log of one: network, credential?"),
-    "site_error": (ERROR, "{} sites have an error", "Nothing changes at the site until this is put right."),
-    "entry_error": (ERROR, "{} entries have an error", "The entry keeps what it has until this is put right."),
-    "silent": (ERROR, "{} sites are silent", "Does the cycle run on its controller, and does it reach the site?"),
-    "schedd_late": (WARNING, "{} schedds did not answer", "It is asked again at the next refresh."),
-    "some_unregistered": (WARNING, "some glideins of {} entries never register", "Read the log of one at the site."),
-    "ended_early": (WARNING, "glideins of {} entries end early", "Read the log of one: killed, or nothing to do?"),
-    "orphans": (WARNING, "{} sites have glideins of no entry", "The next cycle cancels queued ones; others run out."),
-    "unreadable": (WARNING, "jobs of {} kinds cannot be counted", "The owner must correct the submit file."),
-    "supply": (WARNING, "{} oddities in the collector", "Compare with condor_status -af Name AuthenticatedIdentity."),
-    "client_silent": (WARNING, "{} PyGlidein clients are silent", "Does the client still run there?"),
-    "limit": (NOTE, "jobs of {} schedds wait for a limit", "Not an error; no glidein helps."),
-}  # fmt: skip
 
-_EARLY_AT_LEAST = 3
-"""So many glideins end early before it is told: one that found its job taken by another is nothing to look at."""
+class Kind(NamedTuple):
+    """A kind of problem. plural: the text of one line for several problems, or "" if there is at most one."""
+
+    severity: str
+    title: str
+    plural: str
+    action: str
+
+
+# The page uses this order: the most severe first.
+KINDS: Mapping[str, Kind] = {
+    "queue": Kind(ERROR, "Queue not read", "", "Read the service's log: journalctl -u glidein-demand."),
+    "schedd_gone": Kind(
+        ERROR,
+        "Schedd unavailable",
+        "{} schedds are unavailable",
+        "Check that the schedd runs (condor_status -schedd), and read its SchedLog.",
+    ),
+    "collector": Kind(
+        ERROR,
+        "Collector unavailable",
+        "",
+        "Check that the collector runs (condor_status -any). Until it answers, free slots are unknown.",
+    ),
+    "token": Kind(ERROR, "No token", "", "Create one for each site: glidein-demand token create NAME."),
+    "login": Kind(
+        ERROR,
+        "Login needed",
+        "{} sites need a login",
+        "Log in to the site again (playbooks/login.yml). Until then, no glidein is submitted; running ones continue.",
+    ),
+    "held": Kind(
+        ERROR, "Held glideins", "glideins are held at {} entries", "Check the reason in the site's batch system."
+    ),
+    "allocation": Kind(
+        ERROR,
+        "Allocation or limit",
+        "an allocation or limit holds glideins at {} entries",
+        "Renew the allocation, or remove the entry.",
+    ),
+    "unregistered": Kind(
+        ERROR,
+        "Glideins do not register",
+        "glideins of {} entries never register",
+        "Read a glidein's log; check the network and the credential.",
+    ),
+    "site_error": Kind(
+        ERROR, "Site error", "{} sites have an error", "Correct the error. Until then, nothing changes at the site."
+    ),
+    "entry_error": Kind(
+        ERROR,
+        "Entry error",
+        "{} entries have an error",
+        "Correct the error. Until then, the entry's glideins are kept as they are.",
+    ),
+    "silent": Kind(
+        ERROR,
+        "No report",
+        "{} sites do not report",
+        "Check that the cycle runs on its controller and reaches the site.",
+    ),
+    "schedd_late": Kind(
+        WARNING, "No answer", "{} schedds did not answer", "No action is needed: the next refresh queries it again."
+    ),
+    "some_unregistered": Kind(
+        WARNING,
+        "Some glideins do not register",
+        "some glideins of {} entries never register",
+        "Read a glidein's log at the site.",
+    ),
+    "ended_early": Kind(
+        WARNING,
+        "Glideins end early",
+        "glideins of {} entries end early",
+        "Read a glidein's log: it was killed, or no job matched.",
+    ),
+    "orphans": Kind(
+        WARNING,
+        "Orphaned glideins",
+        "{} sites have orphaned glideins",
+        "No action is needed: the next cycle cancels queued ones; running ones end.",
+    ),
+    "unreadable": Kind(
+        WARNING,
+        "Invalid job requests",
+        "jobs of {} groups cannot be counted",
+        "Ask the owner to correct the submit file.",
+    ),
+    "supply": Kind(
+        WARNING,
+        "Inconsistent machine ad",
+        "{} inconsistent machine ads",
+        "Compare with condor_status -af Name AuthenticatedIdentity.",
+    ),
+    "client_silent": Kind(
+        WARNING, "No report", "{} PyGlidein clients do not report", "Check that the client still runs."
+    ),
+    "limit": Kind(
+        NOTE,
+        "Jobs wait for a limit",
+        "jobs of {} schedds wait for a limit",
+        "No action is needed: more glideins would not start them.",
+    ),
+}
+
+_MIN_ENDED_EARLY = 3
+"""The fewest early ends for a problem: a glidein whose job was taken by another one also ends early."""
 
 _LOGIN = re.compile(
     r"permission denied|keyboard-interactive|verification code|one-time|two-factor|login\.yml|"
@@ -53,119 +136,135 @@ _ALLOCATION = re.compile(r"alloc|account|assoc|balance|budget|credit|grp|qos|quo
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong. where: its subject; site: the site it is at, or ""; anchor: the id of its row, or ""."""
+    """A problem. subject: the schedd, site or client; site: its site, or ""; anchor: the HTML id of its row, or ""."""
 
     kind: str
     text: str
-    where: str = ""
+    subject: str = ""
     site: str = ""
     anchor: str = ""
-    joined: str = ": "
-    """What stands between `where` and `text`."""
+    separator: str = ": "
+    """The text between `subject` and `text`."""
 
     @property
     def severity(self) -> str:
-        return KINDS[self.kind][0]
+        """Return ERROR, WARNING or NOTE."""
+        return KINDS[self.kind].severity
 
 
-def find(shown: Shown) -> list[Problem]:
-    """All problems, the worst first; those of one kind in the order of their names. The pause is told apart."""
-    found = [*_of_demand(shown), *_of_supply(shown), *_of_reports(shown), *_of_history(shown), *_of_clients(shown)]
-    if not shown.can_report:
-        found.append(Problem("token", "No token exists: no site can report or take a lease."))
+def find(context: PageContext) -> list[Problem]:
+    """Return all problems except a pause, sorted by severity, kind and subject."""
+    problems = [
+        *_of_demand(context),
+        *_of_supply(context),
+        *_of_reports(context),
+        *_of_history(context),
+        *_of_clients(context),
+    ]
+    if not context.can_report:
+        problems.append(Problem("token", "No token exists: no site can report or take a lease."))
     order = list(KINDS)
-    return sorted(found, key=lambda problem: (order.index(problem.kind), problem.where))
+    return sorted(problems, key=lambda problem: (order.index(problem.kind), problem.subject))
 
 
-def listed(found: list[Problem]) -> list[dict[str, Any]]:
-    """For the template: [{**line, "severity", "kind", "action", "single": [line]}], where a line is as of `_line`."""
-    lines = []
-    for kind, (severity, many_of_them, action) in KINDS.items():
-        same = [problem for problem in found if problem.kind == kind]
+def lines(problems: list[Problem]) -> list[dict[str, Any]]:
+    """Return the template's lines: [{**line, "severity", "kind", "title", "action", "members": [line]}]."""
+    rows = []
+    for name, kind in KINDS.items():
+        same = [problem for problem in problems if problem.kind == name]
         single = [_line(problem) for problem in same]
-        if len(same) > MOST_OF_A_KIND and many_of_them:
-            text = many_of_them.format(len(same))
-            together = _line(Problem(kind, text[0].upper() + text[1:]))
-            lines.append({**together, "severity": severity, "kind": kind, "action": action, "single": single})
+        common = {"severity": kind.severity, "kind": name, "title": kind.title, "action": kind.action}
+        if len(same) > MAX_LINES_OF_A_KIND and kind.plural:
+            text = kind.plural.format(len(same))
+            rows.append({**_line(Problem(name, text[0].upper() + text[1:])), **common, "members": single})
         else:
-            lines += [{**one, "severity": severity, "kind": kind, "action": action, "single": []} for one in single]
-    return lines
+            rows += [{**line, **common, "members": []} for line in single]
+    return rows
 
 
 def _line(problem: Problem) -> dict[str, str]:
-    ended = problem.text if problem.text.endswith((".", "!", "?")) else f"{problem.text}."
-    return {"where": problem.where, "joined": problem.joined, "anchor": problem.anchor, "text": ended}
+    text = problem.text if problem.text.endswith((".", "!", "?")) else f"{problem.text}."
+    return {"subject": problem.subject, "separator": problem.separator, "anchor": problem.anchor, "text": text}
 
 
-def pause(shown: Shown) -> dict[str, Any] | None:
-    """Return the banner while the server is paused: {"since", "by", "reason", "how"}; None when it is off."""
-    state, configured = shown.pause, shown.settings.paused
+def pause_banner(context: PageContext) -> dict[str, Any] | None:
+    """Return the banner while the server is paused: {"since", "by", "reason", "how"}; None if it is not paused."""
+    state, configured = context.pause, context.settings.paused
     if not state["paused"] and not configured:
         return None
-    # What the configuration does has no beginning that is known; the switch has.
+    # The start of a pause is known for the command, not for the configuration.
     switched = state["paused"] and state["since"] is not None
     how = ["glidein-demand resume"] if switched else []
     how += ["server.paused = false in the configuration, and a restart"] if configured else []
     return {
-        "since": moment(state["since"], shown.now) if switched else None,
+        "since": format_time(state["since"], context.now) if switched else None,
         "by": state["by"] if switched else "the configuration",
         "reason": state["reason"] if switched else "server.paused = true",
         "how": "; ".join(how),
     }
 
 
-def _of_demand(shown: Shown) -> Iterator[Problem]:
-    demand, now = shown.demand, shown.now
-    state = health(dict(demand), shown.settings, now)
+def _of_demand(context: PageContext) -> Iterator[Problem]:
+    demand, now = context.demand, context.now
+    state = health(dict(demand), context.settings, now)
     if state["status"] == "starting":
-        yield Problem("queue", "The queue has not been read yet: nothing is known about the demand.")
+        yield Problem("queue", "The queue has not been read yet: the demand is unknown.")
     elif state["status"] == "stale":
-        yield Problem("queue", f"The queue was last read {duration(state['age_s'])} ago: sites submit nothing on this.")
+        yield Problem(
+            "queue", f"The queue was last read {format_duration(state['age_s'])} ago: no site submits glideins."
+        )
     for schedd in demand["schedds"]["failed"]:
         as_of = schedd["as_of"]
-        last = "It was never read" if as_of is None else f"Last read {ago(as_of, now)}; its jobs count as then"
-        gone = as_of is None or now - as_of > shown.settings.max_age_seconds
+        last = (
+            "It was never read"
+            if as_of is None
+            else f"Last read {format_age(as_of, now)}; its last known jobs are counted"
+        )
+        gone = as_of is None or now - as_of > context.settings.max_age_seconds
         text = f"does not answer: {schedd['error'].rstrip('.')}. {last}."
-        who = "The pool" if schedd["name"] == COLLECTOR else f"Schedd {schedd['name']}"
-        yield Problem("schedd_gone" if gone else "schedd_late", text, who, joined=" ")
+        subject = "The pool" if schedd["name"] == COLLECTOR else f"Schedd {schedd['name']}"
+        yield Problem("schedd_gone" if gone else "schedd_late", text, subject, separator=" ")
     for row in demand["unreadable"]:
         text = (
-            f"{many(row['count'], 'idle job')} of {row['schedd']} cannot be counted: {row['attribute']} has no usable "
-            f"value (first: {row['first_job'] or 'unknown'})."
+            f"{format_count(row['count'], 'idle job')} of {row['schedd']} cannot be counted: {row['attribute']} is "
+            f"invalid (first job: {row['first_job'] or 'unknown'})."
         )
-        if shown.caller_has_token and row.get("error"):
+        if context.caller_has_token and row.get("error"):
             text += f" {row['error']}"
         yield Problem("unreadable", text)
     for row in demand.get("waiting_for_limit", ()):
-        text = f"{many(row['count'], 'idle job')} cannot start before others end: MAX_JOBS_RUNNING is {row['limit']:,}."
+        jobs = format_count(row["count"], "idle job")
+        text = f"{jobs} cannot start until others end: MAX_JOBS_RUNNING is {row['limit']:,}."
         yield Problem("limit", text, f"Schedd {row['schedd']}", anchor="demand")
 
 
-def _of_supply(shown: Shown) -> Iterator[Problem]:
-    supply = shown.supply
+def _of_supply(context: PageContext) -> Iterator[Problem]:
+    supply = context.supply
     if supply["error"]:
         as_of = supply["as_of"]
-        last = "It was never read" if as_of is None else f"Last read {ago(as_of, shown.now)}"
+        last = "It was never read" if as_of is None else f"Last read {format_age(as_of, context.now)}"
         text = f"does not answer: {supply['error'].rstrip('.')}. {last}."
-        yield Problem("collector", text, "The collector", joined=" ")
+        yield Problem("collector", text, "The collector", separator=" ")
     for text in supply.get("problems") or ():
         yield Problem("supply", text)
 
 
-def _of_reports(shown: Shown) -> Iterator[Problem]:
-    for site, report in shown.reports.items():
-        silent = shown.now - report["received"]
-        if silent > shown.settings.silent_seconds:
-            yield _of_site("silent", site, f"no report for {duration(silent)}.")
+def _of_reports(context: PageContext) -> Iterator[Problem]:
+    for site, report in context.reports.items():
+        silent = context.now - report["received"]
+        if silent > context.settings.silent_seconds:
+            yield _of_site("silent", site, f"no report for {format_duration(silent)}.")
         if report["error"]:
-            # Error texts of the collection's modules begin with the site already.
+            # Error texts of the collection's modules already begin with the site.
             text = report["error"].removeprefix(f"Site {site}: ")
             needs_login = _LOGIN.search(text)
             yield _of_site("login" if needs_login else "site_error", site, text)
         for entry in report["entries"]:
             yield from _of_entry(site, entry)
         if report["orphans"]:
-            yield _of_site("orphans", site, f"{many(report['orphans'], 'glidein')} of no entry or shape that is known.")
+            yield _of_site(
+                "orphans", site, f"{format_count(report['orphans'], 'glidein')} of an unknown entry or shape."
+            )
 
 
 def _of_entry(site: str, entry: Mapping[str, Any]) -> Iterator[Problem]:
@@ -174,43 +273,46 @@ def _of_entry(site: str, entry: Mapping[str, Any]) -> Iterator[Problem]:
         yield _of_site("entry_error", site, place + entry["error"].removeprefix(f"Site {site}: "))
     if entry["sick"]:
         reasons = "; ".join(entry.get("sick_reasons") or ())
-        said = f": {reasons}" if reasons else ", or can never start."
-        text = f"{place}{many(entry['sick'], 'glidein is', 'glideins are')} held{said}"
+        detail = f": {reasons}" if reasons else " or can never start."
+        text = f"{place}{format_count(entry['sick'], 'glidein is', 'glideins are')} held{detail}"
         yield _of_site("allocation" if _ALLOCATION.search(reasons) else "held", site, text)
 
 
-def _of_history(shown: Shown) -> Iterator[Problem]:
-    for entry in shown.supply["entries"]:
+def _of_history(context: PageContext) -> Iterator[Problem]:
+    for entry in context.supply["entries"]:
         history = entry.get("history")
         if not history:
             continue
         site, place = entry["site"], f"{entry['entry']}/{entry['shape']}: "
-        window = duration(history["window_s"])
+        window = format_duration(history["window_s"])
         started, lost = history["started"], history["never_registered"]
         if lost:
             kind = "unregistered" if 2 * lost >= started else "some_unregistered"
-            text = f"{lost:,} of {many(started, 'glidein')} that started in the last {window} never registered."
+            text = f"{lost:,} of {format_count(started, 'glidein')} that started in the last {window} never registered."
             yield _of_site(kind, site, place + text)
-        elif lost is None and not entry["registered"] and _runs_unseen(history["plans"]):
+        elif lost is None and not entry["registered"] and _never_registered(history["plans"]):
             running = history["plans"][-1]["running"]
-            yield _of_site("unregistered", site, f"{place}{many(running, 'glidein')} running, and none has registered.")
+            yield _of_site("unregistered", site, f"{place}{format_count(running, 'glidein')} running, none registered.")
         early, joined = history["ended_early"] or 0, history["registered"] or 0
-        if early >= _EARLY_AT_LEAST and 2 * early >= joined:
-            text = f"{early:,} of {many(joined, 'glidein')} that registered in the last {window} ended within minutes."
+        if early >= _MIN_ENDED_EARLY and 2 * early >= joined:
+            of_joined = f"{early:,} of {format_count(joined, 'glidein')}"
+            text = f"{of_joined} that registered in the last {window} ended within minutes."
             yield _of_site("ended_early", site, place + text)
 
 
-def _runs_unseen(plans: list[Mapping[str, Any]]) -> bool:
-    """Whether in each of the last three reports glideins ran that the collector did not know."""
+def _never_registered(plans: list[Mapping[str, Any]]) -> bool:
+    """Return True if glideins ran in each of the last three reports and none was registered."""
     last = plans[-3:]
     return len(last) == 3 and all(plan["running"] and plan["registered"] == 0 for plan in last)
 
 
-def _of_clients(shown: Shown) -> Iterator[Problem]:
-    for uuid, entry in shown.monitoring.items():
-        silent = shown.now - entry["received"]
-        if silent > shown.settings.silent_seconds:
-            yield Problem("client_silent", f"nothing heard for {duration(silent)}.", f"Client {uuid}", anchor="clients")
+def _of_clients(context: PageContext) -> Iterator[Problem]:
+    for uuid, entry in context.monitoring.items():
+        silent = context.now - entry["received"]
+        if silent > context.settings.silent_seconds:
+            yield Problem(
+                "client_silent", f"no report for {format_duration(silent)}.", f"Client {uuid}", anchor="clients"
+            )
 
 
 def _of_site(kind: str, site: str, text: str) -> Problem:

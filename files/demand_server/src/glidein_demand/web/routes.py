@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import flask
 
-from . import charts, page, replies, responses
-from . import rpc as json_rpc
-from .context import current
+from . import charts, json_rpc, page, responses, result_cache
+from .app_services import current_services
 from .health import health
-from .rpc import exceptions
-from .shown import Shown
+from .json_rpc import exceptions
+from .page_context import PageContext
 
 rpc = flask.Blueprint("rpc", __name__)
 api = flask.Blueprint("api", __name__)
@@ -22,17 +21,17 @@ metrics = flask.Blueprint("metrics", __name__)
 @rpc.post(responses.RPC_PATH)
 def call() -> flask.Response:
     """Answer a JSON-RPC request or batch."""
-    context = current()
+    services = current_services()
     if not flask.request.is_json:
         error = exceptions.InvalidRequestError(data="the Content-Type must be application/json")
-        return responses.of_outcome(json_rpc.refusal(error))
-    return responses.of_outcome(
+        return responses.from_rpc(json_rpc.error_response(error))
+    return responses.from_rpc(
         json_rpc.handle(
-            context.dispatcher,
+            services.dispatcher,
             flask.request.get_data(),
             flask.g.caller,
-            context.seconds_to_wait,
-            context.metrics.called,
+            services.seconds_to_wait,
+            services.metrics.called,
         )
     )
 
@@ -40,59 +39,61 @@ def call() -> flask.Response:
 @api.get("/demand")
 def demand() -> flask.Response:
     """Return the result of get_demand."""
-    return responses.of_result(current().views.demand(flask.g.caller, None))
+    return responses.from_result(current_services().results.demand(flask.g.caller, None))
 
 
 @api.get("/supply")
 def supply() -> flask.Response:
     """Return the result of get_supply."""
-    return responses.of_result(current().views.supply(flask.g.caller))
+    return responses.from_result(current_services().results.supply(flask.g.caller))
 
 
 @api.get("/history")
 def history() -> flask.Response:
-    """Return what the page's charts show."""
+    """Return the history for the page's charts."""
     try:
-        return responses.of_result(current().views.history(flask.request.args.get("range", charts.DEFAULT_RANGE)))
+        return responses.from_result(
+            current_services().results.history(flask.request.args.get("range", charts.DEFAULT_RANGE))
+        )
     except ValueError as error:
         return responses.error(400, str(error))
 
 
 @api.get("/healthz")
 def healthz() -> flask.Response:
-    """Return whether the server knows the queue and can use its database; 503 if not."""
-    parts = current().parts
-    names = parts.settings.reading == "open" or flask.g.caller.is_known
-    found = health(parts.pool_state.snapshot().results.about, parts.settings, parts.clock(), names)
+    """Return the health of the server, with HTTP status 503 if the demand is stale or the database fails."""
+    parts = current_services().parts
+    include_names = parts.settings.reading == "open" or flask.g.caller.is_known
+    state = health(parts.readings.snapshot().answers.about, parts.settings, parts.clock(), include_names)
     if parts.watch.problem:
-        found["status"] = "no database"
-    return responses.of_json(replies.dump(found), 200 if found["status"] == "ok" else 503)
+        state["status"] = "no database"
+    return responses.from_json(result_cache.dump(state), 200 if state["status"] == "ok" else 503)
 
 
 @pages.get("/")
 def status() -> str:
     """Return the status page."""
-    context = current()
-    parts, views = context.parts, context.views
+    services = current_services()
+    parts, results = services.parts, services.results
     now = parts.clock()
-    shown = Shown(
+    page_context = PageContext(
         settings=parts.settings,
         now=now,
-        demand=parts.pool_state.snapshot().results.demand(),
-        supply=views.supply(flask.g.caller).value,
+        demand=parts.readings.snapshot().answers.demand(),
+        supply=results.supply(flask.g.caller).value,
         reports=parts.reports.reports(),
         monitoring=parts.reports.monitoring(),
         anonymous=parts.anonymous.monitoring(now),
         leases=parts.leases.rows(),
         pause=parts.paused(),
-        history=views.history(charts.range_or_default(flask.request.args.get("range"))).value,
+        history=results.history(charts.range_or_default(flask.request.args.get("range"))).value,
         caller_has_token=flask.g.caller.is_known,
         can_report=any(row["kind"] == "site" for row in parts.tokens.rows()),
     )
-    return flask.render_template("status.html", **page.view(shown))
+    return flask.render_template("status.html", **page.template_variables(page_context))
 
 
 @metrics.get("/metrics")
 def prometheus() -> flask.Response:
     """Return the metrics for Prometheus."""
-    return flask.Response(current().metrics.text(), mimetype="text/plain; version=0.0.4; charset=utf-8")
+    return flask.Response(current_services().metrics.text(), mimetype="text/plain; version=0.0.4; charset=utf-8")

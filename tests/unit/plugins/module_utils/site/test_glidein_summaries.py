@@ -126,7 +126,7 @@ def server_checks():
         pytest.skip("the demand server needs Python 3.9")
     sys.path.insert(0, str(pathlib.Path(__file__).parents[5] / "files/demand_server/src"))
     try:
-        return importlib.import_module("glidein_demand.web.checks")
+        return importlib.import_module("glidein_demand.web.parameter_checks")
     finally:
         sys.path.pop(0)
 

@@ -1,6 +1,6 @@
 // Copyright: (c) 2026, the glidein.ops authors
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Draws the history that GET /history gives (its shape: charts.py) with Chart.js. Times are epoch seconds, UTC.
+// Draws the history of GET /history (format: web/charts.py) with Chart.js. Times are epoch seconds, UTC.
 "use strict";
 (() => {
   const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -27,7 +27,7 @@
     return `${Math.round(seconds / DAY)} d`;
   }
 
-  /** Where the time axis has its ticks: whole hours, days or months of UTC. */
+  /** Return the ticks of the time axis: whole hours, days or months of UTC. */
   function ticks(since, until, range) {
     const found = [];
     if (range === "year") {
@@ -59,7 +59,7 @@
   const points = (times, values) => times.map((time, index) => ({ x: time, y: values[index] }));
   const isKnown = (value) => value !== null && value !== undefined;
 
-  /** Options that all charts share. x, y: scales; label: the text of a tooltip's line. */
+  /** Return the options of all charts. x, y: scales; label: the text of a tooltip's line. */
   function options(colour, x, y, title, label) {
     const scale = { grid: { color: colour.line, drawTicks: false }, border: { display: false } };
     const ticksOf = { color: colour.quiet, padding: 6, maxRotation: 0, autoSkipPadding: 12 };
@@ -107,7 +107,7 @@
 
   function sites(colour) {
     const { times, series } = data.sites;
-    // Where something is known, a site of which nothing is has none; where nothing is, the areas have a gap.
+    // If any site's value is known at a time, an unknown value is drawn as zero; otherwise the areas have a gap.
     const known = times.map((_time, index) => series.some((site) => isKnown(site[choice.value][index])));
     const datasets = series.map((site, index) => ({
       label: site.name,
@@ -166,7 +166,7 @@
 
   const FIGURES = { "chart-demand": demand, "chart-sites": sites, "chart-waits": waits, "chart-share": share, "chart-work": work };
 
-  /** Draw all charts anew; one without numbers leaves the place to the sentence that says so. */
+  /** Redraw all charts. A chart without data is hidden, and the page shows a text instead. */
   function draw() {
     if (!data) return;
     const colour = colours();
@@ -175,7 +175,7 @@
       const figure = document.getElementById(id);
       const place = figure.querySelector(".plot");
       const canvas = place.querySelector("canvas");
-      const words = document.querySelector(`#${id}-data .words`); // none without numbers
+      const words = document.querySelector(`#${id}-data .words`); // null without data
       if (drawn.has(id)) drawn.get(id).destroy();
       drawn.delete(id);
       place.hidden = words === null;
@@ -190,7 +190,7 @@
     const range = document.querySelector("#ranges [aria-current]").dataset.range;
     try {
       const answer = await fetch(`history?range=${range}`, { cache: "no-store" });
-      if (!answer.ok) return; // page.js says when the server does not answer; the tables are there
+      if (!answer.ok) return; // page.js reports that the server does not respond; the tables remain
       data = await answer.json();
     } catch {
       return;
@@ -198,7 +198,7 @@
     draw();
   }
 
-  if (!choice) return; // no history is kept
+  if (!choice) return; // no history is stored
   choice.addEventListener("change", draw);
   dark.addEventListener("change", draw);
   document.addEventListener("glidein:renewed", load);

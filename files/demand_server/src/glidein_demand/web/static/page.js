@@ -1,17 +1,17 @@
 // Copyright: (c) 2026, the glidein.ops authors
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Keeps the page fresh, and filters the sites. Everything is there without it, too.
+// Reloads the page's data regularly, and filters the sites. The page is complete without this script.
 "use strict";
 (() => {
-  document.documentElement.classList.add("scripted"); // what stands in for scripts is hidden
+  document.documentElement.classList.add("scripted"); // hides the replacements for scripts
   const LONGEST_REQUEST_MS = 30000;
   const refreshMs = 1000 * Number(document.body.dataset.refresh);
   const filter = document.getElementById("filter");
-  const opened = new Map(); // how folded parts were before the filter opened them
+  const opened = new Map(); // state of the folded parts before the filter opened them
   let timer = 0;
   let newest = 0;
 
-  /** Show the sites whose text has every word of the filter; parts with a match are opened meanwhile. */
+  /** Show the sites whose text contains every word of the filter, and open the parts with a match. */
   function applyFilter() {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     let found = 0;
@@ -36,8 +36,8 @@
     document.getElementById("filter-found").textContent = words.length ? `${found} of ${all} sites` : "";
   }
 
-  /** Put the parts of a newer page in place of this one's; folds, scrolling and focus stay as they are. */
-  function renew(fresh) {
+  /** Replace the parts of this page by those of a newer one. Folds, scroll positions and focus are kept. */
+  function replaceParts(fresh) {
     const focused = document.activeElement;
     const holder = focused && focused.closest("[id]");
     const wasSummary = focused && focused.tagName === "SUMMARY";
@@ -59,15 +59,15 @@
     if (again) (wasSummary ? again.querySelector("summary") : again).focus({ preventScroll: true });
     document.title = fresh.title;
     document.body.dataset.refresh = fresh.body.dataset.refresh;
-    tell(document.getElementById("problems").dataset.said);
+    announce(document.getElementById("problems").dataset.announcement);
     applyFilter();
     document.dispatchEvent(new CustomEvent("glidein:renewed"));
   }
 
-  /** Say a sentence to screen readers, once for each change. */
-  function tell(text) {
-    const said = document.getElementById("said");
-    if (said.textContent !== text) said.textContent = text;
+  /** Announce a text to screen readers, once for each change. */
+  function announce(text) {
+    const status = document.getElementById("said");
+    if (status.textContent !== text) status.textContent = text;
   }
 
   async function load(address) {
@@ -78,28 +78,28 @@
       if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
       const text = await answer.text();
       if (mine !== newest) return; // a later request has overtaken this one
-      renew(new DOMParser().parseFromString(text, "text/html"));
+      replaceParts(new DOMParser().parseFromString(text, "text/html"));
       failed.hidden = true;
     } catch (error) {
       if (mine !== newest) return;
-      failed.textContent = `These numbers are old: the server does not answer (${error.message}).`;
+      failed.textContent = `These numbers are out of date: the server does not respond (${error.message}). Check its service and your network.`;
       failed.hidden = false;
     }
-    plan();
+    scheduleRefresh();
   }
 
-  function plan() {
+  function scheduleRefresh() {
     clearTimeout(timer);
     timer = setTimeout(refresh, refreshMs);
   }
 
   function refresh() {
-    // Nobody looks, or somebody copies a text: later.
-    if (document.hidden || !document.getSelection().isCollapsed) return plan();
+    // Postpone while the page is hidden or the user selects text.
+    if (document.hidden || !document.getSelection().isCollapsed) return scheduleRefresh();
     return load(location.href);
   }
 
-  // A link to a row that is folded away opens what it is in.
+  // A link to a folded row opens the part that contains it.
   function reveal() {
     const row = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
     if (!row) return;
@@ -122,8 +122,8 @@
   });
   filter.addEventListener("input", applyFilter);
   window.addEventListener("hashchange", reveal);
-  tell(document.getElementById("problems").dataset.said);
-  applyFilter(); // a browser may have kept what was typed before a reload
+  announce(document.getElementById("problems").dataset.announcement);
+  applyFilter(); // a browser may restore the filter after a reload
   reveal();
-  plan();
+  scheduleRefresh();
 })();

@@ -6,7 +6,7 @@ import gzip
 import json
 
 import pytest
-from glidein_demand.web import replies
+from glidein_demand.web import result_cache
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +27,7 @@ def test_every_id_comes_back_in_every_encoding(service, identity, accept):
     assert "Accept-Encoding" in response.headers["Vary"]
 
 
-def test_who_has_the_reply_is_told_that_it_is_still_so(service):
+def test_a_caller_with_the_current_reply_gets_304(service):
     service.read(group(5))
     first = service.post({**CALL, "id": 1})
     again = service.post({**CALL, "id": 2}, headers={"If-None-Match": first.headers["ETag"]})
@@ -53,7 +53,7 @@ def test_a_change_of_demand_leases_or_switch_makes_a_new_reply(service, change):
     assert again.data != first.data
 
 
-def test_a_reply_for_callers_with_a_token_reaches_nobody_else(service):
+def test_a_reply_for_callers_with_a_token_reaches_no_other_caller(service):
     service.read(group(5, requirements='Owner == "alice"'))
     with_token = service.post({**CALL, "id": 1}, TOKEN)
     without = service.post({**CALL, "id": 1}, headers={"If-None-Match": with_token.headers["ETag"]})
@@ -79,7 +79,7 @@ def test_a_large_result_in_a_batch_is_whole(service):
 
 def test_an_equal_question_is_answered_without_making_it_again():
     made = []
-    cache = replies.Replies(2)
+    cache = result_cache.ResultCache(2)
 
     def make():
         made.append(1)
@@ -99,8 +99,8 @@ def test_an_equal_question_is_answered_without_making_it_again():
 @pytest.mark.parametrize(
     ("held", "count", "leased"), [({}, 5, 0), ({"g": 2}, 3, 2), ({"g": 9}, 0, 5), ({"x": 9}, 5, 0)]
 )
-def test_what_others_hold_is_taken_off_and_told(held, count, leased):
-    found = replies.demand_for({"groups": [{"id": "g", "count": 5}], "as_of": NOW}, held, False)
+def test_jobs_that_others_hold_are_subtracted_and_shown_as_leased(held, count, leased):
+    found = result_cache.demand_for({"groups": [{"id": "g", "count": 5}], "as_of": NOW}, held, False)
     assert found["groups"] == [{"id": "g", "count": count, "leased": leased}]
 
 
@@ -142,7 +142,7 @@ def test_a_report_changes_nothing_in_the_kept_demand(service, monkeypatch):
     service.read(group(5))
     first = service.post({**CALL, "id": 1})
     dumped = []
-    monkeypatch.setattr(replies, "dump", lambda value: dumped.append(value) or b"{}")
+    monkeypatch.setattr(result_cache, "dump", lambda value: dumped.append(value) or b"{}")
     service.result("report", site_report(), TOKEN)
     assert service.post({**CALL, "id": 1}).data == first.data
     assert dumped == []
@@ -151,12 +151,12 @@ def test_a_report_changes_nothing_in_the_kept_demand(service, monkeypatch):
 def test_sites_that_hold_nothing_share_one_reply(service, monkeypatch):
     service.read(group(5))
     service.result("get_demand", {"sites": []}, TOKEN)
-    monkeypatch.setattr(replies, "dump", None)  # no further result is made
+    monkeypatch.setattr(result_cache, "dump", None)  # no further result is made
     for number in range(100):
         assert service.result("get_demand", {"sites": [f"made-up-{number}"]}, TOKEN)["groups"][0]["count"] == 5
 
 
-def test_sites_that_hold_something_are_told_apart(service):
+def test_sites_with_leases_have_results_of_their_own(service):
     service.read(group(5))
     service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN)
     counts = {
@@ -168,7 +168,7 @@ def test_sites_that_hold_something_are_told_apart(service):
 
 @pytest.mark.parametrize("value", [2**64, -(2**70), "\ud800", {"a": ["\udfff", 10**400]}])
 def test_numbers_and_texts_that_orjson_refuses_are_valid_in_json(value):
-    assert json.loads(replies.dump(value)) == value
+    assert json.loads(result_cache.dump(value)) == value
 
 
 _values = st.recursive(
@@ -180,7 +180,7 @@ _values = st.recursive(
 
 @given(_values, st.sampled_from(["0", "-7", "null", '"a"', '"' + "x" * 500 + '"']))
 def test_a_reply_has_the_value_and_the_id_compressed_or_not(value, identity):
-    result = replies.Result(value)
+    result = result_cache.JsonResult(value)
     plain = result.reply(identity, compress=False)
     assert json.loads(plain) == {"jsonrpc": "2.0", "result": value, "id": json.loads(identity)}
     for _again in range(2):

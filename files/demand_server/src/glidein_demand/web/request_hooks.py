@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps that every request takes: authentication, rate limit, authorization, errors, and response headers."""
+"""The hooks of every request: authentication, rate limit, authorization, errors and response headers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import flask
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from . import auth, limits, methods, responses
-from .context import current
+from . import auth, methods, rate_limit, responses
+from .app_services import current_services
 
 COMPRESSED = ("text/html", "text/css", "text/javascript", "image/svg+xml")
 HEADERS = {
@@ -29,35 +29,35 @@ STATIC = "static"
 
 
 def authenticate() -> None:
-    """Set flask.g.caller, and flask.g.who, the name under which the caller's requests are counted."""
+    """Set flask.g.caller and flask.g.rate_limit_key."""
     request = flask.request
-    flask.g.caller = auth.identify(request.headers.get("Authorization"), current().parts.tokens.identify)
-    flask.g.who = limits.who(flask.g.caller, request.remote_addr or "")
+    flask.g.caller = auth.identify(request.headers.get("Authorization"), current_services().parts.tokens.identify)
+    flask.g.rate_limit_key = rate_limit.rate_limit_key(flask.g.caller, request.remote_addr or "")
 
 
 def limit_rate() -> flask.Response | None:
     """Refuse the request if its caller exceeds server.max_requests_per_minute."""
     if flask.request.endpoint in (HEALTH, STATIC):
         return None
-    wait = current().seconds_to_wait()
+    wait = current_services().seconds_to_wait()
     return responses.too_many(wait) if wait else None
 
 
 def require_token() -> flask.Response | None:
-    """Refuse a request of a caller that may not read. JSON-RPC methods check that themselves, for each call."""
+    """Refuse the request if its caller may not read. JSON-RPC methods make this check for each call."""
     caller, request = flask.g.caller, flask.request
     if request.endpoint == HEALTH or request.path == responses.RPC_PATH or caller.is_known:
         return None
-    if caller.kind == "anonymous" and current().settings.reading == "open":
+    if caller.kind == "anonymous" and current_services().settings.reading == "open":
         return None
-    return responses.unauthorized("a token is needed" if caller.kind == "anonymous" else "this token is not known")
+    return responses.unauthorized("a token is required" if caller.kind == "anonymous" else "the token is invalid")
 
 
 def answer_error(error: Exception) -> flask.Response:
-    """Return one plain line, or a JSON-RPC error, instead of a page of the framework; the log has the rest."""
+    """Return the error as one line of text, or as a JSON-RPC error; log the details."""
     log = flask.current_app.logger
     if isinstance(error, RequestEntityTooLarge):
-        most = current().settings.max_body_bytes
+        most = current_services().settings.max_body_bytes
         return responses.error(413, f"the request is larger than {most} bytes (server.max_body_bytes)")
     if isinstance(error, HTTPException):
         response = responses.error(error.code or 500, error.name)
@@ -74,12 +74,12 @@ def answer_error(error: Exception) -> flask.Response:
 
 
 def add_headers(response: flask.Response) -> flask.Response:
-    """Add the headers of every response, and compress pages."""
+    """Add the security and caching headers, and compress pages."""
     response.headers.extend(HEADERS)
     if response.status_code == 200 and response.mimetype in COMPRESSED:
         responses.compress(response)
     if flask.request.endpoint != STATIC:
         response.headers.setdefault("Cache-Control", "no-store")
-    elif current().settings.reading == "token":
+    elif current_services().settings.reading == "token":
         response.headers["Cache-Control"] = f"private, max-age={STATIC_SECONDS}"
     return response

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How often callers may ask."""
+"""The limit on the rate of calls."""
 
 import pytest
 from glidein_demand.web.auth import ANONYMOUS, REFUSED, Caller
-from glidein_demand.web.limits import RateLimit, who
+from glidein_demand.web.rate_limit import RateLimit, rate_limit_key
 
 from conftest import TOKEN
 
@@ -16,7 +16,7 @@ def limited(new_service):
     return new_service(server={"max_requests_per_minute": 5})
 
 
-def test_who_asks_too_often_is_told_when_to_come_back(limited):
+def test_a_caller_over_the_limit_gets_429_and_the_time_to_retry(limited):
     assert [limited.post(CALL).status_code for _again in range(5)] == [200] * 5
     response = limited.post(CALL)
     assert (response.status_code, response.json["error"]["code"]) == (429, -32004)
@@ -69,4 +69,4 @@ def test_every_call_of_a_batch_counts(limited):
     ],
 )  # fmt: skip
 def test_whose_calls_are_counted_together(caller, address, counted):
-    assert who(caller, address) == counted
+    assert rate_limit_key(caller, address) == counted

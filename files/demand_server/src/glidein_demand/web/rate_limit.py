@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How often somebody may ask: per token, or per address of callers without one."""
+"""The limit on the rate of calls: per token, or per address of callers without a token."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ WINDOW_S = 60.0
 
 
 class RateLimit:
-    """At most `per_minute` calls of each caller in the minute that begins with its first call; safe from many threads.
+    """A limit of `per_minute` calls of each caller in the minute that begins with its first call.
 
-    What counts is in memory, and forgotten when that minute is over. (The library `limits` starts a thread for that, up
-    to a hundred times a second, and whoever asked waits until it runs.)
+    Safe for concurrent use by several threads. The counts are in memory and expire with that minute. (The library
+    `limits` starts a thread for the expiry, up to a hundred times a second, and callers wait until it runs.)
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_minute = per_minute
         self._clock = clock
         self._lock = threading.Lock()
-        # {who: (end of its minute, calls in it)}. All last equally long: the first one ends first.
+        # {key: (end of its minute, calls in it)}. All windows have the same length, so the first one ends first.
         self._windows: dict[str, tuple[float, int]] = {}
 
-    def hit(self, who: str, calls: int = 1) -> int:
-        """Count so many calls of `who`: 0 when they are allowed, else the seconds after which to try again."""
+    def hit(self, key: str, calls: int = 1) -> int:
+        """Count calls of `key`; return 0 if they are allowed, else the seconds until a retry."""
         with self._lock:
             now = self._clock()
             while self._windows:
@@ -38,13 +38,13 @@ class RateLimit:
                 if self._windows[first][0] > now:
                     break
                 del self._windows[first]
-            until, counted = self._windows.get(who, (now + WINDOW_S, 0))
-            self._windows[who] = (until, counted + calls)
+            until, counted = self._windows.get(key, (now + WINDOW_S, 0))
+            self._windows[key] = (until, counted + calls)
         return 0 if counted + calls <= self._per_minute else max(1, math.ceil(until - now))
 
 
-def who(caller: Caller, address: str) -> str:
-    """Whose calls are counted together: those of one token, or of one address (IPv6: of one network of 64 bits)."""
+def rate_limit_key(caller: Caller, address: str) -> str:
+    """Return the key under which calls are counted: the token, or the address (IPv6: the /64 network)."""
     if caller.is_known:
         return f"token/{caller.name}"
     try:

@@ -1,40 +1,40 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Numbers, times and texts from outside, as the page shows them."""
+"""The formatting of numbers, times and received texts."""
 
 import unicodedata
 
 import pytest
-from glidein_demand.web import words
+from glidein_demand.web import formatting
 from hypothesis import given
 from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [(-5, "0 s"), (0, "0 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h"), (12000, "3 h 20 min"),
      (172800, "2 d"), (200000, "2 d 7 h")],
 )  # fmt: skip
-def test_durations_are_said_as_people_do(seconds, said):
-    assert words.duration(seconds) == said
+def test_durations_are_formatted_in_two_units(seconds, expected):
+    assert formatting.format_duration(seconds) == expected
 
 
-def test_a_time_is_told_by_its_age_in_utc_and_for_machines():
-    told = words.moment(1_795_211_273, 1_795_211_285)
-    assert told == {"at": "2026-11-20 21:47:53 UTC", "ago": "12 s ago", "iso": "2026-11-20T21:47:53Z"}
+def test_a_time_has_its_age_its_utc_text_and_its_iso_form():
+    time = formatting.format_time(1_795_211_273, 1_795_211_285)
+    assert time == {"at": "2026-11-20 21:47:53 UTC", "ago": "12 s ago", "iso": "2026-11-20T21:47:53Z"}
 
 
-def test_what_never_was_is_never():
-    assert words.moment(None, 1)["ago"] == "never"
+def test_an_unknown_time_is_never():
+    assert formatting.format_time(None, 1)["ago"] == "never"
 
 
-def test_a_time_no_calendar_knows_does_not_break_the_page():
-    told = words.moment(10**18, 1_795_211_273)
-    assert (told["at"], told["iso"]) == ("epoch 1000000000000000000", "")
+def test_a_time_outside_the_calendar_does_not_break_the_page():
+    time = formatting.format_time(10**18, 1_795_211_273)
+    assert (time["at"], time["iso"]) == ("epoch 1000000000000000000", "")
 
 
 @pytest.mark.parametrize(
-    ("mib", "said"),
+    ("mib", "expected"),
     [
         (1, "1 MiB"),
         (1000, "1,000 MiB"),
@@ -44,13 +44,13 @@ def test_a_time_no_calendar_knows_does_not_break_the_page():
         (8_000_000, "7.6 TiB"),
     ],
 )
-def test_sizes_are_said_in_the_unit_that_keeps_them_short(mib, said):
-    assert words.size(mib) == said
+def test_sizes_are_formatted_in_the_unit_that_keeps_them_short(mib, expected):
+    assert formatting.format_size(mib) == expected
 
 
-@pytest.mark.parametrize(("value", "said"), [(None, "–"), (0, "0"), (12345, "12,345"), (2.5, "2.5")])
-def test_numbers_are_grouped_and_the_unknown_is_a_dash(value, said):
-    assert words.number(value) == said
+@pytest.mark.parametrize(("value", "expected"), [(None, "–"), (0, "0"), (12345, "12,345"), (2.5, "2.5")])
+def test_numbers_are_grouped_and_an_unknown_number_is_a_dash(value, expected):
+    assert formatting.format_number(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -66,15 +66,15 @@ def test_numbers_are_grouped_and_the_unknown_is_a_dash(value, said):
         ("e" + "\u0301" * 40, "e" + "\u0301" * 3),
     ],
 )
-def test_what_would_disturb_the_page_is_shown_as_an_escape(text, shown):
-    assert words.plain(text) == shown
+def test_control_characters_are_shown_as_escapes(text, shown):
+    assert formatting.printable(text) == shown
 
 
 @given(st.text(alphabet=st.characters(), max_size=60))
 def test_no_text_keeps_a_character_that_controls_or_formats(text):
-    shown = words.plain(text)
+    shown = formatting.printable(text)
     assert all(unicodedata.category(char)[0] != "C" for char in shown)
-    assert words.plain(shown) == shown
+    assert formatting.printable(shown) == shown
     shown.encode()
 
 
@@ -93,16 +93,16 @@ def test_everything_inside_is_cleaned(value):
             return [text for each in part for text in texts(each)]
         return [part] if isinstance(part, str) else []
 
-    assert all(words.plain(text) == text for text in texts(words.cleaned(value)))
+    assert all(formatting.printable(text) == text for text in texts(formatting.printable_values(value)))
 
 
 @given(st.text(max_size=80))
 def test_an_anchor_has_no_character_that_html_or_an_address_would_change(name):
-    anchor = words.anchor("site", name)
+    anchor = formatting.anchor("site", name)
     assert anchor.isascii()
     assert anchor.replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 
 def test_anchors_of_names_are_readable_and_differ():
-    assert words.anchor("site", "PSC-Bridges.RM_2") == "site-PSC-Bridges.RM_2"
-    assert words.anchor("site", "a b") != words.anchor("site", "a\u00a0b")
+    assert formatting.anchor("site", "PSC-Bridges.RM_2") == "site-PSC-Bridges.RM_2"
+    assert formatting.anchor("site", "a b") != formatting.anchor("site", "a\u00a0b")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the status page is made of."""
+"""The input of the status page."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ NOT_PAUSED: Mapping[str, Any] = {"paused": False, "since": None, "reason": "", "
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Everything that the page is made of, as plain data; nothing of it is changed here.
+class PageContext:
+    """The data of the page, as plain values that the page does not change.
 
-    Times are epoch seconds. The page takes only what the caller may see from `demand` itself: give it the full one.
+    Times are in epoch seconds. `demand` is the full demand: the page selects what the caller may see.
     """
 
     settings: Settings
     now: float
     demand: Mapping[str, Any]
-    """`Snapshot.demand`: the full one, as it was before leases are subtracted."""
+    """`Snapshot.demand`: the full demand, before leases are subtracted."""
     supply: Mapping[str, Any]
-    """The full result of get_supply (`supply.supply_result`), with `history` per entry; what it lacks is unknown."""
+    """The full result of get_supply (`pool.supply.present`), with `history` per entry. A missing key is unknown."""
     reports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """{site: report with "received"}, as `Reports.reports()` gives it. An entry may carry "sick_reasons": [text]."""
     monitoring: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """{uuid: {"received", "metrics", "site" (optional)}} of PyGlidein clients, as `Reports.monitoring()` gives it."""
     anonymous: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """The same of clients that have no token: nothing else on the page depends on them."""
+    """The same for clients without a token. The page uses them only in a table of their own."""
     leases: Sequence[Mapping[str, Any]] = ()
-    """`Leases.rows()`: {"site", "entry", "group", "jobs", "expires"}; those that have expired are left out here."""
+    """`Leases.rows()`: {"site", "entry", "group", "jobs", "expires"}; the page ignores expired leases."""
     pause: Mapping[str, Any] = field(default_factory=lambda: NOT_PAUSED)
-    """`Pause.state()`: {"paused", "since", "reason", "by"}; `settings.paused` is looked at besides."""
+    """`Pause.state()`: {"paused", "since", "reason", "by"}; `settings.paused` pauses as well."""
     history: Mapping[str, Any] | None = None
-    """`charts.history_json(history, work, range, now)` of the range that the address asks for (`?range=`)."""
+    """`charts.history_json(history, work, range, now)` for the range in the address (`?range=`)."""
     caller_has_token: bool = False
-    """Whether the caller may see user names, Requirements, and texts that name them."""
+    """True if the caller may see user names, Requirements, and texts that contain them."""
     can_report: bool = True
-    """Whether any token exists with which a site can report."""
+    """True if at least one token exists with which a site can report."""

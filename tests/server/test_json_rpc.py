@@ -5,7 +5,7 @@
 import json
 
 import pytest
-from glidein_demand.web import rpc
+from glidein_demand.web import json_rpc
 
 from conftest import NOW, TOKEN, group, site_report
 
@@ -170,7 +170,7 @@ def test_a_number_too_large_for_any_reader_is_refused(service):
 
 
 def test_a_batch_is_answered_until_its_reply_is_too_long(service, monkeypatch):
-    monkeypatch.setattr(rpc, "MAX_REPLY_BYTES", 500)
+    monkeypatch.setattr(json_rpc, "MAX_REPLY_BYTES", 500)
     service.read(*(group(5, memory_mb=128 * number) for number in range(1, 10)))
     calls = [{"jsonrpc": "2.0", "method": "get_demand", "id": number} for number in (1, 2)]
     first, second = service.post(calls).json
@@ -178,11 +178,11 @@ def test_a_batch_is_answered_until_its_reply_is_too_long(service, monkeypatch):
     assert (second["id"], second["error"]["code"]) == (2, -32002)
 
 
-def test_an_exception_that_nobody_expected_is_logged_without_parameters_and_answered(service, monkeypatch, caplog):
+def test_an_unexpected_exception_is_logged_without_parameters_and_answered(service, monkeypatch, caplog):
     def fail(*_arguments):
         raise RuntimeError("the reason")
 
-    monkeypatch.setattr(service.views, "supply", fail)
+    monkeypatch.setattr(service.results, "supply", fail)
     monkeypatch.setattr(service.parts.glideins, "reported", fail)
     response = service.call("get_supply", token=TOKEN)
     assert (response.status_code, response.json["error"]["code"]) == (500, -32603)

@@ -22,16 +22,16 @@ def test_the_demand_is_summed():
     assert total["unmaterialized"].startswith("1 ")
 
 
-def test_a_demand_that_was_never_read_is_not_told_as_none():
-    assert view(demand=demand(as_of=None))["demand"]["jobs"] == "not known yet"
+def test_a_demand_that_was_never_read_is_unknown_and_not_zero():
+    assert view(demand=demand(as_of=None))["demand"]["jobs"] == "unknown"
 
 
-def test_a_group_tells_what_other_columns_do_not_say():
+def test_a_group_s_notes_have_stale_and_unmaterialized_jobs():
     asked = group(
         count=100, stale=20, as_of=NOW - 600, unmaterialized=50, over_limit=7, memory_mb=2176, max_runtime_s=None
     )
     (row,) = view(demand=demand(asked))["groups"]
-    assert row["notes"] == ["20 from an old reading, 10 min ago", "50 not in the queue yet"]
+    assert row["notes"] == ["20 from an old query, 10 min ago", "50 not in the queue yet"]
     assert (row["stale"], row["over_limit"], row["memory"], row["runtime"]) == (True, "7", "2.1 GiB", "not stated")
 
 
@@ -45,7 +45,7 @@ def test_leases_of_all_sites_add_up_per_group_until_they_expire():
     assert [row["leased"] for row in view(leases=held)["groups"]] == ["23"]
 
 
-def test_used_core_hours_are_told_for_each_entry_the_site_and_all():
+def test_used_core_hours_are_shown_for_each_entry_the_site_and_all_sites():
     def work(granted_h, busy_h):
         return {"granted_core_s": granted_h * 3600, "busy_core_s": round(busy_h * 3600)}
 
@@ -85,7 +85,7 @@ def test_users_and_requirements_are_there_only_with_a_token():
     assert (with_token["requirements"], with_token["attributes"]) == ("Owner == X", "Owner = alice")
 
 
-def test_a_site_s_row_has_what_it_reported_and_what_the_collector_knows():
+def test_a_site_s_row_has_its_reported_and_its_registered_glideins():
     row = sites()["PSC"]
     assert numbers(row["entries"][0]) == ["1", "2", "2", "0", "1", "28 of 56"]
     assert row["report"]["ago"] == "0 s ago"
@@ -100,7 +100,7 @@ def test_the_entries_of_a_site_are_summed():
     assert [each["entry"] for each in row["entries"]] == ["GPU", "RM"]
 
 
-def test_what_a_site_could_not_find_out_is_a_dash_and_no_zero():
+def test_an_unknown_count_of_a_site_is_a_dash_and_not_zero():
     row = sites(reports=reports(report("PSC", entry(queued=None, running=None, sick=None))))["PSC"]
     assert numbers(row["entries"][0])[:4] == ["–", "–", "2", "–"]
 
@@ -111,42 +111,42 @@ def test_glideins_of_a_site_that_never_reported_are_shown():
     assert row["report"]["ago"] == "never"
 
 
-def test_an_entry_that_is_only_remembered_has_no_row():
+def test_an_entry_with_history_only_has_no_row():
     gone = supplied(entry="old", registered=0, history=experience())
     assert [each["entry"] for each in sites(supply=supply(supplied(), gone))["PSC"]["entries"]] == ["RM"]
 
 
 def test_a_site_that_only_reported_an_error_has_a_row():
     row = sites(reports=reports(report(entries=[], error="Site PSC: cannot be reached")), supply=supply())["PSC"]
-    assert (row["entries"], row["error"], row["wrong"]) == ([], "cannot be reached", True)
+    assert (row["entries"], row["error"], row["has_problem"]) == ([], "cannot be reached", True)
 
 
-def test_how_long_glideins_waited_is_told_where_it_is_known():
+def test_the_wait_in_the_queue_is_shown_if_it_is_known():
     assert sites(supply=supply(supplied(history=experience())))["PSC"]["entries"][0]["waits"] == "12 min (90 %: 60 min)"
     assert sites()["PSC"]["entries"][0]["waits"] == "–"
 
 
-def test_few_sites_stand_in_one_table_by_name():
+def test_few_sites_are_in_one_table_sorted_by_name():
     data = many(sites=20)
     (part,) = view(**data)["sites"]["parts"]
     assert part["title"] == ""
     assert [site["site"] for site in part["sites"]] == sorted(data["reports"])
 
 
-def test_many_sites_are_told_apart_and_those_in_trouble_come_first():
+def test_many_sites_are_split_and_those_with_problems_come_first():
     shown = view(**many(sites=500))["sites"]
     assert shown["count"] == 500
     titles = [(part["title"], part["open"]) for part in shown["parts"]]
-    assert titles[0] == ("50 sites to look at", True)
+    assert titles[0] == ("50 sites with problems", True)
     assert [is_open for _title, is_open in titles[1:]] == [False, False]
     assert sum(len(part["sites"]) for part in shown["parts"]) == 500
-    assert all(site["wrong"] for site in shown["parts"][0]["sites"])
-    assert not any(site["wrong"] for part in shown["parts"][1:] for site in part["sites"])
+    assert all(site["has_problem"] for site in shown["parts"][0]["sites"])
+    assert not any(site["has_problem"] for part in shown["parts"][1:] for site in part["sites"])
     assert not any(site["active"] for site in shown["parts"][2]["sites"])
 
 
 def test_a_pyglidein_client_s_partitions_are_summed():
-    said = {"glideins_idle": {"a": 1, "b": 2}, "glideins_running": {"a": 7.5}}
-    (row,) = view(monitoring={"glide@login1": {"received": NOW - 60, "metrics": said, "site": "DESY"}})["clients"]
+    metrics = {"glideins_idle": {"a": 1, "b": 2}, "glideins_running": {"a": 7.5}}
+    (row,) = view(monitoring={"glide@login1": {"received": NOW - 60, "metrics": metrics, "site": "DESY"}})["clients"]
     assert [row[name] for name in ("idle", "running", "launched", "site")] == ["3", "7.5", "–", "DESY"]
     assert row["report"]["ago"] == "60 s ago"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Serves the application with waitress. A reverse proxy adds TLS and limits slow clients (the role installs one)."""
+"""The HTTP server, waitress. The role installs a reverse proxy, which adds TLS and limits slow clients."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from ..config import ConfigError, Settings
 
 MAX_HEADER_BYTES = 64 * 1024
 SHUTDOWN_S = 5.0
-"""The process ends so long after a signal at the latest, with requests under way."""
+"""The longest time from a signal to the end of the process, even if requests are being processed."""
 
 
 class Server:
-    """A WSGI application on the listening sockets of `settings`, open from the start. Raises ConfigError."""
+    """A WSGI application on the listening sockets of `settings`.
+
+    The constructor opens the sockets. It raises ConfigError if that fails.
+    """
 
     def __init__(self, application: Callable[..., Any], settings: Settings) -> None:
         self.status = 0
-        # Of X-Forwarded-For, waitress uses only the address that the trusted proxy itself has added.
+        # Of X-Forwarded-For, waitress uses only the address that the trusted proxy has added.
         proxy = {"trusted_proxy": "127.0.0.1", "trusted_proxy_headers": {"x-forwarded-for"}}
         try:
             self._server = waitress.create_server(
@@ -34,7 +37,7 @@ class Server:
                 threads=settings.threads,
                 connection_limit=settings.max_connections,
                 asyncore_use_poll=True,  # select() takes no file descriptor beyond 1023
-                # Closed after so many seconds without any data, looked at as often.
+                # Close a connection after so many seconds without data; check at this interval.
                 channel_timeout=60,
                 cleanup_interval=15,
                 max_request_body_size=settings.max_body_bytes,
@@ -51,20 +54,20 @@ class Server:
             ) from error
 
     def run(self) -> None:
-        """Answer requests until SIGTERM or SIGINT. Needs the main thread."""
+        """Serve requests until SIGTERM or SIGINT. Must run in the main thread."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
+            signal.signal(number, self._on_signal)
         self._server.run()
 
-    def end(self, status: int) -> None:
-        """End as after SIGTERM, with this exit status of the process."""
+    def stop(self, status: int) -> None:
+        """Stop as after SIGTERM; the process exits with this status."""
         self.status = status
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def _stop(self, _signal: int, _frame: object) -> NoReturn:
+    def _on_signal(self, _signal: int, _frame: object) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
-        # A thread may hang. What was acknowledged is in the database already.
+        # A thread may hang. Acknowledged data is already in the database.
         timer = threading.Timer(SHUTDOWN_S - 0.5, os._exit, [self.status])
         timer.daemon = True
         timer.start()
@@ -76,7 +79,7 @@ def _host(bind: str) -> str:
 
 
 def _has_ipv6() -> bool:
-    """Return whether the kernel has IPv6."""
+    """Return True if the kernel supports IPv6."""
     try:
         socket.socket(socket.AF_INET6).close()
     except OSError:

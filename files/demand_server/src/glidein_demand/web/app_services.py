@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The objects that all requests of one application share."""
+"""The objects that all requests of one Flask application share."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pjrpc.server
 
 from ..app_state import AppState
 from .auth import Caller
-from .limits import RateLimit
 from .metrics import Metrics
-from .views import Views
+from .rate_limit import RateLimit
+from .read_results import ReadResults
 
 if TYPE_CHECKING:
     from ..config import Settings
@@ -23,11 +23,11 @@ EXTENSION = "glidein_demand"
 
 
 @dataclass(frozen=True)
-class Context:
-    """The shared objects; all of them are safe to use from many threads."""
+class AppServices:
+    """The shared objects. All of them are safe for concurrent use by several threads."""
 
     parts: AppState
-    views: Views
+    results: ReadResults
     rate: RateLimit
     metrics: Metrics
     dispatcher: pjrpc.server.Dispatcher[Caller]
@@ -38,13 +38,13 @@ class Context:
         return self.parts.settings
 
     def seconds_to_wait(self, calls: int = 1) -> int:
-        """Count calls of the present request's caller; return 0 if they are allowed, else when to try again."""
-        wait = self.rate.hit(flask.g.who, calls)
+        """Count calls of the current request's caller; return 0 if they are allowed, else the seconds until a retry."""
+        wait = self.rate.hit(flask.g.rate_limit_key, calls)
         if wait:
             self.metrics.limited()
         return wait
 
 
-def current() -> Context:
-    """Return the objects of the application that answers the present request."""
+def current_services() -> AppServices:
+    """Return the shared objects of the current Flask application."""
     return flask.current_app.extensions[EXTENSION]
