@@ -3,8 +3,8 @@
 """Jobs beyond the negotiator's limits are no demand. The ads are those of HTCondor 23.9."""
 
 import pytest
-from glidein_demand.pool import demand, jobs, limits
-from glidein_demand.pool.answers import Answer, Answers, Reading
+from glidein_demand.pool import accounting_limits, demand, jobs
+from glidein_demand.pool.query_results import QueryResults, ScheddResult, ScheddState
 from glidein_demand.web import result_cache
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,7 +155,7 @@ def test_only_callers_with_a_token_get_the_reasons_of_limits():
     assert (first["count"], second["count"], second["over_limit"]) == (4, 0, 5)
     assert second["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}
     assert "accounting_group" not in first
-    assert all("limited_by" not in row for row in made.demand(known=False)["groups"])
+    assert all("limited_by" not in row for row in made.demand(with_token=False)["groups"])
     assert [row["count"] for row in result_cache.state_for(made.demand(), {}, False)] == [4]
 
 

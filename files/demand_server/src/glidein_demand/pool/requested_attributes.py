@@ -40,7 +40,7 @@ class RequestedAttributes:
         self._lock = threading.Lock()
         self._requests: dict[str, dict[str, Any]] = {}
 
-    def ask(self, caller: str, names: list[str]) -> None:
+    def request(self, caller: str, names: list[str]) -> None:
         """Replace the names that a caller requests. web/parameter_checks.py has checked them."""
         with self._lock:
             self._requests[caller] = {"names": names, "time": self._clock()}

@@ -62,7 +62,7 @@ class Methods:
             if attributes is not None:
                 names = parameter_checks.attributes(attributes)
                 if caller.is_known:
-                    self._parts.wanted.ask(caller.name, names)
+                    self._parts.requested_attributes.request(caller.name, names)
             return self._results.demand(
                 caller, None if sites is None else parameter_checks.sites(sites, self._settings.max_sites)
             )

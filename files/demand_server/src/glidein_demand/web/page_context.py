@@ -24,7 +24,7 @@ class PageContext:
     demand: Mapping[str, Any]
     """`Snapshot.demand`: the full demand, before leases are subtracted."""
     supply: Mapping[str, Any]
-    """The full result of get_supply (`pool.supply.present`), with `history` per entry. A missing key is unknown."""
+    """The full result of get_supply (`supply.supply_result`), with `history` per entry. A missing key is unknown."""
     reports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """{site: report with "received"}, as `Reports.reports()` gives it. An entry may carry "sick_reasons": [text]."""
     monitoring: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -146,7 +146,7 @@ def sites(value: Any, most: int) -> frozenset[str]:
 
 def attributes(value: Any) -> list[str]:
     """Return the names of job attributes."""
-    names = _list("attributes", value, wanted.MOST_OF_A_CALLER)
+    names = _list("attributes", value, requested_attributes.MAX_NAMES_OF_CALLER)
     for index, one in enumerate(names):
         if not isinstance(one, str) or not requested_attributes.NAME.match(one):
             raise ValueError(

@@ -56,7 +56,7 @@ class ReadResults:
 
     def _less_leases(self, make_result: MakeResult, known: bool, excluded: frozenset[str]) -> result_cache.JsonResult:
         """Return `make_result` of the demand and the leases; known: for callers with a token."""
-        leases, answers = self._parts.leases, self._parts.readings.snapshot().answers
+        leases, answers = self._parts.leases, self._parts.pool_state.snapshot().results
         paused, version = self._parts.paused()["paused"], leases.version
         # Read the holders after the version, so that they are not older. Sites without leases are left out of the key:
         # invented names must not evict other results.
@@ -76,7 +76,7 @@ class ReadResults:
 
         def make() -> tuple[Any, float]:
             now = parts.clock()
-            current = supply.present(
+            current = supply.supply_result(
                 snapshot.supply,
                 parts.machine_ads.all(),
                 parts.glideins.summary(int(now), parts.glidein_usage.endings(now - glidein_tracking.WINDOW_S)),

@@ -64,7 +64,7 @@ def healthz() -> flask.Response:
     """Return the health of the server, with HTTP status 503 if the demand is stale or the database fails."""
     parts = current_services().parts
     include_names = parts.settings.reading == "open" or flask.g.caller.is_known
-    state = health(parts.readings.snapshot().answers.about, parts.settings, parts.clock(), include_names)
+    state = health(parts.pool_state.snapshot().results.about, parts.settings, parts.clock(), include_names)
     if parts.watch.problem:
         state["status"] = "no database"
     return responses.from_json(result_cache.dump(state), 200 if state["status"] == "ok" else 503)
@@ -79,7 +79,7 @@ def status() -> str:
     page_context = PageContext(
         settings=parts.settings,
         now=now,
-        demand=parts.readings.snapshot().answers.demand(),
+        demand=parts.pool_state.snapshot().results.demand(),
         supply=results.supply(flask.g.caller).value,
         reports=parts.reports.reports(),
         monitoring=parts.reports.monitoring(),
