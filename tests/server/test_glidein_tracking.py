@@ -212,7 +212,7 @@ def test_everything_outlives_a_restart(tracked, database):
 
 def test_what_the_contract_names_takes_rows(tracked):
     tracked.glideins.running("A", [("q", "s", "1_1", 7), ("q", "s", "1_2", None)], NOW)
-    tracked.glideins.running("A", [], NOW + 60, told={("q", "s")})
+    tracked.glideins.running("A", [], NOW + 60, listed={("q", "s")})
     tracked.glideins.registered([ad("1_1")], NOW + 70)
     found = tracked.history(NOW + 80)
     assert (found["registered"], found["wait_median_s"]) == (1, 7)

@@ -58,25 +58,25 @@ class Glidein:
 
 def of_report(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str, int | None]], set[tuple[str, str]]]:
     """Return (rows for `after_report`, the (entry, shape) whose running glideins the report lists)."""
-    rows, told = [], set()
+    rows, listed = [], set()
     for entry in report["entries"]:
         listed = entry.get("running_glideins")
         if listed is not None:
-            told.add((entry["entry"], entry["shape"]))
+            listed.add((entry["entry"], entry["shape"]))
             rows += [(entry["entry"], entry["shape"], glidein["id"], glidein["wait_s"]) for glidein in listed]
-    return rows, told
+    return rows, listed
 
 
 def after_report(
     known: Mapping[str, Glidein],
     site: str,
     rows: Iterable[tuple[str, str, str, int | None]],
-    told: Collection[tuple[str, str]],
+    listed: Collection[tuple[str, str]],
     now: int,
 ) -> list[Glidein]:
     """Return the glideins that a report changes. `known`: those of the site by batch id.
 
-    rows: (entry, shape, batch id, wait). Only glideins of an (entry, shape) in `told` can have left: for others, the
+    rows: (entry, shape, batch id, wait). Only glideins of an (entry, shape) in `listed` can have left: for others, the
     site could not count.
     """
     changed = []
@@ -93,7 +93,7 @@ def after_report(
     changed += [
         replace(old, left=now)
         for batch_id, old in known.items()
-        if old.running is not None and old.left is None and batch_id not in seen and (old.entry, old.shape) in told
+        if old.running is not None and old.left is None and batch_id not in seen and (old.entry, old.shape) in listed
     ]
     return changed
 
@@ -202,25 +202,25 @@ def summaries(
 def _summary(
     glideins: list[Glidein],
     plans: list[dict[str, Any]],
-    told: int | None,
+    listed: int | None,
     now: int,
     endings: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> dict[str, Any]:
-    said = [(glidein, endings.get((glidein.site, glidein.batch_id))) for glidein in glideins]
-    is_told = told is not None and told >= now - WINDOW_S
+    pairs = [(glidein, endings.get((glidein.site, glidein.batch_id))) for glidein in glideins]
+    is_listed = listed is not None and listed >= now - WINDOW_S
     waits = sorted(glidein.wait_s for glidein in glideins if glidein.wait_s is not None)
     return {
         "window_s": WINDOW_S,
         # Plans that an older version of this program stored do not have all keys.
         "plans": [{"as_of": None, **dict.fromkeys(_PLAN), **plan} for plan in plans],
-        "started": sum(glidein.running is not None for glidein in glideins) if is_told else None,
+        "started": sum(glidein.running is not None for glidein in glideins) if is_listed else None,
         "registered": sum(
             glidein.registered is not None or bool(ending and ending["registered"] is not None)
-            for glidein, ending in said
+            for glidein, ending in pairs
         ),
-        "never_registered": sum(never_registered(*one) for one in said) if is_told else None,
-        "ended_early": sum(ended_early(*one) for one in said),
-        "jobs_failing": sum(jobs_failing(ending) for _glidein, ending in said),
+        "never_registered": sum(never_registered(*one) for one in pairs) if is_listed else None,
+        "ended_early": sum(ended_early(*one) for one in pairs),
+        "jobs_failing": sum(jobs_failing(ending) for _glidein, ending in pairs),
         "wait_median_s": _rank(waits, 50),
         "wait_p90_s": _rank(waits, 90),
     }

@@ -50,26 +50,26 @@ class Glideins:
     def reported(self, report: Mapping[str, Any], now: int | None = None) -> None:
         """Store the plans of a valid report, and its running glideins if it lists them."""
         now = self._now(now)
-        rows, told = glidein_tracking.of_report(report)
+        rows, listed = glidein_tracking.of_report(report)
         with self._db.begin() as connection:
-            self._store_running(connection, report["site"], rows, told, now)
-            _store_plans(connection, report, told, now)
+            self._store_running(connection, report["site"], rows, listed, now)
+            _store_plans(connection, report, listed, now)
 
     def running(
         self,
         site: str,
         rows: Iterable[tuple[str, str, str, int | None]],
         now: int | None = None,
-        told: Collection[tuple[str, str]] | None = None,
+        listed: Collection[tuple[str, str]] | None = None,
     ) -> None:
         """Store the running glideins of a site: (entry, shape, batch id, seconds waited or None).
 
-        told: the (entry, shape) whose glideins the report lists, including empty lists; by default, those in `rows`.
+        listed: the (entry, shape) whose glideins the report lists, including empty lists; by default, those in `rows`.
         """
         rows = list(rows)
-        told = {row[:2] for row in rows} if told is None else told
+        listed = {row[:2] for row in rows} if listed is None else listed
         with self._db.begin() as connection:
-            self._store_running(connection, site, rows, told, self._now(now))
+            self._store_running(connection, site, rows, listed, self._now(now))
 
     def registered(self, rows: Iterable[Iterable[Any]], now: int | None = None) -> None:
         """Store the result of supply.registered. Glideins that it does not have are gone."""
@@ -119,7 +119,7 @@ class Glideins:
         connection: Connection,
         site: str,
         rows: list[tuple[str, str, str, int | None]],
-        told: Collection[tuple[str, str]],
+        listed: Collection[tuple[str, str]],
         now: int,
     ) -> None:
         of_site = schema.glidein.c.site == site
@@ -127,7 +127,7 @@ class Glideins:
         named = [(site, row[2]) for row in rows]
         known.update(((site, one.batch_id), one) for one in _named(connection, named, known))
         by_id = {batch_id: one for (_site, batch_id), one in known.items()}
-        _save(connection, glidein_tracking.after_report(by_id, site, rows, told, now))
+        _save(connection, glidein_tracking.after_report(by_id, site, rows, listed, now))
         _keep_newest(connection, of_site, MOST_OF_A_SITE)
 
     def _now(self, now: int | None) -> int:
@@ -135,7 +135,7 @@ class Glideins:
 
 
 def _store_plans(
-    connection: Connection, report: Mapping[str, Any], told: Collection[tuple[str, str]], now: int
+    connection: Connection, report: Mapping[str, Any], listed: Collection[tuple[str, str]], now: int
 ) -> None:
     of_site = schema.entry_history.c.site == report["site"]
     known = {(row.entry, row.shape): row for row in connection.execute(select(schema.entry_history).where(of_site))}
@@ -148,7 +148,7 @@ def _store_plans(
         )
         new[pair] = {
             "site": report["site"], "entry": pair[0], "shape": pair[1], "received": now, "plans": json.dumps(plans),
-            "told": now if pair in told else old.told if old else None,
+            "told": now if pair in listed else old.told if old else None,
         }  # fmt: skip
     if new:
         connection.execute(upsert(connection, schema.entry_history, ["site", "entry", "shape"]), list(new.values()))
