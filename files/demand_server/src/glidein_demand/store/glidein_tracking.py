@@ -60,10 +60,10 @@ def of_report(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str, int 
     """Return (rows for `after_report`, the (entry, shape) whose running glideins the report lists)."""
     rows, listed = [], set()
     for entry in report["entries"]:
-        listed = entry.get("running_glideins")
-        if listed is not None:
+        running = entry.get("running_glideins")
+        if running is not None:
             listed.add((entry["entry"], entry["shape"]))
-            rows += [(entry["entry"], entry["shape"], glidein["id"], glidein["wait_s"]) for glidein in listed]
+            rows += [(entry["entry"], entry["shape"], glidein["id"], glidein["wait_s"]) for glidein in running]
     return rows, listed
 
 
@@ -202,12 +202,12 @@ def summaries(
 def _summary(
     glideins: list[Glidein],
     plans: list[dict[str, Any]],
-    listed: int | None,
+    listed_at: int | None,
     now: int,
     endings: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> dict[str, Any]:
     pairs = [(glidein, endings.get((glidein.site, glidein.batch_id))) for glidein in glideins]
-    is_listed = listed is not None and listed >= now - WINDOW_S
+    is_listed = listed_at is not None and listed_at >= now - WINDOW_S
     waits = sorted(glidein.wait_s for glidein in glideins if glidein.wait_s is not None)
     return {
         "window_s": WINDOW_S,
