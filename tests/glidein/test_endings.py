@@ -434,7 +434,11 @@ def test_a_glidein_killed_with_its_guard_is_cleaned_up_by_the_next_one(site, she
     assert status == 0, output
     assert "{} belongs to".format(dead) in output
     assert set(site.scratch.iterdir()) == {lives, elsewhere, broken}
-    assert not job.exists()
+    # The job was killed, but its entry stays until init has read its exit status.
+    deadline = time.monotonic() + 60
+    while job.exists():
+        assert time.monotonic() < deadline, (job / "status").read_text()
+        time.sleep(0.05)
     stale, own = summaries(output)
     assert (stale["name"], stale["exit_status"], stale["jobs"]) == (state["name"], None, 7)
     assert stale["ended"] == last
