@@ -216,7 +216,7 @@ def test_a_client_that_reads_slowly_gets_all_of_a_large_reply(large):
 )  # fmt: skip
 def test_what_is_no_request_is_refused_and_never_an_error_of_the_server(each, garbage):
     connection = opened(each)
-    with contextlib.suppress(ConnectionError, ssl.SSLError):
+    with contextlib.suppress(OSError):  # the server may have closed the connection already
         connection.sendall(garbage)
         if each.context is None:
             connection.shutdown(socket.SHUT_WR)

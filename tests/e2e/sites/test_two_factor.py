@@ -215,7 +215,7 @@ def test_a_wrong_answer_is_given_once_and_no_schedule_repeats_it(site, factors, 
     assert "an answer was not accepted" in " ".join(login.output.split()), login
     assert sshd.failures() == 1
     again = log_in(inventory)
-    assert "not tried again by a schedule" in " ".join(again.output.split()), again
+    assert "a schedule does not send them again" in " ".join(again.output.split()), again
     assert sshd.lines() == []
     # A person may try again, after putting it right.
     with at_a_terminal(site(glidein_ssh_prompts=factors.prompts(), ansible_user="glidein2fa")) as child:
@@ -265,7 +265,7 @@ def test_the_factor_may_be_asked_at_a_bastion_and_a_new_host_key_is_a_persons_de
     assert "there is no terminal" in " ".join(unattended.output.split()), unattended
     (tmp_path / "open").mkdir(mode=0o750)
     opened = log_in(inventory, "-e", f"glidein_ssh_session_dir={tmp_path}/open")
-    assert "that nobody else can enter" in " ".join(opened.output.split()), opened
+    assert "that other users cannot enter" in " ".join(opened.output.split()), opened
     with at_a_terminal(inventory) as child:
         # The first try gave the bastion the stored answers, and came no further.
         child.expect("Press Enter to try again")
