@@ -210,7 +210,7 @@ class Tree:
         }
 
     def install(self, archive):
-        """Make the tree as in the manifest. archive: open tar file with the missing files; empty if there are none.
+        """Make the tree as in the manifest. archive: open tar file with the missing files; empty if no file is missing.
 
         A tree that is not there yet gets its name when it is complete. Raises FileTreeError.
         """

@@ -122,7 +122,7 @@ class PbsPro(Pbs):
         return self.argv["qstat"] + ["-t", "-f", "-F", "json"]
 
     def parse_list(self, stdout, user):
-        # "Jobs" is absent if there are none. qstat also prints this without a server, but then exits with 255.
+        # qstat omits "Jobs" if the queue is empty. Without a server it does so, too, but exits with 255.
         found = self._document(stdout).get("Jobs", {})
         if not isinstance(found, dict) or not all(isinstance(job, dict) for job in found.values()):
             raise self.output_error("the jobs in qstat's output", stdout)

@@ -47,7 +47,7 @@ class Queries:
         self.close()
 
     def run(self, query: dict[str, Any], timeout: float) -> dict[str, Any]:
-        """Return the result of `query` (plain values). Raise QueryError if there is none within `timeout` seconds."""
+        """Return the result of `query` (plain values). Raise QueryError if it takes longer than `timeout` seconds."""
         receiver, sender = self._context.Pipe(duplex=False)
         with receiver:
             with sender:

@@ -108,7 +108,7 @@ class History:
         """Return {"times": [epoch], "sites": {name: {field: [number|None]}}, "others": {field: [...]} or None}.
 
         "sites": SITE_FIELDS of the `top` sites with the most glideins queued or running, most first. "others": the sum
-        of all other sites; None if there are none.
+        of all other sites; None without other sites.
         """
         with self._db.read() as connection:
             step, times = history_sql.times_of(connection, since, until, points)

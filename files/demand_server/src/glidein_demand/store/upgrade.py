@@ -34,7 +34,7 @@ _alembic_lock = threading.Lock()
 
 
 def revision_of(connection: Connection) -> str | None:
-    """Return the revision that Alembic recorded in the database; None if there is none."""
+    """Return the revision that Alembic recorded in the database; None before the first."""
     if not sqlalchemy.inspect(connection).has_table(schema.alembic_version.name):
         return None
     return connection.execute(select(schema.alembic_version.c.version_num)).scalar()
