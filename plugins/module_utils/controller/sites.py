@@ -130,7 +130,7 @@ def _why_unreadable(error):
     if _is_of_vault(error):
         return _VAULT
     if _UNDEFINED.match(str(error)):
-        return f"it refers to a variable that is not there: {error}"
+        return f"it refers to an undefined variable: {error}"
     return f"cannot be read ({type(error).__name__}; not shown)"
 
 
@@ -144,7 +144,7 @@ def _is_of_vault(error):
 
 
 def _queue_error(queue, session):
-    """Return why a site's queue is unknown, or None. Without an SSH session, the queue was not read at all."""
+    """Return the reason why a site's queue is unknown, or None. Without an SSH session, the queue was not read."""
     if queue.get("queue") is not None:
         return None
     result = session if queue.get("skipped") else queue
@@ -152,7 +152,7 @@ def _queue_error(queue, session):
 
 
 def _report(site, result, cause):
-    """Return the report that the module glideins made, or why there is none. cause: why there is no plan."""
+    """Return the report of the module glideins, or one with an error. cause: the reason why a plan is missing."""
     if result.get("report"):
         return result["report"]
     return {"error": str(site["error"] or result.get("msg") or cause)}

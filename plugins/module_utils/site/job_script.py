@@ -130,7 +130,8 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     words = {name: sh_quote(str(value)) for name, value in values.items()}
     words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])
     words["GLIDEIN_BATCH_ID"] = f'"{scheduler.batch_id}"'
-    # If there is no credential beside the tarball, there is none on the compute node, either.
+    # Without a credential file (GLIDEIN_CREDENTIAL is empty: the tarball has the pool password), the batch system
+    # transfers none, so its path on the compute node is left out.
     words.update({name: word for name, word in scheduler.shell_settings.items() if values.get(name) != ""})
     words.update({name: sh_quote(text) for name, text in _options(entry, shape).items() if text})
     return words

@@ -251,7 +251,7 @@ class Scheduler(abc.ABC):
         """Return the jobs of `user` as a list of Job, in any order. Raises OutputError."""
 
     def means_no_jobs(self, error):
-        """Return whether a listing command failed (CommandError) only because there are no jobs."""
+        """Return whether a listing command failed (CommandError) only because the queue is empty."""
         return False
 
     def jobs(self, user):

@@ -290,7 +290,7 @@ class HTCondor(Scheduler):
         ]
 
     def parse_list(self, stdout, user):
-        # Without jobs there is no output at all, not even [].
+        # Without jobs, the output is empty, not [].
         if not stdout.strip():
             return []
         try:
