@@ -55,9 +55,28 @@ MODULES = {
 }
 
 
+def no_facts():
+    """Return the facts of a batch system of which nothing is known, in the form that each read() returns."""
+    return {
+        "version": None,
+        "cluster": None,
+        "queues": [],
+        "accounts": [],
+        "limits": {
+            "max_array": None,
+            "max_queued": None,
+            "max_running": None,
+            "grace_s": None,
+            "memory_enforced": None,
+            "memory_unit": None,
+        },
+        "gpu_request": None,
+    }
+
+
 def read_facts(scheduler, reader, user):
-    """Return the facts of a batch system: version, cluster, queues, accounts, limits, gpu_request.
+    """Return the facts of a batch system, with the keys of no_facts.
 
     scheduler: a key of MODULES; reader: Reader, whose gaps name what could not be read; user: whose accounts count.
     """
-    return MODULES[scheduler]().read(reader, user)
+    return dict(no_facts(), **MODULES[scheduler]().read(reader, user))

@@ -178,7 +178,7 @@ def _queue(output, partition, accounts):
     wanted_qos, choices, qos_problem = _job_qos(output, partition, associations)
     problems += more_problems or qos_problem
     qos_limits = _qos_limits(output, partition, choices)
-    max_memory = _smallest([number(partition.get("MaxMemPerNode", "")), qos_limits["memory_mb"]])
+    max_memory = _smallest([_memory_limit(output, partition, "MaxMemPerNode"), qos_limits["memory_mb"]])
     queue = {
         "name": name,
         "problems": problems,
@@ -190,7 +190,7 @@ def _queue(output, partition, accounts):
         "max_running": qos_limits["running"],
         "max_cpus_per_job": _smallest([number(partition.get("MaxCPUsPerNode", "")), qos_limits["cpus"]]),
         "max_nodes_per_job": _smallest([number(partition.get("MaxNodes", "")), qos_limits["nodes"]]),
-        "max_memory_per_cpu_mb": number(partition.get("MaxMemPerCPU", "")),
+        "max_memory_per_cpu_mb": _memory_limit(output, partition, "MaxMemPerCPU"),
         "accounts": usable,
         "parallel_environments": [],
         "qos": wanted_qos,
@@ -221,8 +221,14 @@ def _limit_sources(partition, queue, qos_sources):
         if setting and queue[key] == number(partition.get(setting, "")):
             sources[key] = f"scontrol show partition: {setting}={partition[setting]}"
         else:
-            sources[key] = qos_sources[limit]
+            sources[key] = qos_sources.get(limit, f"scontrol show config: {setting}")
     return sources
+
+
+def _memory_limit(output, partition, setting):
+    """Return MaxMemPerNode or MaxMemPerCPU in MiB: the partition's, or that of all partitions; None if not limited."""
+    own = number(partition.get(setting, ""))
+    return number(output.config.get(setting, "")) if own is None else own
 
 
 def _problems(output, partition):
