@@ -32,7 +32,7 @@ def read(reader, user):
         "cluster": output.config.get("ClusterName"),
         "queues": sorted(queues, key=lambda queue: queue["name"]),
         "accounts": accounts,
-        "limits": _limits(output, accounts),
+        "limits": _limits(output, [account for account in accounts if not account["problem"]]),
         "gpu_request": _gpu_request(output),
     }
 
@@ -46,7 +46,7 @@ def _read_output(reader, user):
     if partitions is None:
         partitions = [{"PartitionName": name} for name in sorted({group.partition for group in groups})]
     details = {}
-    examples = list(collections.OrderedDict.fromkeys(group.example for group in groups if group.example))
+    examples = sorted({_example(groups, group) for group in groups} - {""})
     if examples:
         # The cores and the memory that are reserved for the system, and GPUs without a Gres.
         argv = [*show, "node", ",".join(examples[:_MAX_EXAMPLES])]
@@ -66,6 +66,16 @@ def _read_output(reader, user):
     )
 
 
+def _example(groups, group):
+    """Return the name of a node with the same configuration as those of a group: the same for all such groups."""
+    same = (other for other in groups if _configuration(other) == _configuration(group))
+    return next(same).example
+
+
+def _configuration(group):
+    return group.cpus, group.memory_mb, group.disk_mb, group.gpus, group.features
+
+
 def _read_accounting(reader, user, cluster):
     """Return (associations of the user, limits of their accounts, {name: QOS}): rows of sacctmgr's tables."""
 
@@ -73,8 +83,9 @@ def _read_accounting(reader, user, cluster):
         names = ",".join(name for name, unused in columns)
         argv = ["sacctmgr", "-P", "show", *words, f"format={names}"]
         rows = reader.read(what, argv, slurm_output.table_parser(columns), default)
-        # The database may hold several clusters.
-        return [row for row in rows if row.get("Cluster") in (None, cluster or row["Cluster"])] if rows else rows
+        if rows is None or not cluster:
+            return rows
+        return [row for row in rows if row.get("Cluster", cluster) == cluster]  # the database may have several clusters
 
     words = ["user", "where", f"name={user}", "withassoc"]
     associations = show("accounts", words, slurm_output.ASSOCIATION_COLUMNS)
@@ -253,6 +264,10 @@ def _problems(output, partition):
     for key in ("TotalNodes", "MaxNodes"):
         if number(partition.get(key, "")) == 0:
             add(key, "it has no nodes for jobs")
+    nodes = [group for group in output.node_groups if group.partition == partition["PartitionName"]]
+    if nodes and not any(group.usable for group in nodes):
+        states = sorted({group.state for group in nodes})
+        problems.append(f"none of its {sum(group.nodes for group in nodes)} nodes takes jobs: {', '.join(states)}")
     groups = _listed(partition, "AllowGroups")
     if groups and output.user_groups is not None and not output.user_groups.intersection(groups):
         add("AllowGroups", f"{output.user} is in none of them")
@@ -292,10 +307,9 @@ def _usable_accounts(output, partition, accounts):
         else:
             reason = f"the accounts of {output.user} are for other partitions"
         return [], [reason]
-    problems = [account["problem"] for account in accounts if account["name"] in usable]
-    if all(problems):
-        return usable, [f"account {usable[0]}: {problems[0]}"]
-    return usable, []
+    problems = {account["name"]: account["problem"] for account in accounts if account["name"] in usable}
+    healthy = [name for name in usable if not problems[name]]
+    return healthy, [] if healthy else [f"account {name}: {problem}" for name, problem in sorted(problems.items())]
 
 
 def _job_qos(output, partition, associations):
@@ -395,7 +409,7 @@ def _node_groups(output, partition, max_memory_mb, sources):
     for group in output.node_groups:
         if group.partition != partition:
             continue
-        details = output.details.get(group.example)
+        details = output.details.get(_example(output.node_groups, group))
         cpus = details.cpus if details and details.cpus else group.cpus
         memory = details.memory_mb if details and details.memory_mb else group.memory_mb
         if (cpus, memory) != (group.cpus, group.memory_mb):
@@ -405,7 +419,9 @@ def _node_groups(output, partition, max_memory_mb, sources):
             gpus = details.gpus
             sources["node_groups"] = "sinfo; GPUs: CfgTRES of scontrol show node"
         kind = next(iter(gpus)) if len(gpus) == 1 else None
-        memory = _smallest([memory, max_memory_mb])
+        if max_memory_mb is not None and max_memory_mb < memory:
+            memory = max_memory_mb
+            sources["node_groups"] = f"sinfo; a job may have {memory} MiB of a node's memory at most"
         key = (cpus, memory, group.disk_mb, sum(gpus.values()), kind or None, group.features)
         total, usable = counts.get(key, (0, 0))
         counts[key] = (total + group.nodes, usable + group.usable)
@@ -452,6 +468,8 @@ def _memory_enforced(config):
     if "OverMemoryKill" in config.get("JobAcctGatherParams", ""):
         return True
     if "task/cgroup" not in config.get("TaskPlugin", ""):
+        return False
+    if config.get("CgroupPlugin") == "disabled":
         return False
     constrains = config.get("ConstrainRAMSpace")
     return None if constrains is None else constrains.lower() == "yes"

@@ -12,9 +12,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputEr
 SINFO_FORMAT = "%R|%D|%T|%c|%m|%d|%G|%f|%N"
 _SINFO_HEADER = "PARTITION|NODES|STATE|CPUS|MEMORY|TMP_DISK|GRES|AVAIL_FEATURES|NODELIST"
 
-# Nodes of one partition that have all of this in common. memory_mb, disk_mb: MiB; gpus: {type, or "": number}; example:
-# the name of one of them.
-NodeGroup = collections.namedtuple("NodeGroup", "partition nodes usable cpus memory_mb disk_mb gpus features example")
+# Nodes of one partition that have all of this in common. usable: how many of them take jobs; memory_mb, disk_mb: MiB;
+# gpus: {type, or "": number}; example: the name of one of them.
+NodeGroup = collections.namedtuple(
+    "NodeGroup", "partition nodes usable state cpus memory_mb disk_mb gpus features example"
+)
 
 # What jobs can use of a node. gpus: as accounted (TRES), {type, or "": number}.
 NodeDetails = collections.namedtuple("NodeDetails", "cpus memory_mb gpus")
@@ -124,7 +126,8 @@ def parse_node_groups(text):
     header, unused, lines = text.partition("\n")
     if header.strip() != _SINFO_HEADER:
         raise OutputError(f"the output does not begin with the header {_SINFO_HEADER}: {excerpt(text)}")
-    return [_node_group(line) for line in lines.splitlines() if line.strip()]
+    groups = [_node_group(line) for line in lines.splitlines() if line.strip()]
+    return [group for group in groups if group.nodes]  # a partition without nodes has a line, too
 
 
 def _node_group(line):
@@ -140,6 +143,7 @@ def _node_group(line):
         partition,
         nodes,
         nodes if _USABLE.match(state) else 0,
+        state,
         cpus,
         memory,
         disk or None,  # 0: TmpDisk is not configured
