@@ -8,8 +8,7 @@ import re
 import socket
 
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import slurm_output
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.slurm_output import number
-from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.slurm_output import duration_s, number
 
 # Node groups of which one node each is looked up in detail: a limit on the load of slurmctld.
 _MAX_EXAMPLES = 100
@@ -362,7 +361,7 @@ def _qos_limits(output, partition, job_qos):
     take("cpus", per_job, lambda text: number(slurm_output.tres(text).get("cpu", "")))
     take("memory_mb", per_job, lambda text: slurm_output.size_mb(slurm_output.tres(text).get("mem", "")))
     take("nodes", per_job[:1], lambda text: number(slurm_output.tres(text).get("node", "")))
-    take("walltime", ("MaxWall",), parse_duration)
+    take("walltime", ("MaxWall",), duration_s)
     flags = ",".join(row["Flags"] for row in rows)
     limits["ignores_partition_time"] = "PartitionTimeLimit" in flags
     limits["sources"] = sources
@@ -372,12 +371,12 @@ def _qos_limits(output, partition, job_qos):
 def _walltime(partition, associations, qos_limits, is_limited, sources):
     """Return the longest walltime of the user's jobs in seconds, or None if it is unlimited or unknown."""
     text = partition.get("MaxTime")
-    of_partition = parse_duration(text) if text else None
+    of_partition = duration_s(text) if text else None
     if text:
         sources["walltime_s"] = f"scontrol show partition: MaxTime={text}"
     of_user, source = qos_limits["walltime"], qos_limits["sources"].get("walltime")
     if of_user is None and is_limited:
-        times = [parse_duration(row["MaxWall"]) for row in associations if row["MaxWall"]]
+        times = [duration_s(row["MaxWall"]) for row in associations if row["MaxWall"]]
         if times and len(times) == len(associations) and None not in times:
             of_user, source = max(times), "sacctmgr show user withassoc: MaxWall"
     if of_user is None:

@@ -8,6 +8,7 @@ import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
 
 SINFO_FORMAT = "%R|%D|%T|%c|%m|%d|%G|%f|%N"
 _SINFO_HEADER = "PARTITION|NODES|STATE|CPUS|MEMORY|TMP_DISK|GRES|AVAIL_FEATURES|NODELIST"
@@ -67,6 +68,7 @@ _GPU = re.compile(r"gpu(?::([^:(]+))??(?::no_consume)?:([0-9]{1,9})(?:\(.*)?\Z")
 _OUTSIDE_PARENTHESES = re.compile(r",(?![^(]*\))")
 _FIRST_HOST = re.compile(r"(?:[^\[\],]|\[[^\]]*\])+")
 _BRACKETS = re.compile(r"\[([^\],-]*)[^\]]*\]")
+_MAX_DURATION_CHARS = 20
 
 # States of sinfo %T in which a node takes jobs, now or after others have ended. Suffixes are for power saving (~#%!),
 # a pending reboot (@^), a planned job (-) and completing (+). With * the node does not respond, with $ it is in a
@@ -78,6 +80,11 @@ _USABLE = re.compile(r"(?:idle|mixed|allocated|completing|planned|blocked|powere
 def number(text):
     """Return a whole number of Slurm's output, or None for UNLIMITED, N/A, an empty field and anything else."""
     return int(text) if _NUMBER.match(text) else None
+
+
+def duration_s(text):
+    """Return a time of Slurm's output, such as 2-00:00:00, in seconds; None for UNLIMITED and anything else."""
+    return parse_duration(text) if len(text) <= _MAX_DURATION_CHARS else None
 
 
 def parse_config(text):
