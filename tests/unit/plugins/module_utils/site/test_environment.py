@@ -69,7 +69,7 @@ def read(env, mounts=MOUNTS, home="/home/pilot", timeout_s=30, connect=()):
         ("/home/pilot/x/../y", True),
         ("/home/other", None),  # autofs: not mounted
         ("/homes/pilot", False),
-        ("/tmp", False),
+        ("/var/spool", False),
         ("/scratch/pilot", True),
         ("/scratch/local/pilot", False),
         ("/gpfs/with space/x", True),

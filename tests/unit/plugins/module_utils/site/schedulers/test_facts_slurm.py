@@ -250,6 +250,29 @@ def test_an_account_for_another_partition():
     assert queue("cpu", change=only_gpu)["problems"] == ["the accounts of pilot are for other partitions"]
 
 
+# sacctmgr of the same system for two other users.
+USER_HEADER = "Def Acct|Cluster|Account|Partition|QOS|Def QOS|MaxJobs|MaxSubmit|MaxWall|MaxTRES|GrpJobs|GrpSubmit\n"
+MEMBER = "physics|campus|chemistry|gpu|normal|||||||\nphysics|campus|physics||normal|||||||\n"
+
+
+def test_a_user_with_an_account_for_one_partition_only():
+    member = lambda argv, output: USER_HEADER + MEMBER if "user" in argv else output  # noqa: E731
+    found = facts(change=member)[0]
+    accounts = {each["name"]: each["accounts"] for each in found["queues"]}
+    assert (accounts["gpu"], accounts["cpu"]) == (["chemistry", "physics"], ["physics"])
+    assert [account["name"] for account in found["accounts"] if account["default"]] == ["physics"]
+    assert found["limits"]["max_queued"] is None
+
+
+def test_a_user_without_an_account():
+    guest = lambda argv, output: USER_HEADER if "user" in argv else output  # noqa: E731
+    found, gaps = facts(change=guest)
+    assert gaps == []
+    assert all(each["problems"] for each in found["queues"])
+    assert "pilot has no account on campus (sacctmgr show user withassoc)" in found["queues"][0]["problems"]
+    assert found["queues"][0]["accounts"] == []
+
+
 def test_accounts_of_another_cluster_do_not_count():
     elsewhere = replaced(r"\|campus\|", "|elsewhere|", "sacctmgr")
     assert facts(change=elsewhere)[0]["accounts"] == []
@@ -475,6 +498,47 @@ def test_the_first_host_of_a_list(names, expected):
 )
 def test_whether_a_host_is_in_a_list(host, names, expected):
     assert slurm_output.is_in_host_list(host, names) is expected
+
+
+@pytest.mark.parametrize(
+    ("state", "usable"),
+    [
+        ("idle", 1),
+        ("mixed", 1),
+        ("mixed-", 1),
+        ("allocated", 1),
+        ("completing", 1),
+        ("planned", 1),
+        ("idle~", 1),
+        ("idle%", 1),
+        ("allocated#", 1),
+        ("mixed@", 1),
+        ("idle*", 0),
+        ("idle$", 0),
+        ("down", 0),
+        ("down*", 0),
+        ("drained", 0),
+        ("draining", 0),
+        ("maint", 0),
+        ("reserved", 0),
+        ("fail", 0),
+        ("future", 0),
+        ("inval", 0),
+        ("unknown", 0),
+    ],
+)
+def test_states_of_nodes(state, usable):
+    header = "PARTITION|NODES|STATE|CPUS|MEMORY|TMP_DISK|GRES|AVAIL_FEATURES|NODELIST\n"
+    groups = slurm_output.parse_node_groups(f"{header}cpu|1|{state}|4|9|0|(null)|(null)|n1\n")
+    assert groups[0].usable == usable
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("2-00:00:00", 172800), ("00:30:00", 1800), ("UNLIMITED", None), ("NONE", None), ("", None), ("9" * 5000, None)],
+)
+def test_durations(text, expected):
+    assert slurm_output.duration_s(text) == expected
 
 
 @pytest.mark.parametrize(
