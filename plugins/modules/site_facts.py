@@ -41,7 +41,7 @@ options:
   controller_time:
     description:
       - The time on the controller in epoch seconds, for example C({{ now().timestamp() }}).
-      - The difference of the clocks includes the time that it takes to start the module, usually one to three seconds.
+      - The difference of the clocks includes the time that it takes to start the module, one to five seconds.
     type: float
   connect:
     description:

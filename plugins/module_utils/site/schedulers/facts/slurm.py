@@ -13,7 +13,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.
 # Node groups of which one node each is looked up in detail: a limit on the load of slurmctld.
 _MAX_EXAMPLES = 100
 
-# What the commands printed. associations, qos, user_groups: None if they are unknown.
+# Node groups of a queue. With more, nodes that differ only in their features are one group: some sites name racks so.
+_MAX_GROUPS = 40
+
+# What the commands printed. details: {configuration: NodeDetails}; associations, qos, user_groups: None if unknown.
 _Output = collections.namedtuple(
     "_Output", "config partitions node_groups details associations account_limits qos user_groups reservations user"
 )
@@ -45,11 +48,16 @@ def _read_output(reader, user):
     if partitions is None:
         partitions = [{"PartitionName": name} for name in sorted({group.partition for group in groups})]
     details = {}
-    examples = sorted({_example(groups, group) for group in groups} - {""})
+    examples = collections.OrderedDict()  # configuration -> the name of one node
+    for group in groups:
+        if group.example:
+            examples.setdefault(_configuration(group), group.example)
     if examples:
         # The cores and the memory that are reserved for the system, and GPUs without a Gres.
-        argv = [*show, "node", ",".join(examples[:_MAX_EXAMPLES])]
-        details = reader.read("reserved cores and memory of nodes", argv, slurm_output.parse_node_details, {})
+        names = sorted(set(examples.values()))[:_MAX_EXAMPLES]
+        argv = [*show, "node", ",".join(names)]
+        found = reader.read("reserved cores and memory of nodes", argv, slurm_output.parse_node_details, {})
+        details = {configuration: found[name] for configuration, name in examples.items() if name in found}
     user_groups = reservations = None
     if any(_listed(partition, "AllowGroups") for partition in partitions):
         user_groups = reader.read("groups of the user", ["id", "-Gn", user], slurm_output.parse_groups)
@@ -65,14 +73,9 @@ def _read_output(reader, user):
     )
 
 
-def _example(groups, group):
-    """Return the name of a node with the same configuration as those of a group: the same for all such groups."""
-    same = (other for other in groups if _configuration(other) == _configuration(group))
-    return next(same).example
-
-
 def _configuration(group):
-    return group.cpus, group.memory_mb, group.disk_mb, group.gpus, group.features
+    """Return what nodes of a group have in common with other nodes of which the details are the same."""
+    return group.cpus, group.memory_mb, group.disk_mb, tuple(sorted(group.gpus.items())), group.features
 
 
 def _read_accounting(reader, user, cluster):
@@ -408,7 +411,7 @@ def _node_groups(output, partition, max_memory_mb, sources):
     for group in output.node_groups:
         if group.partition != partition:
             continue
-        details = output.details.get(_example(output.node_groups, group))
+        details = output.details.get(_configuration(group))
         cpus = details.cpus if details and details.cpus else group.cpus
         memory = details.memory_mb if details and details.memory_mb else group.memory_mb
         if (cpus, memory) != (group.cpus, group.memory_mb):
@@ -426,11 +429,25 @@ def _node_groups(output, partition, max_memory_mb, sources):
         counts[key] = (total + group.nodes, usable + group.usable)
     if counts:
         sources.setdefault("node_groups", "sinfo")
+    if len(counts) > _MAX_GROUPS:
+        counts = _without_rare_features(counts)
+        sources["node_groups"] += "; without features that only some of the nodes of a group have"
     names = ("cpus", "memory_mb", "disk_mb", "gpus", "gpu_type", "features")
     groups = [dict(zip(names, key), nodes=total, usable_nodes=usable) for key, (total, usable) in counts.items()]
     for group in groups:
         group["features"] = list(group["features"])
     return sorted(groups, key=lambda group: -group["nodes"])
+
+
+def _without_rare_features(counts):
+    """Return {key: (nodes, usable nodes)} in which nodes of one size are one group with the features of all of them."""
+    common, merged = {}, collections.OrderedDict()
+    for (*size, features), (total, usable) in counts.items():
+        size = tuple(size)
+        common[size] = common.get(size, set(features)).intersection(features)
+        before = merged.get(size, (0, 0))
+        merged[size] = (before[0] + total, before[1] + usable)
+    return {(*size, tuple(sorted(common[size]))): numbers for size, numbers in merged.items()}
 
 
 # -- the whole batch system ----------------------------------------------------------------------------------------

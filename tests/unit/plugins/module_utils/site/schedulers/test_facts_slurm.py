@@ -314,6 +314,24 @@ def test_limits_for_each_node():
     assert (found["max_cpus_per_job"], found["node_groups"][0]["memory_mb"]) == (64, 100000)
 
 
+def test_features_of_single_racks_do_not_make_groups():
+    def change(argv, output):
+        if argv[0] != "sinfo":
+            return output
+        racks = "".join(f"cpu|2|idle|16|64000|64000|(null)|amd,rack{rack},EGRESS|x{rack}\n" for rack in range(5000))
+        return output.partition("\n")[0] + "\n" + racks + "cpu|1|idle|8|64000|64000|(null)|old|y1\n"
+
+    reader = RecordedReader(ACCOUNTING, change)
+    found = next(each for each in slurm.read(reader, "pilot")["queues"] if each["name"] == "cpu")
+    assert [(each["nodes"], each["features"]) for each in found["node_groups"]] == [
+        (10000, ["EGRESS", "amd"]),
+        (1, ["old"]),
+    ]
+    assert found["sources"]["node_groups"] == "sinfo; without features that only some of the nodes of a group have"
+    looked_up = next(argv for argv in reader.asked if "node" in argv)
+    assert len(looked_up[-1].split(",")) == 100
+
+
 def test_nodes_that_are_switched_off_to_save_power_take_jobs():
     assert queue("cloud", RESERVED, "glidein")["node_groups"][0]["usable_nodes"] == 8
 
