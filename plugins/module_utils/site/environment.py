@@ -15,8 +15,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 
-# The time limit of a look at one file system, and of all connections, in seconds.
+# Time limits in seconds: of a look at one file system, and of all connections; of one directory of PATH.
 _STEP_TIMEOUT_S = 10
+_DIRECTORY_TIMEOUT_S = 3
 
 # Variables that name a scratch directory at many sites, and directories that have one for each user.
 _SCRATCH_VARIABLES = ("SCRATCH", "PSCRATCH", "CSCRATCH", "LOCAL", "LOCAL_SCRATCH", "WORK", "WORKDIR")
@@ -168,6 +169,23 @@ def parse_environment(text):
     if not mark:
         raise OutputError(f"the login shell did not run the command: {excerpt(text)}")
     return {name: value for name, equals, value in (item.partition("=") for item in printed.split("\0")) if equals}
+
+
+def responsive_path(environment, mounts=None):
+    """Return (PATH without directories whose file server does not answer, gaps). mounts: text, default /proc/mounts.
+
+    A look-up of a command in such a directory would never return.
+    """
+    parsed = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
+    kept, gaps = [], []
+    for directory in environment.get("PATH", "").split(os.pathsep):
+        is_local = is_network_path(directory, parsed) is False
+        reader = Reader(environment, {}, _DIRECTORY_TIMEOUT_S)
+        argv = ["/bin/sh", "-c", 'test -d "$1"; :', "sh", directory]
+        if is_local or reader.read(f"directory {directory} of PATH", argv, lambda text: True, False):
+            kept.append(directory)
+        gaps += reader.gaps
+    return os.pathsep.join(kept), gaps
 
 
 # -- file systems --------------------------------------------------------------------------------------------------

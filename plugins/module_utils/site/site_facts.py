@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The facts of a site, read on its login node: its batch system and its environment. Nothing is changed."""
 
+import os
 import shutil
 import time
 
@@ -12,6 +13,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.environment impor
     LoginNode,
     login_environment,
     parse_address,
+    responsive_path,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import no_facts, read_facts
@@ -60,6 +62,8 @@ def read_site(options, user, home, shell, environ):
     deadline = time.monotonic() + options["timeout"]
     limit_s = min(_LOGIN_SHELL_TIMEOUT_S, options["timeout"] / 4.0)
     merged, gaps = login_environment(environ, shell, limit_s)
+    merged["PATH"], more_gaps = responsive_path(merged)
+    gaps += more_gaps
     found = find_schedulers(clean_environment(merged), options["commands"])
     name = options["scheduler"] or (found[0] if found else None)
     facts = {
@@ -93,12 +97,14 @@ def commands_outside_path(names, environ, merged, commands):
 
     environ, merged: the variables of this process, and with those of a login shell; commands: those of the options.
     """
+    responsive = merged["PATH"].split(os.pathsep)
+    own = [directory for directory in environ.get("PATH", os.defpath).split(os.pathsep) if directory in responsive]
     result = {}
     for name in sorted(names):
         if name in commands:
             result[name] = commands[name]
             continue
         path = shutil.which(name, path=merged["PATH"])
-        if path and shutil.which(name, path=environ.get("PATH")) is None:
+        if path and shutil.which(name, path=os.pathsep.join(own)) is None:
             result[name] = [path]
     return result

@@ -10,7 +10,8 @@ import stat
 import time
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.command import Runner
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandTimeoutError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site import environment
 from ansible_collections.glidein.ops.plugins.module_utils.site.environment import LoginNode
 from hypothesis import given
@@ -222,6 +223,26 @@ def test_a_profile_that_hangs_or_ends_leaves_a_gap(tmp_path, profile, error):
     assert merged == environ
     assert gaps[0]["what"] == "environment of a login shell"
     assert error in gaps[0]["error"]
+
+
+def test_directories_of_path_whose_file_server_does_not_answer(tmp_path, monkeypatch):
+    (tmp_path / "dead").mkdir()
+    (tmp_path / "alive").mkdir()
+    path = f"/usr/bin:{tmp_path}/dead:{tmp_path}/alive"
+    mounts = f"/dev/sda / ext4 rw 0 0\nnas:/x {tmp_path}/dead nfs rw 0 0\nnas:/y {tmp_path}/alive nfs rw 0 0\n"
+    runs = []
+
+    def run(runner, argv, stdin=os.devnull):
+        runs.append(argv[-1])
+        if argv[-1].endswith("dead"):
+            raise CommandTimeoutError("no answer", argv)
+        return ""
+
+    monkeypatch.setattr(Runner, "run", run)
+    kept, gaps = environment.responsive_path({"PATH": path}, mounts)
+    assert kept == f"/usr/bin:{tmp_path}/alive"
+    assert runs == [f"{tmp_path}/dead", f"{tmp_path}/alive"]  # no process for a local directory
+    assert [gap["what"] for gap in gaps] == [f"directory {tmp_path}/dead of PATH"]
 
 
 # -- network ---------------------------------------------------------------------------------------------------------
