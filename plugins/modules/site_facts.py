@@ -103,8 +103,8 @@ facts:
       elements: str
       sample: [htcondor]
     commands:
-      description: Commands that only a login shell finds, or that O(commands) contains, as values for C(commands) of
-        C(glidein_scheduler_options).
+      description: Commands that only a login shell finds, that need variables of a login shell, or that O(commands)
+        contains, as values for C(commands) of C(glidein_scheduler_options).
       type: dict
       sample: {sbatch: [/opt/slurm/bin/sbatch]}
     cluster:

@@ -26,6 +26,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 
 FORMAT = 1
 
+# Variables without which commands fail, besides `keep` of each batch system: LSF's commands find their server by them.
+_LOGIN_VARIABLES = ("LSF_ENVDIR", "LSF_SERVERDIR")
+
 _LOGIN_SHELL_TIMEOUT_S = 15
 # The part of the time that commands of the batch system may take; the rest is for the environment.
 _SCHEDULER_SHARE = 0.75
@@ -84,7 +87,7 @@ def read_site(options, user, home, shell, environ):
         environment = clean_environment(merged, kind.scrub_prefixes, kind.keep)
         reader = Reader(environment, options["commands"], (deadline - time.monotonic()) * _SCHEDULER_SHARE)
         facts.update(read_facts(name, reader, user))
-        facts["commands"] = commands_outside_path(kind.commands, environ, merged, options["commands"])
+        facts["commands"] = commands_of_login_shell(kind, environ, merged, options["commands"])
         gaps += reader.gaps
     node = LoginNode(clean_environment(merged), deadline - time.monotonic())
     facts["environment"] = dict(node.read(home, user, options["connect"]), clock_offset_s=offset_s)
@@ -92,19 +95,22 @@ def read_site(options, user, home, shell, environ):
     return facts
 
 
-def commands_outside_path(names, environ, merged, commands):
-    """Return {name: [path]} of commands that only a login shell finds: values for glidein_scheduler_options.commands.
+def commands_of_login_shell(kind, environ, merged, commands):
+    """Return {name: argument list} of the commands that need what only a login shell has: its PATH, or variables.
 
-    environ, merged: the variables of this process, and with those of a login shell; commands: those of the options.
+    They are values for glidein_scheduler_options.commands. kind: subclass of Scheduler; environ, merged: the variables
+    of this process, and with those of a login shell; commands: those of the options.
     """
     responsive = merged["PATH"].split(os.pathsep)
     own = [directory for directory in environ.get("PATH", os.defpath).split(os.pathsep) if directory in responsive]
+    needed = [name for name in [*kind.keep, *_LOGIN_VARIABLES] if name in merged and name not in environ]
+    variables = ["env", *(f"{name}={merged[name]}" for name in needed)] if needed else []
     result = {}
-    for name in sorted(names):
+    for name in sorted(kind.commands):
+        path = shutil.which(name, path=merged["PATH"])
+        is_outside = path and shutil.which(name, path=os.pathsep.join(own)) is None
         if name in commands:
             result[name] = commands[name]
-            continue
-        path = shutil.which(name, path=merged["PATH"])
-        if path and shutil.which(name, path=os.pathsep.join(own)) is None:
-            result[name] = [path]
+        elif is_outside or (path and variables):
+            result[name] = [*variables, path if is_outside else name]
     return result

@@ -48,6 +48,7 @@ def login_node(tmp_path, monkeypatch):
         write(folder / name, "#!/bin/sh\nexit 1\n")
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("SLURM_CONF", raising=False)
     return tmp_path
 
 
@@ -135,6 +136,12 @@ def test_commands_that_only_a_login_shell_finds(login_node, monkeypatch):
     assert found["scheduler"] == "slurm"
     assert found["version"] == "24.11.5"
     assert found["commands"] == {name: [str(folder / name)] for name in ("sbatch", "scancel", "squeue")}
+
+
+def test_variables_that_only_a_login_shell_has(login_node):
+    (login_node / "home" / ".profile").write_text("export SLURM_CONF=/opt/slurm/slurm.conf SCRATCH=/nonexistent\n")
+    command = ["env", "SLURM_CONF=/opt/slurm/slurm.conf"]
+    assert facts()["commands"] == {name: [*command, name] for name in ("sbatch", "scancel", "squeue")}
 
 
 def test_commands_of_the_options(login_node, monkeypatch):
