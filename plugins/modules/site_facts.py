@@ -33,14 +33,14 @@ options:
     type: str
   commands:
     description:
-      - Maps the name of a command to the argument list to run instead, for example
-        C({scontrol: [/opt/slurm/bin/scontrol]}).
+      - "Maps the name of a command to the argument list to run instead, for example
+        C({scontrol: [/opt/slurm/bin/scontrol]})."
       - Without it, commands are found by the C(PATH) of the module and that of a login shell.
     type: dict
     default: {}
   controller_time:
     description:
-      - The time on the controller in epoch seconds, for example C({{ now().timestamp() }}).
+      - "The time on the controller in epoch seconds, for example C({{ now().timestamp() }})."
       - The difference of the clocks includes the time that it takes to start the module, one to five seconds.
     type: float
   connect:
