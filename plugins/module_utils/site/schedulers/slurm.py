@@ -123,8 +123,9 @@ class Slurm(Scheduler):
         "--wait": "sbatch would not return before the glideins end",
     }
     flag_letters = "hHIkKOQsvVWX"
-    # SBATCH_* would override the script's directives, SQUEUE_* the output format, SLURM_TIME_FORMAT the form of times.
-    scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
+    # SBATCH_* would override the script's directives, SQUEUE_* the output format, SLURM_TIME_FORMAT the form of times,
+    # SINFO_PARTITION the list of nodes.
+    scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_", "SINFO_", "SCONTROL_")
     keep = ("SLURM_CONF",)
     directive_prefix = "#SBATCH"
     cancels_only_queued = True
