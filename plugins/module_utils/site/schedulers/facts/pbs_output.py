@@ -14,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputEr
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.quantities import (
     PBS_UNITS,
     clock_s,
+    number,
     size_mb,
     smallest,
 )
@@ -86,15 +87,15 @@ def limits_of(record):
     """Return the Limits of a queue or server. Raises OutputError."""
     return Limits(
         converted(record, "resources_max.walltime", clock_s),
-        smallest(converted(record, f"resources_max.{name}", int) for name in ("ncpus", "procct")),
-        converted(record, "resources_max.nodect", int),
+        smallest(converted(record, f"resources_max.{name}", number) for name in ("ncpus", "procct")),
+        converted(record, "resources_max.nodect", number),
         converted(record, "resources_max.mem", pbs_size_mb),
-        converted(record, "resources_min.ncpus", int),
-        converted(record, "resources_min.nodect", int),
+        converted(record, "resources_min.ncpus", number),
+        converted(record, "resources_min.nodect", number),
         _job_limits(record, _QUEUED),
         _job_limits(record, _RUNNING),
         converted(record, "kill_delay", clock_s),
-        smallest(converted(record, name, int) for name in ("max_array_size", "max_job_array_size")),
+        smallest(converted(record, name, number) for name in ("max_array_size", "max_job_array_size")),
     )
 
 
