@@ -15,15 +15,17 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.
 
 # product: the first words of lsid; cluster: its name.
 Cluster = collections.namedtuple("Cluster", "product version cluster")
-# A queue of bqueues -l. slots_of_user, slots_per_host, slots_per_cpu: JL/U, JL/H, JL/P, None: not limited; hosts: names,
-# [] for all; excluded: names; policies: words; max_slots: the last number of TASKLIMIT or PROCLIMIT.
+# A queue of bqueues -l. slots_of_user, slots_per_host, slots_per_cpu: JL/U, JL/H, JL/P, None: not limited;
+# hosts: names, [] for all; excluded: names; policies: words; max_slots: the last number of TASKLIMIT or PROCLIMIT.
 Queue = collections.namedtuple(
     "Queue",
     "name default status slots_of_user slots_per_host slots_per_cpu walltime_s max_memory_mb max_slots policies hosts "
     "excluded",
 )
 
-_PRODUCT = re.compile(r"^(?P<product>[A-Za-z][A-Za-z ]*?)(?: project)? +(?P<version>[0-9][^\s,]*)[^,\n]*,", re.MULTILINE)
+_PRODUCT = re.compile(
+    r"^(?P<product>[A-Za-z][A-Za-z ]*?)(?: project)? +(?P<version>[0-9][^\s,]*)[^,\n]*,", re.MULTILINE
+)
 _CLUSTER = re.compile(r"^My cluster name is (\S+)\s*$", re.MULTILINE)
 _QUEUE = re.compile(r"^QUEUE:\s+(\S+)\s*\Z")
 _SECTION = re.compile(r"^([A-Z][A-Z_/ ]*?)\s*:\s*(.*)\Z")

@@ -62,7 +62,9 @@ class Pbs(abc.ABC):
 
     def facts(self):
         """Return the facts of PBS: version, cluster, queues, accounts, limits, gpu_request."""
-        queues = sorted((self._queue(record, limits) for record, limits in self.queues), key=lambda queue: queue["name"])
+        queues = sorted(
+            (self._queue(record, limits) for record, limits in self.queues), key=lambda queue: queue["name"]
+        )
         usable = [queue["name"] for queue in queues if not queue["problems"]]
         delays = [limits.kill_delay_s for record, limits in self._targets(usable)]
         limits = limits_record(
@@ -114,9 +116,7 @@ class Pbs(abc.ABC):
         if not targets:
             destinations = ",".join(items(record, "route_destinations")) or "none"
             problems.append(f"route_destinations={destinations}: none of them takes the user's jobs")
-        nodes = []
-        for target, unused in targets:
-            nodes += [node for node in self.nodes_of(target) if node not in nodes]
+        nodes = list({id(node): node for target, unused in targets for node in self.nodes_of(target)}.values())
         bounds = [limits] + ([self.server_limits] if self.server_limits else [])
         queue = queue_record(
             record.name,

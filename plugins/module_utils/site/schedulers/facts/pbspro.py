@@ -18,9 +18,34 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.
 
 _AVAILABLE = "resources_available."
 # States of a node on which no job starts until an administrator or a hook acts.
-_UNUSABLE = frozenset("down offline state-unknown unresolvable stale maintenance provisioning wait-provisioning".split())
+_UNUSABLE = frozenset(
+    (
+        "down",
+        "offline",
+        "state-unknown",
+        "unresolvable",
+        "stale",
+        "maintenance",
+        "provisioning",
+        "wait-provisioning",
+    )
+)
 # Resources that every node has, or that describe its size.
-_USUAL = frozenset("arch host vnode mem vmem ncpus mpiprocs ompthreads hbmem naccelerators accelerator_memory".split())
+_USUAL = frozenset(
+    (
+        "arch",
+        "host",
+        "vnode",
+        "mem",
+        "vmem",
+        "ncpus",
+        "mpiprocs",
+        "ompthreads",
+        "hbmem",
+        "naccelerators",
+        "accelerator_memory",
+    )
+)
 # What a constraint of an entry can request: see PbsPro.constraint.
 _FEATURE = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*=[A-Za-z0-9_.@/-]+\Z")
 _NUMBER = re.compile(r"^[0-9.]+[kmgtp]?[bw]?\Z", re.IGNORECASE)
@@ -93,12 +118,9 @@ class _PbsPro(Pbs):
     def read_nodes(self, reader):
         nodes = reader.read("nodes", ["pbsnodes", "-a"], parse_nodes, [])
         self.gpu_request = next((node["of"]["gpus"] for node in nodes if node["gpus"]), None)
-        # Resources by which queues choose nodes say nothing more to a job.
-        hidden = {name for queue, unused in self.queues for name in _chunk(queue)}
-        for server in [self.server] if self.server else []:
-            hidden.update(items(server, "node_group_key"))
-        for queue, unused in self.queues:
-            hidden.update(items(queue, "node_group_key"))
+        # Resources by which queues choose nodes, and those of placement sets, say nothing more to a job.
+        records = [queue for queue, unused in self.queues] + ([self.server] if self.server else [])
+        hidden = {name for record in records for name in [*_chunk(record), *items(record, "node_group_key")]}
         values = {}
         for node in nodes:
             for name, texts in node["of"]["resources"].items():
@@ -122,9 +144,7 @@ class _PbsPro(Pbs):
         for name, text in _chunk(queue).items():
             if any(name in node["of"]["resources"] for node in self.nodes):
                 wanted = text.lower()
-                chosen = [
-                    node for node in chosen if wanted in map(str.lower, node["of"]["resources"].get(name, ()))
-                ]
+                chosen = [node for node in chosen if wanted in map(str.lower, node["of"]["resources"].get(name, ()))]
         return chosen
 
     def group_problem(self, record, allowed):

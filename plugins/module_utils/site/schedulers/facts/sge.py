@@ -232,10 +232,10 @@ class _GridEngine:
         """Return the parallel environments of a queue that allot all slots of a job on one host to this user."""
         found = []
         for name in words(fields.get("pe_list")):
-            environment = self.environments.get(name)
-            if environment and environment.get("allocation_rule") == "$pe_slots" and name not in found:
-                if self._list_problem(environment, "user_lists", "xuser_lists") is None:
-                    found.append(name)
+            environment = self.environments.get(name, {})
+            is_usable = self._list_problem(environment, "user_lists", "xuser_lists") is None
+            if environment.get("allocation_rule") == "$pe_slots" and is_usable and name not in found:
+                found.append(name)
         return found
 
     def _node(self, host, queue):
