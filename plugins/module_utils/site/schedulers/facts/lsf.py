@@ -121,6 +121,8 @@ class _Lsf:
             problems.append("SCHEDULING POLICIES: ONLY_INTERACTIVE: it takes no batch jobs")
         if self.own_queues is not None and queue.name not in self.own_queues:
             problems.append(f"USERS: {self.user} is not in it (bqueues -u {self.user})")
+        if self.slots and not self._hosts(queue):
+            problems.append(f"HOSTS: {' '.join(queue.hosts)}: none of them is in bhosts")
         return problems
 
     def _hosts(self, queue):

@@ -117,6 +117,8 @@ class Pbs(abc.ABC):
             destinations = ",".join(items(record, "route_destinations")) or "none"
             problems.append(f"route_destinations={destinations}: none of them takes the user's jobs")
         nodes = list({id(node): node for target, unused in targets for node in self.nodes_of(target)}.values())
+        if targets and self.nodes and not nodes:
+            problems.append("nodes: it has none (pbsnodes -a)")
         bounds = [limits] + ([self.server_limits] if self.server_limits else [])
         queue = queue_record(
             record.name,

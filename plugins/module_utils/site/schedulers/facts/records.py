@@ -24,6 +24,7 @@ def queue_record(name, **known):
         "max_memory_per_job_mb": None,
         "accounts": None,
         "parallel_environments": [],
+        "qos": None,
         "sources": {},
     }
     record.update(known)

@@ -37,6 +37,7 @@ QUEUE_KEYS = {
     "max_memory_per_job_mb",
     "accounts",
     "parallel_environments",
+    "qos",
     "sources",
 }
 NODE_KEYS = {"nodes", "usable_nodes", "cpus", "memory_mb", "disk_mb", "gpus", "gpu_type", "features"}

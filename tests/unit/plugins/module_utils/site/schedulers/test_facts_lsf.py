@@ -145,6 +145,11 @@ def test_the_hosts_of_a_queue(hosts, number):
     assert sum(group["nodes"] for group in LSF.queue("long", change)["node_groups"]) == number
 
 
+def test_a_queue_without_hosts_is_a_problem():
+    change = replaced("HOSTS:  farm/ lsf.2", "HOSTS:  gone", "-l")
+    assert LSF.queue("long", change)["problems"] == ["HOSTS: gone: none of them is in bhosts"]
+
+
 def test_groups_that_contain_each_other_end():
     change = replaced("farm .*", "farm  node01 more/\nmore  farm/ node02", "bmgroup")
     assert sum(group["nodes"] for group in LSF.queue("long", change)["node_groups"]) == 3

@@ -126,6 +126,11 @@ def test_nodes_that_the_default_chunk_of_a_queue_chooses():
     assert [(group["nodes"], group["cpus"]) for group in PBS.queue("physicsq")["node_groups"]] == [(1, 128)]
 
 
+def test_a_queue_without_nodes_is_a_problem():
+    change = replaced("default_chunk.Qlist = long", "default_chunk.Qlist = gone")
+    assert PBS.queue("long", change)["problems"][-1] == "nodes: it has none (pbsnodes -a)"
+
+
 def test_resources_with_names_as_values_are_features():
     change = replaced("(     resources_available.vnode = pbs\n)", r"\1     resources_available.ib = edr,hdr\n")
     assert PBS.queue("long", change)["node_groups"][0]["features"] == ["ib=edr", "ib=hdr"]
