@@ -118,7 +118,7 @@ class Play:
 
 
 def playbook(name, *arguments, inventory=(INVENTORY,), env=None, folder=ROOT):
-    """Run a playbook of the collection by its FQCN in a folder, with the tests' own ansible-core unless `env` differs."""
+    """Run a playbook of the collection by its FQCN in a folder. Without `env`, with the tests' own ansible-core."""
     command = ["ansible-playbook", *(part for path in inventory for part in ("-i", str(path))), f"glidein.ops.{name}"]
     command += arguments
     done = subprocess.run(

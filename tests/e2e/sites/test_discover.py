@@ -160,9 +160,7 @@ def test_commands_that_fail_or_hang_leave_gaps(slurm_accounting, tmp_path):
     hangs = {"commands": {"sinfo": ["sh", "-c", "sleep 300"]}}
     slurm_accounting.check_output("systemctl stop slurmdbd")
     try:
-        partial = Discovery(
-            "slurm-accounting", "pilot", tmp_path, glidein_scheduler_options=hangs, discover_timeout=10
-        )
+        partial = Discovery("slurm-accounting", "pilot", tmp_path, glidein_scheduler_options=hangs, discover_timeout=10)
     finally:
         slurm_accounting.check_output("systemctl start slurmdbd")
     not_read = partial.text.partition("# Not read:")[2]
