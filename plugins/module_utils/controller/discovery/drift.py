@@ -117,14 +117,13 @@ def _shapes(queue, groups, entry):
     for name, shape in entry["shapes"].items():
         if not groups or any(_fits(queue, group, shape) for group in groups):
             continue
-        found = [sentence for sentence in (_too_large(queue, groups, shape, key) for key in _RESOURCES) if sentence]
+        found = [
+            sentence for sentence in (_too_large(queue, groups, name, shape, key) for key in _RESOURCES) if sentence
+        ]
         kinds = sorted({group["gpu_type"] for group in groups if group["gpu_type"]})
         if shape["gpu_type"] and kinds and shape["gpu_type"] not in kinds:
-            found.append(
-                f"the GPUs of the nodes are {', '.join(kinds)}, the shape {{name}} asks for {shape['gpu_type']}"
-            )
-        found = found or ["no node has all that the shape {name} asks for"]
-        sentences += [sentence.format(name=f'"{name}"') for sentence in found]
+            found.append(f'GPUs of the nodes are {", ".join(kinds)}, the shape "{name}" asks for {shape["gpu_type"]}')
+        sentences += found or [f'no node has all that the shape "{name}" asks for']
     return sentences
 
 
@@ -145,13 +144,13 @@ def _fits(queue, group, shape):
     return not (shape["gpu_type"] and group["gpu_type"]) or shape["gpu_type"] == group["gpu_type"]
 
 
-def _too_large(queue, groups, shape, key):
-    """Return the sentence for a resource of which no node has enough, with {name} for the shape's name, or None."""
+def _too_large(queue, groups, name, shape, key):
+    """Return the sentence for a resource of which no node has enough for a shape, or None."""
     of_group, unit = _RESOURCES[key]
     known = [_available(queue, group, of_group) for group in groups]
     if None in known or shape[key] <= max(known):
         return None
-    return f"nodes have {max(known)} {unit}, the shape {{name}} asks for {shape[key]}"
+    return f'nodes have {max(known)} {unit}, the shape "{name}" asks for {shape[key]}'
 
 
 def _limits(facts, queue, entry):

@@ -10,7 +10,7 @@ import textwrap
 _WIDTH = 120
 _INDENT = "  "
 # The order in which variables, and the options of an entry, are written.
-_VARIABLES = (
+VARIABLES = (
     "ansible_user",
     "glidein_site",
     "glidein_demand_token",
@@ -56,7 +56,7 @@ def host_vars_text(proposal, facts, host):
     )
     for note in proposal.notes:
         lines += _comment(note, 0)
-    lines += _mapping(proposal, (), proposal.variables, _VARIABLES, 0)
+    lines += _mapping(proposal, (), proposal.variables, VARIABLES, 0)
     lines += _list("Queues without an entry:", [(each["queue"], each["reason"]) for each in proposal.left_out])
     lines += _list("Not read:", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]])
     return "\n".join(lines) + "\n"
@@ -78,7 +78,8 @@ def _option(proposal, path, mapping, depth):
     key = path[-1]
     lines = []
     for todo in questions:
-        lines += _comment(f"TODO: {todo.question}", depth)
+        lines += _comment(f"TODO: {todo.question}{': the output of' if todo.command else ''}", depth)
+        lines += [f"{_INDENT * depth}#   {todo.command}"] if todo.command else []
     if key not in mapping:
         examples = [todo.example for todo in questions if todo.example]
         return lines + [f"{_INDENT * depth}# {key}: {example}" for example in examples]

@@ -32,9 +32,12 @@ class Proposal:
         if source:
             self.sources[path] = source
 
-    def ask(self, path, question, example=""):
-        """Record an open question. example: the value of an option that is not set, as YAML in one line."""
-        self.todo.append(Todo(path, question, example))
+    def ask(self, path, question, example="", command=""):
+        """Record an open question.
+
+        example: the value of an option that is not set, as YAML in one line; command: a command that answers it.
+        """
+        self.todo.append(Todo(path, question, example, command))
 
     def leave_out(self, queue, reason):
         """Record a queue without an entry."""
@@ -42,14 +45,15 @@ class Proposal:
 
 
 class Todo:
-    """An open question about one option. example: see Proposal.ask."""
+    """An open question about one option. example, command: see Proposal.ask."""
 
-    def __init__(self, path, question, example):
+    def __init__(self, path, question, example, command):
         self.path = path
         self.question = question
         self.example = example
+        self.command = command
 
     @property
-    def text(self):
-        """The question with the option that it is about."""
-        return f"{'.'.join(self.path)}: {self.question}" if self.path else self.question
+    def option(self):
+        """The name of the option, for messages."""
+        return ".".join(self.path)

@@ -52,14 +52,20 @@ def propose(facts, nodes=None, batch_system=None):
     proposal = Proposal()
     _site(proposal, facts, batch_system)
     _environment(proposal, facts["environment"])
+    # Where the batch system copies the payload to the node, the compute nodes need not see this directory.
+    if batch_system is None or "GLIDEIN_HOME" not in batch_system.shell_settings:
+        _home(proposal, facts["environment"])
     chosen, proposal.left_out = choose_queues(facts)
     names = _entry_names(chosen)
+    disks_known = True
     for queue in chosen:
-        _Entry(proposal, facts, batch_system, queue, names[queue["name"]], (nodes or {})).propose()
+        entry = _Entry(proposal, facts, batch_system, queue, names[queue["name"]], nodes or {})
+        entry.propose()
+        disks_known = disks_known and entry.disk_known
     if not chosen:
         reason = "no queue can be used" if facts["queues"] else "the queues are unknown"
         proposal.ask(("glidein_entries",), f"{reason}; describe at least one entry (docs/variables.md)")
-    _scratch(proposal, facts["environment"], nodes or {}, list(names.values()))
+    _scratch(proposal, facts["environment"], nodes or {}, list(names.values()), disks_known)
     _site_limits(proposal, facts)
     return proposal
 
@@ -76,9 +82,9 @@ def _site(proposal, facts, batch_system):
         proposal.set(("glidein_site",), cluster, "the cluster's own name")
     proposal.ask(
         ("glidein_demand_token",),
-        "the site's own secret for the demand server. Replace this line with the output of: "
-        "openssl rand -hex 24 | tr -d '\\n' | ansible-vault encrypt_string --stdin-name glidein_demand_token",
+        "insert the site's own secret for the demand server",
         "!vault | ...",
+        "openssl rand -hex 24 | tr -d '\\n' | ansible-vault encrypt_string --stdin-name glidein_demand_token",
     )
     if not facts["scheduler"]:
         proposal.ask(("glidein_scheduler",), "no batch system was found; name it (docs/batch-systems)", "slurm")
@@ -110,12 +116,6 @@ def _environment(proposal, environment):
         )
     elif not containers:
         proposal.notes.append("Neither apptainer nor singularity is on the login node: jobs with containers may fail.")
-    if environment["home_network"] is False:
-        proposal.ask(
-            ("glidein_home",),
-            f"{environment['home']} is a local disk. Name a directory that the compute nodes see, too",
-            "/shared/glidein",
-        )
     free_mb = environment["home_free_mb"]
     if free_mb is not None and free_mb < HOME_MB:
         proposal.notes.append(f"{environment['home']} has {free_mb} MB free; a site needs about {HOME_MB}.")
@@ -129,6 +129,16 @@ def _environment(proposal, environment):
             )
 
 
+def _home(proposal, environment):
+    """Ask for a directory on a network file system if the home directory is on a local disk."""
+    if environment["home_network"] is False:
+        proposal.ask(
+            ("glidein_home",),
+            f"{environment['home']} is a local disk. Name a directory that the compute nodes see, too",
+            "/shared/glidein",
+        )
+
+
 def _is_proxy(name, value):
     """Return whether a proxy variable can be a value of glidein_environment. A password is never accepted."""
     pattern = _NO_PROXY if name.lower() == "no_proxy" else _PROXY
@@ -137,8 +147,11 @@ def _is_proxy(name, value):
     return not problems and bool(pattern.match(value)) and len(value) <= _LONGEST_VALUE
 
 
-def _scratch(proposal, environment, nodes, entries):
-    """Propose the scratch directory: that of the probes, or a local one that a variable of the login node names."""
+def _scratch(proposal, environment, nodes, entries, disks_known):
+    """Propose the scratch directory: that of the probes, or a local one that a variable of the login node names.
+
+    entries: their names; disks_known: whether the batch system states the local disk of all nodes.
+    """
     seen = {name: _scratch_text(nodes[name]) for name in entries if _answered(nodes.get(name))}
     if seen:
         texts = set(seen.values())
@@ -155,6 +168,8 @@ def _scratch(proposal, environment, nodes, entries):
         if item["network"] is False and text and item["variable"] not in ("TMPDIR", "HOME") and _is_scratch(text):
             proposal.set(("glidein_scratch",), text, f"{item['path']} on the login node is a local disk")
             return
+    if disks_known and entries:
+        return
     known = [
         f"{item['path']}" + (f" (${item['variable']})" if item["variable"] else "") for item in environment["scratch"]
     ]
@@ -225,6 +240,8 @@ class _Entry:
         self.path = ("glidein_entries", name)
         self.node = nodes.get(name) or {}
         self.groups = usable_groups(queue)
+        self.has_gpus = False
+        self.disk_known = False
 
     def propose(self):
         """Add the entry to the proposal."""
@@ -301,7 +318,8 @@ class _Entry:
         for key, value in options.items():
             self._set(key, value, self._size_source(limits["memory_enforced"]))
         used = [size for size in [cpu_size, *gpu_sizes] if size and size.is_known]
-        if not all(size.disk_known for size in used):
+        self.disk_known = all(size.disk_known for size in used)
+        if not self.disk_known:
             self._ask(
                 next(iter(options)),
                 f"the nodes' local disk is unknown; disk_mb is a guess of {sizes.CAUTIOUS_DISK_PER_CPU_MB} MB for each "
@@ -343,7 +361,7 @@ class _Entry:
         request = self.facts["gpu_request"]
         if self.has_gpus and is_word(request) and not ("gpus" in supported and supported["gpus"].default == request):
             self._set(("resources", "gpus"), request, "how this site's GPUs are requested")
-        elif self.has_gpus and not request:
+        elif self.has_gpus and not request and (not supported or "gpus" in supported):
             self._ask("resources", "how GPUs are requested here is unknown (docs/batch-systems)", "{gpus: NAME}")
         unit = self.facts["limits"]["memory_unit"]
         if unit:

@@ -21,9 +21,22 @@ def discovery_summary(host, facts, proposal, drift, written, next_command):
     lines += _section("QUEUES WITHOUT AN ENTRY", [(each["queue"], each["reason"]) for each in proposal.left_out])
     lines += _section("NOT READ", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]])
     lines += _section("NOTES", [("", note) for note in proposal.notes])
-    lines += _section("TODO", [("", todo.text) for todo in proposal.todo])
+    lines += _section("TODO", _questions(proposal.todo))
     lines += _section("DRIFT", [("", sentence) for sentence in drift])
     return lines + ["", *_wrapped(written, ""), *_wrapped(f"Next: {next_command}", "")]
+
+
+def _questions(todo):
+    """Return the rows of the open questions; one row for equal questions about several options."""
+    options = {}
+    for each in todo:
+        question = f"{each.question} (the file has the command)" if each.command else each.question
+        options.setdefault(question, []).append(each.option)
+    rows = []
+    for question, names in options.items():
+        names = [name.replace("glidein_entries.", "", 1) for name in names if name]
+        rows.append(("", f"{', '.join(names)}: {question}" if names else question))
+    return rows
 
 
 def _entry_text(entry):
@@ -41,7 +54,7 @@ def _entry_text(entry):
 
 def _shape_text(shape):
     gpus = f", {shape['gpus']} GPU" if shape.get("gpus") else ""
-    return f"{shape['cpus']} cores, {shape['memory_mb']} MB{gpus}"
+    return f"{shape['cpus']} core{'' if shape['cpus'] == 1 else 's'}, {shape['memory_mb']} MB{gpus}"
 
 
 def _section(title, rows):
