@@ -80,8 +80,9 @@ class ActionModule(ActionBase):
         result.update(changed=False, path=file.path if file else None, backup_file=None, difference=[])
         if file is None:
             return "Nothing was written."
+        path = _short(file.path)
         if file.content == text:
-            return f"{file.path} is as proposed."
+            return f"{path} is as proposed."
         before = file.shown()
         result["diff"] = {
             "before": before,
@@ -92,8 +93,15 @@ class ActionModule(ActionBase):
         lines = difflib.unified_diff(before.splitlines(), text.splitlines(), "existing", "proposed", n=2, lineterm="")
         result["difference"] = list(lines) if file.exists else []
         if file.exists and not force:
-            return f"{file.other if file.content is None else file.path} exists and is not changed."
+            return f"{_short(file.other) if file.content is None else path} exists and is not changed."
         result["backup_file"] = file.write(text, self._task.check_mode)
         result["changed"] = True
         verb = "would be written" if self._task.check_mode else "was written"
-        return f"{file.path} {verb}." + (f" Copy of the earlier file: {result['backup_file']}" if file.exists else "")
+        backup = f" Copy of the earlier file: {_short(result['backup_file'])}" if file.exists else ""
+        return f"{path} {verb}.{backup}"
+
+
+def _short(path):
+    """Return a path relative to the current directory, if it is below that."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
