@@ -117,7 +117,7 @@ def test_one_host_without_an_inventory_gets_a_whole_inventory(play):
     assert hosts["glidein_sites"] == {"hosts": {HOST: None}}
     pool = yaml.safe_load((play.work / "group_vars" / "all.yml").read_text())
     assert pool["glidein_collector"] == "{{ groups.glidein_central_manager | first }}:9618"
-    assert "GPU-secret   AllowAccounts=xyz: none of the user's accounts" in done.summary
+    assert "GPU-other    AllowAccounts=xyz: none of the user's accounts" in done.summary
     assert "glidein.ops.deploy" in done.summary
     assert max(map(len, done.summary.splitlines())) <= 100
 
@@ -191,7 +191,7 @@ def test_a_site_without_a_session_is_not_contacted(play, tmp_path):
         json.dumps(
             {
                 "glidein_ssh_session": True,
-                "glidein_ssh_session_dir": "/tmp/glidein-no-sessions",
+                "glidein_ssh_session_dir": "/nonexistent/glidein-sessions",
                 "ansible_ssh_args": "{{ lookup('glidein.ops.ssh_session_args') }}",
             }
         ),

@@ -91,7 +91,7 @@ def slurm_machine():
             sources={"max_running": "sacctmgr show qos gpu: MaxJobsPerUser=8"},
             accounts=["abc123"],
         ),
-        queue("GPU-secret", problems=["AllowAccounts=xyz: none of the user's accounts"]),
+        queue("GPU-other", problems=["AllowAccounts=xyz: none of the user's accounts"]),
         queue(
             "RM",
             group(128, 253000, 488, usable_nodes=470, features=["EGRESS"]),

@@ -35,14 +35,14 @@ class NodeSize:
         self.group = group
         self.gpus = group["gpus"] or 0
         self.gpu_type = group["gpu_type"] if is_word(group["gpu_type"]) else None
-        self.cpus = _smallest(group["cpus"], queue["max_cpus_per_job"])
+        self.cpus = _smallest(group["cpus"], queue["max_cpus_per_job"]) if group["cpus"] else None
         self.memory_mb = _memory_mb(group, queue, self.cpus, memory_enforced)
         self.disk_mb = group["disk_mb"] or None
         self.disk_known = True
         if node and not limits_enforced(node):
             # Otherwise these are the limits of the probe's own job.
-            self.cpus = _smallest(self.cpus, node.get("cpus"))
-            self.memory_mb = _smallest(self.memory_mb, node.get("memory_mb"))
+            self.cpus = self.cpus and _smallest(self.cpus, node.get("cpus"))
+            self.memory_mb = self.memory_mb and _smallest(self.memory_mb, node.get("memory_mb"))
         free_mb = scratch_directory(node)["free_mb"] if scratch_directory(node) else None
         if free_mb:
             self.disk_mb = round_down(free_mb)
@@ -182,12 +182,13 @@ def _gpu_name(name, size, sizes):
 def _memory_mb(group, queue, cpus, memory_enforced):
     """Return the memory that one job may request, or None."""
     memory_mb = group["memory_mb"]
-    if memory_mb is not None and cpus and group["cpus"]:
-        memory_mb = memory_mb * cpus // group["cpus"]
-    if memory_mb is not None and not memory_enforced:
+    if not memory_mb or not cpus:
+        return None
+    memory_mb = memory_mb * cpus // group["cpus"]
+    if not memory_enforced:
         memory_mb = memory_mb * (100 - SYSTEM_MEMORY_PERCENT) // 100
     per_cpu_mb = queue["max_memory_per_cpu_mb"]
-    return _smallest(memory_mb, per_cpu_mb * cpus if per_cpu_mb and cpus else None)
+    return _smallest(memory_mb, per_cpu_mb * cpus if per_cpu_mb else None)
 
 
 def _smallest(*numbers):

@@ -71,6 +71,15 @@ def _section(title, rows):
 
 def _wrapped(text, start):
     """Return a text in lines, of which the further ones are indented as the first one is."""
-    text = "".join(character if character.isprintable() else " " for character in text)
     indent = " " * min(len(start), _NAME_MOST + 4)
-    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent or "  ", break_on_hyphens=False)
+    return textwrap.wrap(
+        _printable(text),
+        _WIDTH,
+        initial_indent=_printable(start),
+        subsequent_indent=indent or "  ",
+        break_on_hyphens=False,
+    )
+
+
+def _printable(text):
+    return "".join(character if character.isprintable() else " " for character in text)

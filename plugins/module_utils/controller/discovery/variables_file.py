@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import InputErr
 # Ansible reads host_vars of a host from a file with one of these, or from a directory.
 _SUFFIXES = ("", ".yml", ".yaml", ".json")
 _KEY = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*)\s*:")
-_SECRET = re.compile(r"token|secret|passw|vault|private|BEGIN ", re.IGNORECASE)
+_SECRET = re.compile(r"(?:token|secret|passw\w*)\s*[:=](?!\s*!vault)", re.IGNORECASE)
 
 
 class VariablesFile:
@@ -39,11 +39,11 @@ class VariablesFile:
         for line in self.content.splitlines():
             key = _KEY.match(line)
             if key:
-                hidden = key.group(1) not in VARIABLES or bool(_SECRET.search(key.group(1)))
+                hidden = key.group(1) not in VARIABLES or "token" in key.group(1)
                 if hidden:
                     lines.append(f"{key.group(1)}: (not shown)")
             if not hidden:
-                lines.append("# (not shown)" if _SECRET.search(line) and not _is_ours(line) else line)
+                lines.append("# (not shown)" if _SECRET.search(line) else line)
         return "\n".join(lines) + "\n"
 
     def write(self, text, check_mode=False):
@@ -66,8 +66,3 @@ class VariablesFile:
                 write_atomically(backup, read_or_none(self.path), mode)
             write_atomically(self.path, text, mode)
         return backup
-
-
-def _is_ours(line):
-    """Return whether a comment is one that host_vars_text writes about a secret."""
-    return line.startswith("# ") and ("openssl rand" in line or "!vault | ..." in line or "TODO:" in line)
