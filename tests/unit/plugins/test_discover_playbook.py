@@ -179,7 +179,7 @@ def test_an_inventory_has_the_file_beside_it_and_its_variables_are_used(play, tm
     asked = play.options()
     assert asked["scheduler"] == "slurm"
     assert asked["commands"] == {"sinfo": ["/opt/slurm/bin/sinfo"]}
-    assert asked["connect"] == ["cm.example.org:9618", "demand.example.org:443"]
+    assert asked["connect"] == ["cm.example.org:9618", "https://demand.example.org"]
 
 
 def test_a_site_without_a_session_is_not_contacted(play, tmp_path):

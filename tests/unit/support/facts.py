@@ -125,13 +125,28 @@ def slurm_machine():
 def pbs_machine():
     """A machine with PBS Professional whose compute nodes use a proxy, with several accounts and a refused command."""
     return facts(
-        queue("express", group(48, 190000, 3000), walltime_s=86400, max_running=5, max_queued=50),
+        queue(
+            "express",
+            group(48, 190000, 3000),
+            walltime_s=86400,
+            max_running=5,
+            max_queued=50,
+            accounts=["ab12", "cd34"],
+        ),
         queue(
             "gpuvolta",
             group(48, 380000, 160, disk_mb=400000, gpus=4, gpu_type="v100"),
             sources={"walltime_s": "qstat -Qf: resources_max.walltime = 48:00:00"},
+            accounts=["cd34"],
         ),
-        queue("normal", group(48, 190000, 3000, disk_mb=400000), default=True, walltime_s=None, max_cpus_per_job=24),
+        queue(
+            "normal",
+            group(48, 190000, 3000, disk_mb=400000),
+            default=True,
+            walltime_s=None,
+            max_cpus_per_job=24,
+            accounts=["ab12", "cd34"],
+        ),
         queue("copyq", group(2, 8000, 4), problems=["started = False"]),
         scheduler="pbspro",
         version="2022.1.1",
@@ -168,7 +183,7 @@ def htcondor_machine():
     """A pool with some GPU machines."""
     return facts(
         queue(
-            "main",
+            "",
             group(32, 128000, 40, disk_mb=800000),
             group(64, 515000, 5, disk_mb=1600000, gpus=4, gpu_type="A100"),
             default=True,

@@ -48,7 +48,7 @@ def _of_entry(facts, entry):
     groups = usable_groups(queue) if queue["node_groups"] else []
     return (
         _walltime(queue, entry)
-        + _constraint(groups, entry)
+        + _constraint(queue, groups, entry)
         + _shapes(queue, groups, entry)
         + _limits(facts, queue, entry)
         + _parallel_environment(queue, entry)
@@ -58,7 +58,7 @@ def _of_entry(facts, entry):
 def _queue(facts, entry):
     """Return the queue of an entry, None if it is unknown, and sentences about it."""
     queues = facts["queues"]
-    if entry["queue"] is None:
+    if entry["queue"] is None or not any(queue["name"] for queue in queues):
         found = [queue for queue in queues if queue["default"]] or (queues if len(queues) == 1 else [])
     else:
         found = [queue for queue in queues if queue["name"] == entry["queue"]]
@@ -99,8 +99,10 @@ def _walltime(queue, entry):
     return []
 
 
-def _constraint(groups, entry):
+def _constraint(queue, groups, entry):
     text = entry["constraint"] or ""
+    if not queue["name"]:
+        return []  # HTCondor's constraints are expressions
     known = {feature for group in groups for feature in group["features"]}
     if not known or not _FEATURES.match(text):
         return []
@@ -129,9 +131,8 @@ def _shapes(queue, groups, entry):
 
 def _available(queue, group, key):
     """Return how much of a resource one job can have on a node of a group; None if it is unknown."""
-    numbers = [group[key]]
-    if key == "cpus":
-        numbers.append(queue["max_cpus_per_job"])
+    of_job = {"cpus": queue["max_cpus_per_job"], "memory_mb": queue.get("max_memory_per_job_mb")}
+    numbers = [group[key], of_job.get(key)]
     return min((number for number in numbers if number is not None), default=None)
 
 

@@ -33,6 +33,7 @@ _UNNAMED = ("cluster", "default", "linux", "slurm", "slurm_cluster", "localhost"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 # Features by which sites name the nodes that reach the internet.
 _OUTBOUND = re.compile(r"egress|internet|outbound|external", re.IGNORECASE)
+_ARGUMENT = re.compile(r"^[A-Za-z0-9_./+=,:@-]+\Z")
 _PROXY = re.compile(r"^(?:https?://)?[A-Za-z0-9.-]+(?::[0-9]+)?/?\Z")
 _NO_PROXY = re.compile(r"^[A-Za-z0-9.,:/*_ -]+\Z")
 _REPOSITORY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.-]*\Z")
@@ -92,6 +93,13 @@ def _site(proposal, facts, batch_system):
     version = f"version {facts['version']}" if facts["version"] else "its version is unknown"
     also = f"; also found: {', '.join(facts['others'])}" if facts["others"] else ""
     proposal.set(("glidein_scheduler",), facts["scheduler"], version + also)
+    commands = {
+        name: argv
+        for name, argv in sorted((facts.get("commands") or {}).items())
+        if (batch_system is None or name in batch_system.commands) and all(_ARGUMENT.match(word) for word in argv)
+    }
+    if commands:
+        proposal.set(("glidein_scheduler_options", "commands"), commands, "only a login shell has them in PATH")
     grace_s = facts["limits"]["grace_s"]
     if grace_s and (batch_system is None or grace_s != batch_system.grace_s):
         proposal.set(
@@ -246,7 +254,7 @@ class _Entry:
     def propose(self):
         """Add the entry to the proposal."""
         self.proposal.set(self.path, {}, sizes.describe_groups(self.queue))
-        if self.batch_system is None or self.batch_system.has_queues:
+        if self.queue["name"]:
             self._set("queue", self.queue["name"], "the default queue" if self.queue["default"] else "")
         self._account()
         self._constraint()
@@ -358,6 +366,9 @@ class _Entry:
             self._ask(
                 "resources", "no parallel environment was found: glideins have one core", "{parallel_environment: smp}"
             )
+        memory = self.facts.get("memory_request")
+        if is_word(memory) and "memory" in supported and supported["memory"].default != memory:
+            self._set(("resources", "memory"), memory, "the resource that counts memory")
         request = self.facts["gpu_request"]
         if self.has_gpus and is_word(request) and not ("gpus" in supported and supported["gpus"].default == request):
             self._set(("resources", "gpus"), request, "how this site's GPUs are requested")

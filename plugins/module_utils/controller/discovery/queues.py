@@ -53,14 +53,14 @@ def walltime_s(queue):
 
 
 def usable_accounts(queue, accounts):
-    """Return the names of the user's accounts for a queue, or None if it needs none.
+    """Return the names of the user's accounts that a queue accepts, or None if its jobs need none.
 
     accounts: those of the facts. If these could not be read, the queue's own list counts.
     """
-    if not accounts:
-        return None if queue["accounts"] is None else [name for name in queue["accounts"] if is_word(name)]
-    valid = [account["name"] for account in accounts if not account["problem"] and is_word(account["name"])]
-    return valid if queue["accounts"] is None else [name for name in valid if name in queue["accounts"]]
+    if queue["accounts"] is None:
+        return None
+    invalid = {account["name"] for account in accounts if account["problem"]}
+    return [name for name in queue["accounts"] if is_word(name) and name not in invalid]
 
 
 def choose_queues(facts):
@@ -85,7 +85,8 @@ def _order(queue):
 
 def _unusable(queue, facts):
     """Return the reason why a queue cannot be used, or None."""
-    if not is_word(queue["name"]):
+    # The queue of a batch system without queues has an empty name.
+    if queue["name"] and not is_word(queue["name"]):
         return f"its name is not valid for an entry: {WORD.expected}"
     if queue["problems"]:
         return "; ".join(queue["problems"])

@@ -188,7 +188,7 @@ def _memory_mb(group, queue, cpus, memory_enforced):
     if not memory_enforced:
         memory_mb = memory_mb * (100 - SYSTEM_MEMORY_PERCENT) // 100
     per_cpu_mb = queue["max_memory_per_cpu_mb"]
-    return _smallest(memory_mb, per_cpu_mb * cpus if per_cpu_mb else None)
+    return _smallest(memory_mb, per_cpu_mb * cpus if per_cpu_mb else None, queue.get("max_memory_per_job_mb"))
 
 
 def _smallest(*numbers):

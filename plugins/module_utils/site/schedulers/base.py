@@ -85,8 +85,6 @@ class Scheduler(abc.ABC):
     arrays_are_rerunnable = False
     # Key of an entry's `resources` -> RequestOption.
     resources = {}
-    # Whether the batch system has queues, so that discovery sets `queue` of an entry.
-    has_queues = True
     # Seconds between the batch system's notice to a job and its kill, as installed. glidein_scheduler_options.grace
     # overrides it.
     grace_s = 30

@@ -126,7 +126,6 @@ class HTCondor(Scheduler):
     too_many_pattern = re.compile(
         r"MAX_JOBS_(?:PER_SUBMISSION|PER_OWNER|SUBMITTED)|exceed.* number of jobs", re.IGNORECASE
     )
-    has_queues = False
     grace_s = 120  # JobMaxVacateTime, which the description sets; a machine's MachineMaxVacateTime (600) may be less
     batch_id = "$GLIDEIN_OUTER_JOB"
     # The transferred files are in the job's sandbox; no other file of this host is available. (TMPDIR, the default

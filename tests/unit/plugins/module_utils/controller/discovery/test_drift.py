@@ -117,6 +117,7 @@ def test_each_difference_has_a_sentence(known, changes, sentence):
         (facts(queue("RM", group(features=["a"]))), {"constraint": "Mips>1000"}),
         (facts(queue("RM", group(features=["a", "b"]))), {"constraint": "(a|b)&a*2"}),
         (facts(queue("RM", default=True)), {"queue": None}),
+        (facts(queue("", group(features=["Rocky9"]))), {"constraint": "HasCVMFS"}),
         # Longer walltimes need longer tokens: the operator may have chosen the present one for that.
         (facts(queue("RM", walltime_s=60 * 86400)), {"walltime": "288h"}),
     ],

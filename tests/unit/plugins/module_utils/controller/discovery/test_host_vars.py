@@ -193,9 +193,9 @@ def test_every_entry_is_valid_or_has_a_question(known, nodes):
 @given(FACTS)
 def test_no_shape_is_larger_than_a_node_and_no_limit_above_the_queues(known):
     queues = {each["name"]: each for each in known["queues"]}
-    proposal = propose(known, None, None)  # with `queue` of every entry
+    proposal = propose(known)
     for entry in proposal.entries.values():
-        one = queues[entry["queue"]]
+        one = queues[entry.get("queue", "")]
         usable = [each for each in one["node_groups"] if each["usable_nodes"] != 0]
         for shape in _shapes(entry):
             assert any(

@@ -184,6 +184,7 @@ def test_limits_of_one_job_make_the_shape_smaller():
     assert entry(queue("a", group(32, 64000), max_cpus_per_job=8))["node"]["cpus"] == 8
     assert entry(queue("a", group(32, 64000), max_cpus_per_job=8))["node"]["memory_mb"] == 16000
     assert entry(queue("a", group(32, 64000), max_memory_per_cpu_mb=1000))["node"]["memory_mb"] == 32000
+    assert entry(queue("a", group(32, 64000), max_memory_per_job_mb=9000))["node"]["memory_mb"] == 9000
 
 
 def test_without_enforced_memory_some_is_left_to_the_system():
@@ -227,8 +228,14 @@ def test_the_only_account_that_fits_is_set():
     assert entry(queue(accounts=["b", "old"]), accounts=accounts)["account"] == "b"
 
 
+def test_a_queue_that_needs_no_account_gets_none():
+    chosen = proposed(queue("q"), accounts=[account("a")])
+    assert "account" not in chosen.entries["q"]
+    assert not questions(chosen, "glidein_entries", "q", "account")
+
+
 def test_of_several_accounts_one_must_be_chosen():
-    chosen = proposed(queue("q"), accounts=[account("a"), account("b", default=True)])
+    chosen = proposed(queue("q", accounts=["a", "b"]), accounts=[account("a"), account("b", default=True)])
     assert "account" not in chosen.entries["q"]
     assert questions(chosen, "glidein_entries", "q", "account") == [
         "choose one of a, b. Without it, jobs use your default, b."
@@ -254,7 +261,7 @@ def test_limits_are_cautious_and_never_above_those_of_the_user():
     assert entry(queue())["limits"] == {"queued": 5, "total": 50, "per_cycle": 5}
     assert entry(queue(max_running=7))["limits"] == {"queued": 5, "total": 7, "per_cycle": 5}
     assert entry(queue(max_queued=3))["limits"] == {"queued": 3, "total": 3, "per_cycle": 3}
-    lower = entry(queue(), accounts=[account("a", max_queued=4, max_running=2)])["limits"]
+    lower = entry(queue(accounts=["a"]), accounts=[account("a", max_queued=4, max_running=2)])["limits"]
     assert lower == {"queued": 2, "total": 2, "per_cycle": 2}
 
 
@@ -282,9 +289,10 @@ def test_a_required_qos_is_a_directive():
     assert entry({**queue(), "qos": "long"})["directives"] == ["--qos=long"]
 
 
-def test_htcondor_has_no_queue_and_needs_no_shared_home():
-    chosen = proposed(queue("pool"), scheduler="htcondor", environment=environment(home_network=False))
-    assert "queue" not in chosen.entries["pool"]
+def test_a_batch_system_without_queues_has_one_entry_and_needs_no_shared_home():
+    chosen = proposed(queue(""), scheduler="htcondor", environment=environment(home_network=False))
+    assert list(chosen.entries) == ["main"]
+    assert "queue" not in chosen.entries["main"]
     assert not questions(chosen, "glidein_home")
     assert questions(proposed(environment=environment(home_network=False)), "glidein_home")
 
@@ -292,6 +300,18 @@ def test_htcondor_has_no_queue_and_needs_no_shared_home():
 def test_grace_is_set_if_it_differs_from_the_default():
     assert "glidein_scheduler_options" not in proposed(limits=limits(grace_s=30)).variables
     assert proposed(limits=limits(grace_s=90)).variables["glidein_scheduler_options"] == {"grace": 90}
+
+
+def test_the_resource_that_counts_memory_is_stated_if_it_is_not_the_default():
+    assert entry(scheduler="sge", memory_request="h_vmem")["resources"] == {"memory": "h_vmem"}
+    assert "resources" not in entry(scheduler="sge", memory_request="mem_free")
+
+
+def test_commands_that_only_a_login_shell_finds_are_set():
+    commands = {"sbatch": ["/opt/bin/sbatch"], "sinfo": ["/opt/bin/sinfo"], "squeue": ["{{ x }}"]}
+    assert proposed(commands=commands).variables["glidein_scheduler_options"] == {
+        "commands": {"sbatch": ["/opt/bin/sbatch"]}
+    }
 
 
 def test_lsf_needs_the_unit_of_memory():
