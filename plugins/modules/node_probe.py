@@ -114,7 +114,7 @@ nodes:
   contains:
     state:
       description: State of the job. C(reported) and C(failed) are final; the others are C(queued), C(running),
-        C(completing), and C(gone) after the job has left the queue without a report.
+        C(completing) while the job ends, and C(gone) after it has left the queue without a report.
       type: str
       sample: reported
     error:
@@ -130,7 +130,8 @@ nodes:
       type: str
       sample: "123"
     waited_s:
-      description: Seconds since the submission.
+      description: Seconds from the submission to the start of the report. Without a report, until now. Null
+        if no job was submitted.
       type: int
       sample: 12
     outbound:
@@ -224,6 +225,11 @@ unfinished:
   returned: success
   type: int
   sample: 1
+waited_s:
+  description: Seconds that the unfinished nodes have waited; 0 without one.
+  returned: success
+  type: int
+  sample: 95
 msg:
   description: The states of all nodes as one sentence.
   returned: success
@@ -233,7 +239,12 @@ msg:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.node_probe import NodeProbe, summary, unfinished
+from ansible_collections.glidein.ops.plugins.module_utils.site.node_probe import (
+    NodeProbe,
+    longest_wait_s,
+    summary,
+    unfinished,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import site_argument_spec
 
 
@@ -255,7 +266,7 @@ def run(module):
         nodes = probe.read() if check else probe.finish()
     else:
         nodes = probe.read()
-    return dict(result, nodes=nodes, unfinished=unfinished(nodes), msg=summary(nodes))
+    return dict(result, nodes=nodes, unfinished=unfinished(nodes), waited_s=longest_wait_s(nodes), msg=summary(nodes))
 
 
 def main():

@@ -6,6 +6,7 @@
 The state between two runs of the module is in the file jobs.json of the probe's directory:
     {"made_parent": whether the probe made the parent of its directory,
      "entries": {entry: {"job_name": "p...", "job_id": "12" or null, "submitted_at": epoch s, "cpus": requested cores,
+                         "reported_at": time at which the whole report was first seen, or null,
                          "gone_at": time at which the job was first missing in the queue, or null,
                          "error": why there is no job, or "", "unknown": why the outcome is unknown, or ""}}}
 """
@@ -40,7 +41,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs impo
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import asked, script_head
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_report import EMPTY, is_complete, parse_report
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDirectory, read_text
 from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, Spec, invalid
 
@@ -48,6 +49,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYT
 WALLTIME_S = 600
 # A shared file system may show a new file on the login node only after this time.
 VISIBLE_S = 60
+# The time for a job to leave the queue after its report. PBS then copies its output file to the probe's directory.
+ENDING_S = 30
 # The states of an entry's job besides those of schedulers/base.py.
 REPORTED = "reported"
 FAILED = "failed"
@@ -203,6 +206,7 @@ class NodeProbe:
             "job_id": None,
             "submitted_at": int(self.now()),
             "cpus": shape["cpus"],
+            "reported_at": None,
             "gone_at": None,
             "error": error,
             "unknown": "",
@@ -217,19 +221,21 @@ class NodeProbe:
     def read(self, jobs=None):
         """Return {entry: node}, see `nodes` in the module's RETURN. Raises CommandError, OutputError.
 
-        jobs: result of self.jobs(), if it was just read.
+        jobs: result of self.jobs(), if it was just read for the last time: a job with a report is then reported even if
+        it is still in the queue.
         """
+        is_last = jobs is not None
         state = self._load()
         # The queue before the reports: a job that has left the queue has written its last line.
         jobs = self.jobs() if jobs is None else jobs
-        nodes = {name: self._read_one(record, jobs) for name, record in state["entries"].items()}
+        nodes = {name: self._read_one(record, jobs, is_last) for name, record in state["entries"].items()}
         if state["entries"]:
             with contextlib.suppress(OSError):
                 self._store(state)
         return nodes
 
-    def _read_one(self, record, jobs):
-        """Return the node of an entry. record: its state, in which the first time without a job is set."""
+    def _read_one(self, record, jobs, is_last):
+        """Return the node of an entry. record: its state, in which the times and an unknown job id are set."""
         if record["error"]:
             return self._node(record, FAILED, error=record["error"])
         named = [job for job in jobs if job.name == record["job_name"]]
@@ -239,7 +245,9 @@ class NodeProbe:
         job = next((job for job in named if job.submission == record["job_id"]), None)
         text = self._output(record["job_id"])
         if is_complete(text):
-            return dict(self._node(record, REPORTED), **parse_report(text, record["cpus"]))
+            record["reported_at"] = record["reported_at"] or int(self.now())
+            is_ending = job and not is_last and self.now() - record["reported_at"] < ENDING_S
+            return self._with_report(self._node(record, COMPLETING if is_ending else REPORTED), record, text)
         if job and job.state == SICK:
             return self._node(record, FAILED, f"the job cannot start, as {self.scheduler.name} reports: {job.reason}.")
         if job:
@@ -248,9 +256,16 @@ class NodeProbe:
             record["gone_at"] = int(self.now())
         if self.now() - record["gone_at"] < VISIBLE_S:
             return self._node(record, GONE)
-        node = dict(self._node(record, FAILED), **parse_report(text, record["cpus"]))
-        node["error"] = self._why_no_report(record, text)
-        return node
+        node = self._node(record, FAILED, error=self._why_no_report(record, text))
+        return self._with_report(node, record, text)
+
+    def _with_report(self, node, record, text):
+        """Return a node with the report in a job's output. waited_s is then the time until the job's start."""
+        report = parse_report(text, record["cpus"])
+        started_at = report.pop("time")
+        if started_at is not None:
+            node["waited_s"] = max(0, started_at - record["submitted_at"])
+        return dict(node, **report)
 
     def _why_no_report(self, record, text):
         if record["unknown"]:
@@ -267,7 +282,7 @@ class NodeProbe:
             copy.deepcopy(EMPTY),
             state=state,
             job_id=record["job_id"],
-            waited_s=int(self.now()) - record["submitted_at"],
+            waited_s=None if record["error"] else int(self.now()) - record["submitted_at"],
             reason=reason,
             error=error,
         )
@@ -333,6 +348,11 @@ class NodeProbe:
 def unfinished(nodes):
     """Return the number of nodes whose report may still come."""
     return sum(1 for node in nodes.values() if node["state"] not in (REPORTED, FAILED))
+
+
+def longest_wait_s(nodes):
+    """Return the time in seconds since the first submission of the nodes whose report may still come; 0 without one."""
+    return max((node["waited_s"] for node in nodes.values() if node["state"] not in (REPORTED, FAILED)), default=0)
 
 
 def summary(nodes):

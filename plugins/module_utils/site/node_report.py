@@ -49,6 +49,7 @@ def is_complete(text):
 def parse_report(text, cpus):
     """Return the report in the output of a batch job, with the keys of EMPTY; null: unknown.
 
+    It also has `time`, at which the report began, by the node's clock in epoch seconds.
     Other lines of the output, unknown keys and invalid values are ignored. cpus: the cores that the job requested.
     """
     facts = {}
@@ -82,6 +83,7 @@ def parse_report(text, cpus):
         "attributes": dict(_attributes(facts.get("attribute", []))),
         "clock_offset_s": _number(facts, "clock_offset_s"),
         "host": _text(facts, "host"),
+        "time": _number(facts, "time"),
         "gaps": facts.get("gap", []),
     }
 
