@@ -161,9 +161,16 @@ report_gpus() {
   fi
   discovery=$(discovery_program) || return 0
   listed=$("$discovery" -properties 2>/dev/null) || return 0
-  memory=$(printf '%s\n' "$listed" | sed -n 's/.*GlobalMemoryMb=\([0-9][0-9]*\).*/\1/p' | head -n 1)
-  gpu_names "$listed" | while IFS= read -r gpu; do
-    fact gpu "$memory|$gpu"
+  names=$(gpu_names "$listed")
+  [ -n "$names" ] || names=$(detected_gpus "$listed")
+  memories=$(printf '%s\n' "$listed" | sed -n 's/^[A-Za-z0-9_]*=\[ .*GlobalMemoryMb=\([0-9][0-9]*\).*/\1/p')
+  [ -n "$names" ] || return 0
+  number=0
+  printf '%s\n' "$names" | while IFS= read -r name; do
+    number=$((number + 1))
+    # The memory of each GPU, or one number for all.
+    memory=$(printf '%s\n' "$memories" | sed -n "${number}p")
+    fact gpu "${memory:-${memories%%[!0-9]*}}|$name"
   done
 }
 
