@@ -141,3 +141,19 @@ def test_htcondor_reports(tmp_path):
     bring_up("htc")
     entries = {"all": {"walltime": "1h", "shapes": {"core": dict(CORE, memory_mb=100, disk_mb=100)}}}
     assert_reported(probe(tmp_path, "htc", "htcondor", entries)["all"])
+
+
+@pytest.mark.parametrize(("site", "scheduler", "queue"), [("pbs", "pbspro", "workq"), ("torque", "torque", "batch")])
+def test_pbs_reports(tmp_path, site, scheduler, queue):
+    bring_up(site)
+    # A queue with a minimum refuses 10 minutes; the job then requests the walltime of the entry.
+    root = host(f"{site}-root")
+    root.check_output(f"qmgr -c 'set queue {queue} resources_min.walltime = 00:30:00'")
+    entries = {"main": {"queue": queue, "walltime": "1h", "shapes": {"core": CORE}}}
+    try:
+        node = probe(tmp_path, site, scheduler, entries)["main"]
+    finally:
+        root.check_output(f"qmgr -c 'unset queue {queue} resources_min.walltime'")
+    assert_reported(node)
+    # PBS copies a job's output at its end: the probe waits for that, so that nothing is undelivered.
+    assert root.check_output("ls /var/spool/*/undelivered 2>/dev/null; true") == ""
