@@ -122,7 +122,7 @@ class PbsPro(Pbs):
         return self.argv["qstat"] + ["-t", "-f", "-F", "json"]
 
     def complete_output(self, printed, argv):
-        # If the server has no job, qstat 23.06 prints no line break at the end. parse_list refuses a truncated document.
+        # If the server has no job, qstat 23.06 prints no line break at the end. parse_list detects truncated documents.
         return printed if printed.endswith("}") else super().complete_output(printed, argv)
 
     def parse_list(self, stdout, user):

@@ -2,6 +2,8 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import json
+import os
+import time
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import (
@@ -12,7 +14,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.names import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site import node_probe as probe_utils
 from ansible_collections.glidein.ops.plugins.modules import node_probe
+from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+from ansible_collections.glidein.ops.tests.unit.support.fake_lsf import FakeLsf
 
 MAIN = probe_job_name("glidein", "lab", "main")
 GPU = probe_job_name("glidein", "lab", "gpu")
@@ -290,3 +294,29 @@ def test_the_log_directory_of_the_site_is_used(run, tmp_path, home):
     assert not home.exists()
     run("absent", log_dir=str(shared))
     assert list(shared.iterdir()) == []
+
+
+def test_the_whole_report_of_a_job_of_lsf(tmp_path, monkeypatch, home):
+    """The real script, as a job of the stand-in for LSF, which runs it with the environment that LSF gives."""
+    monkeypatch.setenv("FAKE_BATCH_RUN", "1")
+    fake = FakeLsf(tmp_path / "lsf", "openlava")
+    monkeypatch.setenv("PATH", fake.bin + os.pathsep + os.environ["PATH"])
+    options = {
+        "deployment": "glidein",
+        "site": "lab",
+        "scheduler": "lsf",
+        "entries": {"main": raw_entry()},
+        "home": str(home),
+        "script": node_report_script(),
+    }
+    home.parent.mkdir()
+    result = run_module(node_probe.main, dict(options, state="submitted"))
+    deadline = time.time() + 60
+    while result["unfinished"]:
+        assert time.time() < deadline, result
+        time.sleep(0.2)
+        result = run_module(node_probe.main, options)
+    node = run_module(node_probe.main, dict(options, state="absent"))["nodes"]["main"]
+    assert (node["state"], node["error"], node["host"]) == ("reported", None, os.uname().nodename)
+    assert node["attributes"]["OpSys"] == "LINUX"
+    assert not home.exists()
