@@ -5,6 +5,7 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.action.glideins import ActionModule as GlideinsAction
+from ansible_collections.glidein.ops.plugins.action.node_probe import ActionModule as NodeProbeAction
 from ansible_collections.glidein.ops.plugins.action.queue_info import ActionModule as QueueAction
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import OptionError
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
@@ -61,6 +62,13 @@ def test_options_that_are_not_given_are_those_of_the_host():
     }
     assert options(glidein_site="lab", glidein_deployment="pool")["site"] == "lab"
     assert options(GlideinsAction, glidein_collector="cm", glidein_log_days=3)["log_days"] == 3
+
+
+def test_the_probe_of_nodes_gets_its_script_and_the_settings_of_the_batch_job():
+    given = options(NodeProbeAction, glidein_scratch="/scratch", glidein_modules=["apptainer"])
+    assert (given["scratch"], given["modules"], given["scheduler"]) == ("/scratch", ["apptainer"], "slurm")
+    assert given["script"].startswith("#!/bin/sh\n")
+    assert given["script"].endswith("\nfact end 0\n")
 
 
 def test_an_option_of_the_task_replaces_a_variable_that_is_not_even_read():
