@@ -6,6 +6,7 @@
 Controller only.
 """
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
@@ -39,12 +40,13 @@ def lease_limits(hostvars, hosts):
     found = {}
     for host in hosts:
         variables = hostvars[host]
-        if "glidein_entries" not in variables:
+        if "glidein_entries" not in variables and not variables.get("glidein_profile"):
             continue
         name = variables.get("glidein_site") or host
         deployment = variables.get("glidein_deployment") or "glidein"
         try:
-            site = normalise_site(deployment, name, variables["glidein_entries"], variables.get("glidein_limits"))
+            entries = host_variable(variables, "glidein_entries")
+            site = normalise_site(deployment, name, entries, variables.get("glidein_limits"))
         except InputError as error:
             raise InputError(f"{host}: {error}") from error
         found[name] = lease_limit(site)
