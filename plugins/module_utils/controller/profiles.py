@@ -23,6 +23,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import (
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import WORD
+from ansible_collections.glidein.ops.plugins.module_utils.units import clock
 from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     ANYTHING,
     BOOLEAN,
@@ -42,6 +43,10 @@ DISK_MB_PER_CPU = 1000
 # Keys of an entry that are merged key by key: half of a machine's limits would be more than it allows.
 _MERGED = ("limits", "resources")
 _SIMILAR_MOST = 5
+# Sizes of a node in the facts of discovery, and of a shape.
+_NODE_KEYS = ("cpus", "memory_mb", "gpus")
+# A constraint that is one feature, not an expression.
+_FEATURE = re.compile(r"^[A-Za-z0-9_.-]+\Z")
 # An account that passes validation: a profile has none.
 _STAND_IN_ACCOUNT = "account"
 
@@ -228,6 +233,56 @@ def profile_lines(hostvars, hosts):
     return lines
 
 
+def disagreements(profile, facts):
+    """Return sentences on what discovery found that contradicts a profile.
+
+    profile: result of load_profile; facts: what the module site_facts returned on the login node. A value that
+    discovery could not read contradicts nothing.
+    """
+    found = []
+    if facts.get("scheduler") and facts["scheduler"] != profile["scheduler"]:
+        return [f"the batch system is {facts['scheduler']}, the profile says {profile['scheduler']}"]
+    queues = {queue["name"]: queue for queue in facts.get("queues") or []}
+    for name, entry in profile["entries"].items():
+        queue = entry.get("queue")
+        if not queue or not queues:
+            continue
+        if queue not in queues:
+            found.append(f"entry {name}: there is no queue {queue}")
+            continue
+        found += [f"entry {name}: {text}" for text in _queue_disagreements(name, entry, queues[queue])]
+    return found
+
+
+def _queue_disagreements(name, entry, queue):
+    """Yield what contradicts one entry of a profile. queue: an item of `queues` of the facts."""
+    entry = normalise_site("glidein", "site", {name: entry})["entries"][name]
+    for problem in queue.get("problems") or []:
+        yield f"queue {queue['name']} cannot be used: {problem}"
+    walltime_s = queue.get("walltime_s")
+    if walltime_s and walltime_s < entry["walltime_s"]:
+        yield f"queue {queue['name']} allows {clock(walltime_s)}, the profile says {clock(entry['walltime_s'])}"
+    groups = queue.get("node_groups") or []
+    for shape_name, shape in entry["shapes"].items():
+        if groups and not any(_fits(shape, group) for group in groups):
+            sizes = "; ".join(f"{key} {_largest(groups, key)}" for key in _NODE_KEYS)
+            yield f"no node of queue {queue['name']} is as large as shape {shape_name}; the largest values are {sizes}"
+    feature = entry["constraint"]
+    features = {feature for group in groups for feature in group.get("features") or []}
+    if feature and features and _FEATURE.match(feature) and feature not in features:
+        yield f"no node of queue {queue['name']} has the feature {feature}"
+
+
+def _fits(shape, group):
+    """Return whether a shape fits a node of the group. A size that is not known fits."""
+    return all(group.get(key) is None or shape[key] <= group[key] for key in _NODE_KEYS)
+
+
+def _largest(groups, key):
+    values = [group[key] for group in groups if group.get(key) is not None]
+    return max(values) if values else "unknown"
+
+
 def _merged_entries(own, known):
     """Return the entries of a host. own: the host's glidein_entries; known: the profile's entries."""
     if not own:
@@ -260,7 +315,7 @@ def _unknown(name, names):
     """Return the error for an unknown name of a profile."""
     parts = [part for part in re.split(r"[^a-z0-9]+", str(name).lower()) if len(part) > 2]
     similar = [known for known in names if any(part in known for part in parts)]
-    similar += [known for known in difflib.get_close_matches(str(name), names, n=_SIMILAR_MOST, cutoff=0.5)]
+    similar += difflib.get_close_matches(str(name), names, n=_SIMILAR_MOST, cutoff=0.5)
     similar = list(dict.fromkeys(similar))[:_SIMILAR_MOST]
     listed = f"similar names are {', '.join(similar)}; " if similar else ""
     return f"glidein_profile: {name!r} is unknown; {listed}docs/profiles.md lists all profiles"
