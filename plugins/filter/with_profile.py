@@ -9,8 +9,8 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Returns the value of C(glidein_scheduler), C(glidein_scratch), C(glidein_environment) or C(glidein_entries), filled in
-    from the profile of a known machine.
+  - Returns the value of C(glidein_scheduler), C(glidein_scratch), C(glidein_environment) or C(glidein_entries), filled
+    in from the profile of a known machine.
   - Entries that the host names are completed key by key. Without entries of the host, all entries of the profile are
     returned.
 positional: variable, profile
@@ -35,7 +35,7 @@ options:
 EXAMPLES = r"""
 - name: Show the entries of a host
   ansible.builtin.debug:
-    msg: "{{ glidein_entries | default({}) | glidein.ops.with_profile('glidein_entries', glidein_profile | default('')) }}"
+    msg: "{{ glidein_entries | default({}) | glidein.ops.with_profile('glidein_entries', glidein_profile) }}"
 """
 
 RETURN = r"""

@@ -52,6 +52,8 @@ _STAND_IN_ACCOUNT = "account"
 
 _TEXT = text(re.compile(r"^\S(.*\S)?\Z", re.DOTALL), "text that does not begin or end with blanks")
 _URL = text(re.compile(r"^https?://[^\s/]+\S*\Z"), "an address that begins with https:// or http://")
+# Without a user or a password.
+_PROXY = text(re.compile(r"^https?://[A-Za-z0-9.-]+(:[0-9]+)?/?\Z"), "http://HOST:PORT")
 _HOSTS = list_of_texts(re.compile(r"^[A-Za-z0-9.-]+\Z"), "a list of host names")
 _TEXTS = list_of_texts(re.compile(r"^\S"), "a list of texts")
 
@@ -107,7 +109,7 @@ _SOURCE_OF_FACTS = Spec({"url": {"type": _URL, "required": True}, "says": _REQUI
 _FACTS = {
     "login": _fact(two_factor={"type": BOOLEAN, "required": True}, prompts={"type": _TEXTS, "default": []}),
     "scratch": _fact(value={"type": SCRATCH, "required": True}),
-    "outbound": _fact(value={"type": BOOLEAN, "required": True}, constraint={"type": WORD}),
+    "outbound": _fact(value={"type": BOOLEAN, "required": True}, constraint={"type": WORD}, proxy={"type": _PROXY}),
     "environment": _fact(value={"type": ANYTHING, "required": True}),
 }
 _LISTED_FACTS = {
