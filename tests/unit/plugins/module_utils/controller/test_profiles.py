@@ -84,10 +84,10 @@ def test_a_date_without_quotes_is_a_date():
         ({"sources": {}}, "sources: {} is invalid; expected a mapping with at least one key"),
         ({"sources": {"guide": {"url": "x", "says": "y"}}}, "sources.guide.url: 'x' is invalid"),
         ({"sources": {"guide": GUIDE, "old": GUIDE}}, "sources.old: is the source of no fact"),
-        ({"scratch": {"value": "/tmp"}}, "scratch.source: missing; expected a key of `sources`"),
-        ({"scratch": {"value": "/tmp", "source": "gide"}}, "scratch.source: 'gide' is invalid; expected a key of"),
+        ({"scratch": {"value": "/x"}}, "scratch.source: missing; expected a key of `sources`"),
+        ({"scratch": {"value": "/x", "source": "gide"}}, "scratch.source: 'gide' is invalid; expected a key of"),
         ({"scratch": {"value": "$(id)", "source": "guide"}}, "scratch.value: '$(id)' is invalid"),
-        ({"scratch": {"path": "/tmp", "source": "guide"}}, "scratch.path: unknown key"),
+        ({"scratch": {"path": "/x", "source": "guide"}}, "scratch.path: unknown key"),
         ({"login": {"two_factor": "duo", "source": "guide"}}, "login.two_factor: 'duo' is invalid; expected true or"),
         ({"environment": {"value": {"GLIDEIN_X": 1}, "source": "guide"}}, "name of environment.value.GLIDEIN_X"),
         (
