@@ -203,7 +203,8 @@ def test_the_batch_script_of_each_entry_says_what_the_profile_says(name, entry_n
         expected += [f"GLIDEIN_CPUS='{shape['cpus']}'\n", f"GLIDEIN_MEMORY_MB='{shape['memory_mb']}'\n"]
         assert [words for words in expected if words not in script] == [], script
         if entry["resources"].get("memory") == "none":
-            assert "mem" not in "\n".join(line for line in script.splitlines() if line.startswith("#SBATCH"))
+            prefix = scheduler.directive_prefix
+            assert [line for line in script.splitlines() if line.startswith(prefix) and "mem=" in line] == []
 
 
 def test_the_documentation_lists_all_profiles():
@@ -303,10 +304,10 @@ def test_an_unknown_profile_is_an_error_with_similar_names(name, words):
 def test_the_plan_and_the_leases_use_the_profile():
     queue = {"h": {"queue": {"site": "h", "entries": []}}}
     hosts = {"h": {"glidein_profile": "tacc-frontera", "glidein_entries": {"small": {"account": "abc"}}}}
-    (site,) = site_definitions(hosts, ["h"], queue).values()
+    site = site_definitions(hosts, ["h"], queue)["h"]
     assert (site["scheduler"], site["error"], site["entries"]["small"]["walltime"]) == ("slurm", None, "48h")
     assert lease_limits(hosts, ["h"]) == {"h": 15 * 56}
-    (site,) = site_definitions({"h": {"glidein_profile": "fronter"}}, ["h"], queue).values()
+    site = site_definitions({"h": {"glidein_profile": "fronter"}}, ["h"], queue)["h"]
     assert (site["queue"], site["entries"]) == (None, {})
     assert "glidein_profile: 'fronter' is unknown; similar names are tacc-frontera" in site["error"]
 
