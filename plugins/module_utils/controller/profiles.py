@@ -317,8 +317,7 @@ def _unknown(name, names):
     """Return the error for an unknown name of a profile."""
     parts = [part for part in re.split(r"[^a-z0-9]+", str(name).lower()) if len(part) > 2]
     similar = [known for known in names if any(part in known for part in parts)]
-    similar += difflib.get_close_matches(str(name), names, n=_SIMILAR_MOST, cutoff=0.5)
-    similar = list(dict.fromkeys(similar))[:_SIMILAR_MOST]
+    similar = (similar or difflib.get_close_matches(str(name), names, n=_SIMILAR_MOST))[:_SIMILAR_MOST]
     listed = f"similar names are {', '.join(similar)}; " if similar else ""
     return f"glidein_profile: {name!r} is unknown; {listed}docs/profiles.md lists all profiles"
 
