@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import unknown_of_host
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable
 from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import INVALID, TOKEN
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import unserved
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -83,7 +84,7 @@ def _definition(name, variables, unknown, queue, session):
         for key in ("scheduler_options", "entries", "limits"):
             site[key] = _mapping(variables, f"glidein_{key}")
         key = "scheduler"
-        site[key] = str(variables.get("glidein_scheduler") or "")
+        site[key] = str(host_variable(variables, "glidein_scheduler") or "")
     # Of any type: a variable may refer to an undefined one, or be in a vault with another password.
     except Exception as error:  # pylint: disable=broad-exception-caught
         site["entries"] = {}
@@ -98,7 +99,7 @@ def _definition(name, variables, unknown, queue, session):
 
 
 def _mapping(variables, name):
-    value = variables.get(name)
+    value = host_variable(variables, name)
     if value is None:
         return {}
     if not isinstance(value, Mapping):
