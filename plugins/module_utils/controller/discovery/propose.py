@@ -11,6 +11,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.p
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     LONGEST_WALLTIME_S,
     choose_queues,
+    is_for_gpus,
     is_word,
     usable_accounts,
     usable_groups,
@@ -61,7 +62,7 @@ def propose(facts, nodes=None, batch_system=None):
     disks_known = True
     for queue in chosen:
         entry = _Entry(proposal, facts, batch_system, queue, names[queue["name"]], nodes or {})
-        entry.propose()
+        entry.propose(is_for_gpus(queue, chosen))
         disks_known = disks_known and entry.disk_known
     if not chosen:
         reason = "no queue can be used" if facts["queues"] else "the queues are unknown"
@@ -251,15 +252,15 @@ class _Entry:
         self.has_gpus = False
         self.disk_known = False
 
-    def propose(self):
-        """Add the entry to the proposal."""
+    def propose(self, gpu_only):
+        """Add the entry to the proposal. gpu_only: whether it is for jobs with GPUs only."""
         self.proposal.set(self.path, {}, sizes.describe_groups(self.queue))
         if self.queue["name"]:
             self._set("queue", self.queue["name"], "the default queue" if self.queue["default"] else "")
         self._account()
         self._constraint()
         self._walltime()
-        self._shapes()
+        self._shapes(gpu_only)
         self._resources()
         self._limits()
         if is_word(self.queue.get("qos")):
@@ -282,7 +283,8 @@ class _Entry:
         if not names:
             return
         if len(names) == 1:
-            self._set("account", names[0], self._source("accounts", "your only account for this queue"))
+            source = self._source("accounts")
+            self._set("account", names[0], "your only account for this queue" + (f" ({source})" if source else ""))
             return
         default = [account["name"] for account in self.facts["accounts"] if account["default"]]
         without = f" Without it, jobs use your default, {default[0]}." if default and default[0] in names else ""
@@ -311,9 +313,9 @@ class _Entry:
         else:
             self._set("walltime", text, self._source("walltime_s", "the queue's limit"))
 
-    def _shapes(self):
+    def _shapes(self, gpu_only):
         limits = self.facts["limits"]
-        cpu_size, gpu_sizes = sizes.node_sizes(self.queue, self.groups, limits["memory_enforced"], self.node)
+        cpu_size, gpu_sizes = sizes.node_sizes(self.queue, self.groups, limits["memory_enforced"], self.node, gpu_only)
         options = sizes.shapes_of_queue(self.queue, cpu_size, gpu_sizes, self._is_single_core())
         self.has_gpus = bool(gpu_sizes)
         if not options:
@@ -333,7 +335,7 @@ class _Entry:
                 f"the nodes' local disk is unknown; disk_mb is a guess of {sizes.CAUTIOUS_DISK_PER_CPU_MB} MB for each "
                 "core. -e discover_probe=true measures it",
             )
-        if gpu_sizes and not cpu_size:
+        if gpu_only:
             self._set("gpu_only", True, "all nodes have GPUs; false also accepts jobs without GPUs")
 
     def _size_source(self, memory_enforced):

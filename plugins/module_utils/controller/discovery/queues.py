@@ -19,6 +19,7 @@ LONGEST_WALLTIME_S = 12 * 86400
 _LONGEST_NAME = 80
 _INTERACTIVE = re.compile(r"(?:^|[-_.])(?:interact\w*|jupyter\w*|desktop\w*|vdi|viz|vis)(?:[-_.]|\Z)", re.IGNORECASE)
 _TEST = re.compile(r"(?:^|[-_.])(?:debug\w*|tests?|testing|devel\w*|dev)(?:[-_.]|\Z)", re.IGNORECASE)
+_GPU = re.compile(r"gpu|cuda", re.IGNORECASE)
 _PREEMPTED = re.compile(r"preempt|scaveng|backfill|standby|idle", re.IGNORECASE)
 # Limits of a queue that an equivalent queue must reach.
 _LIMITS = ("max_queued", "max_running", "max_cpus_per_job", "max_memory_per_cpu_mb")
@@ -50,6 +51,17 @@ def walltime_s(queue):
     """Return the walltime that an entry of this queue gets."""
     limit_s = queue["walltime_s"]
     return CAUTIOUS_WALLTIME_S if limit_s is None else min(limit_s, LONGEST_WALLTIME_S)
+
+
+def is_for_gpus(queue, queues):
+    """Return whether a queue is for jobs with GPUs only. queues: all queues that get an entry.
+
+    All its nodes have GPUs, and its name says so, or jobs without GPUs have another queue.
+    """
+    if not usable_groups(queue) or not all(group["gpus"] for group in usable_groups(queue)):
+        return False
+    others = [group for other in queues if other is not queue for group in usable_groups(other)]
+    return bool(_GPU.search(queue["name"])) or (not queue["default"] and not all(group["gpus"] for group in others))
 
 
 def usable_accounts(queue, accounts):

@@ -119,12 +119,15 @@ def main_group(groups):
     return max(groups, key=lambda group: (nodes_of(group), group["cpus"] or 0, group["memory_mb"] or 0), default=None)
 
 
-def node_sizes(queue, groups, memory_enforced, node):
+def node_sizes(queue, groups, memory_enforced, node, gpu_only):
     """Return the sizes that an entry's shapes are made of: without GPUs, and one for each type of GPU.
 
-    Returns (NodeSize or None, [NodeSize]). groups: usable node groups of the queue.
+    Returns (NodeSize or None, [NodeSize]). groups: usable node groups of the queue; gpu_only: whether nodes with GPUs
+    are only for jobs with GPUs.
     """
     cpu_group = main_group([group for group in groups if not group["gpus"]])
+    if cpu_group is None and groups and not gpu_only and not queue["whole_nodes"]:
+        cpu_group = dict(main_group(groups), gpus=0, gpu_type=None)
     by_type = {}
     for group in groups:
         if group["gpus"]:
@@ -199,9 +202,13 @@ def describe_groups(queue):
     """Return the sizes of a queue's nodes in words: "488 nodes of 128 cores, 253000 MB; ..."."""
     texts = []
     for group in usable_groups(queue):
-        parts = [f"{'?' if group['cpus'] is None else group['cpus']} cores"]
+        parts = [f"{'?' if group['cpus'] is None else group['cpus']} core{'' if group['cpus'] == 1 else 's'}"]
         parts.append("memory unknown" if group["memory_mb"] is None else f"{group['memory_mb']} MB")
         if group["gpus"]:
-            parts.append(f"{group['gpus']} GPUs" + (f" ({group['gpu_type']})" if group["gpu_type"] else ""))
-        texts.append(f"{'?' if group['nodes'] is None else group['nodes']} nodes of {', '.join(parts)}")
+            parts.append(
+                f"{group['gpus']} GPU{'' if group['gpus'] == 1 else 's'}"
+                + (f" ({group['gpu_type']})" if group["gpu_type"] else "")
+            )
+        number = "?" if group["nodes"] is None else group["nodes"]
+        texts.append(f"{number} node{'' if number == 1 else 's'} of {', '.join(parts)}")
     return "; ".join(texts)

@@ -172,6 +172,17 @@ def test_a_queue_of_cpu_and_gpu_nodes_has_shapes_of_both():
     assert "gpu_only" not in found
 
 
+def test_nodes_with_gpus_also_serve_other_jobs_if_nothing_else_does():
+    on_gpus = group(32, 128000, gpus=2)
+    found = entry(queue("batch", on_gpus, default=True), gpu_request="gres")
+    assert list(found["shapes"]) == ["whole", "half", "quarter", "eighth", "gpu"]
+    assert "gpus" not in found["shapes"]["whole"]
+    assert "gpu_only" not in found
+    assert entry(queue("gpu", on_gpus, default=True), gpu_request="gres")["gpu_only"] is True
+    chosen = proposed(queue("a100", on_gpus), queue("batch", group(64)), gpu_request="gres")
+    assert chosen.entries["a100"]["gpu_only"] is True
+
+
 def test_each_type_of_gpu_has_a_shape():
     found = entry(queue("gpu", group(gpus=4, gpu_type="v100"), group(gpus=8, gpu_type="h100")), gpu_request="gres")
     assert {name: shape["gpu_type"] for name, shape in found["shapes"].items()} == {
