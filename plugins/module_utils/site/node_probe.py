@@ -229,7 +229,8 @@ class NodeProbe:
         # The queue before the reports: a job that has left the queue has written its last line.
         jobs = self.jobs() if jobs is None else jobs
         nodes = {name: self._read_one(record, jobs, is_last) for name, record in state["entries"].items()}
-        if state["entries"]:
+        # A run that was killed may leave a process that still reads, while another run removes the directory.
+        if state["entries"] and os.path.isdir(self.directory):
             with contextlib.suppress(OSError):
                 self._store(state)
         return nodes

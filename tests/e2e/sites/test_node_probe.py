@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One batch job for each entry reports what its compute nodes offer, on real batch systems. Nothing is deployed."""
 
+import contextlib
 import json
 import os
 import signal
@@ -71,6 +72,15 @@ def probe(folder, site, scheduler, entries, patience_s=120):
     return json.loads((folder / "nodes.json").read_text())
 
 
+def kill_tree(pid):
+    """Kill a process and its children: ansible-playbook's workers have sessions of their own."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    os.kill(pid, signal.SIGKILL)
+    for child in found.stdout.split():
+        with contextlib.suppress(ProcessLookupError):
+            kill_tree(int(child))
+
+
 def left_on(site):
     return host(site).check_output("ls -d ~/.glidein/node_probe.* 2>/dev/null; true")
 
@@ -113,10 +123,10 @@ def test_a_run_that_was_killed_is_replaced_by_the_next_one(tmp_path, slurm_parti
     with (tmp_path / "output").open("w") as output:
         play = subprocess.Popen(
             command(tmp_path, "slurm", "slurm", entries, 300),
-            stdout=output, stderr=output, cwd=ROOT, env=prepare.environment(), start_new_session=True,
+            stdout=output, stderr=output, cwd=ROOT, env=prepare.environment(),
         )  # fmt: skip
         first = wait_for("a job", lambda: slurm.check_output("squeue -h -u glidein -o %i"), 60)
-        os.killpg(play.pid, signal.SIGKILL)
+        kill_tree(play.pid)
         play.wait()
     assert slurm.check_output("squeue -h -u glidein -o %i") == first
     assert left_on("slurm") != ""
