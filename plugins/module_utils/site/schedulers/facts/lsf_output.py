@@ -26,11 +26,12 @@ Queue = collections.namedtuple(
 _PRODUCT = re.compile(
     r"^(?P<product>[A-Za-z][A-Za-z ]*?)(?: project)? +(?P<version>[0-9][^\s,]*)[^,\n]*,", re.MULTILINE
 )
+_MAX_LSID_CHARS = 2000
 _CLUSTER = re.compile(r"^My cluster name is (\S+)\s*$", re.MULTILINE)
 _QUEUE = re.compile(r"^QUEUE:\s+(\S+)\s*\Z")
-_SECTION = re.compile(r"^([A-Z][A-Z_/ ]*?)\s*:\s*(.*)\Z")
-_PARAMETER = re.compile(r"^\s*([A-Z][A-Z0-9_]+)\s*=\s*(\S*)", re.MULTILINE)
-_UNIT = re.compile(r"^\s*LSF_UNIT_FOR_LIMITS\s*=\s*[\"']?([A-Za-z]+)", re.MULTILINE)
+_SECTION = re.compile(r"^([A-Z][A-Z_/]*(?: [A-Z_/]+)*) *: *(.*)\Z")
+_PARAMETER = re.compile(r"^[ \t]*([A-Z][A-Z0-9_]+)[ \t]*=[ \t]*(\S*)", re.MULTILINE)
+_UNIT = re.compile(r"^[ \t]*LSF_UNIT_FOR_LIMITS[ \t]*=[ \t]*[\"']?([A-Za-z]+)", re.MULTILINE)
 
 # A limit of bqueues -l -> the form of its value. Values follow each other in the order of the names above them.
 _MINUTES = r"(?P<minutes>[0-9.]+) min(?: of \S+)?"
@@ -57,7 +58,7 @@ def _invalid(command, line):
 
 def parse_cluster(text):
     """Return the Cluster of lsid."""
-    product, cluster = _PRODUCT.search(text), _CLUSTER.search(text)
+    product, cluster = _PRODUCT.search(text[:_MAX_LSID_CHARS]), _CLUSTER.search(text[:_MAX_LSID_CHARS])
     if not product:
         raise _invalid("lsid", text)
     return Cluster(product.group("product"), product.group("version"), cluster.group(1) if cluster else None)

@@ -65,7 +65,7 @@ class Pbs(abc.ABC):
         queues = sorted(
             (self._queue(record, limits) for record, limits in self.queues), key=lambda queue: queue["name"]
         )
-        usable = [queue["name"] for queue in queues if not queue["problems"]]
+        usable = {queue["name"] for queue in queues if not queue["problems"]}
         delays = [limits.kill_delay_s for record, limits in self._targets(usable)]
         limits = limits_record(
             # Not the smallest of those that are set, if a queue without one uses the default of PBS.
@@ -133,7 +133,7 @@ class Pbs(abc.ABC):
             max_nodes_per_job=_bound(bounds, targets, "max_nodes"),
             max_memory_per_job_mb=_bound(bounds, targets, "max_memory_mb"),
         )
-        queue["sources"] = self._sources(queue, record, targets)
+        queue["sources"] = self._sources(queue, record, limits, targets)
         return queue
 
     def _problems(self, record, limits, is_routed):
@@ -166,10 +166,9 @@ class Pbs(abc.ABC):
             return []
         return [problem for problem in (by_user, by_group) if problem]
 
-    def _sources(self, queue, record, targets):
+    def _sources(self, queue, record, own_limits, targets):
         """Return {key: where it comes from} of a queue's limits. targets: (Record, Limits) of execution queues."""
-        own = [(other, limits) for other, limits in self.queues if other is record]
-        places = [("qstat -Qf", other, limits) for other, limits in own + targets]
+        places = [("qstat -Qf", place, limits) for place, limits in [(record, own_limits), *targets]]
         if self.server:
             places.append(("qstat -Bf", self.server, self.server_limits))
         sources = {}

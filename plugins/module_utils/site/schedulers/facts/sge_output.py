@@ -24,7 +24,7 @@ Instance = collections.namedtuple("Instance", "slots state")
 
 _VERSION = re.compile(r"^(?:SGE|UGE|AGE|OGS/GE|GE|OGE)[ -]?([0-9]\S*)", re.MULTILINE)
 _FIELD = re.compile(r"^([A-Za-z][A-Za-z0-9_.]*)(?:\s+(.*))?\Z")
-_OVERRIDE = re.compile(r"\[([^\]=]+)=([^\]]*)\]")
+_OVERRIDE = re.compile(r"\[([^\[\]=]+)=([^\[\]]*)\]")
 _NAME = re.compile(r"^[^\s/]+\Z")
 
 

@@ -11,6 +11,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts 
     sge,
     torque,
 )
+from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,6 +116,12 @@ def test_all_commands_refused(site):
     check_form(facts)
     assert facts["queues"] == []
     assert "queues" in [gap["what"] for gap in gaps] or site is SITES["htcondor"]
+
+
+@every_site
+@pytest.mark.parametrize("part", [" ", "[", "A ", "A = ", " \n", "\\\n "])
+def test_the_cost_of_a_long_invalid_output_is_linear(site, part):
+    assert_linear(lambda number: site.facts(lambda argv, output: part * number), 2_000, 2_000 * SCALE)
 
 
 @every_site
