@@ -47,7 +47,7 @@ class ActionModule(ActionBase):
             text = host_vars_text(proposal, facts, host)
             current = self._current(task_vars, file)
             differences = drift(facts, current.get("glidein_entries"), current.get("glidein_scheduler"))
-            written = self._write(result, file, text, options["force"])
+            written = self._write(result, file if proposal.entries else None, text, options["force"])
         except GlideinError as error:
             raise AnsibleActionFail(str(error)) from error
         result.update(
@@ -72,7 +72,9 @@ class ActionModule(ActionBase):
             return {name: self._templar.template(value) for name, value in raw.items()}
         # Of any type: a variable may refer to an undefined one, and the file may be invalid or encrypted.
         except Exception as error:  # pylint: disable=broad-exception-caught
-            self._display.warning(f"The current variables cannot be compared with the facts: {error}")
+            # The text of the error may quote the file.
+            kind = type(error).__name__
+            self._display.warning(f"glidein_entries cannot be read, and are not compared with the facts ({kind})")
             return {}
 
     def _write(self, result, file, text, force):

@@ -158,6 +158,14 @@ def test_check_mode_writes_nothing(play):
     assert "would be written" in done.summary
 
 
+def test_without_a_batch_system_nothing_is_written(play):
+    done = play(facts(scheduler=None, version=None, queues=[]))
+    assert done.status == 0, done.output
+    assert list(play.work.iterdir()) == []
+    assert "glidein_scheduler: no batch system was found" in done.summary
+    assert done.summary.endswith("Nothing was written.")
+
+
 def test_an_inventory_has_the_file_beside_it_and_its_variables_are_used(play, tmp_path):
     folder = tmp_path / "inventory"
     folder.mkdir()

@@ -12,7 +12,8 @@ _NAME_MOST = 20
 def discovery_summary(host, facts, proposal, drift, written, next_command):
     """Return lines of at most 100 columns.
 
-    drift: sentences; written: a sentence about the file; next_command: the command that the operator runs next.
+    drift: sentences; written: a sentence about the file; next_command: the command that the operator runs next, which
+    is not shown without entries.
     """
     system = " ".join(text for text in (facts["scheduler"], facts["version"]) if text) or "no batch system found"
     cluster = f", cluster {facts['cluster']}" if facts["cluster"] else ""
@@ -23,7 +24,8 @@ def discovery_summary(host, facts, proposal, drift, written, next_command):
     lines += _section("NOTES", [("", note) for note in proposal.notes])
     lines += _section("TODO", _questions(proposal.todo))
     lines += _section("DRIFT", [("", sentence) for sentence in drift])
-    return lines + ["", *_wrapped(written, ""), *_wrapped(f"Next: {next_command}", "")]
+    lines += ["", *_wrapped(written, "")]
+    return lines + (_wrapped(f"Next: {next_command}", "") if proposal.entries else [])
 
 
 def _questions(todo):
