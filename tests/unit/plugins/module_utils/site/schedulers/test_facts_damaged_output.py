@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What read() of every batch system makes of output that nobody expects: gaps and unknown values, never an error."""
+"""Facts of all batch systems from invalid output: gaps and unknown values, never an error."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import (
