@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From the facts of a login node to the variables of its site. Controller only.
 
-The facts are RV(facts) of the module site_facts. docs/discovery.md describes the steps.
+The facts are those that the module site_facts returns. docs/discovery.md describes the steps.
 """

@@ -46,7 +46,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 def host_vars_text(proposal, facts, host):
     """Return the content of host_vars/HOST.yml, lines of at most 120 characters.
 
-    It does not depend on the time, so that equal facts give equal text.
+    Notes are left out: they are about the present state of the login node, and would change the file in each run.
     """
     system = " ".join(text for text in (facts["scheduler"], facts["version"]) if text) or "no batch system"
     lines = ["---"]
@@ -54,8 +54,6 @@ def host_vars_text(proposal, facts, host):
     lines += _comment(
         "Answer each TODO. docs/variables.md describes the variables, docs/discovery.md how they were found.", 0
     )
-    for note in proposal.notes:
-        lines += _comment(note, 0)
     lines += _mapping(proposal, (), proposal.variables, VARIABLES, 0)
     lines += _list("Queues without an entry:", [(each["queue"], each["reason"]) for each in proposal.left_out])
     lines += _list("Not read:", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]])

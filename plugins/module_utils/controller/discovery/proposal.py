@@ -8,7 +8,8 @@ class Proposal:
     """The variables of one site.
 
     variables: as in host_vars; sources: {path: text}, the origin of a value, for a comment; todo: [Todo];
-    left_out: [{"queue", "reason"}]; notes: sentences about the site as a whole. A path is a tuple of keys.
+    left_out: [{"queue", "reason"}]; notes: sentences about the present state of the login node. A path is a tuple
+    of keys.
     """
 
     def __init__(self):

@@ -44,6 +44,27 @@ def test_the_file_of_a_machine(name):
     assert text == path.read_text(encoding="utf-8")
 
 
+def test_the_present_state_of_the_login_node_does_not_change_the_file():
+    texts = set()
+    for offset_s, free_mb, usable in ((0.1, 50000, 10), (300, 10, 7)):
+        known = facts(
+            queue("a", group(usable_nodes=usable)),
+            environment=environment(clock_offset_s=offset_s, home_free_mb=free_mb),
+        )
+        texts.add(host_vars_text(propose(known), known, HOST))
+    assert len(texts) == 1
+
+
+def test_long_commands_have_a_line_each():
+    commands = {
+        name: [f"/opt/software/batch/system/slurm/24.11/bin/{name}"] for name in ("sbatch", "scancel", "squeue")
+    }
+    known = facts(commands=commands)
+    text = host_vars_text(propose(known), known, HOST)
+    assert "    sbatch: [/opt/software/batch/system/slurm/24.11/bin/sbatch]\n" in text
+    assert yaml.safe_load(text)["glidein_scheduler_options"]["commands"] == commands
+
+
 # -- every proposal ------------------------------------------------------------------------------------------------
 
 # Facts have many parts, and take long to generate.
