@@ -20,13 +20,17 @@ REQUEST = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbody"
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Answers every POST with `status` and `size` bytes; the one with number `stalls_at` after `stall_s` seconds."""
+    """Answers every POST with `status` and `size` bytes; the one with number `stalls_at` after `stall_s` seconds.
+
+    closes: close each connection after one reply.
+    """
 
     daemon_threads = True
 
-    def __init__(self, status=200, size=10, stalls_at=None, stall_s=0.0):
+    def __init__(self, status=200, size=10, stalls_at=None, stall_s=0.0, closes=False):
         super().__init__(("127.0.0.1", 0), Handler)
         self.status, self.size, self.stalls_at, self.stall_s = status, size, stalls_at, stall_s
+        self.closes = closes
         self.answered = 0
         self.peers = set()
         self.lock = threading.Lock()
@@ -46,6 +50,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(self.server.stall_s)
         self.send_response(self.server.status)
         self.send_header("ETag", '"7"')
+        if self.server.closes:
+            self.send_header("Connection", "close")
         if self.server.status != 304:
             self.send_header("Content-Length", str(self.server.size))
         self.end_headers()
@@ -155,3 +161,12 @@ def test_a_quantile_is_the_value_that_so_many_do_not_exceed(share, value):
 
 def test_a_quantile_of_one_value_is_that_value():
     assert quantile([7], 0.99) == 7
+
+
+def test_a_connection_that_the_server_closes_is_opened_again(serve):
+    server = serve(closes=True)
+
+    found = load(server, seconds=0.5, connections=2)
+
+    assert found["replies"] > 2
+    assert len(server.peers) == server.answered

@@ -175,7 +175,8 @@ def test_one_users_broken_jobs_are_no_black_hole(service):
 )
 def test_a_summary_that_is_none_is_refused(service, changes):
     error = service.error("report", site_report(summaries=told(glidein(**changes))), TOKEN)
-    assert error["data"].startswith("summaries.glideins[0]." + next(iter(changes)))
+    assert error["data"].startswith("summaries.glideins[0]")
+    assert next(iter(changes)) in error["data"]
 
 
 @pytest.mark.parametrize(

@@ -145,10 +145,11 @@ def test_the_configuration_can_only_turn_the_switch_on(new_service):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"entries": []}, "entries"), ({"entries": {"RM": 5}}, "entries.RM"), ({"entries": {"a b": {}}}, "an entry"),
-        ({"entries": {"RM": {"g": -1}}}, "entries.RM.g"), ({"entries": {"RM": {"g": 1.5}}}, "entries.RM.g"),
-        ({"entries": {"RM": {"g": True}}}, "entries.RM.g"),
-        ({"entries": {"RM": {"no group": 1}}}, "a group of entries.RM"),
+        ({"entries": []}, "entries"), ({"entries": {"RM": 5}}, "entries.RM"),
+        ({"entries": {"a b": {}}}, "key in entries"),
+        ({"entries": {"RM": {"g": -1}}}, "entries.RM[...]"), ({"entries": {"RM": {"g": 1.5}}}, "entries.RM[...]"),
+        ({"entries": {"RM": {"g": True}}}, "entries.RM[...]"),
+        ({"entries": {"RM": {"no group": 1}}}, "key in entries.RM"),
         ({"entries": {"RM": {f"g{n}": 1 for n in range(20001)}}}, "entries"), ({"ttl_s": 0}, "ttl_s"),
         ({"ttl_s": 86401}, "ttl_s"), ({"ttl_s": 10.5}, "ttl_s"), ({"ttl_s": None}, "ttl_s"), ({"site": "a b"}, "site"),
     ],
@@ -157,7 +158,7 @@ def test_a_lease_with_a_wrong_value_is_refused_with_its_field(service, change, n
     service.read(group(100))
     error = service.error("lease", {**lease(1), **change}, TOKEN)
     assert error["code"] == -32602
-    assert error["data"].startswith(named + " ")
+    assert error["data"].startswith((named + " ", named + ":"))
     assert service.parts.leases.rows() == []
 
 
@@ -194,7 +195,7 @@ def test_what_a_plan_wanted_comes_back_beside_what_it_ordered(service, given):
 def test_what_a_plan_wanted_is_a_count(service, wanted):
     entry = {**site_report()["entries"][0], "wanted": wanted}
     error = service.error("report", site_report(entries=[entry]), TOKEN)
-    assert "entries[0].wanted must be an integer" in error["data"]
+    assert "entries[0].wanted: expected `int" in error["data"]
 
 
 def test_get_supply_contains_each_record_of_the_last_hour_s_demand(service):
@@ -247,14 +248,14 @@ def glidein(**changes):
         ({"site": 5}, "site"), ({"as_of": "now"}, "as_of"), ({"as_of": -1}, "as_of"), ({"as_of": 10**30}, "as_of"),
         ({"orphans": True}, "orphans"), ({"orphans": None}, "orphans"), ({"error": 5}, "error"),
         ({"error": "\ud800"}, "error"), ({"entries": {}}, "entries"), ({"entries": [5]}, "entries[0]"),
-        ({"entries": [{"entry": "a"}]}, "entries[0].shape"),
+        ({"entries": [{"entry": "a"}]}, "entries[0]"),
         ({"entries": [{"entry": "a", "shape": "b", "queued": "3"}]}, "entries[0].queued"),
         ({"entries": [{"entry": "a", "shape": "b", "launched": -1}]}, "entries[0].launched"),
         ({"entries": [{"entry": "a", "shape": "b", "sick_reasons": "x"}]}, "entries[0].sick_reasons"),
         ({"entries": [{"entry": "a", "shape": "b"}] * 1001}, "entries"),
         ({"entries": glidein(id="")}, "entries[0].running_glideins[0].id"),
         ({"entries": glidein(id="x" * 101)}, "entries[0].running_glideins[0].id"),
-        ({"entries": glidein(id="a\nb")}, "entries[0].running_glideins[0].id"),
+        ({"entries": glidein(id="a\nb")}, "entries[0].running_glideins[0]"),
         ({"entries": glidein(wait_s=-1)}, "entries[0].running_glideins[0].wait_s"),
         ({"entries": [{"entry": "a", "shape": "b", "running_glideins": [{"id": "1"}] * 2001}]},
          "entries[0].running_glideins"),
@@ -265,7 +266,7 @@ def glidein(**changes):
 def test_a_report_with_a_wrong_value_is_refused_with_its_field(service, change, named):
     error = service.error("report", site_report(**change), TOKEN)
     assert error["code"] == -32602
-    assert error["data"].startswith(named + " ")
+    assert error["data"].startswith((named + " ", named + ":"))
     assert service.parts.reports.reports() == {}
 
 
@@ -314,7 +315,7 @@ def test_while_all_is_paused_leases_are_zero_and_pyglidein_clients_see_no_demand
 def test_counts_that_no_site_can_have_are_refused(service):
     report = site_report()
     report["entries"][0]["launched"] = 2**53
-    assert "launched must be an integer from 0 to 1000000000" in service.error("report", report, TOKEN)["data"]
+    assert "launched: expected `int` <= 1000000000" in service.error("report", report, TOKEN)["data"]
 
 
 @pytest.mark.parametrize("before", [300, 0])

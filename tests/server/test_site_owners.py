@@ -52,7 +52,7 @@ def test_a_caller_that_names_no_deployment_is_not_checked(service):
 
 def test_a_deployments_name_is_checked(service):
     service.read(group(6))
-    assert "deployment must be a name" in service.error("lease", claim(deployment="a b"), TOKEN)["data"]
+    assert "deployment: expected a name" in service.error("lease", claim(deployment="a b"), TOKEN)["data"]
 
 
 def test_a_new_token_frees_the_name_at_once(service):

@@ -6,6 +6,8 @@
 Controller only.
 """
 
+from collections.abc import Mapping, Sequence
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -45,9 +47,19 @@ def lease_limits(hostvars, hosts):
         name = variables.get("glidein_site") or host
         deployment = variables.get("glidein_deployment") or "glidein"
         try:
-            entries = host_variable(variables, "glidein_entries")
-            site = normalise_site(deployment, name, entries, variables.get("glidein_limits"))
+            entries = _plain(host_variable(variables, "glidein_entries"))
+            limits = _plain(variables.get("glidein_limits"))
+            site = normalise_site(deployment, name, entries, limits)
         except InputError as error:
             raise InputError(f"{host}: {error}") from error
         found[name] = lease_limit(site)
     return found
+
+
+def _plain(value):
+    """Return a templated value in plain containers. To copy one of Ansible's own also copies all variables."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [_plain(inner) for inner in value]
+    return value

@@ -31,11 +31,14 @@ class LoadError(Exception):
 
 
 class Connection:
-    """One kept connection and its timetable: `due` is when its next request is to be sent (monotonic seconds)."""
+    """One client's connection and its timetable: `due` is when its next request is to be sent (monotonic seconds).
+
+    The connection is kept, unless the server announces that it closes it: then the next request opens another.
+    """
 
     def __init__(self, address, due):
-        self.socket = socket.create_connection(address, timeout=30)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.address = address
+        self.open()
         self.due = due
         self.free = due  # when the last reply was complete
         self.asked = None  # when the request under way was due; None: none is
@@ -43,6 +46,20 @@ class Connection:
         self.head = b""
         self.status = 0
         self.etag = None
+        self.is_last = False  # whether the server closes the connection after this reply
+
+    def open(self):
+        """Connect to the server."""
+        self.socket = socket.create_connection(self.address, timeout=30)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, request):
+        """Send a request, over another connection if the server closes this one."""
+        if self.is_last:
+            self.socket.close()
+            self.open()
+        self.head, self.missing, self.is_last = b"", None, False
+        self.socket.sendall(request)
 
     def fileno(self):
         return self.socket.fileno()
@@ -57,7 +74,7 @@ class Connection:
             end = self.head.find(b"\r\n\r\n")
             if end < 0:
                 return False, count
-            self.status, length, self.etag = parse_head(self.head[:end])
+            self.status, length, self.etag, self.is_last = parse_head(self.head[:end])
             self.missing = length - (len(self.head) - end - 4)
         else:
             self.missing -= count
@@ -67,16 +84,17 @@ class Connection:
 
 
 def parse_head(head):
-    """(status, length of the body, ETag or None) of a reply's header."""
+    """(status, length of the body, ETag or None, whether the server closes the connection) of a reply's header."""
     lines = head.decode("latin-1").split("\r\n")
     status = int(lines[0].split()[1])
     pairs = (line.partition(":") for line in lines[1:])
     fields = {name.strip().lower(): value.strip() for name, _colon, value in pairs}
+    is_last = fields.get("connection", "").lower() == "close"
     if status in (204, 304):
-        return status, 0, fields.get("etag")
+        return status, 0, fields.get("etag"), is_last
     if "content-length" not in fields:
         raise LoadError(f"a reply without Content-Length is not understood: {head[:300]!r}")
-    return status, int(fields["content-length"]), fields.get("etag")
+    return status, int(fields["content-length"]), fields.get("etag"), is_last
 
 
 class Load:
@@ -132,8 +150,7 @@ class Load:
             connection.due += self.interval
             if connection.asked >= self.begin:
                 self.late.append(now - max(connection.asked, connection.free))
-        connection.head, connection.missing = b"", None
-        connection.socket.sendall(self.request)
+        connection.send(self.request)
 
     def receive(self, connection):
         """Take what has come; when the reply is complete, note its latency."""
