@@ -48,7 +48,8 @@ def lease_limits(hostvars, hosts):
         deployment = variables.get("glidein_deployment") or "glidein"
         try:
             entries = _plain(host_variable(variables, "glidein_entries"))
-            site = normalise_site(deployment, name, entries, _plain(variables.get("glidein_limits")))
+            limits = _plain(variables.get("glidein_limits"))
+            site = normalise_site(deployment, name, entries, limits)
         except InputError as error:
             raise InputError(f"{host}: {error}") from error
         found[name] = lease_limit(site)
