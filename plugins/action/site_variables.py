@@ -13,6 +13,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.h
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import VariablesFile
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import (
+    disagreements,
+    load_profile,
+    with_profile,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 
@@ -24,7 +29,7 @@ ARGUMENT_SPEC = {
     "next_command": {"type": "str", "default": "ansible-playbook -i INVENTORY glidein.ops.deploy"},
 }
 # The variables of the host that are compared with the facts.
-_COMPARED = ("glidein_entries", "glidein_scheduler")
+_COMPARED = ("glidein_entries", "glidein_scheduler", "glidein_profile")
 
 
 class ActionModule(ActionBase):
@@ -46,7 +51,7 @@ class ActionModule(ActionBase):
             proposal = propose(facts, options["nodes"], kind() if kind else None)
             text = host_vars_text(proposal, facts, host)
             current = self._current(task_vars, file)
-            differences = drift(facts, current.get("glidein_entries"), current.get("glidein_scheduler"))
+            differences = _differences(facts, current)
             written = self._write(result, file if proposal.entries else None, text, options["force"])
         except GlideinError as error:
             raise AnsibleActionFail(str(error)) from error
@@ -66,7 +71,7 @@ class ActionModule(ActionBase):
         """Return the host's variables of _COMPARED: those of the inventory, otherwise those of the existing file."""
         raw = {name: task_vars[name] for name in _COMPARED if task_vars.get(name) is not None}
         try:
-            if "glidein_entries" not in raw and file and file.content is not None:
+            if not {"glidein_entries", "glidein_profile"}.intersection(raw) and file and file.content is not None:
                 in_file = self._loader.load_from_file(file.path) or {}
                 raw = {name: in_file[name] for name in _COMPARED if in_file.get(name) is not None}
             return {name: self._templar.template(value) for name, value in raw.items()}
@@ -101,6 +106,18 @@ class ActionModule(ActionBase):
         verb = "would be written" if self._task.check_mode else "was written"
         backup = f" Copy of the earlier file: {_short(result['backup_file'])}" if file.exists else ""
         return f"{path} {verb}.{backup}"
+
+
+def _differences(facts, current):
+    """Return sentences on what the facts contradict: the host's entries, and its profile. Raises InputError."""
+    profile = current.get("glidein_profile")
+    entries, scheduler = (
+        with_profile(name, current.get(name), profile) for name in ("glidein_entries", "glidein_scheduler")
+    )
+    found = drift(facts, entries, scheduler)
+    if profile:
+        found += [f"profile {profile}: {sentence}" for sentence in disagreements(load_profile(profile), facts)]
+    return found
 
 
 def _short(path):

@@ -157,6 +157,14 @@ facts:
           description: Limit on the running jobs of one user in the queue.
           type: int
           sample: 10
+        max_cpus:
+          description: Limit on the cores of all running jobs of one user in the queue.
+          type: int
+          sample: null
+        max_gpus:
+          description: Limit on the GPUs of all running jobs of one user in the queue.
+          type: int
+          sample: 4
         max_cpus_per_job:
           description: Limit on the cores of a job, or of a job on one node.
           type: int
@@ -169,6 +177,10 @@ facts:
           description: Limit on the memory for each core in MiB.
           type: int
           sample: 2000
+        max_memory_per_job_mb:
+          description: Limit on the memory of a job in MiB (PBS, Torque, LSF).
+          type: int
+          sample: null
         accounts:
           description: The user's accounts that the queue accepts; null if any account, or none, will do.
           type: list

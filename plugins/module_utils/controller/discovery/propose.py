@@ -53,6 +53,9 @@ def propose(facts, nodes=None, batch_system=None):
     """
     proposal = Proposal()
     _site(proposal, facts, batch_system)
+    for account in facts["accounts"]:
+        if account["problem"]:
+            proposal.notes.append(f"Account {account['name']} cannot be used: {account['problem']}.")
     _environment(proposal, facts["environment"])
     # Where the batch system copies the payload to the node, the compute nodes need not see this directory.
     if batch_system is None or "GLIDEIN_HOME" not in batch_system.shell_settings:
@@ -281,6 +284,8 @@ class _Entry:
     def _account(self):
         names = usable_accounts(self.queue, self.facts["accounts"])
         if not names:
+            if any(gap["what"] == "accounts" for gap in self.facts["gaps"]):
+                self._ask("account", "your accounts could not be read; name one, if the batch system needs it", "abc123")
             return
         if len(names) == 1:
             source = self._source("accounts")
@@ -399,6 +404,10 @@ class _Entry:
                 lowered = [name for name in bounded if limit and limit < limits[name]]
                 limits.update(dict.fromkeys(lowered, limit))
                 sources += [source] if lowered and source not in sources else []
+        for key, resource in (("max_cpus", "cores"), ("max_gpus", "gpus")):
+            if self.queue.get(key):
+                limits[resource] = self.queue[key]
+                sources.append(self._source(key, f"{key} of the queue"))
         limits["queued"] = min(limits["queued"], limits["total"])
         limits["per_cycle"] = min(limits["per_cycle"], limits["queued"])
         max_array = self.facts["limits"]["max_array"]

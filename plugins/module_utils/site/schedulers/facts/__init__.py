@@ -13,10 +13,10 @@ def _slurm():
     return slurm
 
 
-def _pbs():
-    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import pbs
+def _pbspro():
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import pbspro
 
-    return pbs
+    return pbspro
 
 
 def _torque():
@@ -46,7 +46,7 @@ def _htcondor():
 # Name of glidein_scheduler -> function that imports the module, which has read(reader, user), and returns it.
 MODULES = {
     "slurm": _slurm,
-    "pbspro": _pbs,
+    "pbspro": _pbspro,
     "torque": _torque,
     "sge": _sge,
     "uge": _sge,

@@ -35,5 +35,8 @@ class Reader:
                 raise OutputError("not run, because the commands before it took all the time")
             return parse(Runner(self._environment, timeout_s, MAX_OUTPUT_BYTES).run(argv))
         except GlideinError as error:
-            self.gaps.append({"what": what, "command": quote_argv(argv), "error": str(error)[:_MAX_ERROR_CHARS]})
+            command = quote_argv(argv)
+            # Most errors begin with the command, which may be long.
+            message = str(error).replace(command, "", 1).strip()
+            self.gaps.append({"what": what, "command": command, "error": message[:_MAX_ERROR_CHARS]})
             return default

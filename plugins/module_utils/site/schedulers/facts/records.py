@@ -18,6 +18,8 @@ def queue_record(name, **known):
         "node_groups": [],
         "max_queued": None,
         "max_running": None,
+        "max_cpus": None,
+        "max_gpus": None,
         "max_cpus_per_job": None,
         "max_nodes_per_job": None,
         "max_memory_per_cpu_mb": None,

@@ -201,6 +201,8 @@ def _queue(output, partition, accounts):
         "node_groups": _node_groups(output, name, max_memory, sources),
         "max_queued": qos_limits["queued"],
         "max_running": qos_limits["running"],
+        "max_cpus": qos_limits["user_cpus"],
+        "max_gpus": qos_limits["user_gpus"],
         "max_cpus_per_job": _smallest([number(partition.get("MaxCPUsPerNode", "")), qos_limits["cpus"]]),
         "max_nodes_per_job": _smallest([number(partition.get("MaxNodes", "")), qos_limits["nodes"]]),
         "max_memory_per_cpu_mb": _memory_limit(output, partition, "MaxMemPerCPU"),
@@ -219,6 +221,8 @@ def _queue(output, partition, accounts):
 _LIMITS = {
     "max_queued": (None, "queued"),
     "max_running": (None, "running"),
+    "max_cpus": (None, "user_cpus"),
+    "max_gpus": (None, "user_gpus"),
     "max_cpus_per_job": ("MaxCPUsPerNode", "cpus"),
     "max_nodes_per_job": ("MaxNodes", "nodes"),
     "max_memory_per_cpu_mb": ("MaxMemPerCPU", None),
@@ -269,7 +273,7 @@ def _problems(output, partition):
     nodes = [group for group in output.node_groups if group.partition == partition["PartitionName"]]
     if nodes and not any(group.usable for group in nodes):
         states = sorted({group.state for group in nodes})
-        problems.append(f"none of its {sum(group.nodes for group in nodes)} nodes takes jobs: {', '.join(states)}")
+        problems.append(f"none of its nodes takes jobs: {', '.join(states)}")
     groups = _listed(partition, "AllowGroups")
     if groups and output.user_groups is not None and not output.user_groups.intersection(groups):
         add("AllowGroups", f"{output.user} is in none of them")
@@ -339,7 +343,7 @@ def _qos_limits(output, partition, job_qos):
 
     Slurm takes each limit from the partition's QOS if that sets it, otherwise from the job's. If the job's QOS has the
     flag OverPartQOS, it is the other way round. Returns queued, running, cpus, nodes, memory_mb (of one job), walltime
-    (seconds), each None if not limited; ignores_partition_time; and sources, {key: where the limit comes from}.
+    (seconds), user_cpus, user_gpus (of all running jobs of the user), each None if not limited; ignores_partition_time; and sources, {key: where the limit comes from}.
     """
     rows = []
     if output.qos and _enforced(output, "limits"):
@@ -347,7 +351,7 @@ def _qos_limits(output, partition, job_qos):
         of_partition = [output.qos[name] for name in _listed(partition, "QoS") if name in output.qos]
         overrides = any("OverPartQOS" in row["Flags"] for row in of_jobs)
         rows = of_jobs + of_partition if overrides else of_partition + of_jobs
-    limits = dict.fromkeys(("queued", "running", "cpus", "nodes", "memory_mb", "walltime"))
+    limits = dict.fromkeys(("queued", "running", "cpus", "nodes", "memory_mb", "walltime", "user_cpus", "user_gpus"))
     sources = {}
 
     def take(key, columns, value_of):
@@ -365,6 +369,8 @@ def _qos_limits(output, partition, job_qos):
     take("memory_mb", per_job, lambda text: slurm_output.size_mb(slurm_output.tres(text).get("mem", "")))
     take("nodes", per_job[:1], lambda text: number(slurm_output.tres(text).get("node", "")))
     take("walltime", ("MaxWall",), duration_s)
+    take("user_cpus", ("MaxTRESPerUser",), lambda text: number(slurm_output.tres(text).get("cpu", "")))
+    take("user_gpus", ("MaxTRESPerUser",), lambda text: number(slurm_output.tres(text).get("gres/gpu", "")))
     flags = ",".join(row["Flags"] for row in rows)
     limits["ignores_partition_time"] = "PartitionTimeLimit" in flags
     limits["sources"] = sources

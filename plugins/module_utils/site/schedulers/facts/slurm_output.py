@@ -50,6 +50,7 @@ QOS_COLUMNS = (
     ("MaxWall", "MaxWall"),
     ("MaxTRESPerJob", "MaxTRES"),
     ("MaxTRESPerNode", "MaxTRESPerNode"),
+    ("MaxTRESPerUser", "MaxTRESPU"),
     ("MaxJobsPerUser", "MaxJobsPU"),
     ("MaxSubmitJobsPerUser", "MaxSubmitPU"),
     ("MaxJobsPerAccount", "MaxJobsPA"),
