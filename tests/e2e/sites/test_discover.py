@@ -121,6 +121,18 @@ def test_limits_are_below_those_of_qos_and_account(proposed):
     assert all(each["queued"] <= each["total"] <= 20 for each in limits.values())  # MaxJobs of the account
 
 
+def test_the_probe_adds_what_compute_nodes_show_and_leaves_nothing(proposed, slurm_accounting, tmp_path):
+    probed = Discovery("slurm-accounting", "pilot", tmp_path, discover_probe=True, discover_probe_patience_s=300)
+    assert set(probed.entries) == set(proposed.entries), probed
+    comments = re.sub(r"\n *# ", " ", probed.text)
+    assert comments.count("Seen by the probe: Debian") == len(probed.entries), probed
+    # The nodes have fewer cores than slurm.conf claims.
+    assert max(shape["cpus"] for shape in probed.entries["whole"]["shapes"].values()) < 64
+    assert "glidein_scratch" in probed.variables
+    assert slurm_accounting.check_output("squeue --noheader --user pilot") == ""
+    assert not slurm_accounting.file("/home/pilot/.glidein").exists
+
+
 def test_slurm_accepts_a_job_of_each_proposed_size(proposed):
     login = host("slurm-accounting")
     for name, entry in proposed.entries.items():

@@ -285,7 +285,9 @@ class _Entry:
         names = usable_accounts(self.queue, self.facts["accounts"])
         if not names:
             if any(gap["what"] == "accounts" for gap in self.facts["gaps"]):
-                self._ask("account", "your accounts could not be read; name one, if the batch system needs it", "abc123")
+                self._ask(
+                    "account", "your accounts could not be read; name one, if the batch system needs it", "abc123"
+                )
             return
         if len(names) == 1:
             source = self._source("accounts")

@@ -343,7 +343,8 @@ def _qos_limits(output, partition, job_qos):
 
     Slurm takes each limit from the partition's QOS if that sets it, otherwise from the job's. If the job's QOS has the
     flag OverPartQOS, it is the other way round. Returns queued, running, cpus, nodes, memory_mb (of one job), walltime
-    (seconds), user_cpus, user_gpus (of all running jobs of the user), each None if not limited; ignores_partition_time; and sources, {key: where the limit comes from}.
+    (seconds), user_cpus and user_gpus (of all running jobs of the user), each None if not limited;
+    ignores_partition_time; and sources, {key: where the limit comes from}.
     """
     rows = []
     if output.qos and _enforced(output, "limits"):
