@@ -19,6 +19,8 @@ def queue(name="batch", *groups, **changes):
         "node_groups": list(groups) or [group()],
         "max_queued": None,
         "max_running": None,
+        "max_cpus": None,
+        "max_gpus": None,
         "max_cpus_per_job": None,
         "max_nodes_per_job": None,
         "max_memory_per_cpu_mb": None,

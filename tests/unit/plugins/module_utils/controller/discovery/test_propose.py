@@ -276,6 +276,21 @@ def test_limits_are_cautious_and_never_above_those_of_the_user():
     assert lower == {"queued": 2, "total": 2, "per_cycle": 2}
 
 
+def test_limits_on_the_resources_of_a_user_are_those_of_the_entry():
+    assert entry(queue(max_gpus=4, max_cpus=512))["limits"].items() >= {"gpus": 4, "cores": 512}.items()
+
+
+def test_accounts_that_could_not_be_read_leave_a_question():
+    gap = {"what": "accounts", "command": "sacctmgr", "error": "refused"}
+    assert "account" not in entry(queue())
+    assert questions(proposed(queue("q"), gaps=[gap]), "glidein_entries", "q", "account")
+
+
+def test_an_account_that_cannot_be_used_is_named_with_the_reason():
+    chosen = proposed(queue(), accounts=[account("old", problem="it has expired")])
+    assert "Account old cannot be used: it has expired." in chosen.notes
+
+
 def test_small_arrays_are_respected():
     assert entry(queue(), limits=limits(max_array=1))["limits"]["array"] == 1
     assert "array" not in entry(queue(), limits=limits(max_array=1000))["limits"]

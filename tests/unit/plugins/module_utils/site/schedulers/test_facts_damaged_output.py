@@ -32,6 +32,8 @@ QUEUE_KEYS = {
     "node_groups",
     "max_queued",
     "max_running",
+    "max_cpus",
+    "max_gpus",
     "max_cpus_per_job",
     "max_nodes_per_job",
     "max_memory_per_cpu_mb",

@@ -124,6 +124,8 @@ def test_a_queue_with_nodes_of_two_sizes():
         ],
         "max_queued": None,
         "max_running": None,
+        "max_cpus": None,
+        "max_gpus": None,
         "max_cpus_per_job": None,
         "max_nodes_per_job": None,
         "max_memory_per_cpu_mb": None,
@@ -158,6 +160,12 @@ def test_limits_of_the_qos_of_a_partition():
     assert found["sources"]["max_cpus_per_job"] == "sacctmgr show qos limited: MaxTRESPerJob=cpu=8"
 
 
+def test_limits_on_the_resources_of_all_jobs_of_a_user():
+    found = queue("gpu")
+    assert (found["max_gpus"], found["max_cpus"]) == (4, None)
+    assert found["sources"]["max_gpus"] == "sacctmgr show qos gpu: MaxTRESPerUser=gres/gpu=4"
+
+
 def test_limits_of_the_partition_itself():
     found = queue("long")
     assert (found["max_nodes_per_job"], found["max_memory_per_cpu_mb"]) == (2, 4000)
@@ -172,18 +180,19 @@ def test_limits_count_only_if_slurm_enforces_them():
 
 
 def test_the_qos_of_the_job_limits_it_unless_that_of_the_partition_does():
-    of_normal = replaced(r"(?m)^normal\|.*$", "normal||06:00:00|||7||||||", "sacctmgr")
+    of_normal = replaced(r"(?m)^normal\|.*$", "normal||06:00:00||||7||||||", "sacctmgr")
     assert queue("cpu", change=of_normal)["max_running"] == 7
     assert queue("long", change=of_normal)["max_running"] == 4
     assert queue("long", change=of_normal)["walltime_s"] == 6 * 3600
-    overrides = replaced(r"(?m)^normal\|.*$", "normal|OverPartQOS||||7||||||", "sacctmgr")
+    overrides = replaced(r"(?m)^normal\|.*$", "normal|OverPartQOS|||||7||||||", "sacctmgr")
     assert queue("long", change=overrides)["max_running"] == 7
 
 
 def test_a_qos_may_allow_more_time_than_the_partition():
-    longer = replaced(r"(?m)^long\|.*$", "long|PartitionTimeLimit|14-00:00:00|||4|10|||||", "sacctmgr")
+    longer = replaced(r"(?m)^long\|.*$", "long|PartitionTimeLimit|14-00:00:00||||4|10|||||", "sacctmgr")
     assert queue("long", change=longer)["walltime_s"] == 14 * 86400
-    assert queue("long", change=replaced(r"(?m)^long\|.*$", "long||14-00:00:00|||4|10|||||"))["walltime_s"] == 7 * 86400
+    shorter = replaced(r"(?m)^long\|.*$", "long||14-00:00:00||||4|10|||||")
+    assert queue("long", change=shorter)["walltime_s"] == 7 * 86400
 
 
 def test_the_walltime_limit_of_the_accounts():
@@ -194,7 +203,7 @@ def test_the_walltime_limit_of_the_accounts():
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("broken", "none of its 1 nodes takes jobs: drained*"),
+        ("broken", "none of its nodes takes jobs: drained*"),
         ("closed", "State=INACTIVE: it starts no new jobs"),
         ("down", "State=DOWN: it starts no new jobs"),
         ("premium", "AllowQos=premium: pilot has only the QOS normal"),
