@@ -206,6 +206,8 @@ def _queue(output, partition, accounts):
         "max_cpus_per_job": _smallest([number(partition.get("MaxCPUsPerNode", "")), qos_limits["cpus"]]),
         "max_nodes_per_job": _smallest([number(partition.get("MaxNodes", "")), qos_limits["nodes"]]),
         "max_memory_per_cpu_mb": _memory_limit(output, partition, "MaxMemPerCPU"),
+        # max_memory already limits the node groups.
+        "max_memory_per_job_mb": None,
         "accounts": usable,
         "parallel_environments": [],
         "qos": wanted_qos,

@@ -128,6 +128,7 @@ def test_a_queue_with_nodes_of_two_sizes():
         "max_gpus": None,
         "max_cpus_per_job": None,
         "max_nodes_per_job": None,
+        "max_memory_per_job_mb": None,
         "max_memory_per_cpu_mb": None,
         "accounts": ["physics"],
         "parallel_environments": [],
