@@ -100,6 +100,11 @@ options:
     description:
       - Inventory name of the host in the group C(glidein_demand_server). The default is the host of the demand URL.
     type: str
+  show_warnings:
+    description:
+      - Shows a warning for each option that is not converted. Set it to V(false) when all have been dealt with.
+    type: bool
+    default: true
   token_variable:
     description:
       - The variable that C(glidein_demand_token) refers to. Set it in C(host_vars) of each site, encrypted with
@@ -133,7 +138,7 @@ import re
 
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
-from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein_inventory import build, pool_hosts
+from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.inventory import build, pool_hosts
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
@@ -183,8 +188,9 @@ class InventoryModule(BaseInventoryPlugin):
             )
         except InputError as error:
             raise AnsibleParserError(f"{path}: " + "\n".join(error.problems)) from error
-        for warning in built["warnings"]:
-            self.display.warning(warning)
+        if self.get_option("show_warnings"):
+            for warning in built["warnings"]:
+                self.display.warning(warning)
         self._add(built, variable)
 
     def _clients(self, directory):

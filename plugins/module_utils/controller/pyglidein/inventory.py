@@ -8,9 +8,9 @@ import re
 import stat
 from urllib.parse import urlparse
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein_config import convert, secret_warnings
-from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein_file import parse
-from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein_script import is_script, parse_script
+from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.config import convert, secret_warnings
+from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.config_file import parse
+from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.script import is_script, parse_script
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 
@@ -24,7 +24,7 @@ def build(clients, check_entry, pbs="torque", collector=None, demand_url=None):
     """Return {"pool": {variable: value}, "hosts": {host: {variable: value}}, "warnings": [text]}.
 
     clients: [{"config": [paths], "secrets": path or None, "host": name or None, "site": name or None}]; check_entry,
-    pbs: as in pyglidein_config.convert; collector, demand_url: replace those of the files. Raises InputError.
+    pbs: as in config.convert; collector, demand_url: replace those of the files. Raises InputError.
     """
     given = {"glidein_collector": collector, "glidein_demand_url": demand_url}
     hosts, pool, warnings, problems, sites = {}, {}, [], [], {}
@@ -46,7 +46,7 @@ def build(clients, check_entry, pbs="torque", collector=None, demand_url=None):
         try:
             host = client.get("host") or found[0][1].site
             if host in hosts:
-                raise InputError(f"{found[0][0]}: the host {host} has another client; expected one `config` list per host")
+                raise InputError(f"{found[0][0]}: the host {host} has another client; expected both files in `config`")
             hosts[host] = _variables(found)
             site = hosts[host]["glidein_site"]
             if site in sites:
@@ -80,7 +80,8 @@ def _text(path):
         with open(path, encoding="utf-8") as handle:
             return handle.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}") from error
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise InputError(f"{path}: cannot be read: {reason}") from error
 
 
 def _secrets(path):
@@ -99,7 +100,7 @@ def _variables(found):
             one, other = getattr(first, name), getattr(client, name)
             if one != other:
                 raise InputError(
-                    f"{path}: {name} {other!r}, but {first_path} has {one!r}; expected the same, or clients with two hosts"
+                    f"{path}: {name}: {other!r}, but {first_path} has {one!r}; expected the same, or another host"
                 )
     variables = {"glidein_site": first.site, "glidein_scheduler": first.scheduler}
     user = next((client.user for _path, client in found if client.user), None)

@@ -30,19 +30,16 @@ _SLURM = {
     "--gpus-per-node": "gpus",
     **dict.fromkeys(("-n", "--ntasks", "--tasks", "--ntasks-per-node", "-c", "--cpus-per-task", "--mem"), _SIZE),
     **dict.fromkeys(("--mem-per-cpu", "-t", "--time", "--time-min"), _SIZE),
-    "-J": "",
-    "--job-name": "",
-    "-N": "",
-    "--nodes": "",
-    "-o": "",
-    "--output": "",
-    "-e": "",
-    "--error": "",
-    "--export": "",
+    **dict.fromkeys(("-J", "--job-name", "-N", "--nodes", "-o", "--output", "-e", "--error", "--export"), ""),
 }
 _PBS = {"-A": "account", "-q": "queue", "-N": "", "-o": "", "-e": "", "-j": "", "-S": ""}
 _GRID_ENGINE = {"-P": "account", "-q": "queue", "-N": "", "-o": "", "-e": "", "-j": "", "-S": ""}
-_LSF = {"-P": "account", "-q": "queue", "-J": "", "-o": "", "-e": "", "-oo": "", "-eo": "", "-n": _SIZE, "-W": _SIZE, "-M": _SIZE}
+_LSF = {
+    "-P": "account",
+    "-q": "queue",
+    **dict.fromkeys(("-n", "-W", "-M"), _SIZE),
+    **dict.fromkeys(("-J", "-o", "-e", "-oo", "-eo"), ""),
+}
 _KEYS = {"slurm": _SLURM, "torque": _PBS, "pbspro": _PBS, "sge": _GRID_ENGINE, "uge": _GRID_ENGINE, "lsf": _LSF}
 # Characters with which only a shell can run a command.
 _SHELL = re.compile(r"[|;&$`()<>*?]")

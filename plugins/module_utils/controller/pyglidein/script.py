@@ -10,7 +10,7 @@ partition: the sizes come from the variables that the script sets for glidein_st
 import re
 import shlex
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein_file import ConfigFile, Option
+from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.config_file import ConfigFile, Option
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
 
@@ -56,7 +56,7 @@ def parse_script(name, text):
             if _IMAGE.search(line) and "glidein_start" in line:
                 found["CONTAINER"] = (_IMAGE.search(line).group("image"), number)
     if not header and not found:
-        raise InputError(f"{name}: no line begins with {_PREFIX}; expected a client configuration or a Slurm batch script")
+        raise InputError(f"{name}: no line begins with {_PREFIX}; expected a configuration or a Slurm batch script")
 
     def add(section, option, value, number):
         config.headers.setdefault(section, number)
@@ -102,8 +102,10 @@ def parse_script(name, text):
         add("SubmitFile", "custom_header", "\n".join(line for _number, line in header), header[0][0])
     if problems:
         raise InputError(problems)
-    config.remarks.append("a batch script: its directives and the variables of glidein_start.sh are converted, its other "
-                          "commands are not; the limits are 10 glideins, queued and in all; check them")
+    config.remarks.append(
+        "a batch script: only its directives and the variables of glidein_start.sh are converted; the limits are 10 "
+        "glideins, queued and in all"
+    )
     return config
 
 
