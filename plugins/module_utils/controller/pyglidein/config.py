@@ -69,8 +69,8 @@ class _Site(Entries):
         entries, orders, commands = {}, [], []
         for name in partitions:
             settings = dict(self.sections["Cluster"], **self.sections.get(name, {}) if name != "Cluster" else {})
-            submit = self.submit_options(scheduler, settings)
-            entries[name] = self.entry(scheduler, name, settings, submit, environment)
+            submit, sources = self.submit_options(scheduler, settings)
+            entries[name] = self.entry(scheduler, name, settings, submit, sources, environment)
             orders.append(self.order(settings.get("prioritize_jobs")))
             commands.append(submit.command)
         self.stop()

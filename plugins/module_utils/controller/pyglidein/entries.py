@@ -48,24 +48,28 @@ class Entries(Settings):
         return self.text("CustomEnv", "CLUSTER") or self.text("Glidein", "cluster") or _COLLECTOR
 
     def submit_options(self, scheduler, settings):
-        """Return the SubmitOptions of one partition: those of the command override those of the header."""
-        submit = SubmitOptions(scheduler)
-        sources = [
+        """Return the SubmitOptions of one partition, and {directive: Option}, the option that it is from.
+
+        Options of the submit command override those of the header.
+        """
+        submit, sources = SubmitOptions(scheduler), {}
+        options = [
             (self.sections.get("SubmitFile", {}).get("custom_header"), submit.read_header),
             (self.sections.get("SubmitFile", {}).get("custom_middle"), submit.read_middle),
             (self.sections.get("SubmitFile", {}).get("custom_footer"), submit.read_header),
             (settings.get("submit_command"), submit.read_command),
         ]
-        for option, read in sources:
+        for option, read in options:
             if option is None or (option.name == "custom_footer" and scheduler != "htcondor"):
                 continue
             known = len(submit.unread)
             read(option.value)
             for text in submit.unread[known:]:
                 self.note(option, f"not converted: {text!r}; see shapes, walltime, directives, modules and environment")
-        return submit
+            sources.update((directive, option) for directive in submit.directives if directive not in sources)
+        return submit, sources
 
-    def entry(self, scheduler, name, settings, submit, environment):
+    def entry(self, scheduler, name, settings, submit, sources, environment):
         """Return one entry of glidein_entries."""
         custom = self.sections.get("CustomEnv", {})
         entry = {}
@@ -113,7 +117,7 @@ class Entries(Settings):
         checks = self.checks(entry)
         if checks:
             entry["checks"] = checks
-        directives = self.accepted_directives(scheduler, name, entry, submit.directives)
+        directives = self.accepted_directives(scheduler, name, entry, sources)
         if directives:
             entry["directives"] = directives
         return entry
@@ -276,20 +280,18 @@ class Entries(Settings):
             checks["gpu"] = ""
         return checks
 
-    def accepted_directives(self, scheduler, name, entry, directives):
-        """Return the directives that the batch system's checks accept; note the others."""
+    def accepted_directives(self, scheduler, name, entry, sources):
+        """Return the directives that the batch system accepts; note the others. sources: {directive: Option}."""
         if self.problems:
             return []
         known = self.check_entry(scheduler, name, entry)
         accepted = []
-        option = self.sections.get(name, {}).get("submit_command") or self.sections["Cluster"].get("submit_command")
-        option = self.sections.get("SubmitFile", {}).get("custom_header") or option
-        for directive in directives:
+        for directive, option in sources.items():
             problems = self.check_entry(scheduler, name, dict(entry, directives=[directive]))
             refused = [text for text in problems if text not in known]
-            if refused and option:
+            if refused:
                 self.note(option, f"not converted: {refused[0].partition(': ')[2]}")
-            elif directive not in accepted:
+            else:
                 accepted.append(directive)
         return accepted
 
@@ -305,7 +307,9 @@ def _ranges(most, disk_is_requested):
     if most["gpus"]:
         ends["gpus"] = [1, most["gpus"]]
     while _product(ends) > MAX_SIZES:
-        widest = max(("disk_mb", "memory_mb", "cpus"), key=lambda name: _steps(*ends[name]) if name in ends else 0)
+        # A glidein with more memory or disk than its jobs need wastes less than one with more cores.
+        ranges = [name for name in ("disk_mb", "memory_mb") if name in ends and _steps(*ends[name]) > 1]
+        widest = max(ranges or ("cpus", "gpus"), key=lambda name: _steps(*ends[name]) if name in ends else 0)
         ends[widest][0] = min(2 * ends[widest][0], ends[widest][1])
     shape = {name: end[0] if end[0] == end[1] else {"min": end[0], "max": end[1]} for name, end in ends.items()}
     shape.setdefault("disk_mb", most["disk"])
