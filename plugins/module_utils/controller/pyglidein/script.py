@@ -16,7 +16,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.units import parse_dur
 
 _PREFIX = "#SBATCH"
 _COMMENT = re.compile(r"\s#.*\Z")
-_ASSIGNMENT = re.compile(r"^(?P<name>CPUS|MEMORY|DISK|WALLTIME|SITE|CLUSTER|LOCAL_DIR|JOB_DIR)=(?P<value>\S+)")
+_ASSIGNMENT = re.compile(
+    r"^(?:export\s+)?(?P<name>CPUS|MEMORY|DISK|WALLTIME|SITE|CLUSTER|LOCAL_DIR|JOB_DIR)=(?P<value>\S+)"
+)
 _INLINE = re.compile(r"(?:SINGULARITYENV_)?(?P<name>RETIRETIME|NOCLAIMTIME)=(?P<value>[0-9]+)")
 _IMAGE = re.compile(r"(?P<image>docker:[/A-Za-z0-9][A-Za-z0-9/._:@-]*|/cvmfs/singularity\.\S+)")
 _SIZES = {"K": 1 / 1024.0, "M": 1, "G": 1024, "T": 1024 * 1024}
