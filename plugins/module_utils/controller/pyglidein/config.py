@@ -123,7 +123,7 @@ class _Site(Entries):
     def site(self):
         """Return glidein_site."""
         option = self.sections.get("Glidein", {}).get("site")
-        name = self.given_site or (option.value.strip() if option else self.text("CustomEnv", "SITE"))
+        name = self.given_site or self.text("CustomEnv", "SITE") or (option.value.strip() if option else "")
         if not name:
             # PyGlidein's default is WIPAC, which two sites would share.
             stem = os.path.basename(self.config.name).split(".")[0]

@@ -28,6 +28,19 @@ _IMAGE = "docker://opensciencegrid/osgvo-el7-cuda10"
 _CVMFS_FILE = "/cvmfs/icecube.opensciencegrid.org/py2-v1/RHEL_6_x86_64/bin/globus-url-copy"
 _GRIDFTP = "gridftp.icecube.wisc.edu:2811 GridFTP"
 
+_PBS = ("torque", "pbspro")
+_BY_CORE = ("slurm", "lsf", *_PBS)
+# Options that PyGlidein uses with these batch systems only.
+_ONLY_WITH = {
+    **dict.fromkeys(("node_property", "set_gpu_req", "pmem_only", "pvmem", "vmem_only", "mem_only"), _PBS),
+    "partition": ("slurm",),
+    "gpu_submit": ("slurm",),
+    "mem_scale": ("lsf",),
+    "mem_per_core": _BY_CORE,
+    "local_dir": (*_BY_CORE, "sge", "uge"),
+    "custom_footer": ("htcondor",),
+}
+
 # The smallest size of glideins that are sized by the job.
 _MIN_MEMORY_MB = 2000
 _MIN_DISK_MB = 10000
@@ -60,7 +73,7 @@ class Entries(Settings):
             (settings.get("submit_command"), submit.read_command),
         ]
         for option, read in options:
-            if option is None or (option.name == "custom_footer" and scheduler != "htcondor"):
+            if option is None or scheduler not in _ONLY_WITH.get(option.name, (scheduler,)):
                 continue
             known = len(submit.unread)
             read(option.value)
@@ -73,9 +86,13 @@ class Entries(Settings):
         """Return one entry of glidein_entries."""
         custom = self.sections.get("CustomEnv", {})
         entry = {}
-        queue = settings["partition"].value if scheduler == "slurm" and "partition" in settings else submit.queue
+        self.note_unused(scheduler, dict(self.sections.get("SubmitFile", {}), **settings))
+        # PyGlidein writes partition before the other options, which override it.
+        queue = submit.queue or (
+            settings["partition"].value if scheduler == "slurm" and "partition" in settings else None
+        )
         entry.update({key: value for key, value in (("queue", queue), ("account", submit.account)) if value})
-        if scheduler in ("torque", "pbspro") and "node_property" in settings:
+        if scheduler in _PBS and "node_property" in settings:
             entry["constraint"] = settings["node_property"].value
         hours = self.number(settings, "walltime_hrs", 1, _DEFAULTS["walltime_hrs"])
         entry["walltime"] = f"{hours}h"
@@ -122,6 +139,12 @@ class Entries(Settings):
             entry["directives"] = directives
         return entry
 
+    def note_unused(self, scheduler, options):
+        """Note the options that PyGlidein uses with other batch systems only."""
+        for name, schedulers in _ONLY_WITH.items():
+            if name in options and scheduler not in schedulers:
+                self.note(options[name], "not converted: PyGlidein does not use it with this batch system")
+
     def limits(self, settings):
         """Return the limits. PyGlidein's max_total_jobs applies to what running_cmd counts, mostly running jobs."""
         total = self.number(settings, "max_total_jobs", 0, _DEFAULTS["max_total_jobs"])
@@ -158,12 +181,10 @@ class Entries(Settings):
         if not shapes:
             self.problem(settings["gpu_only"], "False, because max_gpus_per_job is 0")
         result = {"shapes": shapes}
-        if scheduler in ("slurm", "torque", "pbspro", "lsf"):
+        if scheduler in _ONLY_WITH["mem_per_core"]:
             per_core = self.number(settings, "mem_per_core", 1, 2000)
             if per_core:
                 result["memory_per_core_mb"] = per_core
-        elif "mem_per_core" in settings:
-            self.note(settings["mem_per_core"], "not converted: PyGlidein does not use it with this batch system")
         return result
 
     def fixed_size(self, scheduler, settings, submit):
@@ -180,7 +201,7 @@ class Entries(Settings):
         for name, option in settings.items():
             if name.startswith("max_") and name.endswith("_per_job"):
                 self.note(option, "not converted: whole_node is True, so PyGlidein does not use it")
-        if "mem_per_core" in settings:
+        if "mem_per_core" in settings and scheduler in _ONLY_WITH["mem_per_core"]:
             self.note(settings["mem_per_core"], "not converted: with whole_node, whole_node_memory is requested")
         shape = {"cpus": sizes["cpus"], "memory_mb": sizes["memory"], "disk_mb": sizes["disk"]}
         shape["min_disk_mb"] = min(DEFAULT_MIN_DISK_MB, sizes["disk"])
@@ -201,7 +222,7 @@ class Entries(Settings):
         result = {}
         file = self.sections.get("SubmitFile", {})
         several = any(_largest(shape["cpus"]) > 1 for shape in entry.get("shapes", {}).values())
-        if scheduler in ("torque", "pbspro"):
+        if scheduler in _PBS:
             kinds = {"pmem_only": "pmem", "pvmem": "pmem+vmem", "vmem_only": "vmem", "mem_only": "mem"}
             given = [name for name in kinds if self.truth(settings, name)]
             if given:
@@ -243,9 +264,7 @@ class Entries(Settings):
         """Add scratch, environment, modules and image."""
         file = self.sections.get("SubmitFile", {})
         custom = self.sections.get("CustomEnv", {})
-        if "local_dir" in file and scheduler == "htcondor":
-            self.note(file["local_dir"], "not converted: PyGlidein does not use it with HTCondor")
-        elif "local_dir" in file:
+        if "local_dir" in file and scheduler in _ONLY_WITH["local_dir"]:
             try:
                 scratch_word(file["local_dir"].value)
                 entry["scratch"] = file["local_dir"].value
@@ -256,6 +275,9 @@ class Entries(Settings):
             entry["environment"] = dict(middle, **environment)
         if submit.modules:
             entry["modules"] = list(dict.fromkeys(submit.modules))
+        image_is_used = "executable" in file and "singularity" in os.path.basename(file["executable"].value)
+        if "CONTAINER" in custom and not image_is_used:
+            self.note(custom["CONTAINER"], "not converted: PyGlidein uses it with glidein_start_singularity.sh only")
         if "executable" not in file:
             return
         if os.path.basename(file["executable"].value) == "glidein_start_singularity.sh":

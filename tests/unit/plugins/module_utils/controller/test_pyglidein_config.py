@@ -227,6 +227,34 @@ def test_sizes_in_directives_are_named_because_the_shape_decides():
     ]
 
 
+@pytest.mark.parametrize(
+    "scheduler, options",
+    [
+        ("HTCondor", ["partition", "node_property", "pmem_only", "set_gpu_req", "mem_per_core"]),
+        ("SLURM", ["node_property", "vmem_only"]),
+        ("UGE", ["partition", "mem_per_core", "pvmem"]),
+    ],
+)
+def test_options_of_another_batch_system_are_named(scheduler, options):
+    lines = "".join(f"{name} = True\n" for name in options).replace("mem_per_core = True", "mem_per_core = 4000")
+    found = client(BASE.replace("SLURM\n", f"{scheduler}\n{lines}") + "custom_footer = x\n")
+    for name in options:
+        assert any(
+            f" {name}: not converted: PyGlidein does not use it with this batch" in text for text in found.warnings
+        )
+    assert ("custom_footer" in " ".join(found.warnings)) or scheduler == "HTCondor"
+
+
+def test_a_container_without_the_script_that_uses_it_is_named():
+    found = client(BASE + "[CustomEnv]\nCONTAINER = /images/el9\n")
+    assert any("CONTAINER: not converted: PyGlidein uses it with glidein_start_sing" in text for text in found.warnings)
+
+
+def test_the_queue_of_the_command_overrides_the_partition():
+    assert entry("partition = a\nsubmit_command = sbatch -p b\n")["queue"] == "b"
+    assert entry("partition = a\n")["queue"] == "a"
+
+
 def test_variables_that_the_glidein_sets_are_named():
     found = client(BASE + "[CustomEnv]\nGLIDEIN_X = 1\nA = $HOME/b\n")
     assert found.entries["Cluster"]["environment"] == {"A": "$HOME/b"}
