@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
@@ -27,43 +28,40 @@ CONFIGURATIONS += ["node.slurm"]
 CHECKOUT = os.environ.get("PYGLIDEIN_CHECKOUT", "")
 
 
-@pytest.fixture
-def clients(tmp_path):
-    """A directory with the configurations, and a function that reads an inventory file of this text in it."""
-    shutil.copytree(CLIENTS, tmp_path / "clients")
-    (tmp_path / "clients" / "secrets").chmod(0o600)
-
-    class Clients:
-        directory = tmp_path / "clients"
-
-        def read(self, text):
-            path = self.directory / "test.pyglidein.yml"
-            path.write_text("plugin: glidein.ops.pyglidein\n" + text, encoding="utf-8")
-            plugin = InventoryModule()
-            plugin._load_name = plugin._original_path = "glidein.ops.pyglidein"
-            warnings = []
-            plugin.display = type("Display", (), {"warning": staticmethod(warnings.append)})()
-            plugin.set_options = lambda *unused, **also: None
-            inventory = InventoryData()
-            options = options_of(text)
-            plugin.get_option = lambda name: options.get(name, DEFAULTS.get(name))
-            plugin._read_config_data = lambda unused: options
-            plugin.parse(inventory, DataLoader(), str(path))
-            return inventory, warnings
-
-    return Clients()
-
-
+# The defaults of the plugin's options.
 DEFAULTS = {"pbs": "torque", "token_variable": "vault_glidein_demand_token", "show_warnings": True}
 
 
-def options_of(text):
-    import yaml
+class Clients:
+    """A directory with the configurations."""
 
-    options = yaml.safe_load(text)
-    if isinstance(options.get("config"), str):
-        options["config"] = [options["config"]]
-    return options
+    def __init__(self, directory):
+        self.directory = directory
+
+    def read(self, text):
+        """Return the inventory and the warnings of an inventory file of this text in the directory.
+
+        Ansible's loader of plugins, which would read the options, is left out: it needs an installed collection.
+        """
+        path = self.directory / "test.pyglidein.yml"
+        path.write_text("plugin: glidein.ops.pyglidein\n" + text, encoding="utf-8")
+        options = yaml.safe_load(text)
+        if isinstance(options.get("config"), str):
+            options["config"] = [options["config"]]
+        plugin, inventory, warnings = InventoryModule(), InventoryData(), []
+        plugin._load_name = plugin._original_path = "glidein.ops.pyglidein"
+        plugin.display = type("Display", (), {"warning": staticmethod(warnings.append)})()
+        plugin._read_config_data = lambda unused: options
+        plugin.get_option = lambda name: options.get(name, DEFAULTS.get(name))
+        plugin.parse(inventory, DataLoader(), str(path))
+        return inventory, warnings
+
+
+@pytest.fixture
+def clients(tmp_path):
+    shutil.copytree(CLIENTS, tmp_path / "clients")
+    (tmp_path / "clients" / "secrets").chmod(0o600)
+    return Clients(tmp_path / "clients")
 
 
 def converted(path):
@@ -262,6 +260,19 @@ def test_secrets_are_never_shown(clients, text):
     assert "AKIANEVERSHOWN" not in shown
 
 
+def test_warnings_can_be_turned_off(clients):
+    assert clients.read("config: sections.config\nshow_warnings: false\n")[1] == []
+
+
+def test_a_deployment_and_the_pool_of_the_inventory_file_replace_those_of_the_configuration(clients):
+    text = "config: sections.config\ndeployment: prod\ncollector: pool.example.org:9618\ncentral_manager: manager\n"
+    inventory = clients.read(text + "demand_url: https://demand.example.org\n")[0]
+    assert inventory.groups["all"].vars["glidein_deployment"] == "prod"
+    assert inventory.groups["all"].vars["glidein_collector"] == "pool.example.org:9618"
+    groups = inventory.get_groups_dict()
+    assert (groups["glidein_central_manager"], groups["glidein_demand_server"]) == (["manager"], ["demand.example.org"])
+
+
 def test_a_secrets_file_that_all_can_read_is_named(clients):
     (clients.directory / "secrets").chmod(0o644)
     warnings = clients.read("config: sections.config\nsecrets: secrets\n")[1]
@@ -323,7 +334,6 @@ def test_the_configurations_of_a_checkout_are_all_converted():
 
 def test_ansible_inventory_prints_it_as_yaml(clients):
     """The command that the documentation names, with the installed collection."""
-    yaml = pytest.importorskip("yaml")
     command = shutil.which("ansible-inventory")
     collections = next(
         (folder.parent for folder in Path(__file__).parents if folder.name == "ansible_collections"), None
