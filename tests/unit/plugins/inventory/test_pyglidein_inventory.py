@@ -67,7 +67,8 @@ def clients(tmp_path):
 def converted(path):
     """The variables of the one host of a configuration, and the warnings."""
     built = build([{"config": [str(path)]}], check_entry)
-    ((host, variables),) = built["hosts"].items()
+    assert len(built["hosts"]) == 1
+    host, variables = next(iter(built["hosts"].items()))
     assert host == variables["glidein_site"]
     return variables, built
 

@@ -6,7 +6,6 @@
 import re
 
 import pytest
-from ansible_collections.glidein.ops.plugins.inventory.pyglidein import check_entry
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.config import convert
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.config_file import parse
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.options import (
@@ -17,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.o
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.script import parse_script
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -305,6 +305,15 @@ _LINES = st.one_of(
     ),
     st.text(max_size=20),
 )
+
+
+def check_entry(scheduler, name, raw):
+    """The errors of an entry, by itself or for the batch system."""
+    try:
+        site = normalise_site("glidein", "site", {name: raw})
+    except InputError as error:
+        return error.problems
+    return SCHEDULERS[scheduler]().check_entry(site["entries"][name])
 
 
 @given(st.lists(_LINES, max_size=25))
