@@ -25,7 +25,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
     TOTP,
     Conversation,
     LoginError,
-    NobodyError,
+    NoTerminalError,
     Rule,
     without_secrets,
 )
@@ -252,18 +252,18 @@ class ActionModule(ActionBase):
             return decision.secret
         try:
             return self._ask("\n".join(text for text in (before, str(prompt)) if text), decision.hidden)
-        except NobodyError as error:
+        except NoTerminalError as error:
             raise LoginError(f"{prompt}: no stored answer, and {error}") from error
 
     def _ask(self, text, hidden):
-        """Return the answer that the person at the terminal types. Raises NobodyError, LoginError."""
+        """Return the answer that the person at the terminal types. Raises NoTerminalError, LoginError."""
         seconds = self.options["timeout"]
         started = time.monotonic()
         hint = " (what you type is not shown)" if hidden else ""
         try:
             typed = display.prompt_until(f"[{self.host}]{hint}\n{text}", private=hidden, seconds=seconds)
         except AnsiblePromptNoninteractive:
-            raise NobodyError("there is no terminal at which a person could answer") from None
+            raise NoTerminalError("no terminal at which a person could answer") from None
         except AnsiblePromptInterrupt:
             raise LoginError("stopped by the person at the terminal") from None
         if time.monotonic() - started >= seconds:
@@ -281,7 +281,7 @@ class ActionModule(ActionBase):
         )
         try:
             self._ask(question, hidden=False)
-        except NobodyError as error:
+        except NoTerminalError as error:
             raise LoginError(
                 f"No session to {self.login}: the stored answers did not lead to one at {utc(refused)}, and a schedule "
                 "does not send them again; correct them, and run glidein.ops.login at a terminal"

@@ -97,7 +97,7 @@ options:
     required: true
   limits:
     description:
-      - Limits of the whole site, with the keys that C(limits) of an entry has. Without a key there is no such limit.
+      - Limits of the whole site, with the keys that C(limits) of an entry has. A missing key means no limit.
     type: dict
     default: {}
   home:

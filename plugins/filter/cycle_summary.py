@@ -9,7 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Returns what C(glidein.ops.cycle) shows at its end. Lines have at most 100 columns.
+  - Returns the summary that C(glidein.ops.cycle) shows at its end. Lines have at most 100 columns.
   - Results may be those of failed and of skipped tasks.
 options:
   _input:
@@ -44,7 +44,7 @@ options:
     required: true
   check_mode:
     description:
-      - Whether the cycle ran in check mode, so that the lines say what would be done.
+      - Whether the cycle ran in check mode, so that the lines show what would be done.
     type: bool
     default: false
 positional: glideins, demand, plan, lease, report, check_mode
@@ -65,7 +65,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(lines), the summary, and C(problems), one text for each thing that went wrong. The lines contain the problems.
+    - C(lines), the summary, and C(problems), one text for each problem. The lines contain the problems, too.
   type: dict
 """
 

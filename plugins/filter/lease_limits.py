@@ -21,7 +21,7 @@ options:
     required: true
   hosts:
     description:
-      - Names of the hosts. Those without C(glidein_entries) are left out.
+      - Names of the hosts. Those without C(glidein_entries) and C(glidein_profile) are left out.
     type: list
     elements: str
     required: true

@@ -10,7 +10,7 @@ author:
   - the glidein.ops authors (@glidein-ops)
 description:
   - Returns O(glidein.ops.demand_report#module:sites) of M(glidein.ops.demand_report). The report of a site is that of
-    M(glidein.ops.glideins), or the reason why no plan was made, with the jobs that the plan does not serve there.
+    M(glidein.ops.glideins), or the reason why it is missing, with the jobs that the plan does not serve there.
 options:
   _input:
     description:

@@ -47,7 +47,7 @@ def make_private_directory(path, check_mode=False):
 
 
 def read_or_none(path):
-    """Return a file's content (bytes), or None if there is no such file."""
+    """Return a file's content (bytes), or None if the file is missing."""
     try:
         with open(path, "rb") as handle:
             return handle.read()

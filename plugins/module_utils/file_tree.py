@@ -179,7 +179,7 @@ class Tree:
             raise FileTreeError(f"{path} cannot be read: {error.strerror}") from error
 
     def missing(self):
-        """Return the names of files whose content is not there, sorted."""
+        """Return the names of files that are missing or have other content, sorted."""
         return sorted(
             name
             for name, wanted in self.manifest.items()
@@ -212,7 +212,7 @@ class Tree:
     def install(self, archive):
         """Make the tree as in the manifest. archive: open tar file with the missing files; empty if no file is missing.
 
-        A tree that is not there yet gets its name when it is complete. Raises FileTreeError.
+        A new tree gets its name when it is complete. Raises FileTreeError.
         """
         parent = os.path.dirname(self.path)
         try:

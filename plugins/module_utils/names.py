@@ -42,6 +42,20 @@ def job_name(deployment, site, entry, shape):
     return job_prefix(deployment) + hashlib.sha256(what).hexdigest()[:8]
 
 
+def probe_prefix(deployment, site):
+    """Return the first 7 characters of the names of the batch jobs with which node_probe examines a site's nodes.
+
+    They differ from those of glideins, so that such a job is not counted as one.
+    """
+    what = "\0".join((deployment, site)).encode("utf-8")
+    return f"p{hashlib.sha256(what).hexdigest()[:5]}-"
+
+
+def probe_job_name(deployment, site, entry):
+    """Return the name of the batch job that examines a node of an entry, 15 characters as that of a glidein."""
+    return probe_prefix(deployment, site) + hashlib.sha256(entry.encode("utf-8")).hexdigest()[:8]
+
+
 def is_job_name(name, deployment):
     """Return whether the name of a batch job is one of a glidein of `deployment`."""
     return bool(_JOB_NAME.match(name)) and name.startswith(job_prefix(deployment))

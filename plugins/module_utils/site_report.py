@@ -55,7 +55,7 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
 def unserved(plan, site):
     """Return {"unserved": [{"group", "count", "reason"}]}: the jobs that a plan does not serve at a site, with reasons.
 
-    plan: result of the module plan; {} without a plan. At most MAX_UNSERVED groups, those with most jobs.
+    plan: result of the module plan; {} without a plan. At most MAX_UNSERVED groups, those with the most jobs.
     """
     rows = plan.get("unserved")
     if rows is None:
@@ -75,7 +75,7 @@ def has_work(queue, items, token, summaries_since, log_days, now_s):
 
     queue: of queue_info; items: the site's items of the plan that was made with it; token: whether glideins need a
     credential file; summaries_since: the server has the summaries written up to this time (None: it needs none);
-    log_days: logs are removed after so many days (0: never); now_s: epoch seconds.
+    log_days: logs older than this number of days are removed (0: never); now_s: epoch seconds.
     """
     files, counts = queue["files"], _by_key(queue)
     if not files["deployed"] or (token and not files["credential"]):

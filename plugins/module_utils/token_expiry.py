@@ -14,7 +14,7 @@ _LATEST = 253402300799
 
 
 def expires(text):
-    """Return the expiry time of a token in epoch seconds, or None if it has none.
+    """Return the expiry time of a token in epoch seconds, or None if it has no valid one.
 
     text: a JSON Web Token (RFC 7519), such as HTCondor's IDTOKENs. The signature is not verified.
     """

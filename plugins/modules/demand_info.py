@@ -53,9 +53,8 @@ options:
     default: []
   tokens:
     description:
-      - Tokens of the server of which any one will do. They are tried after O(token), one after the other, as long as
-        the server refuses them or they are none, so that a site whose token is wrong or has not been deployed yet stops
-        no other.
+      - Alternative tokens. If O(token) is missing or invalid, or the server refuses it, the module tries these in turn.
+        So a site whose token is wrong or not deployed yet does not stop the other sites.
       - Without any token, the server does not return the jobs' Requirements, and M(glidein.ops.plan) changes nothing.
     type: list
     elements: str

@@ -56,14 +56,14 @@ options:
     type: str
   ttl:
     description:
-      - Seconds for which jobs are leased. Set it longer than the time between two cycles.
+      - Seconds for which the jobs are leased. Must be longer than the time between two cycles.
     type: int
     default: 1800
   as_of:
     description:
-      - Time of the plan that made O(lease_requests), in epoch seconds. O(ttl) counts from then.
-      - Expired requests are not sent.
-      - Without it, O(ttl) counts from now.
+      - Time of the plan that contains O(lease_requests), in epoch seconds. The leases end O(ttl) seconds after it.
+      - If that time is over, the module sends no request.
+      - Without this option, the leases end O(ttl) seconds after the module's start.
     type: int
 seealso:
   - module: glidein.ops.plan

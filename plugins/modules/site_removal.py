@@ -87,7 +87,7 @@ def remove(params, check_mode):
         return {"changed": False, "cancelled": [], "path": path}
     if check_mode:
         to_cancel, kept = decide(queue, params["cancel_running"])
-        check_no_jobs(params["site"], kept)
+        check_no_jobs(kept)
         return {"changed": True, "cancelled": [job.id for job in to_cancel], "path": path}
     home = os.path.dirname(path)
     with queue.directory.lock(params["patience"]):
@@ -119,20 +119,20 @@ def cancel_all(queue, params):
         if ids:
             cancelled += queue.scheduler.cancel(queue.user, ids, params["cancel_running"])
         if not to_cancel:
-            check_no_jobs(params["site"], kept)
+            check_no_jobs(kept)
             return cancelled
         if time.time() >= deadline:
-            check_no_jobs(params["site"], to_cancel + kept)
+            check_no_jobs(to_cancel + kept)
         time.sleep(INTERVAL_S)
 
 
-def check_no_jobs(site, jobs):
-    """Raise BusyError if there are jobs."""
+def check_no_jobs(jobs):
+    """Raise BusyError if `jobs` is not empty."""
     if jobs:
         states = ", ".join(f"{number} {state}" for state, number in state_counts(jobs).items() if number)
         raise BusyError(
-            f"{site} has glideins that started or have not ended ({states}), so its files were not removed. No further "
-            "ones are queued. Repeat this after they have ended, or cancel them: -e remove_cancel_running=true."
+            f"the files were not removed, because glideins are left in the batch queue ({states}). Repeat this after "
+            "they have ended, or cancel running ones: -e remove_cancel_running=true."
         )
 
 

@@ -10,8 +10,8 @@ version_added: 0.1.0
 description:
   - Stores one HTCondor IDTOKEN for each site, with the identity C(glidein-SITE@UID_DOMAIN) and the scopes
     C(ADVERTISE_MASTER) and C(ADVERTISE_STARTD).
-  - A token is minted if there is none, and again if it expires soon, was revoked, was signed with another key, could be
-    read by other users, or has another identity, issuer, scope or lifetime than it should have.
+  - A missing token is minted. A token is replaced if it expires soon, was revoked, was signed with another key, or
+    could be read by other users, or if its identity, issuer, scope or lifetime is not the configured one.
   - One run serves all sites. No token is part of the result, of a command line, or of the diff.
   - Runs on the pool's central manager, as root.
 author:
@@ -22,7 +22,7 @@ attributes:
   check_mode:
     support: full
     details: >-
-      Decides in the same way and mints nothing. If HTCondor or its signing key is not there yet, the module reports a
+      Decides in the same way and mints nothing. If HTCondor or its signing key is missing, the module reports a
       change and RV(reason).
   diff_mode:
     support: full

@@ -147,7 +147,7 @@ since:
   type: int
   sample: 1795248000
 msg:
-  description: The state of the session as a sentence, with the remedy if there is no session.
+  description: The state of the session as a sentence, with the remedy if the session is missing.
   returned: success
   type: str
   sample: "session to pilot@login.example.org since 2026-11-21 08:00:00 UTC"

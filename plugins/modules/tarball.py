@@ -22,7 +22,7 @@ attributes:
   check_mode:
     support: full
     details: >-
-      Builds in memory and writes nothing. If HTCondor, an upstream tarball, or the pool password is not there yet, the
+      Builds in memory and writes nothing. If HTCondor, an upstream tarball, or the pool password is missing, the
       module reports a change and RV(reason).
   diff_mode:
     support: full

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import prepare  # noqa: E402  (tests/ is no package)
 
 SHEBANG = re.compile(rb"#! */(usr/)?bin/(env +)?(ba|da)?sh\b")
-POSIX = "files/glidein/"
+POSIX = ("files/glidein/", "files/discovery/")
 
 
 def is_script(name):
@@ -31,7 +31,7 @@ def main():
     posix = [name for name in scripts if name.startswith(POSIX)]
     others = [name for name in scripts if name not in posix and name not in generated]
     if not posix:
-        sys.exit(f"no shell script under {POSIX}: has the payload moved?")
+        sys.exit(f"no shell script under {' and '.join(POSIX)}: has the payload moved?")
     # -x follows `.`; SCRIPTDIR finds the parts of the payload beside the file that reads them.
     groups = [
         (["-x", "-P", "SCRIPTDIR", "-s", "sh"], posix),

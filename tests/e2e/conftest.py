@@ -117,8 +117,8 @@ class Play:
         return shown(self.output)
 
 
-def playbook(name, *arguments, inventory=(INVENTORY,), env=None):
-    """Run a playbook of the collection by its FQCN, with the tests' own ansible-core unless `env` says otherwise."""
+def playbook(name, *arguments, inventory=(INVENTORY,), env=None, folder=ROOT):
+    """Run a playbook of the collection by its FQCN in a folder. Without `env`, with the tests' own ansible-core."""
     command = ["ansible-playbook", *(part for path in inventory for part in ("-i", str(path))), f"glidein.ops.{name}"]
     command += arguments
     done = subprocess.run(
@@ -126,11 +126,11 @@ def playbook(name, *arguments, inventory=(INVENTORY,), env=None):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        cwd=ROOT,
+        cwd=folder,
         timeout=900,  # on a busy machine, too
         stdin=subprocess.DEVNULL,
         check=False,
-        env=env or prepare.environment(),
+        env={**(env or prepare.environment()), "PWD": str(folder)},
     )
     return Play(command, done)
 

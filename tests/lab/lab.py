@@ -49,8 +49,11 @@ HOSTS = {
     "bastion": ((22,), {"bastion-root": "root", "bastion": "jump"}),
     "pbs": ((22,), {"pbs": "glidein", "pbs-root": "root"}),
     "torque": ((22,), {"torque": "glidein", "torque-root": "root"}),
+    "slurm-accounting": ((22,), {"slurm-accounting": "pilot", "slurm-accounting-root": "root"}),
 }
 USUAL = ("cm", "slurm")
+# Host whose image is made from that of another host -> that host.
+MADE_FROM = {"slurm-accounting": "slurm"}
 # Host that is built from the source of its batch system -> the environment variable that names an archive, a path or an
 # address, and the default: the public release.
 SOURCES = {
@@ -131,15 +134,16 @@ class Lab:
                     shutil.copy(path, trusted)
                 build_base(context, base, say)
         tags = {}
-        for host in hosts:
-            tags[host] = f"{self.image(host)}:{_digest([IMAGES / host], base + _source_id(host))}"
+        for host in dict.fromkeys([*(MADE_FROM[host] for host in hosts if host in MADE_FROM), *hosts]):
+            parent = tags.get(MADE_FROM.get(host), base)
+            tags[host] = f"{self.image(host)}:{_digest([IMAGES / host], parent + _source_id(host))}"
             if not podman("image", "exists", tags[host], check=False).ok:
                 say(f"building the image of {host}")
                 with tempfile.TemporaryDirectory() as context:
                     shutil.copytree(IMAGES / host, context, dirs_exist_ok=True)
                     if host in SOURCES:
                         _fetch_source(host, Path(context, "source.tar.gz"))
-                    command = ["build", "-q", "--isolation=chroot", "--build-arg", f"BASE={base}", "-t", tags[host]]
+                    command = ["build", "-q", "--isolation=chroot", "--build-arg", f"BASE={parent}", "-t", tags[host]]
                     podman(*command, context, timeout=3600 if host in SOURCES else 900)
         return tags
 

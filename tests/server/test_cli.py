@@ -101,7 +101,7 @@ def test_a_token_is_revoked_by_name(run, database):
     _status, out, _err = run("token", "create", "PSC")
     assert run("token", "revoke", "PSC") == (0, "revoked: PSC\n", "")
     assert Tokens(database).identify(out.strip()) is None
-    assert "there is no token 'PSC'" in one_line(run("token", "revoke", "PSC"))
+    assert "unknown token 'PSC'" in one_line(run("token", "revoke", "PSC"))
 
 
 def test_the_list_has_no_secret_and_fits_a_terminal(run, database):

@@ -165,7 +165,7 @@ CCB_ADDRESS = \$(COLLECTOR_HOST)
 CCB_HEARTBEAT_INTERVAL = 120
 USE_SHARED_PORT = True
 SHARED_PORT_PORT = 0
-# There is no shared file system: files of jobs are transferred.
+# Without a shared file system, HTCondor transfers the files of jobs.
 FILESYSTEM_DOMAIN = $NAME
 CONFIG
 }

@@ -55,20 +55,26 @@ check_name() {
     "getent ahosts $host failed 3 times"
 }
 
-# check_clock: compare the clock with that of the machine that serves the log directory, by the time of a new file. With a
-# wrong clock, tokens are invalid and jobs end at the wrong time. The check finds nothing if the directory is local.
+# check_clock: compare the clock with that of the machine that serves the log directory. With a wrong clock, tokens are invalid
+# and jobs end at the wrong time.
 check_clock() {
   [ "$GLIDEIN_LOG_DIR" != - ] || return 0
-  probe=$GLIDEIN_LOG_DIR/.clock.$$.${SCRATCH##*.}
+  offset=$(clock_offset "$GLIDEIN_LOG_DIR")
+  [ -z "$offset" ] || [ "${offset#-}" -le "$MAX_CLOCK_OFFSET_S" ] ||
+    end_with 33 "this node's clock differs by $offset s from that of the server of $GLIDEIN_LOG_DIR;" \
+      "at most $MAX_CLOCK_OFFSET_S s is allowed"
+}
+
+# clock_offset DIRECTORY: print the seconds by which the clock of the machine that serves a directory is ahead of this node's
+# clock, by the time of a new file. Print 0 if the directory is local, and nothing if no file can be written there.
+clock_offset() {
+  probe=$1/.clock.$$.${SCRATCH##*.}
   (: >"$probe") 2>/dev/null || return 0 # save_logs will log the reason
   made=$(date -r "$probe" +%s 2>/dev/null)
   now=$(date +%s)
   rm -f "$probe"
   case $made in '' | *[!0-9]*) return 0 ;; esac
-  offset=$((now - made))
-  [ "${offset#-}" -le "$MAX_CLOCK_OFFSET_S" ] ||
-    end_with 33 "this node's clock differs by $offset s from that of the server of $GLIDEIN_LOG_DIR;" \
-      "at most $MAX_CLOCK_OFFSET_S s is allowed"
+  echo $((made - now))
 }
 
 # check_pool: end if the collector does not respond. If it refuses the glidein, HTCondor may try again.

@@ -32,7 +32,7 @@ _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTER
 
 
 def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False):
-    """Return {"lines", "problems"}: what a cycle decided and did.
+    """Return {"lines", "problems"}: the decisions and actions of a cycle.
 
     sites: {host: {"site", "error", "queue"}} of site_info; glideins: {host: result of the module glideins}; demand,
     plan, lease, report: results of demand_info, plan, demand_lease and demand_report. Each may be the result of a
@@ -70,7 +70,7 @@ def status_table(plan, demand, sites=None):
 
     plan, demand: results of plan and demand_info; sites: {host: definition} of site_info.
 
-    USED is the share of the core-hours granted to glideins which ended in the last 7 days that jobs had.
+    USED is the part of the granted core-hours in which jobs ran, for glideins that ended in the last 7 days.
     """
     items = plan.get("plan") or []
     supplied = (demand.get("supply") or {}).get("entries") or []
@@ -99,7 +99,7 @@ def status_table(plan, demand, sites=None):
 
 
 def _outcome(host, site, glideins, report):
-    """Return what happened at a site: {"host", "site", "error", "queue", "result", "report_error"}."""
+    """Return the results of a site: {"host", "site", "error", "queue", "result", "report_error"}."""
     return {
         "host": host,
         "site": site["site"],
@@ -111,7 +111,7 @@ def _outcome(host, site, glideins, report):
 
 
 def _report_error(site, report):
-    """Return why the server refused the report of a site, or None.
+    """Return the reason why the server refused the report of a site, or None.
 
     A module that did not start has no list of errors.
     """
@@ -123,7 +123,7 @@ def _report_error(site, report):
 
 
 def _leased_items(lease, items):
-    """Return the plan's items, less what was not leased; None without a plan."""
+    """Return the plan's items without the glideins whose jobs were not leased; None without a plan."""
     if items is None:
         return None
     if lease.get("failed") and "plan" not in lease:  # the module did not start
@@ -133,7 +133,7 @@ def _leased_items(lease, items):
 
 
 def _jobs_not_leased(planned, leased, lease):
-    """Return how many jobs get no new glideins because they were not leased, by the reason: {text: jobs}."""
+    """Return the number of jobs that get no glideins because they were not leased, by the reason: {text: jobs}."""
     failed = {error["site"] for error in lease.get("errors") or []}
     jobs = {}
     for before, after in zip(planned, leased):
@@ -149,7 +149,7 @@ def _jobs_not_leased(planned, leased, lease):
 
 
 def _lease_problems(lease):
-    """Return one sentence for each way in which leases failed, with the sites where they did."""
+    """Return one sentence for each error of a lease request, with the sites that got it."""
     if not lease.get("failed"):
         return []
     sites = {}
@@ -160,7 +160,7 @@ def _lease_problems(lease):
 
 
 def _explanation_lines(plan):
-    """Return why each entry serves the group of the plan's option `explain`, or does not."""
+    """Return the reason why each entry serves the group of the plan's option `explain` or does not serve it."""
     lines = []
     for each in plan.get("explanation") or []:
         serves = f"{_count(each['serves'], 'job')}; " if each["serves"] else ""
@@ -169,7 +169,7 @@ def _explanation_lines(plan):
 
 
 def _cycle_problems(outcomes, demand, plan, lease):
-    """Return one sentence for each thing that went wrong."""
+    """Return one sentence for each problem of a cycle."""
     problems = []
     for missing, result in (("no demand", demand), ("no plan", plan)):
         if result.get("failed"):
@@ -187,7 +187,7 @@ def _cycle_problems(outcomes, demand, plan, lease):
     unknown = {item["site"]: item["reason"] for item in plan.get("plan") or [] if item["queued"] is None}
     problems += [f"{site}: {reason}" for site, reason in unknown.items() if site not in named]
     problems += _lease_problems(lease)
-    # The site itself has reported an invalid configuration, but not that another site has its name.
+    # The site's own problems include an invalid configuration, but not a name that another site has, too.
     hosts = collections.Counter(outcome["site"] for outcome in outcomes)
     problems += [
         f"{error['site']}: {error['error']}"
@@ -198,7 +198,7 @@ def _cycle_problems(outcomes, demand, plan, lease):
 
 
 def _reading_problems(demand, plan):
-    """Return what the demand server could not read, and why a plan changes nothing."""
+    """Return the failed readings of the demand server, and the reasons why a plan changes nothing."""
     problems = []
     for failed in ((demand.get("demand") or {}).get("schedds") or {}).get("failed") or []:
         problems.append(f"schedd {failed.get('name')} did not answer the demand server: {failed.get('error')}")
@@ -215,7 +215,7 @@ def _reading_problems(demand, plan):
 
 
 def _site_problems(outcome):
-    """Return one sentence for each thing that went wrong at a site itself."""
+    """Return one sentence for each problem at a site itself."""
     result = outcome["result"]
     prefix = f"Site {outcome['site']}: "
 
@@ -307,7 +307,7 @@ def _groups(demand):
 
 
 def _demand_lines(demand, plan, not_leased=None):
-    """Return the number of idle jobs and what they wait for; [] if the demand is unknown.
+    """Return a line with the number of idle jobs and how they are served; [] if the demand is unknown.
 
     not_leased: as _jobs_not_leased returns it.
     """

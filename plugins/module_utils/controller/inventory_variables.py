@@ -39,6 +39,7 @@ KNOWN = (
     "glidein_modules",
     "glidein_order",
     "glidein_platforms",
+    "glidein_profile",
     "glidein_pull",
     "glidein_pull_demand",
     "glidein_pull_demand_url",

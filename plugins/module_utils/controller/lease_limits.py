@@ -8,6 +8,7 @@ Controller only.
 
 from collections.abc import Mapping, Sequence
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
@@ -41,12 +42,13 @@ def lease_limits(hostvars, hosts):
     found = {}
     for host in hosts:
         variables = hostvars[host]
-        if "glidein_entries" not in variables:
+        if "glidein_entries" not in variables and not variables.get("glidein_profile"):
             continue
         name = variables.get("glidein_site") or host
         deployment = variables.get("glidein_deployment") or "glidein"
-        entries, limits = _plain(variables["glidein_entries"]), _plain(variables.get("glidein_limits"))
         try:
+            entries = _plain(host_variable(variables, "glidein_entries"))
+            limits = _plain(variables.get("glidein_limits"))
             site = normalise_site(deployment, name, entries, limits)
         except InputError as error:
             raise InputError(f"{host}: {error}") from error

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import unknown_of_host
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable
 from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import INVALID, TOKEN
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import unserved
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -83,7 +84,7 @@ def _definition(name, variables, unknown, queue, session):
         for key in ("scheduler_options", "entries", "limits"):
             site[key] = _mapping(variables, f"glidein_{key}")
         key = "scheduler"
-        site[key] = str(variables.get("glidein_scheduler") or "")
+        site[key] = str(host_variable(variables, "glidein_scheduler") or "")
     # Of any type: a variable may refer to an undefined one, or be in a vault with another password.
     except Exception as error:  # pylint: disable=broad-exception-caught
         site["entries"] = {}
@@ -98,7 +99,7 @@ def _definition(name, variables, unknown, queue, session):
 
 
 def _mapping(variables, name):
-    value = variables.get(name)
+    value = host_variable(variables, name)
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -130,7 +131,7 @@ def _why_unreadable(error):
     if _is_of_vault(error):
         return _VAULT
     if _UNDEFINED.match(str(error)):
-        return f"it refers to a variable that is not there: {error}"
+        return f"it refers to an undefined variable: {error}"
     return f"cannot be read ({type(error).__name__}; not shown)"
 
 
@@ -144,7 +145,7 @@ def _is_of_vault(error):
 
 
 def _queue_error(queue, session):
-    """Return why a site's queue is unknown, or None. Without an SSH session, the queue was not read at all."""
+    """Return the reason why a site's queue is unknown, or None. Without an SSH session, the queue was not read."""
     if queue.get("queue") is not None:
         return None
     result = session if queue.get("skipped") else queue
@@ -152,7 +153,7 @@ def _queue_error(queue, session):
 
 
 def _report(site, result, cause):
-    """Return the report that the module glideins made, or why there is none. cause: why there is no plan."""
+    """Return the report of the module glideins, or one with an error. cause: the reason why a plan is missing."""
     if result.get("report"):
         return result["report"]
     return {"error": str(site["error"] or result.get("msg") or cause)}

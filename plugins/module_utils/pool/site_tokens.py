@@ -48,9 +48,9 @@ def claims(token):
 
 
 def renewal_reason(token, key, wanted, now):
-    """Return why a stored token has to be replaced, or None if it is good.
+    """Return the reason for which a stored token must be replaced, or None if it is valid.
 
-    token: text, or None if there is none; key: fingerprint of the key that it was signed with, None if unknown;
+    token: text, or None if it is missing; key: fingerprint of the key that it was signed with, None if unknown;
     now: epoch seconds.
     """
     if token is None:
@@ -97,7 +97,7 @@ class Mint:
         return Wanted(f"glidein-{site}@{self.domain}", self.issuer, lifetime, renew_before, self.key, revoked)
 
     def __call__(self, wanted):
-        """Return a new token (text). Raises TokenError if the command fails or prints another one than was wanted."""
+        """Return a new token (text). Raises TokenError if the command fails or prints an invalid token."""
         argv = mint_command(wanted.identity, wanted.lifetime)
         try:
             token = self._condor.run(argv).strip()
@@ -150,7 +150,7 @@ class TokenStore:
             return []
 
     def renewal_reason(self, site, wanted, now):
-        """Return why a site's token has to be replaced, or None if it is good. See the function of this name."""
+        """Return the reason for which a site's token must be replaced, or None. See the function of this name."""
         path = self._path(site)
         try:
             with open(path, encoding="utf-8", errors="replace") as handle:
@@ -174,7 +174,7 @@ class TokenStore:
 
 
 def update_tokens(store, wanted, mint, now, purge, check_mode=False):
-    """Make a TokenStore hold a good token for each site, and with `purge` no other.
+    """Mint the missing and invalid tokens of a TokenStore. With `purge`, remove the tokens of other sites.
 
     wanted: {site: Wanted}; mint(Wanted): a token. Returns {"changed", "minted": {site: reason}, "removed": [sites]}.
     """

@@ -312,6 +312,6 @@ def _described(name, arch, glibc, version, digest, file_name):
 
 
 def file_sha256(path):
-    """Return the SHA-256 of a file, or None if there is no such file."""
+    """Return the SHA-256 of a file, or None if the file is missing."""
     data = read_or_none(os.fspath(path))
     return None if data is None else sha256(data)

@@ -28,7 +28,7 @@ def batch_files(scheduler, site, entry_name, shape_name, payload, path):
     files = [(path, batch_script(scheduler, site, entry_name, shape_name, payload))]
     entry = site["entries"][entry_name]
     name = job_name(site["deployment"], site["site"], entry_name, shape_name)
-    description = scheduler.description(entry, _asked(entry["shapes"][shape_name]), name, payload, path)
+    description = scheduler.description(entry, asked(entry["shapes"][shape_name]), name, payload, path)
     if description is not None:
         files.append((path + ".submit", description))
     return files
@@ -44,13 +44,7 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
     entry = site["entries"][entry_name]
     shape = entry["shapes"][shape_name]
     name = job_name(site["deployment"], site["site"], entry_name, shape_name)
-    lines = ["#!/bin/sh"]
-    if scheduler.directive_prefix:
-        options = scheduler.script_options(entry, _asked(shape), name, payload["log_dir"])
-        lines += [f"{scheduler.directive_prefix} {option}" for option in options]
-    if scheduler.script_output:
-        lines += ["", f'exec >>{sh_quote(payload["log_dir"])}/{name}."{scheduler.script_output}".out 2>&1 || exit 11']
-    lines += _surroundings(entry, payload)
+    lines = script_head(scheduler, entry, shape, name, payload)
     lines += [
         "",
         f"# One glidein of {site['site']}/{entry_name}/{shape_name}, written by glidein.ops. glidein.sh reads these:",
@@ -63,7 +57,21 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
     return "\n".join(lines)
 
 
-def _asked(shape):
+def script_head(scheduler, entry, shape, name, payload):
+    """Return the first lines of a batch script: the options of the batch job, and its environment.
+
+    name: of the batch job; payload: "log_dir", "environment" and "modules" of batch_script. Raises InputError.
+    """
+    lines = ["#!/bin/sh"]
+    if scheduler.directive_prefix:
+        options = scheduler.script_options(entry, asked(shape), name, payload["log_dir"])
+        lines += [f"{scheduler.directive_prefix} {option}" for option in options]
+    if scheduler.script_output:
+        lines += ["", f'exec >>{sh_quote(payload["log_dir"])}/{name}."{scheduler.script_output}".out 2>&1 || exit 11']
+    return lines + _surroundings(entry, payload)
+
+
+def asked(shape):
     """Return a shape whose memory_mb is the memory that the batch system is asked for."""
     return dict(shape, memory_mb=shape["asked_memory_mb"])
 
@@ -130,7 +138,8 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     words = {name: sh_quote(str(value)) for name, value in values.items()}
     words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])
     words["GLIDEIN_BATCH_ID"] = f'"{scheduler.batch_id}"'
-    # If there is no credential beside the tarball, there is none on the compute node, either.
+    # Without a credential file (GLIDEIN_CREDENTIAL is empty: the tarball has the pool password), the batch system
+    # transfers none, so its path on the compute node is left out.
     words.update({name: word for name, word in scheduler.shell_settings.items() if values.get(name) != ""})
     words.update({name: sh_quote(text) for name, text in _options(entry, shape).items() if text})
     return words

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the simulated world is like. Every number has its source; docs/simulation.md says more.
+"""The parameters of the simulated world, each with its source. See docs/simulation.md.
 
-They were fixed before any policy was compared with another, and are not to be changed because of what a comparison
-shows. Where a source is PyGlidein it is commit 68262ed of github.com/WIPACrepo/pyglidein, where it is GlideinWMS it is
-commit efdc530 of github.com/glideinWMS/glideinwms.
+They were fixed before the first comparison of policies. Do not change them because of the result of a comparison.
+Sources: PyGlidein is commit 68262ed of github.com/WIPACrepo/pyglidein, GlideinWMS is commit efdc530 of
+github.com/glideinWMS/glideinwms.
 """
 
 HOUR = 3600
@@ -18,10 +18,10 @@ MEMORY_STEP_MB = 128
 """MODIFY_REQUEST_EXPR_REQUESTMEMORY's default: quantize(RequestMemory, {128})."""
 
 SLOT_DISK_MB = 1
-"""What a new dynamic slot has of disk beyond the request (measured with HTCondor 23.9.6)."""
+"""Disk of a new dynamic slot in addition to the request (measured with HTCondor 23.9.6)."""
 
 PASSED_OVER_CYCLES = 3
-"""Negotiation cycles that a free slot must have been left over in (NEGOTIATION_CYCLE_STATS_LENGTH's default)."""
+"""Negotiation cycles after which a free slot counts as passed over (NEGOTIATION_CYCLE_STATS_LENGTH's default)."""
 
 # --- The demand server
 REFRESH_S = 300
@@ -31,35 +31,35 @@ LEASE_S = 1800
 """The `lease` method's default time to live."""
 
 STALE_S = 3 * REFRESH_S
-"""From this age the server calls a schedd's jobs stale (pool.stale_seconds)."""
+"""Age from which a schedd's jobs are stale (pool.stale_seconds)."""
 
 # --- The controllers
 CYCLE_S = 300
-"""PyGlidein's configurations have 300 (umd) and 600 (aachen.gpu, T2_BE_IIHE); more often than the server refreshes
-shows nothing new. One value for all policies: rules are compared, not how often they run."""
+"""PyGlidein's configurations have 300 (umd) and 600 (aachen.gpu, T2_BE_IIHE). A shorter time than the server's refresh
+has no effect. All policies have the same value, because the comparison is of their rules."""
 
 MAX_DEMAND_AGE_S = 900
 """`max_demand_age` of the plan module."""
 
 # --- Glideins
 IDLE_S = {"pyglidein": (1200, 1200), "glideinwms": (1200, 400)}
-"""How long a glidein lives without a job, before the first one and after one: NOCLAIMTIME (glidein_start.sh);
-GLIDEIN_Max_Idle and GLIDEIN_Max_Tail (creation/web_base/condor_vars.lst). Glideins of the plan are this collection's,
-and have what it does where nobody says otherwise: idle_timeout and idle_after_job of glidein_entries (entries.py)."""
+"""Time after which a glidein without a job ends, before its first job and after a job: NOCLAIMTIME (glidein_start.sh);
+GLIDEIN_Max_Idle and GLIDEIN_Max_Tail (creation/web_base/condor_vars.lst). Glideins of the plan have the defaults of
+idle_timeout and idle_after_job (entries.py)."""
 
 RETIREMENT_S = 600
 """glidein_entries.*.retirement."""
 
 STARTUP_S = (5, 30, 300)
-"""From start in the batch system to the first match, least, most frequent and greatest (triangular distribution). 5 s
-were measured from sbatch to the end of a job with nothing else on the machine; after 300 s a glidein that has not
-registered gives up (GLIDEIN_REGISTER_S). The mode is an assumption: unpacking from a shared file system."""
+"""Time from the start in the batch system to the first match: least, most frequent and greatest (triangular). 5 s were
+measured from sbatch to the end of a job on an idle machine. After 300 s, a glidein that has not registered ends
+(GLIDEIN_REGISTER_S). The mode is an assumption: unpacking from a shared file system."""
 
 REGISTER_S = 300
-"""A glidein that has not registered by then gives up (GLIDEIN_REGISTER_S)."""
+"""Time after which a glidein that has not registered ends (GLIDEIN_REGISTER_S)."""
 
 BLACK_HOLE_S = (120, 240)
-"""How long a glidein on a node of a black hole lives: less than what the server calls an early end (300 s)."""
+"""Time after which a glidein on a node of a black hole ends: less than the server's limit for an early end (300 s)."""
 
 # --- Waiting in batch queues
 #
@@ -81,7 +81,7 @@ their waits was 0.62 to 0.79 within ten minutes, 0.55 after 1.5 h, 0.40 to 0.49 
 about 0.72 exp(-t / 5 h)."""
 
 SCHEDULER_PASS_S = 60
-"""A batch system looks at its queue once in so many seconds (Slurm's sched_interval by default)."""
+"""Time between two passes of the batch system's scheduler (Slurm's sched_interval by default)."""
 
 # --- Jobs
 RUNTIME_S = (1 * HOUR, 10 * HOUR)
@@ -89,4 +89,4 @@ RUNTIME_S = (1 * HOUR, 10 * HOUR)
 (hcc.unl.edu/docs/osg/characteristics_of_an_osg_friendly_job)."""
 
 STATED_S = (2 * HOUR, 5 * HOUR, 10 * HOUR)
-"""A job states the smallest of these that it keeps to (AllowedJobDuration). An assumption."""
+"""A job states the smallest of these that is not less than its run time (AllowedJobDuration). An assumption."""

@@ -182,6 +182,18 @@ def test_check_mode_shows_the_plan_and_the_scripts_and_changes_nothing(play, dem
     assert methods == {"get_demand", "get_supply"}
 
 
+def test_a_profile_fills_in_the_entries_the_batch_system_and_the_scratch_directory(play, demand_server, slurm):
+    variables = {"glidein_profile": "purdue-anvil", "glidein_entries": {"shared": {"account": "abc"}}}
+    arguments = ["-l", "h_lab", "-e", json.dumps(dict(variables, glidein_scheduler=None))]
+    cycle = play("cycle", "--check", "--diff", *arguments)
+    assert cycle.status == 0, cycle.output
+    for words in ("--partition=shared", "--account=abc", "--time=96:00:00", 'GLIDEIN_SCRATCH="/anvil/scratch/'):
+        assert words in cycle.output.replace("\\", ""), cycle.output
+    status = play("status", *arguments)
+    assert "lab: profile purdue-anvil, of documentation read on 2026-11-22" in status.shown, status.output
+    assert slurm.jobs() == []
+
+
 def test_without_a_lease_nothing_is_ordered(play, demand_server, slurm):
     demand_server.leases = False
     refused = play("cycle", "-l", "h_lab", "-e", "glidein_fail_on_error=true")

@@ -31,7 +31,7 @@ def edge(number: int) -> float:
 
 
 def quantile(counts: Mapping[int, int], q: float) -> float | None:
-    """Return the wait in seconds that the share `q` (0 to 1) of jobs did not exceed; None if there are no jobs.
+    """Return the wait in seconds that the share `q` (0 to 1) of jobs did not exceed; None without jobs.
 
     Waits are assumed to be distributed evenly within a bucket.
     """

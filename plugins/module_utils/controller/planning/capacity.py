@@ -127,7 +127,7 @@ class OtherMachines(NamedTuple):
     """Free slots that belong to no entry of this plan's sites; they take jobs all the same.
 
     Their site is not in this plan, their entry or shape has left the configuration, or they are no glideins. ad: their
-    machine ad, or None when nothing is known of it; free: as in plan_input.read_supply.
+    machine ad, or None if it is unknown; free: as in plan_input.read_supply.
     """
 
     ad: Any

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One login: runs ssh, answers its questions, and stops it if there is no answer."""
+"""One login: runs ssh, answers its questions, and stops it if an answer is missing."""
 
 import contextlib
 import json
@@ -78,7 +78,7 @@ def _start(argv, place):
         LC_ALL="C",
         SSH_ASKPASS=script,
         SSH_ASKPASS_REQUIRE="force",
-        # OpenSSH before 8.4 calls the helper only if this is set and there is no terminal.
+        # OpenSSH before 8.4 calls the helper only if this is set and ssh has no terminal.
         DISPLAY=os.environ.get("DISPLAY") or ":",
         GLIDEIN_OPS_ASKPASS=os.path.join(place, "s"),
     )

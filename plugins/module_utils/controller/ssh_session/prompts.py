@@ -32,8 +32,8 @@ class LoginError(GlideinError):
         super().__init__(message)
 
 
-class NobodyError(GlideinError):
-    """A prompt needs the answer of a person, and there is no terminal."""
+class NoTerminalError(GlideinError):
+    """A prompt needs the answer of a person, but the playbook has no terminal."""
 
 
 class Prompt:

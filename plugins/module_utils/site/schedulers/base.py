@@ -186,7 +186,8 @@ class Scheduler(abc.ABC):
     def description(self, entry, shape, job_name, payload, script):
         """Return the text of a submit description for the script (a path), or None if the batch system has none.
 
-        payload: see job_script.batch_script. If there is a description, it is submitted instead of the script.
+        payload: see job_script.batch_script. Its key "inputs", if given, is the list of files in its home that the job
+        needs instead of those of a glidein. If there is a description, it is submitted instead of the script.
         """
         return
 
@@ -251,7 +252,7 @@ class Scheduler(abc.ABC):
         """Return the jobs of `user` as a list of Job, in any order. Raises OutputError."""
 
     def means_no_jobs(self, error):
-        """Return whether a listing command failed (CommandError) only because there are no jobs."""
+        """Return whether a listing command failed (CommandError) only because the queue is empty."""
         return False
 
     def jobs(self, user):

@@ -28,6 +28,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 # MiB of the sandbox that jobs cannot use: the payload and the unpacked tarball (UNPACKED_MB of scratch.sh).
 SANDBOX_MB = 100
 
+# The files of the payload that a glidein needs.
+GLIDEIN_INPUTS = ("glidein.sh", "lib", "checks", "tarballs.list", "tarballs")
+
 # The schedd starts a shadow for each start of a job, and counts shadows at once. (NumJobStarts is updated minutes
 # later, and not at all if the shadow dies.)
 _NEVER_STARTED = "(MY.NumShadowStarts ?: 0) == 0"
@@ -174,7 +177,7 @@ class HTCondor(Scheduler):
 
     def description(self, entry, shape, job_name, payload, script):
         credential = payload["credential"]
-        inputs = ["glidein.sh", "lib", "checks", "tarballs.list", "tarballs"]
+        inputs = list(payload.get("inputs", GLIDEIN_INPUTS))
         if credential:
             inputs.append(_transferable(credential, payload["home"]))
         log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"
@@ -202,7 +205,7 @@ class HTCondor(Scheduler):
             f"initialdir = {payload['home']}",
             "should_transfer_files = YES",
             "when_to_transfer_output = ON_EXIT",
-            f"transfer_input_files = {', '.join(inputs)}",
+            *([f"transfer_input_files = {', '.join(inputs)}"] if inputs else []),
             'transfer_output_files = ""',
         ]
         if credential:
@@ -290,7 +293,7 @@ class HTCondor(Scheduler):
         ]
 
     def parse_list(self, stdout, user):
-        # Without jobs there is no output at all, not even [].
+        # Without jobs, the output is empty, not [].
         if not stdout.strip():
             return []
         try:

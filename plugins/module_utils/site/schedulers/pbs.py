@@ -54,7 +54,7 @@ class Pbs(Scheduler):
     # pbs_mom passes the name of this script to a shell, which runs it. qdel, preemption and limits send TERM to all
     # processes of the job's session. TERM would end that shell, and pbs_mom would then kill the glidein at once,
     # without kill_delay. So the shell is stopped while the glidein runs: then TERM is pending, and KILL still works.
-    # (With Torque's $exec_with_exec there is no such shell.) PBS_JOBCOOKIE: the script runs in a job of PBS.
+    # (With $exec_with_exec, Torque starts no such shell.) PBS_JOBCOOKIE: the script runs in a job of PBS.
     call = (
         "# PBS sends TERM to all processes of a job. Should the shell that started this script die of it, PBS would",
         "# kill the glidein at once: so that shell sleeps until the glidein has ended.",

@@ -121,6 +121,10 @@ class PbsPro(Pbs):
         # -t: each task of an array. -u would print a table in spite of -f.
         return self.argv["qstat"] + ["-t", "-f", "-F", "json"]
 
+    def complete_output(self, printed, argv):
+        # If the server has no job, qstat 23.06 prints no line break at the end. parse_list detects truncated documents.
+        return printed if printed.endswith("}") else super().complete_output(printed, argv)
+
     def parse_list(self, stdout, user):
         # qstat omits "Jobs" if the queue is empty. Without a server it does so, too, but exits with 255.
         found = self._document(stdout).get("Jobs", {})

@@ -123,15 +123,16 @@ class Slurm(Scheduler):
         "--wait": "sbatch would not return before the glideins end",
     }
     flag_letters = "hHIkKOQsvVWX"
-    # SBATCH_* would override the script's directives, SQUEUE_* the output format, SLURM_TIME_FORMAT the form of times.
-    scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_")
+    # SBATCH_* would override the script's directives, SQUEUE_* the output format, SLURM_TIME_FORMAT the form of times,
+    # SINFO_PARTITION the list of nodes.
+    scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_", "SINFO_", "SCONTROL_")
     keep = ("SLURM_CONF",)
     directive_prefix = "#SBATCH"
     cancels_only_queued = True
     resources = {
         "memory": RequestOption("mem", ("mem", "mem-per-cpu", "none")),
         "disk": RequestOption("none", ("tmp", "none")),
-        "gpus": RequestOption("gres", ("gres", "gpus-per-node")),
+        "gpus": RequestOption("gres", ("gres", "gpus-per-node", "none")),
         "whole_node": RequestOption("exclusive", ("exclusive", "none")),
     }
     grace_s = 30  # KillWait
@@ -172,10 +173,11 @@ class Slurm(Scheduler):
             lines.append(f"--mem-per-cpu={-(-shape['memory_mb'] // shape['cpus'])}M")
         if self.requested_as(entry, "disk") == "tmp":
             lines.append(f"--tmp={shape['disk_mb']}M")
-        if shape["gpus"]:
+        gpus = self.requested_as(entry, "gpus")
+        if shape["gpus"] and gpus != "none":
             kind = f"{shape['gpu_type']}:" if shape["gpu_type"] else ""
-            gres = "gpu:" if self.requested_as(entry, "gpus") == "gres" else ""
-            lines.append(f"--{self.requested_as(entry, 'gpus')}={gres}{kind}{shape['gpus']}")
+            gres = "gpu:" if gpus == "gres" else ""
+            lines.append(f"--{gpus}={gres}{kind}{shape['gpus']}")
         if shape["whole_node"] and self.requested_as(entry, "whole_node") == "exclusive":
             lines.append("--exclusive")
         lines += [

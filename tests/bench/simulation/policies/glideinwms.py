@@ -34,7 +34,7 @@ REMOVED_PER_CYCLE = 5
 
 @dataclass
 class Memory:
-    """How long nothing was idle, no glidein was used, and none was there (history_obj), in seconds."""
+    """Seconds without an idle job, without a used glidein, and without any glidein (history_obj)."""
 
     no_job_s: int = 0
     unused_s: int = 0

@@ -3,8 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Site modules on the controller: options from the host's variables, and when the login node is not contacted."""
 
+import pathlib
+
 import pytest
+import yaml
 from ansible_collections.glidein.ops.plugins.action.glideins import ActionModule as GlideinsAction
+from ansible_collections.glidein.ops.plugins.action.node_probe import ActionModule as NodeProbeAction
 from ansible_collections.glidein.ops.plugins.action.queue_info import ActionModule as QueueAction
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import OptionError
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
@@ -63,6 +67,13 @@ def test_options_that_are_not_given_are_those_of_the_host():
     assert options(GlideinsAction, glidein_collector="cm", glidein_log_days=3)["log_days"] == 3
 
 
+def test_the_probe_of_nodes_gets_its_script_and_the_settings_of_the_batch_job():
+    given = options(NodeProbeAction, glidein_scratch="/scratch", glidein_modules=["apptainer"])
+    assert (given["scratch"], given["modules"], given["scheduler"]) == ("/scratch", ["apptainer"], "slurm")
+    assert given["script"].startswith("#!/bin/sh\n")
+    assert given["script"].endswith("\nfact end 0\n")
+
+
 def test_an_option_of_the_task_replaces_a_variable_that_is_not_even_read():
     assert options(args={"scheduler": "sge"}, glidein_scheduler="{{ missing }}")["scheduler"] == "sge"
 
@@ -79,6 +90,38 @@ def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, m
     with pytest.raises(OptionError) as error:
         options(cls, **variables)
     assert str(error.value) == message
+
+
+def test_the_profile_of_the_host_fills_in_what_the_host_does_not_set():
+    variables = {"glidein_profile": "tacc-frontera", "glidein_scheduler": None, "glidein_collector": "cm"}
+    found = options(GlideinsAction, glidein_entries={"small": {"account": "abc"}}, **variables)
+    assert (found["scheduler"], found["scratch"]) == ("slurm", "/tmp")  # noqa: S108
+    assert (found["entries"]["small"]["account"], found["entries"]["small"]["queue"]) == ("abc", "small")
+    assert list(options(glidein_entries=None, glidein_profile="tacc-frontera")["entries"]) == ["small", "flex"]
+    assert options(glidein_scratch="/x", glidein_profile="tacc-frontera")["scheduler"] == "slurm"
+    assert options(GlideinsAction, glidein_scratch="/x", **variables)["scratch"] == "/x"
+
+
+@pytest.mark.parametrize(
+    "profile, message",
+    [
+        (
+            "frontera",
+            "glidein_profile: 'frontera' is unknown; similar names are tacc-frontera; docs/profiles.md lists ",
+        ),
+        ("{{ missing }}", "glidein_profile: 'missing' is undefined"),
+    ],
+)
+def test_a_profile_that_is_unknown_or_cannot_be_read_is_an_error(profile, message):
+    with pytest.raises(OptionError) as error:
+        options(glidein_profile=profile)
+    assert str(error.value).startswith(message)
+
+
+def test_pull_mode_copies_the_variables_that_options_come_from():
+    path = pathlib.Path(__file__).parents[4] / "roles/pull/vars/main.yml"
+    copied = yaml.safe_load(path.read_text(encoding="utf-8"))["__pull_names"]
+    assert {*GlideinsAction.VARIABLES.values(), "glidein_profile"} <= set(copied)
 
 
 def has_work(queue=None, **args):

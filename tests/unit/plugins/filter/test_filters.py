@@ -14,12 +14,15 @@ from ansible_collections.glidein.ops.plugins.filter import (
     demand_tokens,
     inventory_sites,
     lease_limits,
+    profile_disagreements,
+    profile_lines,
     seconds,
     shape_names,
     site_reports,
     status_table,
     tarball_list,
     unknown_variables,
+    with_profile,
 )
 
 
@@ -30,12 +33,15 @@ from ansible_collections.glidein.ops.plugins.filter import (
         demand_tokens,
         inventory_sites,
         lease_limits,
+        profile_disagreements,
+        profile_lines,
         seconds,
         shape_names,
         site_reports,
         status_table,
         tarball_list,
         unknown_variables,
+        with_profile,
     ],
 )
 def test_a_filter_takes_what_its_documentation_says(plugin):
@@ -80,6 +86,18 @@ def test_shapes_of_invalid_entries_are_an_error_of_the_filter():
     names = shape_names.FilterModule().filters()["shape_names"]
     with pytest.raises(AnsibleFilterError, match="glidein_entries.main.walltime: missing"):
         names({"main": {"shapes": {"core": {"cpus": 1, "memory_mb": 1, "disk_mb": 1}}}})
+
+
+def test_the_filters_of_profiles_raise_errors_of_filters():
+    fill = with_profile.FilterModule().filters()["with_profile"]
+    compare = profile_disagreements.FilterModule().filters()["profile_disagreements"]
+    assert fill("", "glidein_scheduler", "tacc-frontera") == "slurm"
+    assert fill({}, "glidein_entries", "") == {}
+    assert compare({"scheduler": "lsf"}, "tacc-frontera") == ["the batch system is lsf, the profile says slurm"]
+    assert compare({}, "") == []
+    for call in (lambda: fill("", "glidein_scheduler", "x"), lambda: compare({}, "x")):
+        with pytest.raises(AnsibleFilterError, match="glidein_profile: 'x' is unknown"):
+            call()
 
 
 def test_a_list_of_tarballs_is_parsed_by_line():

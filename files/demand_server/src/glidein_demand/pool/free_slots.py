@@ -82,7 +82,7 @@ def job_deadline(slot: Slot) -> int | None:
 def passed_over_since(negotiators: Iterable[Slot]) -> int | None:
     """Return the time (epoch seconds) since before which a slot must be unchanged to count as passed over.
 
-    The result is None if there is no negotiator, or if one of the last three cycles matched all jobs. If there are
+    The result is None without a negotiator, or if one of the last three cycles matched all jobs. If there are
     several negotiators, each must have passed the slot over, because their shares of the slots are unknown.
     """
     starts = []

@@ -51,7 +51,7 @@ def run_query(query: dict[str, Any]) -> dict[str, Any]:
 def read_limits(collector: Any) -> dict[str, Any]:
     """Return {"limits": the negotiator's Limits, "cycles": when its last negotiation cycles began (epoch seconds)}.
 
-    The result is None and [] if there is no negotiator, or if several negotiators share the users. The cycles are read
+    The result is None and [] without a negotiator, or if several negotiators share the users. The cycles are read
     from the negotiator, because the collector's ad of it is up to five minutes old.
     """
     import htcondor2

@@ -113,7 +113,7 @@ class Database:
         self._engine.dispose()
 
     def _identify(self) -> tuple[int, int] | None:
-        """Return the device and inode of the SQLite file; None if there is no file."""
+        """Return the device and inode of the SQLite file; None if the file is missing."""
         try:
             status = Path(self._file).stat() if self._file is not None else None
         except FileNotFoundError:
@@ -123,8 +123,8 @@ class Database:
     def _lost(self, what: str) -> str:
         name = self._file or "the database"
         return (
-            f"state.database: {name} {what} while the server ran. The server ends, and its next start makes empty "
-            f"tables where there are none. To keep tokens and history, stop the service and restore a copy; "
+            f"state.database: {name} {what} while the server ran. The server ends, and its next start makes "
+            f"the missing tables, empty. To keep tokens and history, stop the service and restore a copy; "
             f"otherwise {_TOKENS}, and make other tokens again with glidein-demand token create"
         )
 

@@ -61,7 +61,7 @@ class Tokens:
         secret = random_secrets.token_urlsafe(SECRET_BYTES)
         with self._db.begin() as connection:
             if name in _rows_by_name(connection):
-                raise TokenError(f"{name} has a token already; revoke it first: glidein-demand token revoke {name}")
+                raise TokenError(f"{name} already has a token; revoke it first: glidein-demand token revoke {name}")
             connection.execute(schema.token.insert(), [self._row(name, kind, "command", digest(secret))])
         self.cache.reload()
         return secret
@@ -89,12 +89,12 @@ class Tokens:
         return found
 
     def revoke(self, name: str) -> None:
-        """Revoke a token at once. Raise TokenError if no token has that name."""
+        """Revoke a token at once. Raise TokenError if the name is unknown."""
         with self._db.begin() as connection:
             gone = connection.execute(delete(schema.token).where(schema.token.c.name == name)).rowcount
         self.cache.reload()
         if not gone:
-            raise TokenError(f"there is no token {ascii(name)[:80]}; 'glidein-demand token list' shows all tokens")
+            raise TokenError(f"unknown token {ascii(name)[:80]}; 'glidein-demand token list' shows all tokens")
 
     def rows(self) -> list[dict[str, Any]]:
         """Return [{"name", "kind", "origin", "created", "last_used"}] by name; times are epoch seconds.
@@ -106,7 +106,7 @@ class Tokens:
         return [{key: row[key] for key in row if key != "digest"} for _name, row in sorted(found.items())]
 
     def made(self, name: str) -> int:
-        """Return when the token of `name` was made (epoch seconds); 0 if there is none."""
+        """Return the time at which the token of `name` was made (epoch seconds); 0 for an unknown name."""
         with self._db.read() as connection:
             return connection.execute(select(schema.token.c.created).where(schema.token.c.name == name)).scalar() or 0
 
@@ -123,7 +123,7 @@ class Tokens:
         return found[1]
 
     def store_uses(self) -> None:
-        """Store when tokens were used, once per token and hour.
+        """Store the times at which tokens were used, once per token and hour.
 
         A background thread calls it: no request waits for this write. If it fails, the next hour's use is stored.
         """
@@ -174,7 +174,7 @@ def changes(
     revoked = [name for name in mine if name not in wanted]
     for name, row in known.items():
         if name not in wanted and name not in revoked and row["digest"] in wanted.values():
-            raise TokenError(f"the token of {name} is also that of another name; each must have its own")
+            raise TokenError(f"{name} and another name have the same token; each name must have its own")
     return {
         "created": sorted(name for name in wanted if name not in known),
         "changed": sorted(changed),
@@ -195,7 +195,7 @@ def wanted_digests(secrets: Mapping[str, str]) -> dict[str, str]:
             )
         other = owners.setdefault(digest(secret), name)
         if other != name:
-            raise TokenError(f"{other} and {name} have the same token; each must have its own")
+            raise TokenError(f"{other} and {name} have the same token; each name must have its own")
     return {name: hashed for hashed, name in owners.items()}
 
 
@@ -209,7 +209,7 @@ def _check_name(name: Any) -> None:
 
 def _check_kind(kind: str) -> None:
     if kind not in KINDS:
-        raise TokenError(f"{ascii(kind)[:80]} is not a kind of token; expected one of {', '.join(KINDS)}")
+        raise TokenError(f"{ascii(kind)[:80]} is not a valid kind of token; expected one of {', '.join(KINDS)}")
 
 
 def _rows_by_name(connection: Connection) -> dict[str, dict[str, Any]]:

@@ -9,6 +9,7 @@ import flask
 from ..app_state import AppState
 from . import json_rpc, request_hooks, routes
 from .app_services import EXTENSION, AppServices
+from .errors import errors
 from .methods import Methods
 from .metrics import Metrics
 from .rate_limit import RateLimit
@@ -28,7 +29,6 @@ def create_app(parts: AppState, results: ReadResults) -> flask.Flask:
     for hook in (request_hooks.authenticate, request_hooks.limit_rate, request_hooks.require_token):
         app.before_request(hook)
     app.after_request(request_hooks.add_headers)
-    app.register_error_handler(Exception, request_hooks.answer_error)
-    for blueprint in (routes.rpc, routes.api, routes.pages, routes.metrics):
+    for blueprint in (errors, routes.rpc, routes.api, routes.pages, routes.metrics):
         app.register_blueprint(blueprint)
     return app

@@ -1,14 +1,12 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hooks of every request: authentication, rate limit, authorization, errors and response headers."""
+"""The hooks of every request: authentication, rate limit, authorization and response headers."""
 
 from __future__ import annotations
 
 import flask
-from sqlalchemy.exc import SQLAlchemyError
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from . import auth, methods, rate_limit, responses
+from . import auth, rate_limit, responses
 from .app_services import current_services
 
 COMPRESSED = ("text/html", "text/css", "text/javascript", "image/svg+xml")
@@ -51,26 +49,6 @@ def require_token() -> flask.Response | None:
     if caller.kind == "anonymous" and current_services().settings.reading == "open":
         return None
     return responses.unauthorized("a token is required" if caller.kind == "anonymous" else "the token is invalid")
-
-
-def answer_error(error: Exception) -> flask.Response:
-    """Return the error as one line of text, or as a JSON-RPC error; log the details."""
-    log = flask.current_app.logger
-    if isinstance(error, RequestEntityTooLarge):
-        most = current_services().settings.max_body_bytes
-        return responses.error(413, f"the request is larger than {most} bytes (server.max_body_bytes)")
-    if isinstance(error, HTTPException):
-        response = responses.error(error.code or 500, error.name)
-        if error.code == 405:
-            response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))  # type: ignore[attr-defined]
-        if error.code == 308:
-            response.headers["Location"] = "/"
-        return response
-    if isinstance(error, SQLAlchemyError):
-        log.error("database: %s", " ".join(str(error).split())[:300])
-        return responses.unavailable(methods.NO_DATABASE)
-    log.exception("request failed: %s %s", flask.request.method, ascii(flask.request.path)[:200])
-    return responses.error(500, "Internal Server Error")
 
 
 def add_headers(response: flask.Response) -> flask.Response:

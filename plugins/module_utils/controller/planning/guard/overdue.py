@@ -4,6 +4,9 @@
 """Guard rule: queued glideins that have waited for long may never start. Other entries may serve their jobs, too.
 
 They stay in the queue and count towards the limits as long as there are idle jobs that they could run.
+
+These variants gained nothing or too little in the simulation (docs/simulation.md): the entry orders again for the same
+jobs; entries with overdue glideins are filled last; all overdue glideins stay while one job waits.
 """
 
 

@@ -33,7 +33,7 @@ class AnsibleVaultError(Exception):
 
 
 class Unreadable(collections.abc.Mapping):
-    """Variables of which one cannot be read: it names another that is not there, or is in a vault."""
+    """Variables of which one cannot be read: it names an undefined one, or is in a vault."""
 
     def __init__(self, name, variables, error=None):
         self.name = name
@@ -135,7 +135,7 @@ def test_a_token_in_a_vault_that_cannot_be_decrypted_says_so():
 def test_a_token_that_refers_to_a_missing_variable_names_it():
     error = RuntimeError("'vault_token' is undefined")
     (site,) = define({"h": Unreadable(TOKEN_OF_A_SITE, host(), error)})
-    assert site["error"].endswith("it refers to a variable that is not there: 'vault_token' is undefined")
+    assert site["error"].endswith("it refers to an undefined variable: 'vault_token' is undefined")
 
 
 def test_a_site_with_a_misspelt_variable_is_left_as_it_is_and_stops_no_other():

@@ -75,6 +75,14 @@ def test_a_document_that_is_cut_off_is_an_error():
         pbspro.parse_list(CUT, "pbsuser")
 
 
+def test_a_document_without_jobs_may_end_without_a_line_break():
+    # As 23.06.06 prints it if the server has no job at all.
+    empty = '{\n    "timestamp":1795369747,\n    "pbs_version":"23.06.06",\n    "pbs_server":"pbs"\n}'
+    assert pbspro.parse_list(pbspro.complete_output(empty, ["qstat"]), "pbsuser") == []
+    with pytest.raises(OutputError, match="was truncated"):
+        pbspro.complete_output(empty[:-4], ["qstat"])
+
+
 def test_an_array_without_its_tasks_is_an_error():
     with pytest.raises(OutputError, match="an array job without its tasks"):
         parsed(("4[].pbshost", RECORDED_ARRAY))

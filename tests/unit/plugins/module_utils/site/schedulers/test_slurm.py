@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.scheduler_options import check_options
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.slurm import STATES, Slurm
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, site
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 
 # squeue -r -o '%i|%T|%V|%S|%r|%j' of Slurm 24.11.5 (Debian 13), TZ=UTC0.
 HEADER = "JOBID|STATE|SUBMIT_TIME|START_TIME|REASON|NAME\n"
@@ -273,6 +273,18 @@ def test_cancelling_that_fails_is_an_error():
         answering(refused("scancel: error: Unable to contact slurm controller\n")).cancel("me", ["9_7"])
     with pytest.raises(CommandError):
         answering(refused("")).cancel("me", ["9_7"])
+
+
+@pytest.mark.parametrize(
+    "resources, option",
+    [({}, "--gres=gpu:a100:2"), ({"gpus": "gpus-per-node"}, "--gpus-per-node=a100:2"), ({"gpus": "none"}, None)],
+)
+def test_gpus_are_requested_as_the_entry_says(resources, option):
+    shapes = {"core": shape(gpus=2, gpu_type="a100")}
+    entries = site({"main": raw_entry(shapes=shapes, resources=resources)})["entries"]
+    entry = entries["main"]
+    lines = make_scheduler("slurm", entries=entries).script_options(entry, entry["shapes"]["core"], "name", "/log")
+    assert [line for line in lines if "a100" in line or "gpu" in line] == ([option] if option else [])
 
 
 def checked(*directives):

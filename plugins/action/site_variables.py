@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action plugin that proposes the variables of a site, on the controller."""
+
+import difflib
+import os
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import host_vars_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import VariablesFile
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import (
+    disagreements,
+    load_profile,
+    with_profile,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
+
+ARGUMENT_SPEC = {
+    "facts": {"type": "dict", "required": True},
+    "nodes": {"type": "dict", "default": {}},
+    "path": {"type": "path"},
+    "force": {"type": "bool", "default": False},
+    "next_command": {"type": "str", "default": "ansible-playbook -i INVENTORY glidein.ops.deploy"},
+}
+# The variables of the host that are compared with the facts.
+_COMPARED = ("glidein_entries", "glidein_scheduler", "glidein_profile")
+
+
+class ActionModule(ActionBase):
+    """See the module of the same name."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    _supports_diff = True
+    TRANSFERS_FILES = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+        host = task_vars["inventory_hostname"]
+        facts = options["facts"]
+        file = VariablesFile(os.path.abspath(options["path"])) if options["path"] else None
+        kind = SCHEDULERS.get(facts.get("scheduler"))
+        try:
+            proposal = propose(facts, options["nodes"], kind() if kind else None)
+            text = host_vars_text(proposal, facts, host)
+            current = self._current(task_vars, file)
+            differences = _differences(facts, current)
+            written = self._write(result, file if proposal.entries else None, text, options["force"])
+        except GlideinError as error:
+            raise AnsibleActionFail(str(error)) from error
+        result.update(
+            variables=proposal.variables,
+            entries=proposal.entries,
+            text=text,
+            todo=[{"option": todo.option, "question": todo.question} for todo in proposal.todo],
+            left_out=proposal.left_out,
+            drift=differences,
+            exists=bool(file and file.exists),
+            summary=discovery_summary(host, facts, proposal, differences, written, options["next_command"]),
+        )
+        return result
+
+    def _current(self, task_vars, file):
+        """Return the host's variables of _COMPARED: those of the inventory, otherwise those of the existing file."""
+        raw = {name: task_vars[name] for name in _COMPARED if task_vars.get(name) is not None}
+        try:
+            if not {"glidein_entries", "glidein_profile"}.intersection(raw) and file and file.content is not None:
+                in_file = self._loader.load_from_file(file.path) or {}
+                raw = {name: in_file[name] for name in _COMPARED if in_file.get(name) is not None}
+            return {name: self._templar.template(value) for name, value in raw.items()}
+        # Of any type: a variable may refer to an undefined one, and the file may be invalid or encrypted.
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            # The text of the error may quote the file.
+            kind = type(error).__name__
+            self._display.warning(f"glidein_entries cannot be read, and are not compared with the facts ({kind})")
+            return {}
+
+    def _write(self, result, file, text, force):
+        """Write the file if that is wanted. Return a sentence about it."""
+        result.update(changed=False, path=file.path if file else None, backup_file=None, difference=[])
+        if file is None:
+            return "Nothing was written."
+        path = _short(file.path)
+        if file.content == text:
+            return f"{path} is as proposed."
+        before = file.shown()
+        result["diff"] = {
+            "before": before,
+            "after": text,
+            "before_header": f"{file.path} (without other variables)" if file.exists else file.path,
+            "after_header": f"{file.path} (proposed)",
+        }
+        lines = difflib.unified_diff(before.splitlines(), text.splitlines(), "existing", "proposed", n=2, lineterm="")
+        result["difference"] = list(lines) if file.exists else []
+        if file.exists and not force:
+            return f"{_short(file.other) if file.content is None else path} exists and is not changed."
+        result["backup_file"] = file.write(text, self._task.check_mode)
+        result["changed"] = True
+        verb = "would be written" if self._task.check_mode else "was written"
+        backup = f" Copy of the earlier file: {_short(result['backup_file'])}" if file.exists else ""
+        return f"{path} {verb}.{backup}"
+
+
+def _differences(facts, current):
+    """Return sentences on what the facts contradict: the host's entries, and its profile. Raises InputError."""
+    profile = current.get("glidein_profile")
+    entries, scheduler = (
+        with_profile(name, current.get(name), profile) for name in ("glidein_entries", "glidein_scheduler")
+    )
+    found = drift(facts, entries, scheduler)
+    if profile:
+        found += [f"profile {profile}: {sentence}" for sentence in disagreements(load_profile(profile), facts)]
+    return found
+
+
+def _short(path):
+    """Return a path relative to the current directory, if it is below that."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative

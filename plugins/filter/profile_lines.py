@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+name: profile_lines
+short_description: Name the profiles of the hosts
+version_added: 0.1.0
+author:
+  - the glidein.ops authors (@glidein-ops)
+description:
+  - Returns a line for each host with C(glidein_profile). It names the site, the profile, and the date on which the
+    machine's documentation was read.
+positional: hosts
+options:
+  _input:
+    description:
+      - C(hostvars).
+    type: dict
+    required: true
+  hosts:
+    description:
+      - Names of the hosts.
+    type: list
+    elements: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show the profiles
+  ansible.builtin.debug:
+    msg: "{{ hostvars | glidein.ops.profile_lines(ansible_play_hosts) }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - The lines.
+  type: list
+  elements: str
+  sample: ["PSC: profile psc-bridges2, of documentation read on 2026-11-22"]
+"""
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import profile_lines
+
+
+class FilterModule:
+    """The filter of this file's name."""
+
+    def filters(self):
+        return {"profile_lines": profile_lines}

@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Differences between the entries of the inventory and the facts of the login node."""
+
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.durations import duration_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
+    LONGEST_WALLTIME_S,
+    usable_groups,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+
+# Resource of a shape -> key of a node group, the unit in sentences.
+_RESOURCES = {"cpus": ("cpus", "cores"), "asked_memory_mb": ("memory_mb", "MB of memory"), "gpus": ("gpus", "GPUs")}
+# An expression of features alone: names joined by & | , * and brackets. Other expressions are not checked.
+_FEATURES = re.compile(r"^[A-Za-z0-9_.&|,*()\[\]-]+\Z")
+_FEATURE = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+def drift(facts, entries, scheduler=None):
+    """Return a sentence for each difference between a site's entries and the facts.
+
+    entries: glidein_entries; scheduler: glidein_scheduler. What the facts do not state is not compared.
+    """
+    sentences = []
+    if scheduler and facts["scheduler"] and scheduler != facts["scheduler"]:
+        sentences.append(f"glidein_scheduler is {scheduler}, the batch system is {facts['scheduler']}")
+    if not entries or not facts["scheduler"]:
+        return sentences
+    try:
+        site = normalise_site("glidein", "site", entries)
+    except InputError as error:
+        return sentences + error.problems
+    for name, entry in site["entries"].items():
+        sentences += [f"{name}: {sentence}" for sentence in _of_entry(facts, entry)]
+    return sentences
+
+
+def _of_entry(facts, entry):
+    """Return the sentences of one entry, without its name."""
+    queue, sentences = _queue(facts, entry)
+    sentences += _account(facts, queue, entry)
+    if queue is None or sentences:
+        return sentences
+    groups = usable_groups(queue) if queue["node_groups"] else []
+    return (
+        _walltime(queue, entry)
+        + _constraint(queue, groups, entry)
+        + _shapes(queue, groups, entry)
+        + _limits(facts, queue, entry)
+        + _parallel_environment(queue, entry)
+    )
+
+
+def _queue(facts, entry):
+    """Return the queue of an entry, None if it is unknown, and sentences about it."""
+    queues = facts["queues"]
+    if entry["queue"] is None or not any(queue["name"] for queue in queues):
+        found = [queue for queue in queues if queue["default"]] or (queues if len(queues) == 1 else [])
+    else:
+        found = [queue for queue in queues if queue["name"] == entry["queue"]]
+        if queues and not found:
+            return None, [f"queue {entry['queue']} no longer exists"]
+    if not found:
+        return None, []
+    queue = found[0]
+    if queue["problems"]:
+        return queue, [f"queue {queue['name']} cannot be used: {'; '.join(queue['problems'])}"]
+    if queue["node_groups"] and not usable_groups(queue):
+        return queue, [f"none of the nodes of queue {queue['name']} can be used now"]
+    return queue, []
+
+
+def _account(facts, queue, entry):
+    account = entry["account"]
+    known = {each["name"]: each for each in facts["accounts"]}
+    if account is None or (queue is None and not known):
+        return []
+    if known and account not in known:
+        return [f"account {account} is not one of yours ({', '.join(sorted(known))})"]
+    if known and known[account]["problem"]:
+        return [f"account {account}: {known[account]['problem']}"]
+    if queue is not None and queue["accounts"] is not None and account not in queue["accounts"]:
+        return [f"account {account} cannot use queue {queue['name']}"]
+    return []
+
+
+def _walltime(queue, entry):
+    limit_s, asked_s = queue["walltime_s"], entry["walltime_s"]
+    if limit_s is None or limit_s == asked_s:
+        return []
+    if limit_s < asked_s:
+        return [f"the queue allows {duration_text(limit_s)} only, the entry asks for {duration_text(asked_s)}"]
+    if asked_s < min(limit_s, LONGEST_WALLTIME_S):
+        return [f"the queue now allows {duration_text(limit_s)}, the entry asks for {duration_text(asked_s)}"]
+    return []
+
+
+def _constraint(queue, groups, entry):
+    text = entry["constraint"] or ""
+    if not queue["name"]:
+        return []  # HTCondor's constraints are expressions
+    known = {feature for group in groups for feature in group["features"]}
+    if not known or not _FEATURES.match(text):
+        return []
+    # A factor such as *2 of Slurm is no feature.
+    words = [word for word in _FEATURE.findall(text) if not word.isdigit() or word in known]
+    return [f"no node has the feature {word} of the constraint" for word in words if word not in known]
+
+
+def _shapes(queue, groups, entry):
+    """Return the sentences about shapes that no node of the queue has."""
+    if entry["constraint"] and any(entry["constraint"] in group["features"] for group in groups):
+        groups = [group for group in groups if entry["constraint"] in group["features"]]
+    sentences = []
+    for name, shape in entry["shapes"].items():
+        if not groups or any(_fits(queue, group, shape) for group in groups):
+            continue
+        found = [
+            sentence for sentence in (_too_large(queue, groups, name, shape, key) for key in _RESOURCES) if sentence
+        ]
+        kinds = sorted({group["gpu_type"] for group in groups if group["gpu_type"]})
+        if shape["gpu_type"] and kinds and shape["gpu_type"] not in kinds:
+            found.append(f'GPUs of the nodes are {", ".join(kinds)}, the shape "{name}" asks for {shape["gpu_type"]}')
+        sentences += found or [f'no node has all that the shape "{name}" asks for']
+    return sentences
+
+
+def _available(queue, group, key):
+    """Return how much of a resource one job can have on a node of a group; None if it is unknown."""
+    of_job = {"cpus": queue["max_cpus_per_job"], "memory_mb": queue.get("max_memory_per_job_mb")}
+    numbers = [group[key], of_job.get(key)]
+    return min((number for number in numbers if number is not None), default=None)
+
+
+def _fits(queue, group, shape):
+    """Return whether a node of a group has what a shape asks for. Unknown numbers fit."""
+    for key, (of_group, _unit) in _RESOURCES.items():
+        available = _available(queue, group, of_group)
+        if available is not None and shape[key] > available:
+            return False
+    return not (shape["gpu_type"] and group["gpu_type"]) or shape["gpu_type"] == group["gpu_type"]
+
+
+def _too_large(queue, groups, name, shape, key):
+    """Return the sentence for a resource of which no node has enough for a shape, or None."""
+    of_group, unit = _RESOURCES[key]
+    known = [_available(queue, group, of_group) for group in groups]
+    if None in known or shape[key] <= max(known):
+        return None
+    return f'nodes have {max(known)} {unit}, the shape "{name}" asks for {shape[key]}'
+
+
+def _limits(facts, queue, entry):
+    """Return the sentences about limits of the entry above those of the batch system."""
+    sentences = []
+    accounts = [each for each in facts["accounts"] if each["name"] == entry["account"]]
+    for key, ours, state in (("max_queued", "queued", "queued"), ("max_running", "total", "running")):
+        known = [each[key] for each in [queue, facts["limits"], *accounts] if each[key] is not None]
+        if known and entry["limits"][ours] > min(known):
+            asked = entry["limits"][ours]
+            sentences.append(f"you may have {min(known)} {state} jobs there, limits.{ours} of the entry is {asked}")
+    max_array = facts["limits"]["max_array"]
+    if max_array is not None and entry["array"] is not None and entry["array"] > max_array:
+        sentences.append(f"arrays may have {max_array} tasks, limits.array is {entry['array']}")
+    return sentences
+
+
+def _parallel_environment(queue, entry):
+    name = entry["resources"].get("parallel_environment")
+    known = queue["parallel_environments"]
+    if not name or name == "none" or not known or name in known:
+        return []
+    return [f"queue {queue['name']} has no parallel environment {name}; it has {', '.join(known)}"]

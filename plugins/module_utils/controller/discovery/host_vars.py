@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The text of host_vars/HOST.yml for a proposal: YAML with the source of each value and the open questions."""
+
+import json
+import re
+import textwrap
+
+_WIDTH = 120
+_INDENT = "  "
+# The order in which variables, and the options of an entry, are written.
+VARIABLES = (
+    "ansible_user",
+    "glidein_site",
+    "glidein_demand_token",
+    "glidein_scheduler",
+    "glidein_scheduler_options",
+    "glidein_home",
+    "glidein_scratch",
+    "glidein_environment",
+    "glidein_modules",
+    "glidein_limits",
+    "glidein_entries",
+)
+_OPTIONS = (
+    "queue",
+    "account",
+    "constraint",
+    "walltime",
+    "node",
+    "shapes",
+    "resources",
+    "directives",
+    "limits",
+    "gpu_only",
+    "cvmfs",
+    "scratch",
+)
+# Texts that YAML reads as the same text without quotes.
+_PLAIN = re.compile(r"^(?:[A-Za-z_/][A-Za-z0-9_./@+-]*|[0-9]+[hms])\Z")
+_NOT_TEXT = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+def host_vars_text(proposal, facts, host):
+    """Return the content of host_vars/HOST.yml, lines of at most 120 characters.
+
+    Notes are left out: they are about the present state of the login node, and would change the file in each run.
+    """
+    system = " ".join(text for text in (facts["scheduler"], facts["version"]) if text) or "no batch system"
+    lines = ["---"]
+    lines += _comment(f"Proposed by glidein.ops.discover from what {host} reports ({system}).", 0)
+    lines += _comment(
+        "Answer each TODO. docs/variables.md describes the variables, docs/discovery.md how they were found.", 0
+    )
+    lines += _mapping(proposal, (), proposal.variables, VARIABLES, 0)
+    lines += _list("Queues without an entry:", [(each["queue"], each["reason"]) for each in proposal.left_out])
+    lines += _list("Not read:", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]])
+    return "\n".join(lines) + "\n"
+
+
+def _mapping(proposal, path, mapping, order, depth):
+    """Return the lines of a mapping in block style, with the options that are only asked about."""
+    asked = [todo.path[-1] for todo in proposal.todo if todo.path[:-1] == path and todo.path]
+    keys = list(dict.fromkeys([*mapping, *asked]))
+    lines = []
+    for key in sorted(keys, key=lambda key: order.index(key) if key in order else len(order)):
+        lines += _option(proposal, path + (key,), mapping, depth)
+    return lines
+
+
+def _option(proposal, path, mapping, depth):
+    """Return the lines of one key, with its open questions before it."""
+    questions = [todo for todo in proposal.todo if todo.path == path]
+    key = path[-1]
+    lines = []
+    for todo in questions:
+        lines += _comment(f"TODO: {todo.question}{': the output of' if todo.command else ''}", depth)
+        lines += [f"{_INDENT * depth}#   {todo.command}"] if todo.command else []
+    if key not in mapping:
+        examples = [todo.example for todo in questions if todo.example]
+        return lines + [f"{_INDENT * depth}# {key}: {example}" for example in examples]
+    value = mapping[key]
+    if _is_block(path, value):
+        start = f"{_INDENT * depth}{_scalar(key)}:"
+        order = _OPTIONS if path[0] == "glidein_entries" else ()
+        return (
+            lines
+            + _commented(start, proposal.sources.get(path), depth)
+            + _mapping(proposal, path, value, order, depth + 1)
+        )
+    line = f"{_INDENT * depth}{_scalar(key)}: {_flow(value)}"
+    source = proposal.sources.get(path) or "; ".join(
+        dict.fromkeys(text for other, text in proposal.sources.items() if other[: len(path)] == path)
+    )
+    if len(line) <= _WIDTH or not isinstance(value, list):
+        return lines + _commented(line, source, depth)
+    items = [f"{_INDENT * (depth + 1)}- {_flow(item)}" for item in value]
+    return lines + _commented(f"{_INDENT * depth}{_scalar(key)}:", source, depth) + items
+
+
+def _is_block(path, value):
+    """Return whether a mapping is written with one line for each key, unlike a shape or `limits`."""
+    if not isinstance(value, dict) or not value:
+        return False
+    if path[0] == "glidein_entries":
+        return len(path) <= 2 or path[2:] == ("shapes",)
+    return path[0] in ("glidein_environment", "glidein_scheduler_options")
+
+
+def _commented(line, comment, depth):
+    """Return a line with a comment at its end, or before it if both are too long for one line."""
+    comment = _one_line(comment or "")
+    if not comment:
+        return [line]
+    if len(line) + len(comment) + 4 <= _WIDTH:
+        return [f"{line}  # {comment}"]
+    return [*_comment(comment, depth), line]
+
+
+def _comment(text, depth):
+    """Return the lines of a comment."""
+    start = f"{_INDENT * depth}# "
+    return [start + line for line in textwrap.wrap(_one_line(text), _WIDTH - len(start), break_on_hyphens=False)]
+
+
+def _list(title, pairs):
+    """Return the comment that lists pairs of names and texts."""
+    if not pairs:
+        return []
+    lines = ["", f"# {title}"]
+    for name, text in pairs:
+        wrapped = textwrap.wrap(f"{_one_line(name)}: {_one_line(text)}", _WIDTH - 6, break_on_hyphens=False)
+        lines += [f"#   {wrapped[0]}"] + [f"#     {line}" for line in wrapped[1:]]
+    return lines
+
+
+def _one_line(text):
+    return _CONTROL.sub(" ", str(text)).strip()
+
+
+def _flow(value):
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_scalar(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_flow(item) for item in value) + "]"
+    return _scalar(value)
+
+
+def _scalar(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    return value if _PLAIN.match(value) and value.lower() not in _NOT_TEXT else json.dumps(value)

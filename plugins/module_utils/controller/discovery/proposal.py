@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The proposed variables of a site, with the source of each value and with the open questions."""
+
+
+class Proposal:
+    """The variables of one site.
+
+    variables: as in host_vars; sources: {path: text}, the origin of a value, for a comment; todo: [Todo];
+    left_out: [{"queue", "reason"}]; notes: sentences about the present state of the login node. A path is a tuple
+    of keys.
+    """
+
+    def __init__(self):
+        self.variables = {}
+        self.sources = {}
+        self.todo = []
+        self.left_out = []
+        self.notes = []
+
+    @property
+    def entries(self):
+        """The proposed entries: {name: entry}."""
+        return self.variables.get("glidein_entries", {})
+
+    def set(self, path, value, source=""):
+        """Set a variable or an option. source: the origin of the value."""
+        mapping = self.variables
+        for key in path[:-1]:
+            mapping = mapping.setdefault(key, {})
+        mapping[path[-1]] = value
+        if source:
+            self.sources[path] = source
+
+    def ask(self, path, question, example="", command=""):
+        """Record an open question.
+
+        example: the value of an option that is not set, as YAML in one line; command: a command that answers it.
+        """
+        self.todo.append(Todo(path, question, example, command))
+
+    def leave_out(self, queue, reason):
+        """Record a queue without an entry."""
+        self.left_out.append({"queue": queue, "reason": reason})
+
+
+class Todo:
+    """An open question about one option. example, command: see Proposal.ask."""
+
+    def __init__(self, path, question, example, command):
+        self.path = path
+        self.question = question
+        self.example = example
+        self.command = command
+
+    @property
+    def option(self):
+        """The name of the option, for messages."""
+        return ".".join(self.path)

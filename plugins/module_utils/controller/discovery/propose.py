@@ -1,0 +1,463 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From the facts of a login node to the proposed variables of its site."""
+
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import shapes as sizes
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.durations import duration_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
+    LONGEST_WALLTIME_S,
+    choose_queues,
+    is_for_gpus,
+    is_word,
+    usable_accounts,
+    usable_groups,
+    walltime_s,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.entries import check_environment, normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_name
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word
+
+# Cautious limits of an entry, below the collection's defaults. Idle whole nodes and GPUs cost more.
+LIMITS = {"queued": 5, "total": 50, "per_cycle": 5}
+COSTLY_LIMITS = {"queued": 2, "total": 20, "per_cycle": 2}
+# Clock differences in seconds from which the operator is informed.
+CLOCK_OFFSET_S = 60
+# The tarball, the payload and the logs of a site need about this much in the home directory.
+HOME_MB = 1000
+# Names that batch systems have before the site sets one.
+_UNNAMED = ("cluster", "default", "linux", "slurm", "slurm_cluster", "localhost")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+# Features by which sites name the nodes that reach the internet.
+_OUTBOUND = re.compile(r"egress|internet|outbound|external", re.IGNORECASE)
+_ARGUMENT = re.compile(r"^[A-Za-z0-9_./+=,:@-]+\Z")
+_PROXY = re.compile(r"^(?:https?://)?[A-Za-z0-9.-]+(?::[0-9]+)?/?\Z")
+_NO_PROXY = re.compile(r"^[A-Za-z0-9.,:/*_ -]+\Z")
+_REPOSITORY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.-]*\Z")
+# Names of parallel environments that usually allot all slots on one node.
+_ONE_NODE = ("smp", "shm", "threaded", "openmp", "multicore", "threads")
+# Longer values are not proposed: lines of host_vars would be too long.
+_LONGEST_VALUE = 90
+_SHOWN_ATTRIBUTES = 12
+
+
+def propose(facts, nodes=None, batch_system=None):
+    """Return the Proposal for a site.
+
+    facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; batch_system: the
+    class of facts["scheduler"] (a subclass of schedulers.base.Scheduler), without which its defaults are unknown.
+    """
+    proposal = Proposal()
+    _site(proposal, facts, batch_system)
+    for account in facts["accounts"]:
+        if account["problem"]:
+            proposal.notes.append(f"Account {account['name']} cannot be used: {account['problem']}.")
+    _environment(proposal, facts["environment"])
+    # Where the batch system copies the payload to the node, the compute nodes need not see this directory.
+    if batch_system is None or "GLIDEIN_HOME" not in batch_system.shell_settings:
+        _home(proposal, facts["environment"])
+    chosen, proposal.left_out = choose_queues(facts)
+    names = _entry_names(chosen)
+    disks_known = True
+    for queue in chosen:
+        entry = _Entry(proposal, facts, batch_system, queue, names[queue["name"]], nodes or {})
+        entry.propose(is_for_gpus(queue, chosen))
+        disks_known = disks_known and entry.disk_known
+    if not chosen:
+        reason = "no queue can be used" if facts["queues"] else "the queues are unknown"
+        proposal.ask(("glidein_entries",), f"{reason}; describe at least one entry (docs/variables.md)")
+    _scratch(proposal, facts["environment"], nodes or {}, list(names.values()), disks_known)
+    _site_limits(proposal, facts)
+    return proposal
+
+
+# -- the site ------------------------------------------------------------------------------------------------------
+
+
+def _site(proposal, facts, batch_system):
+    """Propose the variables that do not depend on queues."""
+    if is_name(facts["user"]):
+        proposal.set(("ansible_user",), facts["user"], "the user of this discovery")
+    cluster = facts["cluster"]
+    if is_name(cluster) and cluster.lower() not in _UNNAMED:
+        proposal.set(("glidein_site",), cluster, "the cluster's own name")
+    proposal.ask(
+        ("glidein_demand_token",),
+        "insert the site's own secret for the demand server",
+        "!vault | ...",
+        "openssl rand -hex 24 | tr -d '\\n' | ansible-vault encrypt_string --stdin-name glidein_demand_token",
+    )
+    if not facts["scheduler"]:
+        proposal.ask(("glidein_scheduler",), "no batch system was found; name it (docs/batch-systems)", "slurm")
+        return
+    version = f"version {facts['version']}" if facts["version"] else "its version is unknown"
+    also = f"; also found: {', '.join(facts['others'])}" if facts["others"] else ""
+    proposal.set(("glidein_scheduler",), facts["scheduler"], version + also)
+    commands = {
+        name: argv
+        for name, argv in sorted((facts.get("commands") or {}).items())
+        if (batch_system is None or name in batch_system.commands) and all(_ARGUMENT.match(word) for word in argv)
+    }
+    if commands:
+        proposal.set(("glidein_scheduler_options", "commands"), commands, "only a login shell has them in PATH")
+    grace_s = facts["limits"]["grace_s"]
+    if grace_s and (batch_system is None or grace_s != batch_system.grace_s):
+        proposal.set(
+            ("glidein_scheduler_options", "grace"),
+            grace_s,
+            "seconds between the batch system's notice and its kill",
+        )
+
+
+def _environment(proposal, environment):
+    """Propose what the login node's environment shows, and record what the operator must know about it."""
+    proxies = {name: value for name, value in sorted((environment["proxies"] or {}).items()) if _is_proxy(name, value)}
+    if proxies:
+        proposal.set(("glidein_environment",), proxies, "proxies of the login node; nodes often need the same")
+    containers = environment["containers"]
+    if not containers and environment["modules"]:
+        proposal.ask(
+            ("glidein_modules",),
+            "neither apptainer nor singularity is in PATH. If jobs use containers and a module provides one "
+            "(module spider apptainer), name it",
+            "[apptainer]",
+        )
+    elif not containers:
+        proposal.notes.append("Neither apptainer nor singularity is on the login node: jobs with containers may fail.")
+    free_mb = environment["home_free_mb"]
+    if free_mb is not None and free_mb < HOME_MB:
+        proposal.notes.append(f"{environment['home']} has {free_mb} MB free; a site needs about {HOME_MB}.")
+    offset_s = environment["clock_offset_s"]
+    if offset_s is not None and abs(offset_s) > CLOCK_OFFSET_S:
+        proposal.notes.append(f"The clocks of login node and controller differ by {abs(offset_s):.0f} s.")
+    for connection in environment["connections"]:
+        if connection["error"]:
+            proposal.notes.append(
+                f"The login node cannot reach {connection['address']}: {connection['error']}. Compute nodes may."
+            )
+
+
+def _home(proposal, environment):
+    """Ask for a directory on a network file system if the home directory is on a local disk."""
+    if environment["home_network"] is False:
+        proposal.ask(
+            ("glidein_home",),
+            f"{environment['home']} is a local disk. Name a directory that the compute nodes see, too",
+            "/shared/glidein",
+        )
+
+
+def _is_proxy(name, value):
+    """Return whether a proxy variable can be a value of glidein_environment. A password is never accepted."""
+    pattern = _NO_PROXY if name.lower() == "no_proxy" else _PROXY
+    problems = []
+    check_environment(problems, "glidein_environment", {name: value})
+    return not problems and bool(pattern.match(value)) and len(value) <= _LONGEST_VALUE
+
+
+def _scratch(proposal, environment, nodes, entries, disks_known):
+    """Propose the scratch directory: that of the probes, or a local one that a variable of the login node names.
+
+    entries: their names; disks_known: whether the batch system states the local disk of all nodes.
+    """
+    seen = {name: _scratch_text(nodes[name]) for name in entries if _answered(nodes.get(name))}
+    if seen:
+        texts = set(seen.values())
+        if len(texts) == 1 and len(seen) == len(entries):
+            if None not in texts:
+                proposal.set(("glidein_scratch",), texts.pop(), "seen on compute nodes by the probe")
+            return
+        for name, text in seen.items():
+            if text:
+                proposal.set(("glidein_entries", name, "scratch"), text, "seen on a compute node by the probe")
+        return
+    for item in environment["scratch"]:
+        text = f"${{{item['variable']}:-/tmp}}" if item["variable"] else None
+        if item["network"] is False and text and item["variable"] not in ("TMPDIR", "HOME") and _is_scratch(text):
+            proposal.set(("glidein_scratch",), text, f"{item['path']} on the login node is a local disk")
+            return
+    if disks_known and entries:
+        return
+    known = [
+        f"{item['path']}" + (f" (${item['variable']})" if item["variable"] else "") for item in environment["scratch"]
+    ]
+    found = f"; the login node has {', '.join(known)} on the network" if known else ""
+    proposal.ask(
+        ("glidein_scratch",),
+        f"the local disk of the compute nodes is unknown{found}. Keep the default, or name a large local directory; "
+        "-e discover_probe=true finds it",
+        "${TMPDIR:-/tmp}",
+    )
+
+
+def _scratch_text(node):
+    """Return the value of glidein_scratch for a probed node, or None for the default."""
+    item = sizes.scratch_directory(node)
+    if not item or item.get("variable") == "TMPDIR" or item["path"] == "/tmp":  # noqa: S108
+        return None
+    text = f"${{{item['variable']}:-/tmp}}" if item.get("variable") else item["path"]
+    return text if _is_scratch(text) else None
+
+
+def _is_scratch(text):
+    try:
+        return bool(scratch_word(text)) and len(text) <= _LONGEST_VALUE
+    except ValueError:
+        return False
+
+
+def _answered(node):
+    """Return whether a probe has reported about a node."""
+    return bool(node) and not node.get("error")
+
+
+def _site_limits(proposal, facts):
+    """Propose glidein_limits if the entries together exceed the limits of the user's jobs."""
+    chosen = proposal.entries.values()
+    for key, limits in (("queued", ("max_queued",)), ("total", ("max_queued", "max_running"))):
+        known = [facts["limits"][limit] for limit in limits if facts["limits"][limit] is not None]
+        wanted = sum(entry["limits"][key] for entry in chosen)
+        if known and wanted > min(known) > 0:
+            proposal.set(("glidein_limits", key), min(known))
+            proposal.sources[("glidein_limits",)] = "the batch system's limits on your jobs in all queues"
+
+
+def _entry_names(queues):
+    """Return {queue: name of its entry}."""
+    names = {}
+    for queue in queues:
+        name = _NOT_IN_NAMES.sub("-", queue["name"] or "").lstrip("._-")[:64] or "main"
+        while name in names.values():
+            name = f"{name[:60]}-{len(names) + 1}"
+        names[queue["name"]] = name
+    return names
+
+
+# -- one entry -----------------------------------------------------------------------------------------------------
+
+
+class _Entry:
+    """The entry of one queue."""
+
+    def __init__(self, proposal, facts, batch_system, queue, name, nodes):
+        self.proposal = proposal
+        self.facts = facts
+        self.batch_system = batch_system
+        self.queue = queue
+        self.name = name
+        self.path = ("glidein_entries", name)
+        self.node = nodes.get(name) or {}
+        self.groups = usable_groups(queue)
+        self.has_gpus = False
+        self.disk_known = False
+
+    def propose(self, gpu_only):
+        """Add the entry to the proposal. gpu_only: whether it is for jobs with GPUs only."""
+        self.proposal.set(self.path, {}, sizes.describe_groups(self.queue))
+        if self.queue["name"]:
+            self._set("queue", self.queue["name"], "the default queue" if self.queue["default"] else "")
+        self._account()
+        self._constraint()
+        self._walltime()
+        self._shapes(gpu_only)
+        self._resources()
+        self._limits()
+        if is_word(self.queue.get("qos")):
+            self._set("directives", [f"--qos={self.queue['qos']}"], "the QOS of yours that this queue accepts")
+        self._seen()
+        self._check()
+
+    def _set(self, key, value, source=""):
+        path = (key,) if isinstance(key, str) else key
+        self.proposal.set(self.path + path, value, source)
+
+    def _ask(self, key, question, example=""):
+        self.proposal.ask(self.path + ((key,) if key else ()), question, example)
+
+    def _source(self, key, otherwise=""):
+        return self.queue["sources"].get(key, otherwise)
+
+    def _account(self):
+        names = usable_accounts(self.queue, self.facts["accounts"])
+        if not names:
+            if any(gap["what"] == "accounts" for gap in self.facts["gaps"]):
+                self._ask(
+                    "account", "your accounts could not be read; name one, if the batch system needs it", "abc123"
+                )
+            return
+        if len(names) == 1:
+            source = self._source("accounts")
+            self._set("account", names[0], "your only account for this queue" + (f" ({source})" if source else ""))
+            return
+        default = [account["name"] for account in self.facts["accounts"] if account["default"]]
+        without = f" Without it, jobs use your default, {default[0]}." if default and default[0] in names else ""
+        self._ask("account", f"choose one of {', '.join(names)}.{without}", names[0])
+
+    def _constraint(self):
+        """Propose the feature of nodes with outbound network, if not all nodes have it."""
+        names = {name for group in self.groups for name in group["features"]}
+        features = sorted(name for name in names if _OUTBOUND.search(name) and is_word(name))
+        having = [group for group in self.groups if features and features[0] in group["features"]]
+        if not having or len(having) == len(self.groups):
+            return
+        self.groups = having
+        self._set("constraint", features[0], "only some nodes have this feature")
+        self._ask("constraint", f"check that {features[0]} means that nodes reach the pool's collector")
+
+    def _walltime(self):
+        limit_s = self.queue["walltime_s"]
+        text = duration_text(walltime_s(self.queue))
+        if limit_s is None:
+            self._set("walltime", text, self._source("walltime_s"))
+            self._ask("walltime", f"the queue's limit is unknown or unlimited; {text} is cautious")
+        elif limit_s > LONGEST_WALLTIME_S:
+            more = f"the queue allows {duration_text(limit_s)}; longer ones need longer tokens (tarball_token_lifetime)"
+            self._set("walltime", text, more)
+        else:
+            self._set("walltime", text, self._source("walltime_s", "the queue's limit"))
+
+    def _shapes(self, gpu_only):
+        limits = self.facts["limits"]
+        cpu_size, gpu_sizes = sizes.node_sizes(self.queue, self.groups, limits["memory_enforced"], self.node, gpu_only)
+        options = sizes.shapes_of_queue(self.queue, cpu_size, gpu_sizes, self._is_single_core())
+        self.has_gpus = bool(gpu_sizes)
+        if not options:
+            self._ask(
+                "shapes",
+                "cores and memory of the nodes are unknown; describe at least one shape",
+                "{core: {cpus: 1, memory_mb: 2000, disk_mb: 10000}}",
+            )
+            return
+        for key, value in options.items():
+            self._set(key, value, self._size_source(limits["memory_enforced"]))
+        used = [size for size in [cpu_size, *gpu_sizes] if size and size.is_known]
+        self.disk_known = all(size.disk_known for size in used)
+        if not self.disk_known:
+            self._ask(
+                next(iter(options)),
+                f"the nodes' local disk is unknown; disk_mb is a guess of {sizes.CAUTIOUS_DISK_PER_CPU_MB} MB for each "
+                "core. -e discover_probe=true measures it",
+            )
+        if gpu_only:
+            self._set("gpu_only", True, "all nodes have GPUs; false also accepts jobs without GPUs")
+
+    def _size_source(self, memory_enforced):
+        source = self._source("node_groups", "the nodes' cores and memory")
+        if self.queue["whole_nodes"]:
+            whole = self._source("whole_nodes", "the queue allots whole nodes")
+            source = f"{source}; {whole}"
+        if not memory_enforced:
+            source += f"; {sizes.SYSTEM_MEMORY_PERCENT} % of the memory is left to the operating system"
+        return source
+
+    def _parallel_environments(self):
+        return [name for name in self.queue["parallel_environments"] if is_word(name)]
+
+    def _is_single_core(self):
+        """Return whether the batch system allots several cores only by a parallel environment, and none was found."""
+        needed = self.batch_system is not None and "parallel_environment" in self.batch_system.resources
+        return needed and not self._parallel_environments()
+
+    def _resources(self):
+        supported = self.batch_system.resources if self.batch_system else {}
+        found = self._parallel_environments()
+        if found:
+            name = next((name for name in _ONE_NODE if name in found), found[0])
+            self._set(("resources", "parallel_environment"), name, self._source("parallel_environments"))
+            if len(found) > 1:
+                question = f"choose one that allots all slots on one node, of {', '.join(found)}"
+                self._ask("resources", question)
+        elif self._is_single_core():
+            self._ask(
+                "resources", "no parallel environment was found: glideins have one core", "{parallel_environment: smp}"
+            )
+        memory = self.facts.get("memory_request")
+        if is_word(memory) and "memory" in supported and supported["memory"].default != memory:
+            self._set(("resources", "memory"), memory, "the resource that counts memory")
+        request = self.facts["gpu_request"]
+        if self.has_gpus and is_word(request) and not ("gpus" in supported and supported["gpus"].default == request):
+            self._set(("resources", "gpus"), request, "how this site's GPUs are requested")
+        elif self.has_gpus and not request and (not supported or "gpus" in supported):
+            self._ask("resources", "how GPUs are requested here is unknown (docs/batch-systems)", "{gpus: NAME}")
+        unit = self.facts["limits"]["memory_unit"]
+        if unit:
+            self._set(("resources", "memory_unit"), unit, "the unit in which the batch system reads memory")
+        elif "memory_unit" in supported:
+            self._ask(
+                "resources", "the batch system's unit of memory is unknown (docs/batch-systems)", "{memory_unit: MB}"
+            )
+
+    def _limits(self):
+        shapes = self.proposal.entries[self.name].get("shapes", {})
+        costly = self.has_gpus or any(shape.get("whole_node") for shape in shapes.values())
+        limits = dict(COSTLY_LIMITS if costly else LIMITS)
+        names = usable_accounts(self.queue, self.facts["accounts"]) or []
+        of_accounts = [account for account in self.facts["accounts"] if account["name"] in names]
+        sources = []
+        for key, bounded in (("max_queued", ("queued", "total")), ("max_running", ("total",))):
+            where = [(self.queue[key], self._source(key, f"{key} of the queue"))]
+            where += [(account[key], f"{key} of the account") for account in of_accounts]
+            where += [(self.facts["limits"][key], f"{key} of your jobs")]
+            for limit, source in where:
+                lowered = [name for name in bounded if limit and limit < limits[name]]
+                limits.update(dict.fromkeys(lowered, limit))
+                sources += [source] if lowered and source not in sources else []
+        for key, resource in (("max_cpus", "cores"), ("max_gpus", "gpus")):
+            if self.queue.get(key):
+                limits[resource] = self.queue[key]
+                sources.append(self._source(key, f"{key} of the queue"))
+        limits["queued"] = min(limits["queued"], limits["total"])
+        limits["per_cycle"] = min(limits["per_cycle"], limits["queued"])
+        max_array = self.facts["limits"]["max_array"]
+        if max_array is not None and max_array < limits["per_cycle"]:
+            limits["array"] = max(1, max_array)
+            sources.append("largest array of the batch system")
+        self._set("limits", limits, "; ".join(sources) or "cautious; raise them when glideins run well")
+
+    def _seen(self):
+        """Add what the login node and the probe show about the nodes."""
+        repositories = self.node.get("cvmfs") if _answered(self.node) else self.facts["environment"]["cvmfs"]
+        source = "seen by the probe" if _answered(self.node) else "mounted on the login node"
+        repositories = sorted(name for name in repositories or () if _REPOSITORY.match(name))
+        if repositories:
+            self._set("cvmfs", repositories, source)
+        if self.node.get("error"):
+            self._ask("", f"the probe of this entry failed: {self.node['error']}")
+        if not _answered(self.node):
+            return
+        if self.node.get("outbound") is False:
+            self._ask(
+                "", "the probe's node reached neither the collector nor the demand server; glideins must reach it"
+            )
+        facts = ["Seen by the probe"]
+        facts += [self.node["os"]] if self.node.get("os") else []
+        facts += [
+            f"GPU {gpu['name']}" + (f" with {gpu['memory_mb']} MB" if gpu.get("memory_mb") else "")
+            for gpu in {gpu["name"]: gpu for gpu in self.node.get("gpus") or []}.values()
+        ]
+        facts.append("limits enforced" if sizes.limits_enforced(self.node) else "limits not enforced")
+        attributes = [f"{name} = {value!r}" for name, value in sorted((self.node.get("attributes") or {}).items())]
+        text = ": ".join([facts[0], ", ".join(facts[1:])])
+        if attributes:
+            more = f" and {len(attributes) - _SHOWN_ATTRIBUTES} more" if len(attributes) > _SHOWN_ATTRIBUTES else ""
+            text += f". Jobs can match {', '.join(attributes[:_SHOWN_ATTRIBUTES])}{more}"
+        described = self.proposal.sources.get(self.path)
+        self.proposal.sources[self.path] = f"{described}. {text}" if described else text
+
+    def _check(self):
+        """Record an open question for each part of the entry that the collection does not accept."""
+        entry = self.proposal.entries[self.name]
+        if "node" not in entry and "shapes" not in entry:
+            return
+        try:
+            site = normalise_site("glidein", "site", {self.name: entry})
+        except InputError as error:
+            problems = error.problems
+        else:
+            problems = self.batch_system.check_entry(site["entries"][self.name]) if self.batch_system else []
+        for problem in problems:
+            self._ask("", problem)

@@ -1,0 +1,214 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shapes of a proposed entry, from the sizes of a queue's nodes."""
+
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
+    is_word,
+    nodes_of,
+    usable_groups,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
+    MEMORY_OVERHEAD_MB,
+    MEMORY_OVERHEAD_PER_CPU_MB,
+    NODE_FRACTIONS,
+)
+
+# If the batch system does not enforce memory, jobs and the operating system share it: percent left to the system.
+SYSTEM_MEMORY_PERCENT = 5
+# Percent of a node's disk that glideins request: the rest is for other users' files.
+DISK_PERCENT = 80
+# For nodes whose disk is unknown, MiB for each core: small, because a glidein with less free disk ends.
+CAUTIOUS_DISK_PER_CPU_MB = 2000
+# The fractions of a node in an entry that also has shapes with GPUs.
+_FRACTIONS_BESIDE_GPUS = 4
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class NodeSize:
+    """What glideins can request of one node of a group. A number is None if it is unknown."""
+
+    def __init__(self, group, queue, memory_enforced, node):
+        """group: of node_groups; node: what a probe saw on a compute node, or {}."""
+        self.group = group
+        self.gpus = group["gpus"] or 0
+        self.gpu_type = group["gpu_type"] if is_word(group["gpu_type"]) else None
+        self.cpus = _smallest(group["cpus"], queue["max_cpus_per_job"]) if group["cpus"] else None
+        self.memory_mb = _memory_mb(group, queue, self.cpus, memory_enforced)
+        self.disk_mb = group["disk_mb"] or None
+        self.disk_known = True
+        if node and not limits_enforced(node):
+            # Otherwise these are the limits of the probe's own job.
+            self.cpus = self.cpus and _smallest(self.cpus, node.get("cpus"))
+            self.memory_mb = self.memory_mb and _smallest(self.memory_mb, node.get("memory_mb"))
+        free_mb = scratch_directory(node)["free_mb"] if scratch_directory(node) else None
+        if free_mb:
+            self.disk_mb = round_down(free_mb)
+        elif not self.disk_mb:
+            self.disk_known = False
+            self.disk_mb = CAUTIOUS_DISK_PER_CPU_MB * (self.cpus or 1)
+
+    @property
+    def is_known(self):
+        """Whether cores and memory are known, and enough for a glidein."""
+        return bool(self.cpus and self.memory_mb and self.memory_mb > overhead_mb(self.cpus))
+
+    def whole(self):
+        """Return the shape of a whole node."""
+        return self._with_gpus({"cpus": self.cpus, "memory_mb": self.memory_mb, "disk_mb": self.disk_mb}, self.gpus)
+
+    def node(self):
+        """Return the option `node` of an entry, whose fractions are its shapes."""
+        return {"cpus": self.cpus, "memory_mb": self.memory_mb, "disk_mb": self._shared_disk_mb()}
+
+    def fraction(self, divisor, gpus=0):
+        """Return the shape of one part of `divisor` equal parts, with so many GPUs; None if it is too small."""
+        cpus = self.cpus // divisor
+        if not cpus and gpus:
+            cpus = 1
+        memory_mb = self.memory_mb // divisor - overhead_mb(cpus)
+        if not cpus or memory_mb < 1:
+            return None
+        disk_mb = max(1, self._shared_disk_mb() // divisor)
+        return self._with_gpus({"cpus": cpus, "memory_mb": memory_mb, "disk_mb": disk_mb}, gpus)
+
+    def _shared_disk_mb(self):
+        return max(1, round_down(self.disk_mb * DISK_PERCENT // 100)) if self.disk_known else self.disk_mb
+
+    def _with_gpus(self, shape, gpus):
+        if gpus:
+            shape["gpus"] = gpus
+            if self.gpu_type:
+                shape["gpu_type"] = self.gpu_type
+        return shape
+
+
+def overhead_mb(cpus):
+    """Return the memory of the glidein itself, which is added to a shape's memory or subtracted from it."""
+    return MEMORY_OVERHEAD_MB + MEMORY_OVERHEAD_PER_CPU_MB * cpus
+
+
+def limits_enforced(node):
+    """Return whether a probe saw that the batch system limits memory or cores. It may report both separately."""
+    enforced = node.get("limits_enforced")
+    return any(enforced.values()) if isinstance(enforced, dict) else bool(enforced)
+
+
+def scratch_directory(node):
+    """Return the scratch directory of a probe's report that suits glideins best, or None."""
+    found = [item for item in node.get("scratch") or [] if item.get("free_mb") and item.get("executable") is not False]
+    local = [item for item in found if not item.get("network")]
+    usual = [item for item in local if item.get("variable") == "TMPDIR" or item["path"] == "/tmp"]  # noqa: S108
+    best = max(local or found, key=lambda item: item["free_mb"], default=None)
+    # The default of glidein_scratch, unless another directory is much larger.
+    if usual and usual[0]["free_mb"] * 2 >= best["free_mb"]:
+        return usual[0]
+    return best
+
+
+def round_down(number):
+    """Return a number with its first two digits only: free space changes all the time."""
+    digits = len(str(number))
+    return number if digits <= 2 else number // 10 ** (digits - 2) * 10 ** (digits - 2)
+
+
+def main_group(groups):
+    """Return the node group with most nodes; of equal ones, the one with the largest nodes. None without a group."""
+    return max(groups, key=lambda group: (nodes_of(group), group["cpus"] or 0, group["memory_mb"] or 0), default=None)
+
+
+def node_sizes(queue, groups, memory_enforced, node, gpu_only):
+    """Return the sizes that an entry's shapes are made of: without GPUs, and one for each type of GPU.
+
+    Returns (NodeSize or None, [NodeSize]). groups: usable node groups of the queue; gpu_only: whether nodes with GPUs
+    are only for jobs with GPUs.
+    """
+    cpu_group = main_group([group for group in groups if not group["gpus"]])
+    if cpu_group is None and groups and not gpu_only and not queue["whole_nodes"]:
+        cpu_group = dict(main_group(groups), gpus=0, gpu_type=None)
+    by_type = {}
+    for group in groups:
+        if group["gpus"]:
+            by_type.setdefault(group["gpu_type"], []).append(group)
+    of_types = [main_group(by_type[kind]) for kind in sorted(by_type, key=lambda kind: kind or "")]
+    cpu_size = NodeSize(cpu_group, queue, memory_enforced, node) if cpu_group else None
+    return cpu_size, [NodeSize(group, queue, memory_enforced, node) for group in of_types]
+
+
+def shapes_of_queue(queue, cpu_size, gpu_sizes, single_core):
+    """Return the options `node` or `shapes` of an entry: {"node": ...}, {"shapes": {...}}, or {} if all is unknown.
+
+    cpu_size, gpu_sizes: those of node_sizes; single_core: whether the batch system can only allot one core.
+    """
+    cpu_size = cpu_size if cpu_size and cpu_size.is_known else None
+    gpu_sizes = [size for size in gpu_sizes if size.is_known]
+    if queue["whole_nodes"]:
+        shapes = {"node": dict(cpu_size.whole(), whole_node=True)} if cpu_size else {}
+        for size in gpu_sizes:
+            shapes[_gpu_name("gpu-node" if cpu_size else "node", size, gpu_sizes)] = dict(size.whole(), whole_node=True)
+    elif single_core:
+        shapes = _single_cores(cpu_size, gpu_sizes)
+    elif cpu_size and not gpu_sizes:
+        return {"node": cpu_size.node()}
+    else:
+        shapes = _fractions(cpu_size) if cpu_size else {}
+        for size in gpu_sizes:
+            shape = size.fraction(size.gpus, gpus=1)
+            if shape:
+                shapes[_gpu_name("gpu", size, gpu_sizes)] = shape
+    return {"shapes": shapes} if shapes else {}
+
+
+def _single_cores(cpu_size, gpu_sizes):
+    """Return the shapes of one core, without GPUs and with one."""
+    shapes = {"core": cpu_size.fraction(cpu_size.cpus)} if cpu_size else {}
+    for size in gpu_sizes:
+        shapes[_gpu_name("gpu", size, gpu_sizes)] = size.fraction(max(size.cpus, size.gpus), gpus=1)
+    return {name: shape for name, shape in shapes.items() if shape}
+
+
+def _fractions(size):
+    """Return the shapes whole, half, quarter ... of a node, for an entry that also has other shapes."""
+    shapes = {name: size.fraction(2**step) for step, name in enumerate(NODE_FRACTIONS[:_FRACTIONS_BESIDE_GPUS])}
+    return {name: shape for name, shape in shapes.items() if shape}
+
+
+def _gpu_name(name, size, sizes):
+    """Return the name of a shape with GPUs. It includes the type if the queue has several."""
+    if len(sizes) == 1 or not size.gpu_type:
+        return name
+    return f"{name}-{_NOT_IN_NAMES.sub('-', size.gpu_type)}"[:64]
+
+
+def _memory_mb(group, queue, cpus, memory_enforced):
+    """Return the memory that one job may request, or None."""
+    memory_mb = group["memory_mb"]
+    if not memory_mb or not cpus:
+        return None
+    memory_mb = memory_mb * cpus // group["cpus"]
+    if not memory_enforced:
+        memory_mb = memory_mb * (100 - SYSTEM_MEMORY_PERCENT) // 100
+    per_cpu_mb = queue["max_memory_per_cpu_mb"]
+    return _smallest(memory_mb, per_cpu_mb * cpus if per_cpu_mb else None, queue.get("max_memory_per_job_mb"))
+
+
+def _smallest(*numbers):
+    return min((number for number in numbers if number is not None), default=None)
+
+
+def describe_groups(queue):
+    """Return the sizes of a queue's nodes in words: "488 nodes of 128 cores, 253000 MB; ..."."""
+    texts = []
+    for group in usable_groups(queue):
+        parts = [f"{'?' if group['cpus'] is None else group['cpus']} core{'' if group['cpus'] == 1 else 's'}"]
+        parts.append("memory unknown" if group["memory_mb"] is None else f"{group['memory_mb']} MB")
+        if group["gpus"]:
+            parts.append(
+                f"{group['gpus']} GPU{'' if group['gpus'] == 1 else 's'}"
+                + (f" ({group['gpu_type']})" if group["gpu_type"] else "")
+            )
+        number = "?" if group["nodes"] is None else group["nodes"]
+        texts.append(f"{number} node{'' if number == 1 else 's'} of {', '.join(parts)}")
+    return "; ".join(texts)

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What glidein.ops.discover shows in the end: queues, open questions, differences, the next command."""
+
+import textwrap
+
+_WIDTH = 100
+_NAME_MOST = 20
+
+
+def discovery_summary(host, facts, proposal, drift, written, next_command):
+    """Return lines of at most 100 columns.
+
+    drift: sentences; written: a sentence about the file; next_command: the command that the operator runs next, which
+    is not shown without entries.
+    """
+    system = " ".join(text for text in (facts["scheduler"], facts["version"]) if text) or "no batch system found"
+    cluster = f", cluster {facts['cluster']}" if facts["cluster"] else ""
+    lines = _wrapped(f"{host}: {system}{cluster}, user {facts['user']}", "")
+    lines += _section("ENTRIES", [(name, _entry_text(entry)) for name, entry in proposal.entries.items()])
+    lines += _section("QUEUES WITHOUT AN ENTRY", [(each["queue"], each["reason"]) for each in proposal.left_out])
+    lines += _section("NOT READ", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]])
+    lines += _section("NOTES", [("", note) for note in proposal.notes])
+    lines += _section("TODO", _questions(proposal.todo))
+    lines += _section("DRIFT", [("", sentence) for sentence in drift])
+    lines += ["", *_wrapped(written, "")]
+    return lines + (_wrapped(f"Next: {next_command}", "") if proposal.entries else [])
+
+
+def _questions(todo):
+    """Return the rows of the open questions; one row for equal questions about several options."""
+    options = {}
+    for each in todo:
+        question = f"{each.question} (the file has the command)" if each.command else each.question
+        options.setdefault(question, []).append(each.option)
+    rows = []
+    for question, names in options.items():
+        names = [name.replace("glidein_entries.", "", 1) for name in names if name]
+        rows.append(("", f"{', '.join(names)}: {question}" if names else question))
+    return rows
+
+
+def _entry_text(entry):
+    """Return the size of an entry in words."""
+    if "node" in entry:
+        node = entry["node"]
+        size = f"parts of a node of {node['cpus']} cores, {node['memory_mb']} MB"
+    elif "shapes" in entry:
+        size = "; ".join(f"{name}: {_shape_text(shape)}" for name, shape in entry["shapes"].items())
+    else:
+        size = "size unknown"
+    account = f", account {entry['account']}" if "account" in entry else ""
+    return f"{entry['walltime']}{account}, {size}; at most {entry['limits']['total']} glideins"
+
+
+def _shape_text(shape):
+    gpus = f", {shape['gpus']} GPU" if shape.get("gpus") else ""
+    return f"{shape['cpus']} core{'' if shape['cpus'] == 1 else 's'}, {shape['memory_mb']} MB{gpus}"
+
+
+def _section(title, rows):
+    """Return a title and its rows, (name, text); no lines without rows."""
+    if not rows:
+        return []
+    width = min(_NAME_MOST, max(len(name) for name, _text in rows))
+    lines = ["", title]
+    for name, text in rows:
+        start = f"  {name.ljust(width)}  " if width else "  "
+        lines += _wrapped(text, start)
+    return lines
+
+
+def _wrapped(text, start):
+    """Return a text in lines, of which the further ones are indented as the first one is."""
+    indent = " " * min(len(start), _NAME_MOST + 4)
+    return textwrap.wrap(
+        _printable(text),
+        _WIDTH,
+        initial_indent=_printable(start),
+        subsequent_indent=indent or "  ",
+        break_on_hyphens=False,
+    )
+
+
+def _printable(text):
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,0 +1,375 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Profiles of known machines (files/profiles): their schema, and the variables of a host that they fill in.
+
+Controller only. docs/profiles.md describes the keys of a profile.
+"""
+
+import copy
+import datetime
+import difflib
+import functools
+import pathlib
+import re
+
+from ansible.module_utils.common.yaml import yaml_load
+from ansible_collections.glidein.ops.plugins.module_utils.entries import (
+    NAME,
+    SCRATCH,
+    check_environment,
+    normalise_site,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
+from ansible_collections.glidein.ops.plugins.module_utils.shapes import WORD
+from ansible_collections.glidein.ops.plugins.module_utils.units import clock
+from ansible_collections.glidein.ops.plugins.module_utils.validation import (
+    ANYTHING,
+    BOOLEAN,
+    Spec,
+    Type,
+    invalid,
+    list_of_texts,
+    missing,
+    text,
+)
+
+PROFILES_DIR = pathlib.Path(__file__).resolve().parents[3] / "files" / "profiles"
+# The variables of a host that a profile fills in.
+PROVIDED = ("glidein_scheduler", "glidein_scratch", "glidein_environment", "glidein_entries")
+# The disk in MiB for each core of a shape whose documentation states no size. It is an assumption of the collection.
+DISK_MB_PER_CPU = 1000
+# Keys of an entry that are merged key by key: half of a machine's limits would be more than it allows.
+_MERGED = ("limits", "resources")
+_SIMILAR_MOST = 5
+# Sizes of a node in the facts of discovery, and of a shape.
+_NODE_KEYS = ("cpus", "memory_mb", "gpus")
+# A constraint that is one feature, not an expression.
+_FEATURE = re.compile(r"^[A-Za-z0-9_.-]+\Z")
+# An account that passes validation: a profile has none.
+_STAND_IN_ACCOUNT = "account"
+
+_TEXT = text(re.compile(r"^\S(.*\S)?\Z", re.DOTALL), "text that does not begin or end with blanks")
+_URL = text(re.compile(r"^https?://[^\s/]+\S*\Z"), "an address that begins with https:// or http://")
+# Without a user or a password.
+_PROXY = text(re.compile(r"^https?://[A-Za-z0-9.-]+(:[0-9]+)?/?\Z"), "http://HOST:PORT")
+_HOSTS = list_of_texts(re.compile(r"^[A-Za-z0-9.-]+\Z"), "a list of host names")
+_TEXTS = list_of_texts(re.compile(r"^\S"), "a list of texts")
+
+
+def _date(value):
+    # YAML reads a date without quotes as a date.
+    value = value.isoformat() if isinstance(value, datetime.date) else value
+    if not isinstance(value, str) or not re.match(r"^\d{4}-\d{2}-\d{2}\Z", value):
+        raise ValueError(value)
+    datetime.datetime.strptime(value, "%Y-%m-%d")
+    return value
+
+
+def _source(value):
+    value = [value] if isinstance(value, str) else value
+    if not value or not isinstance(value, list) or not all(isinstance(key, str) for key in value):
+        raise ValueError(value)
+    return value
+
+
+_DATE = Type("a date such as 2026-11-22", _date)
+_SOURCE = Type("a key of `sources`, or a list of them", _source)
+
+
+def _fact(**options):
+    """Return the Spec of a fact: its options, and the required key `source`."""
+    return Spec(
+        dict({key: dict(option) for key, option in options.items()}, source={"type": _SOURCE, "required": True})
+    )
+
+
+_REQUIRED_TEXT = {"type": _TEXT, "required": True}
+_PROFILE = Spec(
+    {
+        "name": {"type": NAME, "required": True},
+        "title": _REQUIRED_TEXT,
+        "organisation": _REQUIRED_TEXT,
+        "documentation": {"type": _URL, "required": True},
+        "login_hosts": {"type": _HOSTS, "default": []},
+        "scheduler": {"type": WORD, "required": True},
+        "read": {"type": _DATE, "required": True},
+        "sources": {"type": ANYTHING, "required": True},
+        "login": {"type": ANYTHING},
+        "scratch": {"type": ANYTHING},
+        "outbound": {"type": ANYTHING},
+        "environment": {"type": ANYTHING},
+        "quirks": {"type": ANYTHING, "default": []},
+        "entries": {"type": ANYTHING, "required": True},
+        "queues_without_entry": {"type": ANYTHING, "default": []},
+    }
+)
+_SOURCE_OF_FACTS = Spec({"url": {"type": _URL, "required": True}, "says": _REQUIRED_TEXT})
+_FACTS = {
+    "login": _fact(two_factor={"type": BOOLEAN, "required": True}, prompts={"type": _TEXTS, "default": []}),
+    "scratch": _fact(value={"type": SCRATCH, "required": True}),
+    "outbound": _fact(value={"type": BOOLEAN, "required": True}, constraint={"type": WORD}, proxy={"type": _PROXY}),
+    "environment": _fact(value={"type": ANYTHING, "required": True}),
+}
+_LISTED_FACTS = {
+    "quirks": _fact(text=_REQUIRED_TEXT),
+    "queues_without_entry": _fact(name=_REQUIRED_TEXT, reason=_REQUIRED_TEXT),
+}
+
+
+def profile_names(directory=PROFILES_DIR):
+    """Return the names of all profiles, in alphabetical order."""
+    return sorted(path.stem for path in pathlib.Path(directory).glob("*.yml"))
+
+
+@functools.lru_cache(maxsize=None)
+def load_profile(name, directory=PROFILES_DIR):
+    """Return a profile, checked. Raises InputError. Callers do not change the result.
+
+    `entries` of the result has no sources. Its entries are complete except for the account.
+    """
+    names = profile_names(directory)
+    if name not in names:
+        raise InputError(_unknown(name, names))
+    file = pathlib.Path(directory) / f"{name}.yml"
+    try:
+        raw = yaml_load(file.read_text(encoding="utf-8"))
+    # Of any type: the exceptions of PyYAML cannot be imported where it is missing.
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        raise InputError(f"{_shown(name)}: cannot be read: {error}") from error
+    return check_profile(name, raw)
+
+
+def check_profile(name, raw):
+    """Return a profile as load_profile does. name: of its file; raw: the content. Raises InputError with all errors."""
+    problems = []
+    if not isinstance(raw, dict):
+        raise InputError(f"{_shown(name)}: {invalid('content', raw, 'a mapping')}")
+    known = {key: value for key, value in raw.items() if key in _PROFILE.options}
+    problems += [
+        f"{key}: unknown key{did_you_mean(key, _PROFILE.options)}; docs/profiles.md lists the keys"
+        for key in raw
+        if key not in known
+    ]
+    profile = _PROFILE.check(problems, "", known)
+    if profile["name"] is not None and profile["name"] != name:
+        problems.append(invalid("name", profile["name"], f"the file's name, {name}"))
+    sources = _mapping(problems, "sources", profile["sources"])
+    for key, source in sources.items():
+        _SOURCE_OF_FACTS.check(problems, f"sources.{key}", source)
+    used = set()
+    for key, spec in _FACTS.items():
+        if profile[key] is not None:
+            profile[key] = spec.check(problems, key, profile[key])
+            used.update(_check_sources(problems, key, profile[key]["source"], sources))
+    if profile["environment"] is not None:
+        check_environment(problems, "environment.value", profile["environment"]["value"] or {})
+    for key, spec in _LISTED_FACTS.items():
+        if not isinstance(profile[key], list):
+            problems.append(invalid(key, profile[key], "a list"))
+            profile[key] = []
+        profile[key] = [spec.check(problems, f"{key}[{number}]", fact) for number, fact in enumerate(profile[key])]
+        for number, fact in enumerate(profile[key]):
+            used.update(_check_sources(problems, f"{key}[{number}]", fact["source"], sources))
+    entries = _mapping(problems, "entries", profile["entries"])
+    profile["entries"] = {
+        entry: _entry(problems, f"entries.{entry}", value, sources, used, (profile["outbound"] or {}).get("constraint"))
+        for entry, value in entries.items()
+    }
+    problems += [
+        f"sources.{key}: is the source of no fact; remove it, or name it in `source`"
+        for key in sources
+        if key not in used
+    ]
+    if not problems:
+        _check_entries(problems, name, profile["entries"])
+    if problems:
+        raise InputError([f"{_shown(name)}: {problem}" for problem in problems])
+    return profile
+
+
+def with_profile(variable, value, profile):
+    """Return the value of a host's variable, filled in from the host's profile. Raises InputError.
+
+    variable: one of PROVIDED, others are returned as they are; value: the host's own, None without one;
+    profile: `glidein_profile` of the host, None or "" without one.
+
+    Entries: without entries of the host, all of the profile. Otherwise only the host's, each completed key by key with
+    the profile's entry of the same name. Other variables of the host replace the profile's.
+    """
+    if variable not in PROVIDED or not profile:
+        return value
+    if not isinstance(profile, str):
+        raise InputError(invalid("glidein_profile", profile, "the name of a profile; docs/profiles.md lists them"))
+    known = load_profile(profile)
+    if variable == "glidein_entries":
+        return _merged_entries(value, known["entries"])
+    if value is not None and value != "":
+        return value
+    if variable == "glidein_scheduler":
+        return known["scheduler"]
+    fact = known[variable[len("glidein_") :]]
+    return None if fact is None else copy.deepcopy(fact["value"])
+
+
+def host_variable(variables, variable):
+    """Return a variable of a host, filled in from its profile; None without a value. variables: {name: value}."""
+    value = variables.get(variable)
+    return with_profile(variable, value, variables.get("glidein_profile")) if variable in PROVIDED else value
+
+
+def profile_lines(hostvars, hosts):
+    """Return the lines of the status that name the profiles of these hosts. hostvars: Ansible's."""
+    lines = []
+    for host in hosts:
+        name = hostvars[host].get("glidein_profile")
+        try:
+            profile = load_profile(name) if name else None
+        except InputError:
+            # The plan reports the error.
+            profile = None
+        if profile:
+            site = hostvars[host].get("glidein_site") or host
+            lines.append(f"{site}: profile {name}, of documentation read on {profile['read']}")
+    return lines
+
+
+def disagreements(profile, facts):
+    """Return sentences on what discovery found that contradicts a profile.
+
+    profile: result of load_profile; facts: what the module site_facts returned on the login node. A value that
+    discovery could not read contradicts nothing.
+    """
+    found = []
+    if facts.get("scheduler") and facts["scheduler"] != profile["scheduler"]:
+        return [f"the batch system is {facts['scheduler']}, the profile says {profile['scheduler']}"]
+    queues = {queue["name"]: queue for queue in facts.get("queues") or []}
+    for name, entry in profile["entries"].items():
+        queue = entry.get("queue")
+        if not queue or not queues:
+            continue
+        if queue not in queues:
+            found.append(f"entry {name}: there is no queue {queue}")
+            continue
+        found += [f"entry {name}: {text}" for text in _queue_disagreements(name, entry, queues[queue])]
+    return found
+
+
+def _queue_disagreements(name, entry, queue):
+    """Yield what contradicts one entry of a profile. queue: an item of `queues` of the facts."""
+    entry = normalise_site("glidein", "site", {name: entry})["entries"][name]
+    for problem in queue.get("problems") or []:
+        yield f"queue {queue['name']} cannot be used: {problem}"
+    walltime_s = queue.get("walltime_s")
+    if walltime_s and walltime_s < entry["walltime_s"]:
+        yield f"queue {queue['name']} allows {clock(walltime_s)}, the profile says {clock(entry['walltime_s'])}"
+    groups = queue.get("node_groups") or []
+    for shape_name, shape in entry["shapes"].items():
+        if groups and not any(_fits(shape, group) for group in groups):
+            sizes = "; ".join(f"{key} {_largest(groups, key)}" for key in _NODE_KEYS)
+            yield f"no node of queue {queue['name']} is as large as shape {shape_name}; the largest values are {sizes}"
+    feature = entry["constraint"]
+    features = {feature for group in groups for feature in group.get("features") or []}
+    if feature and features and _FEATURE.match(feature) and feature not in features:
+        yield f"no node of queue {queue['name']} has the feature {feature}"
+
+
+def _fits(shape, group):
+    """Return whether a shape fits a node of the group. A size that is not known fits."""
+    return all(group.get(key) is None or shape[key] <= group[key] for key in _NODE_KEYS)
+
+
+def _largest(groups, key):
+    values = [group[key] for group in groups if group.get(key) is not None]
+    return max(values) if values else "unknown"
+
+
+def _merged_entries(own, known):
+    """Return the entries of a host. own: the host's glidein_entries; known: the profile's entries."""
+    if not own:
+        return copy.deepcopy(known)
+    if not isinstance(own, dict):
+        return own
+    return {name: _merged_entry(entry, copy.deepcopy(known.get(name) or {})) for name, entry in own.items()}
+
+
+def _merged_entry(own, known):
+    if own is None:
+        return known
+    if not isinstance(own, dict):
+        return own
+    given = {key: value for key, value in own.items() if value is not None}
+    # The shapes are stated by one of these keys.
+    if "shapes" in given or "node" in given:
+        known = {key: value for key, value in known.items() if key not in ("shapes", "node")}
+    for key in _MERGED:
+        if isinstance(given.get(key), dict) and isinstance(known.get(key), dict):
+            given[key] = dict(known[key], **given[key])
+    return dict(known, **given)
+
+
+def _shown(name):
+    return f"files/profiles/{name}.yml"
+
+
+def _unknown(name, names):
+    """Return the error for an unknown name of a profile."""
+    parts = [part for part in re.split(r"[^a-z0-9]+", str(name).lower()) if len(part) > 2]
+    similar = [known for known in names if any(part in known for part in parts)]
+    similar = (similar or difflib.get_close_matches(str(name), names, n=_SIMILAR_MOST))[:_SIMILAR_MOST]
+    listed = f"similar names are {', '.join(similar)}; " if similar else ""
+    return f"glidein_profile: {name!r} is unknown; {listed}docs/profiles.md lists all profiles"
+
+
+def _mapping(problems, variable, value):
+    """Return a mapping with at least one key; {} with an error appended to problems."""
+    if isinstance(value, dict) and value:
+        return value
+    # The Spec has reported a missing key.
+    if value is not None:
+        problems.append(invalid(variable, value, "a mapping with at least one key"))
+    return {}
+
+
+def _check_sources(problems, variable, keys, sources):
+    """Append an error for each key that is not in sources. Return the keys."""
+    for key in keys or ():
+        if key not in sources:
+            problems.append(invalid(f"{variable}.source", key, f"a key of `sources`: {', '.join(sources)}"))
+    return keys or ()
+
+
+def _entry(problems, variable, raw, sources, used, constraint):
+    """Return an entry without its source, complete except for the account."""
+    if not isinstance(raw, dict):
+        problems.append(invalid(variable, raw, "a mapping"))
+        return {}
+    try:
+        used.update(_check_sources(problems, variable, _source(raw.get("source")), sources))
+    except ValueError:
+        problems.append(missing(f"{variable}.source", _SOURCE.expected))
+    entry = {key: copy.deepcopy(value) for key, value in raw.items() if key != "source"}
+    if "account" in entry:
+        problems.append(invalid(f"{variable}.account", entry["account"], "no account: it is the operator's"))
+    if constraint:
+        own = entry.setdefault("constraint", constraint)
+        if constraint not in str(own):
+            problems.append(
+                invalid(f"{variable}.constraint", own, f"one that includes outbound.constraint, {constraint}")
+            )
+    shapes = entry.get("shapes") if isinstance(entry.get("shapes"), dict) else {}
+    for shape in [entry.get("node"), *shapes.values()]:
+        if isinstance(shape, dict) and shape.get("disk_mb") is None:
+            cpus = shape.get("cpus")
+            cpus = cpus.get("min") if isinstance(cpus, dict) else cpus
+            shape["disk_mb"] = DISK_MB_PER_CPU * cpus if isinstance(cpus, int) else DISK_MB_PER_CPU
+    return entry
+
+
+def _check_entries(problems, name, entries):
+    """Append the errors that an operator with these entries would get."""
+    try:
+        normalise_site("glidein", name, {key: dict(entry, account=_STAND_IN_ACCOUNT) for key, entry in entries.items()})
+    except InputError as error:
+        problems += [problem.replace("glidein_entries.", "entries.", 1) for problem in error.problems]

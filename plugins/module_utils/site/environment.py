@@ -1,0 +1,338 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts of a login node other than its batch system: file systems, software, network, clock."""
+
+import os
+import platform
+import re
+import shutil
+import socket
+import threading
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
+
+# Time limits in seconds: of a look at one file system, and of all connections; of one directory of PATH.
+_STEP_TIMEOUT_S = 10
+_DIRECTORY_TIMEOUT_S = 3
+
+# Variables that name a scratch directory at many sites, and directories that have one for each user.
+_SCRATCH_VARIABLES = ("SCRATCH", "PSCRATCH", "CSCRATCH", "LOCAL", "LOCAL_SCRATCH", "WORK", "WORKDIR")
+_SCRATCH_PARENTS = ("/scratch", "/local/scratch", "/scratch/local", "/lustre/scratch", "/work")
+
+# File systems that several hosts mount, by the type in /proc/mounts. Those of FUSE have the type fuse.NAME.
+_NETWORK_TYPE = re.compile(
+    r"(?:fuse\.)?(?:nfs|gpfs|ceph|gluster|sshfs|lustre|beegfs|panfs|weka|dvs|cifs|smb|smb3|pvfs2|orangefs|afs|quobyte|9p"
+    r"|moosefs|mfs|lizardfs|juicefs|ocfs2|gfs2|virtiofs)(?:fs|[0-9])?\Z"
+)
+_AUTOFS = "autofs"
+_CVMFS_DIRECTORY = "/cvmfs/"
+
+_PYTHON = re.compile(r"python3(?:\.[0-9]{1,2})?\Z")
+_PLATFORM_PYTHON = "/usr/libexec/platform-python"  # of RHEL 8, which has no other by default
+_PYTHON_VERSION = re.compile(r"Python (3\.[0-9]+\S*)")
+_VERSION = re.compile(r"\b([0-9]+\.[0-9][\w.+-]*)")
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_DF_LINE = re.compile(r"^(?:.*\S)\s+(?:[0-9]+|-)\s+(?:[0-9]+|-)\s+(-?[0-9]+|-)\s+(?:[0-9]+%|-)\s+(/.*?)\s*\Z")
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+_PORTS = {"http": 80, "https": 443}
+_MARK = "\0glidein-environment\0"
+
+
+class LoginNode:
+    """The login node. `gaps`: what could not be read, as Reader.gaps."""
+
+    def __init__(self, environment, timeout_s, mounts=None):
+        """environment: with which commands run; timeout_s: of all commands; mounts: text, default /proc/mounts."""
+        self.gaps = []
+        self._environment = environment
+        self._deadline = time.monotonic() + timeout_s
+        self._mounts = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
+
+    def read(self, home, user, connect=()):
+        """Return `environment` of the facts, without clock_offset_s. connect: addresses as of parse_address."""
+        connections = try_connections(connect, min(_STEP_TIMEOUT_S, max(0.1, self._deadline - time.monotonic())))
+        free_mb, is_network = self._file_system("home", home)
+        libc, libc_version = platform.libc_ver()
+        return {
+            "home": home,
+            "home_free_mb": free_mb,
+            "home_network": is_network,
+            "scratch": self._scratch(home, user),
+            "modules": self._has_modules(),
+            "containers": self._containers(),
+            "cvmfs": cvmfs_repositories(self._mounts),
+            "python": self._pythons(),
+            "proxies": proxies(self._environment),
+            "connections": connections,
+            "os": os_name(_text("/etc/os-release")),
+            "libc": libc_version if libc == "glibc" else None,
+            "machine": platform.machine() or None,
+        }
+
+    def _run(self, what, argv, parse, default=None, is_gap=True):
+        """Return parse(output) of a command that gets _STEP_TIMEOUT_S at most."""
+        reader = Reader(self._environment, {}, min(_STEP_TIMEOUT_S, self._deadline - time.monotonic()))
+        result = reader.read(what, argv, parse, default)
+        if is_gap:
+            self.gaps += reader.gaps
+        return result
+
+    def _file_system(self, what, path, is_gap=True):
+        """Return (free MiB or None, whether several hosts mount it or None) of a path's file system.
+
+        Only the command df accesses the path: it is stopped if the file server does not answer.
+        """
+        free_mb, mount_point = self._run(what, ["df", "-Pk", path], parse_df, (None, None), is_gap)
+        # Without df's answer, links in the path are not followed.
+        return free_mb, is_network_path(mount_point or path, self._mounts)
+
+    def _scratch(self, home, user):
+        candidates = [(self._environment.get(name, ""), name) for name in _SCRATCH_VARIABLES]
+        candidates += [(os.path.join(parent, user), None) for parent in _SCRATCH_PARENTS]
+        found, seen = [], {os.path.normpath(home)}
+        for path, variable in candidates:
+            if not path.startswith("/") or os.path.normpath(path) in seen:
+                continue
+            seen.add(os.path.normpath(path))
+            free_mb, is_network = self._file_system(f"scratch {path}", path, is_gap=variable is not None)
+            if free_mb is not None:
+                found.append({"path": path, "variable": variable, "free_mb": free_mb, "network": is_network})
+        return found
+
+    def _has_modules(self):
+        names = ("MODULESHOME", "LMOD_CMD", "MODULES_CMD")
+        files = ("modules.sh", "lmod.sh", "z00_lmod.sh", "00-modulepath.sh")
+        paths = [os.path.join("/etc/profile.d", name) for name in files]
+        return any(self._environment.get(name) for name in names) or any(map(os.path.exists, paths))
+
+    def _containers(self):
+        found, seen = {}, set()
+        for name in ("apptainer", "singularity"):
+            path = shutil.which(name, path=self._environment.get("PATH"))
+            if path is None or os.path.realpath(path) in seen:  # Apptainer installs a link with the old name
+                continue
+            seen.add(os.path.realpath(path))
+            version = self._run(f"version of {name}", [path, "--version"], parse_version)
+            if version:
+                found[name] = version
+        return found
+
+    def _pythons(self):
+        found, seen = [], set()
+        for path in python_paths(self._environment.get("PATH", "")):
+            if os.path.realpath(path) in seen:
+                continue
+            seen.add(os.path.realpath(path))
+            version = self._run(f"version of {path}", [path, "--version"], parse_python_version, is_gap=False)
+            if version:
+                found.append({"path": path, "version": version})
+        return found
+
+
+def _text(path):
+    """Return the text of a file of the system, or "" if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            return handle.read(2**20)
+    except OSError:
+        return ""
+
+
+# -- the login shell -----------------------------------------------------------------------------------------------
+
+
+def login_environment(environ, shell, timeout_s):
+    """Return (variables of a login shell completed by `environ`, gaps). Those of `environ` win; the PATHs are joined.
+
+    Modules run without a login shell, so that they lack variables that the site sets for its users, such as SCRATCH.
+    """
+    if os.path.basename(shell) not in ("sh", "bash", "dash", "ksh", "zsh"):
+        shell = "/bin/sh"
+    command = "printf '\\0glidein-environment\\0'; exec env -0"
+    reader = Reader(environ, {}, timeout_s)
+    found = reader.read("environment of a login shell", [shell, "-l", "-c", command], parse_environment, {})
+    merged = dict(found)
+    merged.update(environ)
+    directories = environ.get("PATH", os.defpath).split(os.pathsep) + found.get("PATH", "").split(os.pathsep)
+    merged["PATH"] = os.pathsep.join(dict.fromkeys(directory for directory in directories if directory))
+    return merged, reader.gaps
+
+
+def parse_environment(text):
+    """Return {name: value} of the output of `env -0` after _MARK. Profiles of the shell may print anything before."""
+    unused, mark, printed = text.rpartition(_MARK)
+    if not mark:
+        raise OutputError(f"the login shell did not run the command: {excerpt(text)}")
+    return {name: value for name, equals, value in (item.partition("=") for item in printed.split("\0")) if equals}
+
+
+def responsive_path(environment, mounts=None):
+    """Return (PATH without directories whose file server does not answer, gaps). mounts: text, default /proc/mounts.
+
+    A look-up of a command in such a directory would never return.
+    """
+    parsed = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
+    kept, gaps = [], []
+    for directory in environment.get("PATH", "").split(os.pathsep):
+        is_local = is_network_path(directory, parsed) is False
+        reader = Reader(environment, {}, _DIRECTORY_TIMEOUT_S)
+        argv = ["/bin/sh", "-c", 'test -d "$1"; :', "sh", directory]
+        if is_local or reader.read(f"directory {directory} of PATH", argv, lambda text: True, False):
+            kept.append(directory)
+        gaps += reader.gaps
+    return os.pathsep.join(kept), gaps
+
+
+# -- file systems --------------------------------------------------------------------------------------------------
+
+
+def parse_mounts(text):
+    """Return [(source, mount point, type)] of /proc/mounts."""
+    mounts = []
+    for line in text.splitlines():
+        fields = [_ESCAPE.sub(lambda match: chr(int(match.group(1), 8)), field) for field in line.split(" ")]
+        if len(fields) >= 3:
+            mounts.append(tuple(fields[:3]))
+    return mounts
+
+
+def parse_df(text):
+    """Return (free MiB or None, mount point) of `df -Pk PATH`. Raises OutputError."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    match = _DF_LINE.match(lines[-1]) if lines else None
+    if not match:
+        raise OutputError(f"df printed no line with free space: {excerpt(text)}")
+    free = match.group(1)
+    return None if free == "-" else max(0, int(free)) // 1024, match.group(2)
+
+
+def is_network_path(path, mounts):
+    """Return whether several hosts mount the file system of a path, judged by its type; None if it is unknown."""
+    path = os.path.normpath(path)
+    best, found = "", None
+    for _unused, point, kind in mounts:
+        point = point.rstrip("/") or "/"
+        # Of several mounts at the same place, the last one is visible.
+        is_above = path == point or path.startswith(point.rstrip("/") + "/")
+        if is_above and len(point) >= len(best):
+            best, found = point, kind
+    if found in (None, _AUTOFS):  # autofs: the file system is not mounted yet
+        return None
+    return _NETWORK_TYPE.match(found) is not None
+
+
+def cvmfs_repositories(mounts):
+    """Return the sorted names of the CVMFS repositories that are mounted."""
+    names = {point[len(_CVMFS_DIRECTORY) :] for source, point, kind in mounts if point.startswith(_CVMFS_DIRECTORY)}
+    return sorted(name for name in names if name and "/" not in name)
+
+
+# -- software ------------------------------------------------------------------------------------------------------
+
+
+def python_paths(path):
+    """Return the paths of all commands python3 and python3.N in the directories of a PATH."""
+    found = []
+    for directory in path.split(os.pathsep):
+        try:
+            names = sorted(name for name in os.listdir(directory or ".") if _PYTHON.match(name))
+        except OSError:
+            continue
+        found += [os.path.join(directory, name) for name in names]
+    found += [_PLATFORM_PYTHON]
+    return [each for each in found if os.path.isfile(each) and os.access(each, os.X_OK)]
+
+
+def parse_python_version(text):
+    """Return the version of `python3 --version`. Raises OutputError."""
+    match = _PYTHON_VERSION.search(text)
+    if not match:
+        raise OutputError(f"not the version of a Python 3: {excerpt(text)}")
+    return match.group(1)
+
+
+def parse_version(text):
+    """Return the first version number of a text. Raises OutputError."""
+    match = _VERSION.search(text)
+    if not match:
+        raise OutputError(f"no version number: {excerpt(text)}")
+    return match.group(1)
+
+
+def os_name(os_release):
+    """Return name and version of the operating system of /etc/os-release, such as Rocky Linux 9.4; None without."""
+    values = {}
+    for line in os_release.splitlines():
+        name, unused, value = line.partition("=")
+        values[name.strip()] = value.strip().strip("\"'")
+    name = " ".join(part for part in (values.get("NAME"), values.get("VERSION_ID")) if part)
+    return name or values.get("PRETTY_NAME") or None
+
+
+# -- network -------------------------------------------------------------------------------------------------------
+
+
+def proxies(environ):
+    """Return {lower-case variable: proxy} of the environment, without user names and passwords."""
+    found = {}
+    for name in _PROXIES:
+        value = environ.get(name) or environ.get(name.upper())
+        if value:
+            found[name] = value if name == "no_proxy" else without_credentials(value)
+    return found
+
+
+def without_credentials(address):
+    """Return a proxy's address without the user and the password before its last @, and without a path."""
+    match = _SCHEME.match(address)
+    scheme = match.group(0) if match else ""
+    return scheme + address[len(scheme) :].rpartition("@")[2].partition("/")[0]
+
+
+def parse_address(address):
+    """Return (host, port) of host:port, [IPv6 address]:port or an http(s) URL. Raises ValueError."""
+    match = _SCHEME.match(address)
+    scheme = match.group(0)[:-3].lower() if match else ""
+    rest = address[match.end() :] if match else address
+    rest = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    match = re.match(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?\Z", rest)
+    if not match:
+        raise ValueError(address)
+    port = int(match.group(3)) if match.group(3) else _PORTS.get(scheme, 0)
+    if not 0 < port < 2**16:
+        raise ValueError(address)
+    return match.group(1) or match.group(2), port
+
+
+def try_connections(addresses, timeout_s):
+    """Return [{"address", "error"}] of TCP connections, all tried at the same time. error: "" if one was made.
+
+    addresses: as of parse_address; invalid ones raise ValueError before any connection is tried.
+    """
+    targets = [parse_address(address) for address in addresses]
+    errors = [f"no answer within {timeout_s:.0f} s"] * len(targets)
+
+    def connect(index):
+        try:
+            socket.create_connection(targets[index], timeout_s).close()
+        except (OSError, UnicodeError) as error:  # UnicodeError: the name is too long for the DNS
+            errors[index] = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        else:
+            errors[index] = ""
+
+    # A look-up of a name has no time limit of its own: it may go on while the module ends.
+    threads = [threading.Thread(target=connect, args=(index,), daemon=True) for index in range(len(targets))]
+    deadline = time.monotonic() + timeout_s + 1
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0, deadline - time.monotonic()))
+    return [
+        {"address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}", "error": error}
+        for (host, port), error in zip(targets, list(errors))
+    ]

@@ -1,0 +1,264 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parsers of what scontrol, sinfo and sacctmgr print. Sources: src/api, src/sinfo, src/sacctmgr of Slurm 24.11."""
+
+import collections
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
+
+SINFO_FORMAT = "%R|%D|%T|%c|%m|%d|%G|%f|%N"
+_SINFO_HEADER = "PARTITION|NODES|STATE|CPUS|MEMORY|TMP_DISK|GRES|AVAIL_FEATURES|NODELIST"
+
+# Nodes of one partition that have all of this in common. usable: how many of them take jobs; memory_mb, disk_mb: MiB;
+# gpus: {type, or "": number}; example: the name of one of them.
+NodeGroup = collections.namedtuple(
+    "NodeGroup", "partition nodes usable state cpus memory_mb disk_mb gpus features example"
+)
+
+# What jobs can use of a node. gpus: as accounted (TRES), {type, or "": number}.
+NodeDetails = collections.namedtuple("NodeDetails", "cpus memory_mb gpus")
+
+# Columns of sacctmgr: format= and the header that it prints for it.
+ASSOCIATION_COLUMNS = (
+    ("DefaultAccount", "Def Acct"),
+    ("Cluster", "Cluster"),
+    ("Account", "Account"),
+    ("Partition", "Partition"),
+    ("QOS", "QOS"),
+    ("DefaultQOS", "Def QOS"),
+    ("MaxJobs", "MaxJobs"),
+    ("MaxSubmitJobs", "MaxSubmit"),
+    ("MaxWall", "MaxWall"),
+    ("MaxTRESPerJob", "MaxTRES"),
+    ("GrpJobs", "GrpJobs"),
+    ("GrpSubmitJobs", "GrpSubmit"),
+)
+ACCOUNT_COLUMNS = (
+    ("Cluster", "Cluster"),
+    ("Account", "Account"),
+    ("User", "User"),
+    ("GrpJobs", "GrpJobs"),
+    ("GrpSubmitJobs", "GrpSubmit"),
+)
+QOS_COLUMNS = (
+    ("Name", "Name"),
+    ("Flags", "Flags"),
+    ("MaxWall", "MaxWall"),
+    ("MaxTRESPerJob", "MaxTRES"),
+    ("MaxTRESPerNode", "MaxTRESPerNode"),
+    ("MaxTRESPerUser", "MaxTRESPU"),
+    ("MaxJobsPerUser", "MaxJobsPU"),
+    ("MaxSubmitJobsPerUser", "MaxSubmitPU"),
+    ("MaxJobsPerAccount", "MaxJobsPA"),
+    ("MaxSubmitJobsPerAccount", "MaxSubmitPA"),
+    ("GrpJobs", "GrpJobs"),
+    ("GrpSubmitJobs", "GrpSubmit"),
+    ("MinTRESPerJob", "MinTRES"),
+)
+
+_SETTING = re.compile(r"^([A-Za-z][\w.-]*)\s*=\s*(.*?)\s*\Z")
+_KEY = re.compile(r"([A-Za-z_]+)=(.*)\Z", re.DOTALL)
+_NUMBER = re.compile(r"[0-9]{1,18}\Z")
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMGTP]?)B?\Z", re.IGNORECASE)
+_SIZE_MB = {"K": 1 / 1024.0, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+_GPU = re.compile(r"gpu(?::([^:(]+))??(?::no_consume)?:([0-9]{1,9})(?:\(.*)?\Z")
+_OUTSIDE_PARENTHESES = re.compile(r",(?![^(]*\))")
+_FIRST_HOST = re.compile(r"(?:[^\[\],]|\[[^\]]*\])+")
+_BRACKETS = re.compile(r"\[([^\],-]*)[^\]]*\]")
+_MAX_DURATION_CHARS = 20
+
+# States of sinfo %T in which a node takes jobs, now or after others have ended. Suffixes are for power saving (~#%!),
+# a pending reboot (@^), a planned job (-) and completing (+). With * the node does not respond, with $ it is in a
+# maintenance reservation.
+_USABLE = re.compile(r"(?:idle|mixed|allocated|completing|planned|blocked|powered_down|powering_(?:up|down)"
+                     r"|power_(?:up|down)|cloud)[~#%!@^+-]*\Z", re.IGNORECASE)  # fmt: skip
+
+
+def number(text):
+    """Return a whole number of Slurm's output, or None for UNLIMITED, N/A, an empty field and anything else."""
+    return int(text) if _NUMBER.match(text) else None
+
+
+def duration_s(text):
+    """Return a time of Slurm's output, such as 2-00:00:00, in seconds; None for UNLIMITED and anything else."""
+    return parse_duration(text) if len(text) <= _MAX_DURATION_CHARS else None
+
+
+def parse_config(text):
+    """Return {name: value} of `scontrol show config`, with the settings of cgroup.conf that it shows."""
+    settings = {}
+    for line in text.splitlines():
+        match = _SETTING.match(line)
+        if match:
+            settings.setdefault(match.group(1), match.group(2))
+    if "SLURM_VERSION" not in settings:
+        raise OutputError(f"no SLURM_VERSION in the output: {excerpt(text)}")
+    return settings
+
+
+def _records(text, first_key):
+    """Return the records of `scontrol -o show`, one line each, as [{key: value}]. Raises OutputError."""
+    records = []
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("No "):  # No partitions in the system
+            continue
+        matches = [_KEY.match(word) for word in line.split()]
+        if not matches or not matches[0] or matches[0].group(1) != first_key:
+            raise OutputError(f"a line does not begin with {first_key}=: {excerpt(line)}")
+        record = {}
+        for match in matches:
+            if match:  # no match: a further word of a value, such as that of OS
+                record.setdefault(match.group(1), match.group(2))
+        records.append(record)
+    if not text.strip():
+        raise OutputError("no output")
+    return records
+
+
+def parse_partitions(text):
+    """Return [{key: value}] of `scontrol -o show partition`, without those that have no name."""
+    return [record for record in _records(text, "PartitionName") if record["PartitionName"]]
+
+
+def parse_reservations(text):
+    """Return [{key: value}] of `scontrol -o show reservation`."""
+    return _records(text, "ReservationName")
+
+
+def parse_node_groups(text):
+    """Return [NodeGroup] of `sinfo -e -o SINFO_FORMAT`, one for each line."""
+    header, unused, lines = text.partition("\n")
+    if header.strip() != _SINFO_HEADER:
+        raise OutputError(f"the output does not begin with the header {_SINFO_HEADER}: {excerpt(text)}")
+    groups = [_node_group(line) for line in lines.splitlines() if line.strip()]
+    return [group for group in groups if group.nodes]  # a partition without nodes has a line, too
+
+
+def _node_group(line):
+    fields = [field.strip() for field in line.split("|")]
+    if len(fields) != _SINFO_HEADER.count("|") + 1:
+        raise OutputError(f"a line with {len(fields)} fields: {excerpt(line)}")
+    partition, nodes, state, cpus, memory, disk, gres, features, names = fields
+    numbers = [number(field) for field in (nodes, cpus, memory, disk)]
+    if None in numbers:
+        raise OutputError(f"a number is invalid in: {excerpt(line)}")
+    nodes, cpus, memory, disk = numbers
+    return NodeGroup(
+        partition,
+        nodes,
+        nodes if _USABLE.match(state) else 0,
+        state,
+        cpus,
+        memory,
+        disk or None,  # 0: TmpDisk is not configured
+        gpus_of_gres(gres),
+        tuple(sorted(set(features.split(",")) - {"", "(null)"})),
+        first_host(names),
+    )
+
+
+def gpus_of_gres(text):
+    """Return {type, or "": number} of the GPUs in a node's Gres, such as gpu:a100:4(S:0-1),nvme:1."""
+    found = {}
+    for item in _OUTSIDE_PARENTHESES.split(text):
+        match = _GPU.match(item.strip())
+        if match and int(match.group(2)):
+            kind = match.group(1) or ""
+            found[kind] = found.get(kind, 0) + int(match.group(2))
+    return found
+
+
+def first_host(names):
+    """Return the first host of Slurm's host list, such as r001 of r[001-488],x[1-2]; "" for an empty list."""
+    match = _FIRST_HOST.match(names)
+    return _BRACKETS.sub(r"\1", match.group(0)) if match else ""
+
+
+def tres(text):
+    """Return {name: value as text} of a TRES list, such as cpu=128,mem=250G,gres/gpu:a100=4."""
+    return {name: value for name, equals, value in (item.partition("=") for item in text.split(",")) if equals}
+
+
+def size_mb(text):
+    """Return MiB of a size as Slurm prints it, such as 257000M or 1.5T; None if it is none."""
+    match = _SIZE.match(text)
+    return int(float(match.group(1)) * _SIZE_MB[match.group(2).upper()]) if match else None
+
+
+def gpus_of_tres(text):
+    """Return {type, or "": number} of the GPUs in a TRES list. The total counts only if no type is listed."""
+    counts = {}
+    for name, value in tres(text).items():
+        if (name == "gres/gpu" or name.startswith("gres/gpu:")) and number(value):
+            counts[name[len("gres/gpu:") :]] = number(value)
+    total = counts.pop("", None)
+    if sum(counts.values()) == (total or sum(counts.values())):
+        total = None
+    return counts if total is None else {"": total}
+
+
+def parse_node_details(text):
+    """Return {name: NodeDetails} of `scontrol -o show node`. A number is None if it is not shown."""
+    found = {}
+    for record in _records(text, "NodeName"):
+        total, memory = number(record.get("CPUTot", "")), number(record.get("RealMemory", ""))
+        cpus = number(record.get("CPUEfctv", ""))
+        if cpus is None and total is not None:  # before 22.05
+            reserved = number(record.get("CoreSpecCount", "")) or 0
+            cpus = total - reserved * (number(record.get("ThreadsPerCore", "")) or 1)
+        if memory is not None:
+            memory -= number(record.get("MemSpecLimit", "")) or 0
+        found[record["NodeName"]] = NodeDetails(cpus, memory, gpus_of_tres(record.get("CfgTRES", "")))
+    return found
+
+
+def table_parser(columns):
+    """Return a parser of `sacctmgr -P show`, text -> [{name of the column: value}]. columns: see above."""
+
+    def parse(text):
+        header, unused, lines = text.partition("\n")
+        expected = "|".join(name for unused, name in columns)
+        if header.strip() != expected:
+            raise OutputError(f"the output does not begin with the header {expected}: {excerpt(text)}")
+        rows = []
+        for line in lines.splitlines():
+            fields = line.split("|")
+            if not line.strip():
+                continue
+            if len(fields) != len(columns):
+                raise OutputError(f"a line with {len(fields)} fields: {excerpt(line)}")
+            rows.append(dict(zip((name for name, unused in columns), fields)))
+        return rows
+
+    return parse
+
+
+def parse_groups(text):
+    """Return the set of group names that `id -Gn` prints."""
+    return set(text.split())
+
+
+def is_in_host_list(host, names):
+    """Return whether a host is in Slurm's host list, such as login[1-4],data1. The host's domain is ignored."""
+    host = host.partition(".")[0]
+    return any(_is_in_item(host, match.group(0)) for match in _FIRST_HOST.finditer(names))
+
+
+def _is_in_item(host, item):
+    parts = re.split(r"\[([^\]]*)\]", item)  # the odd ones are ranges, such as 1-4,7
+    pattern = "".join("([0-9]+)" if index % 2 else re.escape(part) for index, part in enumerate(parts))
+    match = re.match(pattern + r"\Z", host)
+    return bool(match) and all(_is_in_ranges(text, ranges) for text, ranges in zip(match.groups(), parts[1::2]))
+
+
+def _is_in_ranges(text, ranges):
+    for item in ranges.split(","):
+        first, unused, last = item.partition("-")
+        bounds = number(first), number(last or first)
+        if None not in bounds and bounds[0] <= int(text) <= bounds[1] and len(text) >= len(first):
+            return True
+    return False

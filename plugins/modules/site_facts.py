@@ -1,0 +1,276 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: site_facts
+short_description: Read what a site's batch system and login node report about themselves
+version_added: 0.1.0
+description:
+  - Reads queues, node sizes, limits and accounts of the batch system, and the environment of the login node, from which
+    the variables of a site can be proposed.
+  - Runs on the site's login node, as the user who is to submit the glideins. It runs only commands that read.
+  - A command that is refused, that hangs or whose output is invalid leaves a gap in the facts. It is not an error.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_glidein
+attributes:
+  check_mode:
+    support: full
+    details: The module only reads.
+  diff_mode:
+    support: N/A
+    details: The module only reads.
+options:
+  scheduler:
+    description:
+      - The batch system, one of V(slurm), V(pbspro), V(torque), V(sge), V(uge), V(lsf), V(htcondor).
+      - By default the first one that is found, in this order. V(htcondor) is last, because its commands may be
+        there only to submit to another pool.
+    type: str
+  commands:
+    description:
+      - "Maps the name of a command to the argument list to run instead, for example
+        C({scontrol: [/opt/slurm/bin/scontrol]})."
+      - Without it, commands are found by the C(PATH) of the module and that of a login shell.
+    type: dict
+    default: {}
+  controller_time:
+    description:
+      - "The time on the controller in epoch seconds, for example C({{ now().timestamp() }})."
+      - The difference of the clocks includes the time that it takes to start the module, one to five seconds.
+    type: float
+  connect:
+    description:
+      - Addresses to which TCP connections are tried, each a C(host:port) or an http or https URL.
+    type: list
+    elements: str
+    default: []
+  timeout:
+    description:
+      - Time limit in seconds for all commands together. A single command may take at most 30 seconds.
+    type: int
+    default: 120
+seealso:
+  - module: glidein.ops.queue_info
+"""
+
+EXAMPLES = r"""
+- name: Read the facts of the site
+  glidein.ops.site_facts:
+    controller_time: "{{ now().timestamp() }}"
+    connect:
+      - cm.example.org:9618
+      - https://demand.example.org
+  register: site
+
+- name: Read the facts of Grid Engine on a login node that has HTCondor, too
+  glidein.ops.site_facts:
+    scheduler: sge
+  register: site
+"""
+
+RETURN = r"""
+facts:
+  description:
+    - The facts. A value that is null is not known, or there is no such limit.
+    - C(sources) of a queue and C(gaps) contain the reason.
+  returned: success
+  type: dict
+  contains:
+    format:
+      description: Version of this structure.
+      type: int
+      sample: 1
+    read_at:
+      description: Time on the login node at which the facts were read, in epoch seconds.
+      type: int
+      sample: 1795211273
+    scheduler:
+      description: The batch system, a value of C(glidein_scheduler); null if none was found.
+      type: str
+      sample: slurm
+    version:
+      description: Version of the batch system.
+      type: str
+      sample: 24.11.5
+    others:
+      description: Further batch systems whose commands exist.
+      type: list
+      elements: str
+      sample: [htcondor]
+    commands:
+      description: Commands that only a login shell finds, that need variables of a login shell, or that O(commands)
+        contains, as values for C(commands) of C(glidein_scheduler_options).
+      type: dict
+      sample: {sbatch: [/opt/slurm/bin/sbatch]}
+    cluster:
+      description: The batch system's own name, or null.
+      type: str
+      sample: bridges2
+    user:
+      description: The user whose accounts and limits these are.
+      type: str
+      sample: pilot
+    queues:
+      description: The queues or partitions, sorted by name.
+      type: list
+      elements: dict
+      contains:
+        name:
+          description: Name of the queue.
+          type: str
+          sample: RM
+        problems:
+          description: Reasons why the user's glideins cannot run in the queue.
+          type: list
+          elements: str
+          sample: ["State=DOWN: it starts no new jobs"]
+        default:
+          description: Whether jobs that name no queue run in it.
+          type: bool
+          sample: true
+        walltime_s:
+          description: Longest walltime in seconds.
+          type: int
+          sample: 172800
+        whole_nodes:
+          description: Whether jobs get only whole nodes.
+          type: bool
+          sample: false
+        node_groups:
+          description: The nodes, equal ones together, the largest group first. C(cpus), C(memory_mb) (MiB), C(disk_mb)
+            (MiB) and C(gpus) are what one node has for jobs; C(usable_nodes) of C(nodes) accept jobs at present.
+          type: list
+          elements: dict
+          sample:
+            - {nodes: 488, usable_nodes: 470, cpus: 128, memory_mb: 253000, disk_mb: null, gpus: 0, gpu_type: null,
+               features: [EGRESS]}
+        max_queued:
+          description: Limit on the jobs of one user in the queue, queued and running.
+          type: int
+          sample: 50
+        max_running:
+          description: Limit on the running jobs of one user in the queue.
+          type: int
+          sample: 10
+        max_cpus:
+          description: Limit on the cores of all running jobs of one user in the queue.
+          type: int
+          sample: null
+        max_gpus:
+          description: Limit on the GPUs of all running jobs of one user in the queue.
+          type: int
+          sample: 4
+        max_cpus_per_job:
+          description: Limit on the cores of a job, or of a job on one node.
+          type: int
+          sample: 64
+        max_nodes_per_job:
+          description: Limit on the nodes of a job.
+          type: int
+          sample: 64
+        max_memory_per_cpu_mb:
+          description: Limit on the memory for each core in MiB.
+          type: int
+          sample: 2000
+        max_memory_per_job_mb:
+          description: Limit on the memory of a job in MiB (PBS, Torque, LSF).
+          type: int
+          sample: null
+        accounts:
+          description: The user's accounts that the queue accepts; null if any account, or none, will do.
+          type: list
+          elements: str
+          sample: [abc123]
+        parallel_environments:
+          description: Parallel environments of the queue (Grid Engine).
+          type: list
+          elements: str
+          sample: []
+        qos:
+          description: The QOS that jobs must ask for, because the queue does not accept the user's default (Slurm).
+          type: str
+          sample: null
+        sources:
+          description: Where values come from, by the name of the key.
+          type: dict
+          sample: {walltime_s: "scontrol show partition: MaxTime=2-00:00:00"}
+    accounts:
+      description: The user's accounts. C(problem) is null, or the reason for which the account cannot be charged.
+        C(max_queued) and C(max_running) limit the jobs of the account.
+      type: list
+      elements: dict
+      sample:
+        - {name: abc123, default: true, problem: null, max_queued: 10, max_running: null, qos: [normal]}
+    limits:
+      description: Limits of the whole batch system. C(max_array) is the largest number of tasks of an array job,
+        C(max_queued) and C(max_running) are limits on the user's jobs. C(grace_s) is the time in seconds from the
+        notice to a job until its kill, C(memory_enforced) whether jobs that use too much memory are killed,
+        C(memory_unit) the unit of memory (LSF).
+      type: dict
+      sample: {max_array: 1000, max_queued: 500, max_running: null, grace_s: 30, memory_enforced: true,
+               memory_unit: null}
+    gpu_request:
+      description: How GPUs are asked for, a value of C(resources.gpus) of an entry; null without GPUs.
+      type: str
+      sample: gres
+    environment:
+      description: The login node. C(network) is whether several hosts mount the file system, judged by its type.
+        Proxies are without user names and passwords. C(error) of a connection is empty if it was made.
+      type: dict
+      sample:
+        home: /home/pilot
+        home_free_mb: 10000
+        home_network: true
+        scratch: [{path: /scratch/pilot, variable: SCRATCH, free_mb: 900000, network: true}]
+        modules: true
+        containers: {apptainer: 1.3.4}
+        cvmfs: [icecube.opensciencegrid.org]
+        python: [{path: /usr/bin/python3, version: 3.9.18}]
+        proxies: {https_proxy: "http://proxy:3128"}
+        clock_offset_s: 0.4
+        connections: [{address: "cm.example.org:9618", error: ""}]
+        os: Rocky Linux 9.4
+        libc: "2.34"
+        machine: x86_64
+    gaps:
+      description: What could not be read, with the command and its error.
+      type: list
+      elements: dict
+      sample:
+        - {what: accounts, command: "sacctmgr -P show user where name=pilot withassoc", error: "exit status 1: refused"}
+"""
+
+import os
+import pwd
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_facts import read_site
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "scheduler": {"type": "str"},
+            "commands": {"type": "dict", "default": {}},
+            "controller_time": {"type": "float"},
+            "connect": {"type": "list", "elements": "str", "default": []},
+            "timeout": {"type": "int", "default": 120},
+        },
+        supports_check_mode=True,
+    )
+    user = pwd.getpwuid(os.geteuid())
+    try:
+        facts = read_site(module.params, user.pw_name, user.pw_dir, user.pw_shell, os.environ)
+    except GlideinError as error:
+        module.fail_json(msg=str(error), **error.details())
+    module.exit_json(changed=False, facts=facts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+#!/bin/sh
+# What an administrator does once after the installation; it runs at the first start.
+#   pilot   an account, `physics`, and the one of last year, which takes no job
+#   member  two accounts, one of them for the partition gpu alone
+#   guest   no account
+set -eu
+
+tries=0
+until sacctmgr -nQ show cluster >/dev/null 2>&1; do
+  tries=$((tries + 1))
+  [ "$tries" -lt 150 ] || { echo "slurmdbd gives no answer"; exit 1; }
+  sleep 0.2
+done
+
+make() { sacctmgr -iQ add "$@"; }
+make cluster campus
+make qos long set MaxJobsPerUser=4 MaxSubmitJobsPerUser=10
+make qos gpu
+make qos limited set MaxSubmitJobsPerUser=4 MaxJobsPerUser=2 MaxWall=12:00:00 MaxTRESPerJob=cpu=8
+make qos premium set Priority=100
+make account physics Organization=university Description=physics GrpTRES=cpu=200
+make account physics2025 Organization=university Description="physics, ended" MaxSubmitJobs=0
+make account chemistry Organization=university Description=chemistry GrpTRESMins=cpu=1000000
+make account astronomy Organization=university Description=astronomy QosLevel=normal,premium
+make user pilot Account=physics DefaultAccount=physics MaxJobs=20 MaxSubmitJobs=50
+make user pilot Account=physics2025
+make user member Account=physics DefaultAccount=physics
+make user member Account=chemistry Partition=gpu

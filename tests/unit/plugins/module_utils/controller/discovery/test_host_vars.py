@@ -1,0 +1,291 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""host_vars/HOST.yml as text, and what holds for every proposal. UPDATE_GOLDEN=1 writes the golden files."""
+
+import os
+import pathlib
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import host_vars_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import VariablesFile
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
+from ansible_collections.glidein.ops.tests.unit.support.facts import (
+    MACHINES,
+    account,
+    environment,
+    facts,
+    group,
+    limits,
+    queue,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+yaml = pytest.importorskip("yaml", reason="the controller's Python has PyYAML, which ansible-core needs")
+
+GOLDEN = pathlib.Path(__file__).with_name("golden")
+HOST = "login.example.edu"
+
+# -- golden files --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_file_of_a_machine(name):
+    known = MACHINES[name]()
+    text = host_vars_text(propose(known, None, SCHEDULERS[name]()), known, HOST)
+    path = GOLDEN / f"{name}.yml"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_the_present_state_of_the_login_node_does_not_change_the_file():
+    texts = set()
+    for offset_s, free_mb, usable in ((0.1, 50000, 10), (300, 10, 7)):
+        known = facts(
+            queue("a", group(usable_nodes=usable)),
+            environment=environment(clock_offset_s=offset_s, home_free_mb=free_mb),
+        )
+        texts.add(host_vars_text(propose(known), known, HOST))
+    assert len(texts) == 1
+
+
+def test_long_commands_have_a_line_each():
+    commands = {
+        name: [f"/opt/software/batch/system/slurm/24.11/bin/{name}"] for name in ("sbatch", "scancel", "squeue")
+    }
+    known = facts(commands=commands)
+    text = host_vars_text(propose(known), known, HOST)
+    assert "    sbatch: [/opt/software/batch/system/slurm/24.11/bin/sbatch]\n" in text
+    assert yaml.safe_load(text)["glidein_scheduler_options"]["commands"] == commands
+
+
+# -- every proposal ------------------------------------------------------------------------------------------------
+
+# Facts have many parts, and take long to generate.
+FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+TEXTS = st.text(max_size=40) | st.sampled_from(
+    ["{{ lookup('pipe', 'id') }}", "a: b", "# x", "yes", "1e3", "null", "@x"]
+)
+NAMES = st.sampled_from(["RM", "long.q", "gpu", "a-b_c", "123", "12:30:00", "on", "debug", "x" * 70]) | TEXTS
+
+
+def number(*few, most=10**7):
+    return st.none() | st.sampled_from(few) | st.integers(0, most)
+
+
+GROUPS = st.builds(
+    group,
+    cpus=number(1, 2, 64, most=1000),
+    memory_mb=number(1000, 64000),
+    nodes=number(0, 1, most=5000),
+    usable_nodes=number(0, 1, most=5000),
+    disk_mb=number(0, 1, 100),
+    gpus=st.sampled_from([0, 0, 1, 4, 16]),
+    gpu_type=st.none() | NAMES,
+    features=st.lists(st.sampled_from(["EGRESS", "internet", "a b", "{{ x }}"]), max_size=2),
+)
+QUEUES = st.builds(
+    lambda name, groups, **changes: queue(name, **{**changes, "node_groups": groups}),
+    NAMES,
+    st.lists(GROUPS, max_size=3),
+    problems=st.sampled_from([[], [], [], ["State=DOWN"]]),
+    default=st.booleans(),
+    walltime_s=number(60, 3600, 86400, 172800),
+    whole_nodes=st.sampled_from([False, True, None]),
+    max_queued=number(0, 1, 5),
+    max_running=number(0, 1, 5),
+    max_cpus=number(0, 64),
+    max_gpus=number(0, 4),
+    max_cpus_per_job=number(0, 1, 8),
+    max_nodes_per_job=number(0, 1, 5),
+    max_memory_per_cpu_mb=number(1, 2000),
+    accounts=st.none() | st.lists(st.sampled_from(["abc123", "b", "c d"]), max_size=3, unique=True),
+    parallel_environments=st.lists(NAMES, max_size=2),
+    sources=st.dictionaries(st.sampled_from(["walltime_s", "node_groups", "max_queued"]), TEXTS),
+)
+ENVIRONMENTS = st.builds(
+    environment,
+    home_network=st.none() | st.booleans(),
+    home_free_mb=number(0),
+    modules=st.none() | st.booleans(),
+    containers=st.sampled_from([{}, {"apptainer": None}]),
+    cvmfs=st.lists(NAMES, max_size=2),
+    proxies=st.dictionaries(st.sampled_from(["https_proxy", "no_proxy", "GLIDEIN_X"]), TEXTS | st.just("http://p:1")),
+    clock_offset_s=st.none() | st.floats(-1000, 1000),
+    connections=st.lists(st.builds(lambda error: {"address": "cm:9618", "error": error}, TEXTS), max_size=2),
+    scratch=st.lists(
+        st.builds(
+            lambda path, variable, network: {"path": path, "variable": variable, "free_mb": 1, "network": network},
+            TEXTS,
+            st.none() | st.sampled_from(["LOCAL", "TMPDIR", "a b"]),
+            st.none() | st.booleans(),
+        ),
+        max_size=2,
+    ),
+)
+FACTS = st.builds(
+    lambda queues, **changes: facts(**{**changes, "queues": queues}),
+    st.lists(QUEUES, max_size=4, unique_by=lambda each: each["name"]),
+    scheduler=st.sampled_from(sorted(SCHEDULERS)),
+    version=st.none() | TEXTS,
+    cluster=st.none() | NAMES,
+    user=NAMES,
+    accounts=st.lists(
+        st.builds(
+            account,
+            st.sampled_from(["abc123", "b", "c d"]),
+            problem=st.sampled_from([None, "expired"]),
+            max_queued=number(0, 3),
+            max_running=number(0, 3),
+        ),
+        max_size=3,
+        unique_by=lambda each: each["name"],
+    ),
+    limits=st.builds(
+        limits,
+        max_array=number(1, 3),
+        max_queued=number(0, 7),
+        max_running=number(0, 7),
+        grace_s=number(10),
+        memory_enforced=st.none() | st.booleans(),
+        memory_unit=st.sampled_from([None, "MB"]),
+    ),
+    gpu_request=st.sampled_from([None, "gres", "gpu", "ngpus", "a b"]),
+    environment=ENVIRONMENTS,
+    gaps=st.lists(st.builds(lambda text: {"what": "x", "command": text, "error": text}, TEXTS), max_size=2),
+)
+REPORTS = st.dictionaries(
+    st.sampled_from(["RM", "long.q", "gpu", "123"]),
+    st.fixed_dictionaries(
+        {
+            "outbound": st.none() | st.booleans(),
+            "scratch": st.lists(
+                st.builds(
+                    lambda path, free_mb: {"path": path, "free_mb": free_mb}, TEXTS | st.just("/l"), number(0, 1)
+                ),
+                max_size=2,
+            ),
+            "memory_mb": number(1),
+            "cpus": number(1, most=100),
+            "limits_enforced": st.none() | st.booleans() | st.just({"memory": True, "cpus": None}),
+            "os": st.none() | TEXTS,
+            "gpus": st.lists(st.builds(lambda name: {"name": name, "memory_mb": None}, TEXTS), max_size=2),
+            "cvmfs": st.lists(NAMES, max_size=2),
+            "attributes": st.dictionaries(st.sampled_from(["Arch", "X"]), TEXTS),
+            "error": st.none() | TEXTS,
+        }
+    ),
+)
+
+
+@FEW
+@given(FACTS, st.none() | REPORTS)
+def test_every_file_is_valid_yaml_with_the_proposed_values(known, nodes):
+    proposal = propose(known, nodes, SCHEDULERS[known["scheduler"]]())
+    text = host_vars_text(proposal, known, HOST)
+    assert (yaml.safe_load(text) or {}) == proposal.variables
+    assert max(map(len, text.splitlines())) <= 120
+    # Ansible would evaluate a template in a value.
+    assert "{{" not in str(proposal.variables) and "{%" not in str(proposal.variables)
+
+
+@FEW
+@given(FACTS, st.none() | REPORTS)
+def test_every_entry_is_valid_or_has_a_question(known, nodes):
+    kind = SCHEDULERS[known["scheduler"]]()
+    proposal = propose(known, nodes, kind)
+    for name, entry in proposal.entries.items():
+        asked = [todo.path for todo in proposal.todo]
+        try:
+            site = normalise_site("glidein", "site", {name: entry}, proposal.variables.get("glidein_limits"))
+        except InputError as error:
+            assert ("glidein_entries", name, "shapes") in asked, error
+            assert all(f"{name}.shapes: missing" in problem for problem in error.problems)
+        else:
+            assert not kind.check_entry(site["entries"][name]) or ("glidein_entries", name) in asked
+
+
+@FEW
+@given(FACTS)
+def test_no_shape_is_larger_than_a_node_and_no_limit_above_the_queues(known):
+    queues = {each["name"]: each for each in known["queues"]}
+    proposal = propose(known)
+    for entry in proposal.entries.values():
+        one = queues[entry.get("queue", "")]
+        usable = [each for each in one["node_groups"] if each["usable_nodes"] != 0]
+        for shape in _shapes(entry):
+            assert any(
+                shape["cpus"] <= each["cpus"]
+                and shape["asked_memory_mb"] <= each["memory_mb"]
+                and shape["gpus"] <= each["gpus"]
+                for each in usable
+                if each["cpus"] and each["memory_mb"]
+            )
+            assert one["max_cpus_per_job"] is None or shape["cpus"] <= one["max_cpus_per_job"]
+        for key, ours in (("max_queued", "queued"), ("max_queued", "total"), ("max_running", "total")):
+            assert one[key] is None or entry["limits"][ours] <= one[key]
+        assert entry["limits"]["per_cycle"] <= entry["limits"]["queued"] <= entry["limits"]["total"]
+
+
+def _shapes(entry):
+    if not {"node", "shapes"} & set(entry):
+        return []
+    return normalise_site("glidein", "site", {"x": entry})["entries"]["x"]["shapes"].values()
+
+
+@FEW
+@given(FACTS)
+def test_every_summary_has_at_most_100_columns(known):
+    proposal = propose(known, None, SCHEDULERS[known["scheduler"]]())
+    lines = discovery_summary(HOST, known, proposal, ["RM: x " * 30], "host_vars/x was written.", "cycle")
+    assert max(map(len, lines)) <= 100
+    assert all(line.isprintable() for line in lines)
+
+
+# -- the existing file ---------------------------------------------------------------------------------------------
+
+
+def test_an_existing_file_is_shown_without_secrets(tmp_path):
+    path = tmp_path / "host.yml"
+    path.write_text(
+        "---\n# my password: hunter2\nglidein_demand_token: topsecret\nglidein_scheduler: slurm\n"
+        "vault_x: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  6162\nglidein_entries:\n  a: {queue: b}\n"
+    )
+    assert VariablesFile(str(path)).shown() == (
+        "---\n# (not shown)\nglidein_demand_token: (not shown)\nglidein_scheduler: slurm\nvault_x: (not shown)\n"
+        "glidein_entries:\n  a: {queue: b}\n"
+    )
+    path.write_text("$ANSIBLE_VAULT;1.1;AES256\n6162\n")
+    assert VariablesFile(str(path)).shown() == ""
+
+
+def test_a_proposal_is_shown_as_it_is(tmp_path):
+    known = MACHINES["slurm"]()
+    path = tmp_path / "host.yml"
+    path.write_text(host_vars_text(propose(known), known, HOST), encoding="utf-8")
+    assert VariablesFile(str(path)).shown() == path.read_text(encoding="utf-8")
+
+
+def test_variables_in_another_file_are_not_duplicated(tmp_path):
+    (tmp_path / "host").mkdir()
+    file = VariablesFile(str(tmp_path / "host.yml"))
+    assert file.exists
+    with pytest.raises(InputError, match="discover_output"):
+        file.write("x")
+
+
+def test_a_replaced_file_keeps_its_mode(tmp_path):
+    path = tmp_path / "host.yml"
+    path.write_text("a: 1\n")
+    path.chmod(0o640)
+    backup = VariablesFile(str(path)).write("b: 2\n")
+    assert path.read_text() == "b: 2\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert pathlib.Path(backup).read_text() == "a: 1\n"

@@ -1,0 +1,373 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Profiles of known machines: their schema, what they fill in, and the scripts of their entries."""
+
+import pathlib
+import re
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller import profiles
+from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_limits import lease_limits
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import site_definitions
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.units import clock
+
+ROOT = pathlib.Path(__file__).parents[5]
+ACCOUNT = "abc123"
+PAYLOAD = {
+    "home": "/home/pilot/.glidein/site/1",
+    "log_dir": "/home/pilot/.glidein/site/log",
+    "credential": "/home/pilot/.glidein/site/credential",
+    "collector": "cm.example.org",
+    "scratch": "/tmp",  # noqa: S108
+    "environment": {},
+    "modules": [],
+}
+GUIDE = {"url": "https://example.org/guide", "says": "48 h"}
+
+
+def raw(**changes):
+    """A small valid profile."""
+    return dict(
+        {
+            "name": "one",
+            "title": "One",
+            "organisation": "Centre",
+            "documentation": "https://example.org/",
+            "scheduler": "slurm",
+            "read": "2026-11-22",
+            "sources": {"guide": GUIDE},
+            "entries": {"main": raw_entry()},
+        },
+        **changes,
+    )
+
+
+def raw_entry(**changes):
+    shapes = {"core": {"cpus": 2, "memory_mb": 4000}}
+    return dict({"source": "guide", "queue": "cpu", "walltime": "48h", "shapes": shapes}, **changes)
+
+
+def problems(**changes):
+    with pytest.raises(InputError) as error:
+        profiles.check_profile("one", raw(**changes))
+    assert all(problem.startswith("files/profiles/one.yml: ") for problem in error.value.problems)
+    return [problem.partition(": ")[2] for problem in error.value.problems]
+
+
+# -- the schema -------------------------------------------------------------------------------------------------------
+
+
+def test_a_small_profile_is_valid():
+    profile = profiles.check_profile("one", raw())
+    assert profile["entries"]["main"]["shapes"]["core"]["disk_mb"] == 2000
+    assert "source" not in profile["entries"]["main"]
+
+
+def test_a_date_without_quotes_is_a_date():
+    assert profiles.check_profile("one", raw(read=profiles.datetime.date(2026, 11, 22)))["read"] == "2026-11-22"
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"scrach": 1}, "scrach: unknown key (did you mean 'scratch'?); docs/profiles.md lists the keys"),
+        ({"name": "two"}, "name: 'two' is invalid; expected the file's name, one"),
+        ({"title": None}, "title: missing"),
+        ({"read": "yesterday"}, "read: 'yesterday' is invalid; expected a date"),
+        ({"read": "2026-13-01"}, "read: '2026-13-01' is invalid; expected a date"),
+        ({"documentation": "example.org"}, "documentation: 'example.org' is invalid; expected an address"),
+        ({"sources": {}}, "sources: {} is invalid; expected a mapping with at least one key"),
+        ({"sources": {"guide": {"url": "x", "says": "y"}}}, "sources.guide.url: 'x' is invalid"),
+        ({"sources": {"guide": GUIDE, "old": GUIDE}}, "sources.old: is the source of no fact"),
+        ({"scratch": {"value": "/x"}}, "scratch.source: missing; expected a key of `sources`"),
+        ({"scratch": {"value": "/x", "source": "gide"}}, "scratch.source: 'gide' is invalid; expected a key of"),
+        ({"scratch": {"value": "$(id)", "source": "guide"}}, "scratch.value: '$(id)' is invalid"),
+        ({"scratch": {"path": "/x", "source": "guide"}}, "scratch.path: unknown key"),
+        ({"login": {"two_factor": "duo", "source": "guide"}}, "login.two_factor: 'duo' is invalid; expected true or"),
+        ({"environment": {"value": {"GLIDEIN_X": 1}, "source": "guide"}}, "name of environment.value.GLIDEIN_X"),
+        (
+            {"outbound": {"value": False, "proxy": "http://me:secret@proxy:3128", "source": "guide"}},
+            "outbound.proxy: 'http://me:secret@proxy:3128' is invalid; expected http://HOST:PORT",
+        ),
+        ({"quirks": [{"text": "x"}]}, "quirks[0].source: missing"),
+        ({"quirks": "x"}, "quirks: 'x' is invalid; expected a list"),
+        ({"queues_without_entry": [{"name": "q", "source": "guide"}]}, "queues_without_entry[0].reason: missing"),
+        ({"entries": {}}, "entries: {} is invalid; expected a mapping with at least one key"),
+        ({"entries": {"main": raw_entry(source=None)}}, "entries.main.source: missing"),
+        ({"entries": {"main": raw_entry(source="x")}}, "entries.main.source: 'x' is invalid"),
+        ({"entries": {"main": raw_entry(account="x")}}, "entries.main.account: 'x' is invalid; expected no account"),
+        ({"entries": {"main": raw_entry(walltime="48x")}}, "entries.main.walltime: '48x' is invalid; expected a dur"),
+        ({"entries": {"main": raw_entry(queu="x")}}, "entries.main.queu: unknown key (did you mean 'queue'?)"),
+        (
+            {
+                "outbound": {"value": True, "constraint": "EGRESS", "source": "guide"},
+                "entries": {"main": raw_entry(constraint="haswell")},
+            },
+            "entries.main.constraint: 'haswell' is invalid; expected one that includes outbound.constraint, EGRESS",
+        ),
+    ],
+)
+def test_an_error_names_the_file_the_key_and_what_is_expected(changes, words):
+    assert any(problem.startswith(words) for problem in problems(**changes)), problems(**changes)
+
+
+def test_content_that_is_no_mapping_is_an_error():
+    with pytest.raises(InputError, match=r"files/profiles/one.yml: content: \[\] is invalid; expected a mapping"):
+        profiles.check_profile("one", [])
+
+
+def test_text_that_is_no_yaml_is_an_error(tmp_path):
+    (tmp_path / "odd.yml").write_text("a: [", encoding="utf-8")
+    with pytest.raises(InputError, match="files/profiles/odd.yml: cannot be read: "):
+        profiles.load_profile("odd", tmp_path)
+
+
+def test_the_feature_that_reaches_the_internet_is_the_constraint_of_each_entry():
+    outbound = {"value": True, "constraint": "EGRESS", "source": "guide"}
+    entries = {"main": raw_entry(), "both": raw_entry(constraint="EGRESS&a")}
+    found = profiles.check_profile("one", raw(outbound=outbound, entries=entries))["entries"]
+    assert [entry["constraint"] for entry in found.values()] == ["EGRESS", "EGRESS&a"]
+
+
+# -- the profiles of the collection -----------------------------------------------------------------------------------
+
+NAMES = profiles.profile_names()
+ENTRIES = [(name, entry) for name in NAMES for entry in profiles.load_profile(name)["entries"]]
+
+
+def _hours(seconds):
+    return f"{seconds // 3600}:{seconds % 3600 // 60:02d}"
+
+
+# What the batch script, or the submit description, says: {batch system: {what: function of the value}}.
+_PBS = {
+    "queue": lambda value: f"#PBS -q {value}\n",
+    "account": lambda value: f"#PBS -A {value}\n",
+    "walltime": lambda value: f"#PBS -l walltime={clock(value)}\n",
+    "memory": lambda value: f"mem={value}mb",
+}
+_SGE = {
+    "queue": lambda value: f"#$ -q {value}\n",
+    "account": lambda value: f"#$ -P {value}\n",
+    "walltime": lambda value: f"#$ -l h_rt={value}\n",
+    "memory": lambda _value: "#$ -l mem_free=",  # of one slot
+}
+SAID = {
+    "slurm": {
+        "queue": lambda value: f"#SBATCH --partition={value}\n",
+        "account": lambda value: f"#SBATCH --account={value}\n",
+        "walltime": lambda value: f"#SBATCH --time={clock(value)}\n",
+        "memory": lambda value: f"#SBATCH --mem={value}M\n",
+    },
+    "pbspro": _PBS,
+    "torque": _PBS,
+    "sge": _SGE,
+    "uge": _SGE,
+    "lsf": {
+        "queue": lambda value: f"#BSUB -q {value}\n",
+        "account": lambda value: f"#BSUB -P {value}\n",
+        "walltime": lambda value: f"#BSUB -W {_hours(value)}\n",
+        "memory": lambda value: f"mem={value}",
+    },
+    "htcondor": {
+        "queue": lambda value: f'+BatchQueue = "{value}"\n',
+        "account": lambda value: f"accounting_group = {value}\n",
+        "walltime": lambda value: f"allowed_execute_duration = {value}\n",
+        "memory": lambda value: f"request_memory = {value}\n",
+    },
+}
+
+
+@pytest.mark.parametrize("name, entry_name", ENTRIES, ids=["-".join(each) for each in ENTRIES])
+def test_the_batch_script_of_each_entry_says_what_the_profile_says(name, entry_name):
+    profile = profiles.load_profile(name)
+    site = normalise_site("glidein", name, {entry_name: dict(profile["entries"][entry_name], account=ACCOUNT)})
+    entry = site["entries"][entry_name]
+    # It checks the entry's resources and directives.
+    scheduler = make_scheduler(profile["scheduler"], entries=site["entries"])
+    said = SAID[profile["scheduler"]]
+    for shape_name, shape in entry["shapes"].items():
+        files = batch_files(scheduler, site, entry_name, shape_name, PAYLOAD, "/home/pilot/x.batch")
+        script = "\n".join(text for _path, text in files)
+        expected = [said["account"](ACCOUNT), said["walltime"](entry["walltime_s"])]
+        expected += [said["queue"](entry["queue"])] if entry["queue"] else []
+        expected += [entry["constraint"]] if entry["constraint"] else []
+        expected += [f"{scheduler.directive_prefix} {directive}\n" for directive in entry["directives"]]
+        # The key states another way to request memory, or that it is not requested.
+        expected += [] if "memory" in entry["resources"] else [said["memory"](shape["asked_memory_mb"])]
+        expected += [f"GLIDEIN_CPUS='{shape['cpus']}'\n", f"GLIDEIN_MEMORY_MB='{shape['memory_mb']}'\n"]
+        assert [words for words in expected if words not in script] == [], script
+        if entry["resources"].get("memory") == "none":
+            prefix = scheduler.directive_prefix
+            assert [line for line in script.splitlines() if line.startswith(prefix) and "mem=" in line] == []
+
+
+def test_the_documentation_lists_all_profiles():
+    lines = ["| profile | machine | batch system | entries | read |", "|---|---|---|---|---|"]
+    for name in NAMES:
+        profile = profiles.load_profile(name)
+        machine = f"[{profile['title']}]({profile['documentation']}), {profile['organisation']}"
+        cells = [f"`{name}`", machine, profile["scheduler"], ", ".join(profile["entries"]), profile["read"]]
+        lines.append(f"| {' | '.join(cells)} |")
+    text = (ROOT / "docs/profiles.md").read_text(encoding="utf-8")
+    table = [line for line in text.partition("## Merging")[0].splitlines() if line.startswith("|")]
+    assert table == lines, "docs/profiles.md: expected this table:\n" + "\n".join(lines)
+
+
+def test_limits_of_profiles_are_stated():
+    """The defaults (10 queued, 100 in all) may be above what a machine allows."""
+    for name, entry in ENTRIES:
+        limits = profiles.load_profile(name)["entries"][entry].get("limits") or {}
+        assert {"queued", "total"} <= set(limits), f"{name}: entries.{entry}.limits: expected queued and total"
+
+
+# -- what a profile fills in ------------------------------------------------------------------------------------------
+
+
+def entries_with(own):
+    return profiles.with_profile("glidein_entries", own, "tacc-frontera")
+
+
+def test_without_a_profile_a_variable_is_the_hosts():
+    for profile in (None, ""):
+        assert profiles.with_profile("glidein_entries", {"a": {}}, profile) == {"a": {}}
+    assert profiles.with_profile("glidein_limits", None, "tacc-frontera") is None
+
+
+@pytest.mark.parametrize("own", [None, {}])
+def test_without_entries_of_the_host_all_of_the_profile_are_used(own):
+    assert list(entries_with(own)) == ["small", "flex"]
+
+
+def test_only_entries_that_the_host_names_are_used_and_each_is_completed():
+    found = entries_with({"small": {"account": "abc"}, "own": {"queue": "x"}})
+    assert list(found) == ["small", "own"]
+    assert (found["small"]["account"], found["small"]["queue"]) == ("abc", "small")
+    assert found["own"] == {"queue": "x"}
+    assert entries_with({"flex": None}) == {"flex": entries_with(None)["flex"]}
+
+
+def test_limits_and_resources_are_completed_key_by_key_and_other_keys_are_replaced():
+    shapes = {"half": {"cpus": 28, "memory_mb": 1, "disk_mb": 1}}
+    own = {"limits": {"total": 2}, "resources": {"memory": "mem"}, "shapes": shapes, "walltime": "2h", "queue": None}
+    found = entries_with({"small": own})["small"]
+    assert found["limits"] == {"queued": 5, "total": 2, "per_cycle": 3, "array": 1}
+    assert found["resources"] == {"memory": "mem", "whole_node": "none"}
+    assert (found["shapes"], found["walltime"], found["queue"]) == (shapes, "2h", "small")
+
+
+def test_a_node_of_the_host_replaces_the_shapes_of_the_profile():
+    found = entries_with({"small": {"node": {"cpus": 56, "memory_mb": 1000, "disk_mb": 1000}}})["small"]
+    assert "shapes" not in found
+
+
+def test_invalid_entries_of_the_host_are_left_for_the_check_that_reports_them():
+    assert entries_with("x") == "x"
+    assert entries_with({"small": "x"}) == {"small": "x"}
+
+
+def test_a_change_of_the_result_does_not_change_the_profile():
+    entries_with(None)["small"]["limits"]["total"] = 9999
+    assert entries_with({"small": {}})["small"]["limits"]["total"] == 15
+
+
+def test_other_variables_of_the_host_replace_those_of_the_profile():
+    fill = profiles.with_profile
+    assert fill("glidein_scheduler", None, "tacc-frontera") == fill("glidein_scheduler", "", "tacc-frontera") == "slurm"
+    assert fill("glidein_scheduler", "htcondor", "tacc-frontera") == "htcondor"
+    assert fill("glidein_scratch", None, "tacc-frontera") == "/tmp"  # noqa: S108
+    assert fill("glidein_scratch", "/x", "tacc-frontera") == "/x"
+    assert fill("glidein_environment", None, "tacc-frontera") is None
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("bridges", "glidein_profile: 'bridges' is unknown; similar names are psc-bridges2; docs/profiles.md lists"),
+        ("tacc-fronterra", "similar names are tacc-frontera"),
+        ("zzzz", "glidein_profile: 'zzzz' is unknown; docs/profiles.md lists all profiles"),
+        ("../x", "glidein_profile: '../x' is unknown"),
+        (["a"], "glidein_profile: ['a'] is invalid; expected the name of a profile"),
+    ],
+)
+def test_an_unknown_profile_is_an_error_with_similar_names(name, words):
+    with pytest.raises(InputError) as error:
+        profiles.with_profile("glidein_scheduler", None, name)
+    assert words in str(error.value)
+
+
+def test_the_plan_and_the_leases_use_the_profile():
+    queue = {"h": {"queue": {"site": "h", "entries": []}}}
+    hosts = {"h": {"glidein_profile": "tacc-frontera", "glidein_entries": {"small": {"account": "abc"}}}}
+    site = site_definitions(hosts, ["h"], queue)["h"]
+    assert (site["scheduler"], site["error"], site["entries"]["small"]["walltime"]) == ("slurm", None, "48h")
+    assert lease_limits(hosts, ["h"]) == {"h": 15 * 56}
+    site = site_definitions({"h": {"glidein_profile": "fronter"}}, ["h"], queue)["h"]
+    assert (site["queue"], site["entries"]) == (None, {})
+    assert "glidein_profile: 'fronter' is unknown; similar names are tacc-frontera" in site["error"]
+
+
+def test_the_status_names_the_profile_of_each_site():
+    hosts = {"h": {"glidein_profile": "tacc-frontera", "glidein_site": "F"}, "i": {}, "j": {"glidein_profile": "x"}}
+    assert profiles.profile_lines(hosts, list(hosts)) == [
+        "F: profile tacc-frontera, of documentation read on 2026-11-22"
+    ]
+
+
+# -- disagreements with discovery -------------------------------------------------------------------------------------
+
+GROUP = {"nodes": 8, "cpus": 56, "memory_mb": 190000, "gpus": 0, "features": ["a"]}
+
+
+def disagreements(queues=None, **facts):
+    profile = profiles.check_profile(
+        "one", raw(entries={"main": raw_entry(shapes={"node": {"cpus": 56, "memory_mb": 172800}}, constraint="a")})
+    )
+    return profiles.disagreements(profile, dict({"scheduler": "slurm", "queues": queues or []}, **facts))
+
+
+def facts_queue(**changes):
+    return dict({"name": "cpu", "problems": [], "walltime_s": 172800, "node_groups": [GROUP]}, **changes)
+
+
+def test_a_profile_that_discovery_confirms_has_no_disagreement():
+    assert disagreements([facts_queue()]) == []
+
+
+@pytest.mark.parametrize("queues", [[], [facts_queue(walltime_s=None, node_groups=[])]])
+def test_what_discovery_could_not_read_is_no_disagreement(queues):
+    assert disagreements(queues) == disagreements(queues, scheduler=None) == []
+    unknown = dict(GROUP, cpus=None, memory_mb=None, gpus=None, features=[])
+    assert disagreements([facts_queue(node_groups=[unknown])]) == []
+
+
+@pytest.mark.parametrize(
+    "queue, sentence",
+    [
+        (facts_queue(name="gpu"), "entry main: there is no queue cpu"),
+        (facts_queue(problems=["State=DOWN"]), "entry main: queue cpu cannot be used: State=DOWN"),
+        (facts_queue(walltime_s=86400), "entry main: queue cpu allows 24:00:00, the profile says 48:00:00"),
+        (
+            facts_queue(node_groups=[dict(GROUP, cpus=28), dict(GROUP, memory_mb=90000)]),
+            "entry main: no node of queue cpu is as large as shape node; "
+            "the largest values are cpus 56; memory_mb 190000; gpus 0",
+        ),
+        (facts_queue(node_groups=[dict(GROUP, features=["b"])]), "entry main: no node of queue cpu has the feature a"),
+    ],
+)
+def test_what_contradicts_an_entry_is_a_sentence(queue, sentence):
+    assert disagreements([queue])[:1] == [sentence]
+
+
+def test_another_batch_system_is_the_only_disagreement():
+    assert disagreements([], scheduler="pbspro") == ["the batch system is pbspro, the profile says slurm"]
+
+
+def test_the_names_of_profiles_are_names_of_machines():
+    assert len(NAMES) >= 9
+    assert all(re.match(r"^[a-z0-9]+(-[a-z0-9]+)*\Z", name) for name in NAMES)

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which batch systems a login node has, from commands that print what real ones print."""
+
+import ast
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS, facts
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import detection
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.detection import find_schedulers
+
+# OpenPBS 23.06.06 and Torque 6.1.3, which prints to standard error.
+PBSPRO = "echo 'pbs_version = 23.06.06'"
+TORQUE = "printf 'Version: 6.1.3\\nCommit: a1b2\\n' >&2"
+SLURM = {"sbatch": "exit 1", "squeue": "exit 1"}
+HTCONDOR = {"condor_submit": "exit 1", "condor_q": "exit 1"}
+
+
+def grid_engine(version):
+    return {"qsub": "exit 1", "qstat": "exit 1", "qconf": f"echo '{version}'; echo 'usage: qconf [options]'; exit 1"}
+
+
+@pytest.fixture
+def found(tmp_path):
+    """Return the batch systems of a host with some commands: {name: shell script}."""
+
+    def finder(scripts, commands=None):
+        for name, script in scripts.items():
+            path = tmp_path / name
+            path.write_text(f"#!/bin/sh\n{script}\n")
+            path.chmod(stat.S_IRWXU)
+        return find_schedulers({"PATH": str(tmp_path)}, commands or {})
+
+    return finder
+
+
+@pytest.mark.parametrize(
+    ("scripts", "expected"),
+    [
+        ({}, []),
+        (SLURM, ["slurm"]),
+        ({"qsub": "exit 1", "qstat": PBSPRO}, ["pbspro"]),
+        ({"qsub": "exit 1", "qstat": TORQUE}, ["torque"]),
+        ({"qsub": "exit 1", "qstat": "printf 'version: 2.5.7\\n' >&2"}, ["torque"]),
+        (grid_engine("SGE 8.1.9"), ["sge"]),
+        (grid_engine("GE 6.2u5"), ["sge"]),
+        (grid_engine("OGS/GE 2011.11p1"), ["sge"]),
+        (grid_engine("UGE 8.6.15"), ["uge"]),
+        (grid_engine("AGE 2023.1.1 (8.8.1)"), ["uge"]),
+        ({"bsub": "exit 1", "bqueues": "exit 1"}, ["lsf"]),
+        (HTCONDOR, ["htcondor"]),
+        (dict(HTCONDOR, **SLURM), ["slurm", "htcondor"]),
+        (dict(HTCONDOR, **grid_engine("SGE 8.1.9")), ["sge", "htcondor"]),
+    ],
+)
+def test_batch_systems_by_their_commands(found, scripts, expected):
+    assert found(scripts) == expected
+
+
+def test_slurms_commands_of_other_batch_systems_are_none_of_these(found):
+    # slurm-wlm-torque has a qstat that does not know --version; Slurm's contribs have a bsub, but no bqueues.
+    wrappers = {"qsub": "exit 1", "qstat": "echo 'Unknown option: version' >&2; exit 2", "bsub": "exit 1"}
+    assert found(dict(SLURM, **wrappers)) == ["slurm"]
+
+
+def test_commands_outside_path(found, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    commands = {"sbatch": ["/opt/slurm/bin/sbatch"], "squeue": ["/opt/slurm/bin/squeue"]}
+    assert found({}, commands) == ["slurm"]
+    other = tmp_path / "elsewhere" / "pbs_qstat"
+    other.write_text(f"#!/bin/sh\n{PBSPRO}\n")
+    other.chmod(stat.S_IRWXU)
+    assert found({"qsub": "exit 1"}, {"qstat": [str(other)]}) == ["pbspro"]
+
+
+def test_a_command_that_hangs_is_not_waited_for(found, monkeypatch):
+    monkeypatch.setattr(detection, "_TIMEOUT_S", 0.3)
+    started = time.monotonic()
+    assert found({"qsub": "exit 1", "qstat": "/bin/sleep 30"}) == []
+    assert time.monotonic() - started < 10
+
+
+def test_every_batch_system_has_facts():
+    """The functions of the registry import what is named, one for each batch system."""
+    assert sorted(facts.MODULES) == sorted(SCHEDULERS)
+    tree = ast.parse(Path(facts.__file__).read_text())
+    assert {function.name for function in tree.body if isinstance(function, ast.FunctionDef)} >= {
+        function.__name__ for function in facts.MODULES.values()
+    }
+
+
+def test_a_batch_system_without_facts_has_the_same_keys():
+    assert set(facts.no_facts()) == {"version", "cluster", "queues", "accounts", "limits", "gpu_request"}

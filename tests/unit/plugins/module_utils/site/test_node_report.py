@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import subprocess
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.site.node_report import EMPTY, is_complete, parse_report
+from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
+
+# As node_report.sh printed it on a node of Debian 13, with other values of cores and memory.
+REPORT = """\
+module: loading apptainer
+node: host=r001
+node: time=1795211290
+node: os=Debian GNU/Linux 13 (trixie)
+node: libc=glibc 2.41
+node: kernel=6.12.0
+node: machine=x86_64
+node: node_cpus=128
+node: cpus=1
+node: node_memory_mb=257000
+node: usable_memory_mb=254952
+node: cgroup_memory_mb=2068
+node: address_space_mb=
+node: scratch=TMPDIR|tmpfs|12052|yes|/tmp
+node: scratch=SCRATCH|lustre|900000|no|/scratch/a b|c
+node: gpus_assigned=0
+node: gpu=40960|NVIDIA A100-SXM4-40GB
+node: gpu=[N/A]|NVIDIA A100 MIG 1g.5gb
+node: cvmfs=oasis.opensciencegrid.org
+node: attribute=HAS_CVMFS_oasis_opensciencegrid_org = True
+node: container=/usr/bin/apptainer|apptainer version 1.3.4
+node: user_namespaces=yes
+node: attribute=OpSysAndVer = "Debian13"
+node: attribute=OpSysMajorVer = 13
+node: clock_offset_s=-2
+node: connection=cm.example.org:9618|0|
+node: connection=demand.example.org:443|1|Connection refused
+node: connection=far.example.org:443|124|no answer within 15 s
+node: gap=CVMFS: no answer within 20 s
+node: end=0
+"""
+
+
+def test_a_whole_report():
+    assert is_complete(REPORT)
+    assert parse_report(REPORT, 1) == {
+        "outbound": True,
+        "connections": [
+            {"address": "cm.example.org:9618", "error": ""},
+            {"address": "demand.example.org:443", "error": "Connection refused"},
+            {"address": "far.example.org:443", "error": "no answer within 15 s"},
+        ],
+        "scratch": [
+            {
+                "path": "/tmp",  # noqa: S108
+                "variable": "TMPDIR",
+                "free_mb": 12052,
+                "type": "tmpfs",
+                "network": False,
+                "executable": True,
+            },
+            {
+                "path": "/scratch/a b|c",
+                "variable": "SCRATCH",
+                "free_mb": 900000,
+                "type": "lustre",
+                "network": True,
+                "executable": False,
+            },
+        ],
+        "memory_mb": 2068,
+        "cpus": 1,
+        "limits_enforced": {"memory": True, "cpus": True},
+        "address_space_mb": None,
+        "os": "Debian GNU/Linux 13 (trixie)",
+        "libc": "glibc 2.41",
+        "kernel": "6.12.0",
+        "machine": "x86_64",
+        "gpus": [
+            {"name": "NVIDIA A100-SXM4-40GB", "memory_mb": 40960},
+            {"name": "NVIDIA A100 MIG 1g.5gb", "memory_mb": None},
+        ],
+        "gpus_assigned": "0",
+        "cvmfs": ["oasis.opensciencegrid.org"],
+        "container": {"path": "/usr/bin/apptainer", "version": "1.3.4"},
+        "user_namespaces": True,
+        "attributes": {
+            "HAS_CVMFS_oasis_opensciencegrid_org": True,
+            "OpSysAndVer": "Debian13",
+            "OpSysMajorVer": 13,
+        },
+        "clock_offset_s": -2,
+        "host": "r001",
+        "time": 1795211290,
+        "gaps": ["CVMFS: no answer within 20 s"],
+    }
+
+
+def test_an_output_without_a_report_has_no_facts():
+    found = parse_report("slurmstepd: error: something\nnode: os\nnode: cpus=many\nnode: scratch=a|b\n", 1)
+    assert found.pop("time") is None
+    assert found == EMPTY
+    assert not is_complete("node: os=x\nnode: en")
+
+
+@pytest.mark.parametrize(
+    ("lines", "cpus", "memory_mb", "enforced"),
+    [
+        # A job of a whole node: that it has all cores does not show whether they would be limited.
+        (("node_cpus=8", "cpus=8"), 8, None, {"memory": None, "cpus": None}),
+        (("node_cpus=8", "cpus=8"), 2, None, {"memory": None, "cpus": False}),
+        (("node_memory_mb=1000", "usable_memory_mb=969", "cgroup_memory_mb="), 1, 969, {"memory": False, "cpus": None}),
+        # A control group with more than the node has is no limit.
+        (
+            ("node_memory_mb=1000", "usable_memory_mb=969", "cgroup_memory_mb=4000"),
+            1,
+            969,
+            {"memory": False, "cpus": None},
+        ),
+    ],
+)
+def test_limits(lines, cpus, memory_mb, enforced):
+    found = parse_report("".join(f"node: {line}\n" for line in lines), cpus)
+    assert (found["memory_mb"], found["limits_enforced"]) == (memory_mb, enforced)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "outbound"), [((), None), (("75",), None), (("1", "75"), False), (("124", "0"), True)]
+)
+def test_outbound_is_unknown_if_no_connection_was_tried(statuses, outbound):
+    text = "".join(f"node: connection=a.example.org:{number}|{status}|\n" for number, status in enumerate(statuses, 1))
+    found = parse_report(text, 1)
+    assert found["outbound"] is outbound
+    assert all(
+        bool(connection["error"]) == (status != "0") for connection, status in zip(found["connections"], statuses)
+    )
+
+
+def test_the_scripts_text_needs_no_other_file(tmp_path):
+    text = node_report_script()
+    assert '. "$NODE_REPORT_PAYLOAD' not in text
+    # Grid Engine reads each line that begins with its prefix, wherever it is in the script.
+    assert not [line for line in text.splitlines() if line.startswith(("#$", "#PBS", "#BSUB", "#SBATCH"))]
+    path = tmp_path / "job.sh"
+    path.write_text(text)
+    printed = subprocess.check_output(["/bin/sh", str(path)], cwd=str(tmp_path), universal_newlines=True)
+    assert is_complete(printed)
+    assert parse_report(printed, 1)["machine"]

@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module site_facts, with commands that print what a real Slurm printed."""
+
+import collections
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import no_facts
+from ansible_collections.glidein.ops.plugins.modules import site_facts
+from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
+
+RECORDED = Path(__file__).parent.parent / "module_utils" / "site" / "recorded" / "slurm_24.11.5_accounting.txt"
+
+# The transcript is of this user.
+USER = collections.namedtuple("User", "pw_name pw_dir pw_shell")("pilot", None, "/bin/sh")
+
+# Prints what the transcript has for the command, and exits as the real one did.
+REPLAY = """\
+#!{python}
+import shlex, sys
+argv = [{name!r}] + sys.argv[1:]
+for block in ("\\n" + open({recorded!r}).read()).split("\\n$ ")[1:]:
+    command, newline, output = block.partition("\\n")
+    if shlex.split(command) == argv:
+        output, mark, status = output.rpartition("[rc=")
+        sys.stdout.write(output)
+        sys.exit(int(status.split("]")[0]))
+sys.exit("not recorded: " + " ".join(argv))
+"""
+
+
+@pytest.fixture
+def login_node(tmp_path, monkeypatch):
+    """A login node with recorded commands, and a home whose .profile the test may write. Returns its directories."""
+    folder, home = tmp_path / "bin", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    user = USER._replace(pw_dir=str(home))
+    monkeypatch.setattr(site_facts.pwd, "getpwuid", lambda uid: user)
+    for name in ("scontrol", "sinfo", "sacctmgr", "id"):
+        write(folder / name, REPLAY.format(python=sys.executable, name=name, recorded=str(RECORDED)))
+    for name in ("sbatch", "squeue", "scancel"):
+        write(folder / name, "#!/bin/sh\nexit 1\n")
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    return tmp_path
+
+
+def write(path, text):
+    path.write_text(text)
+    path.chmod(stat.S_IRWXU)
+
+
+def facts(**options):
+    result = run_module(site_facts.main, options, check=True)
+    assert not result["changed"]
+    return result["facts"]
+
+
+def test_the_facts_of_a_site(login_node):
+    found = facts(controller_time=time.time() - 5)
+    assert found["gaps"] == []
+    assert (found["format"], found["scheduler"], found["version"]) == (1, "slurm", "24.11.5")
+    assert (found["cluster"], found["others"], found["commands"]) == ("campus", [], {})
+    assert (found["user"], found["environment"]["home"]) == ("pilot", str(login_node / "home"))
+    assert [account["name"] for account in found["accounts"]] == ["physics", "physics2025"]
+    assert "cpu" in [queue["name"] for queue in found["queues"]]
+    assert abs(found["read_at"] - time.time()) < 60
+    assert 5 <= found["environment"]["clock_offset_s"] < 15
+    assert found["environment"]["machine"]
+
+
+def test_the_keys_are_those_of_the_documentation(login_node):
+    yaml = pytest.importorskip("yaml")  # a login node's Python has none
+    documented = yaml.safe_load(site_facts.RETURN)["facts"]["contains"]
+    found = facts()
+    assert set(found) == set(documented)
+    assert set(found["queues"][0]) == set(documented["queues"]["contains"])
+    assert set(found["limits"]) == set(documented["limits"]["sample"]) == set(no_facts()["limits"])
+    assert set(found["accounts"][0]) == set(documented["accounts"]["sample"][0])
+    assert set(found["environment"]) == set(documented["environment"]["sample"])
+    groups = documented["queues"]["contains"]["node_groups"]["sample"]
+    assert set(found["queues"][0]["node_groups"][0]) == set(groups[0])
+
+
+def test_the_clock_is_not_compared_without_the_controllers_time(login_node):
+    assert facts()["environment"]["clock_offset_s"] is None
+
+
+def test_a_command_that_is_refused(login_node):
+    write(
+        login_node / "bin" / "sacctmgr", "#!/bin/sh\necho 'sacctmgr: error: You do not have permission' >&2\nexit 1\n"
+    )
+    found = facts()
+    assert [gap["what"] for gap in found["gaps"]] == ["accounts", "qos"]
+    assert "exit status 1: sacctmgr: error: You do not have permission" in found["gaps"][0]["error"]
+    assert found["accounts"] == []
+    assert next(queue for queue in found["queues"] if queue["name"] == "cpu")["problems"] == []
+
+
+def test_commands_that_hang_take_no_longer_than_the_time_limit(login_node):
+    write(login_node / "bin" / "sinfo", "#!/bin/sh\nexec sleep 60\n")
+    started = time.monotonic()
+    found = facts(timeout=4)
+    assert time.monotonic() - started < 20
+    gaps = {gap["what"]: gap["error"] for gap in found["gaps"]}
+    assert "gave no answer within" in gaps["nodes"]
+    # What comes after it has no time left.
+    assert "took all the time" in gaps["accounts"]
+    assert found["queues"]
+    assert found["environment"]["home_free_mb"] is not None
+
+
+def test_a_site_without_a_batch_system(login_node, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    found = facts()
+    assert (found["scheduler"], found["queues"], found["limits"]) == (None, [], no_facts()["limits"])
+    assert [gap["what"] for gap in found["gaps"]] == ["scheduler"]
+
+
+def test_commands_that_only_a_login_shell_finds(login_node, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    folder = login_node / "bin"
+    (login_node / "home" / ".profile").write_text(f"PATH={folder}:$PATH\n")
+    found = facts()
+    assert found["scheduler"] == "slurm"
+    assert found["version"] == "24.11.5"
+    assert found["commands"] == {name: [str(folder / name)] for name in ("sbatch", "scancel", "squeue")}
+
+
+def test_variables_that_only_a_login_shell_has(login_node):
+    (login_node / "home" / ".profile").write_text("export SLURM_CONF=/opt/slurm/slurm.conf SCRATCH=/nonexistent\n")
+    command = ["env", "SLURM_CONF=/opt/slurm/slurm.conf"]
+    assert facts()["commands"] == {name: [*command, name] for name in ("sbatch", "scancel", "squeue")}
+
+
+def test_commands_of_the_options(login_node, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    names = ("scontrol", "sinfo", "sacctmgr", "sbatch", "squeue")
+    commands = {name: [str(login_node / "bin" / name)] for name in names}
+    found = facts(commands=commands)
+    assert (found["scheduler"], found["version"]) == ("slurm", "24.11.5")
+    assert found["commands"] == {name: commands[name] for name in ("sbatch", "squeue")}
+
+
+def test_the_option_decides_between_batch_systems(login_node):
+    for name in ("condor_submit", "condor_q"):
+        write(login_node / "bin" / name, "#!/bin/sh\nexit 1\n")
+    assert facts()["others"] == ["htcondor"]
+    found = facts(scheduler="slurm")
+    assert (found["scheduler"], found["others"]) == ("slurm", ["htcondor"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scheduler": "nqs"}, "scheduler"),
+        ({"timeout": 0}, "timeout"),
+        ({"connect": ["cm"]}, "connect"),
+        ({"commands": {"sinfo": "/opt/bin/sinfo"}}, "commands.sinfo"),
+    ],
+)
+def test_invalid_options(login_node, options, message):
+    result = run_module(site_facts.main, options)
+    assert result["failed"]
+    assert message in result["msg"]
+
+
+def test_no_password_is_in_the_facts(login_node, monkeypatch):
+    monkeypatch.setenv("https_proxy", "http://pilot:s3cret@proxy:3128")
+    (login_node / "home" / ".profile").write_text("export http_proxy=http://pilot:s3cret@other:3128\n")
+    found = facts()
+    assert found["environment"]["proxies"] == {"https_proxy": "http://proxy:3128", "http_proxy": "http://other:3128"}
+    assert "s3cret" not in str(found)

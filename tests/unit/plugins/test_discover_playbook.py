@@ -1,0 +1,209 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook discover, run by a real ansible-playbook. A stand-in for site_facts returns facts from a file."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+from ansible_collections.glidein.ops.tests.unit.support.facts import facts, slurm_machine
+from ansible_collections.glidein.ops.tests.unit.support.facts import queue as facts_queue
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+HOST = "login.example.edu"
+SITE_FACTS = """#!/usr/bin/python
+import json
+from ansible.module_utils.basic import AnsibleModule
+
+OPTIONS = {
+    "scheduler": {"type": "str"},
+    "commands": {"type": "dict"},
+    "controller_time": {"type": "float"},
+    "connect": {"type": "list", "elements": "str"},
+    "timeout": {"type": "int"},
+}
+
+
+def main():
+    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
+    with open("FOLDER/options.json", "w") as handle:
+        json.dump(module.params, handle)
+    with open("FOLDER/facts.json") as handle:
+        module.exit_json(changed=False, facts=json.load(handle))
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture
+def collections(tmp_path):
+    """A path of collections with this one, in which site_facts is a stand-in."""
+    folder = tmp_path / "collections"
+    target = folder / "ansible_collections" / "glidein" / "ops"
+    modules = target / "plugins" / "modules"
+    modules.mkdir(parents=True)
+    for source, links in ((ROOT, target), (ROOT / "plugins", target / "plugins"), (ROOT / "plugins/modules", modules)):
+        for path in source.iterdir():
+            if not path.name.startswith(".") and path.name not in ("plugins", "modules", "site_facts.py"):
+                (links / path.name).symlink_to(path)
+    (modules / "site_facts.py").write_text(SITE_FACTS.replace("FOLDER", str(tmp_path)))
+    return folder
+
+
+class Play:
+    """A run of the playbook. shown: {name of a task that shows a message: the message}."""
+
+    def __init__(self, status, output):
+        self.status = status
+        self.output = output
+        tasks = re.findall(r"^TASK \[(Show [^\]]*)\][^\n]*\n(.*?)\n\n", output, re.MULTILINE | re.DOTALL)
+        self.shown = {name: json.loads(text.partition("=>")[2])["msg"] for name, text in tasks if "=>" in text}
+
+    @property
+    def summary(self):
+        return self.shown["Show the proposal"]
+
+
+@pytest.fixture
+def play(tmp_path, collections):
+    """Run the playbook in an empty directory, on hosts that are this machine."""
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def run(known, *arguments, inventory=f"{HOST},"):
+        (tmp_path / "facts.json").write_text(json.dumps(known))
+        env = dict(
+            os.environ,
+            PWD=str(work),
+            ANSIBLE_COLLECTIONS_PATH=str(collections),
+            ANSIBLE_HOME=str(tmp_path / "ansible"),
+            ANSIBLE_LOCALHOST_WARNING="false",
+            ANSIBLE_CALLBACK_RESULT_FORMAT="json",
+            LC_ALL="C.UTF-8",
+        )
+        env.pop("ANSIBLE_CONFIG", None)
+        command = [sys.executable, "-m", "ansible.cli.playbook", "-i", inventory, "-c", "local", "glidein.ops.discover"]
+        command += ["-e", f"ansible_python_interpreter={sys.executable}", *arguments]
+        done = subprocess.run(
+            command,
+            env=env,
+            cwd=str(work),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=300,
+            check=False,
+        )
+        return Play(done.returncode, done.stdout.decode("utf-8"))
+
+    run.work = work
+    run.options = lambda: json.loads((tmp_path / "options.json").read_text())
+    return run
+
+
+def test_one_host_without_an_inventory_gets_a_whole_inventory(play):
+    done = play(slurm_machine(), "-u", "pilot")
+    assert done.status == 0, done.output
+    variables = yaml.safe_load((play.work / "host_vars" / f"{HOST}.yml").read_text())
+    assert list(variables["glidein_entries"]) == ["RM", "GPU", "RM-shared"]
+    hosts = yaml.safe_load((play.work / "hosts.yml").read_text())["all"]["children"]
+    assert hosts["glidein_sites"] == {"hosts": {HOST: None}}
+    pool = yaml.safe_load((play.work / "group_vars" / "all.yml").read_text())
+    assert pool["glidein_collector"] == "{{ groups.glidein_central_manager | first }}:9618"
+    assert "GPU-other    AllowAccounts=xyz: none of the user's accounts" in done.summary
+    assert "glidein.ops.deploy" in done.summary
+    assert max(map(len, done.summary.splitlines())) <= 100
+
+
+def test_an_existing_file_is_kept_and_the_differences_are_shown(play):
+    play(slurm_machine())
+    path = play.work / "host_vars" / f"{HOST}.yml"
+    edited = path.read_text().replace("walltime: 48h", "walltime: 24h") + "glidein_demand_token: topsecret\n"
+    path.write_text(edited)
+    done = play(slurm_machine())
+    assert done.status == 0, done.output
+    assert path.read_text() == edited
+    assert "+    walltime: 48h" in done.shown["Show the differences from the existing file"]
+    assert "RM: the queue now allows 48h, the entry asks for 24h" in done.summary
+    assert "exists and is not changed" in done.summary
+    assert "topsecret" not in done.output
+
+
+def test_discover_write_replaces_the_file_and_keeps_a_copy(play):
+    play(facts(facts_queue("old")))
+    done = play(facts(facts_queue("new")), "-e", "discover_write=true", "--diff")
+    assert done.status == 0, done.output
+    folder = play.work / "host_vars"
+    assert "queue: new" in (folder / f"{HOST}.yml").read_text()
+    (copy,) = folder.glob("*~")
+    assert "queue: old" in copy.read_text()
+    assert "old: queue old no longer exists" in done.summary
+    again = play(facts(facts_queue("new")), "-e", "discover_write=true")
+    assert "changed=0" in again.output
+    assert len(list(folder.glob("*~"))) == 1
+
+
+def test_check_mode_writes_nothing(play):
+    done = play(slurm_machine(), "--check", "--diff")
+    assert done.status == 0, done.output
+    assert list(play.work.iterdir()) == []
+    assert "+  RM:" in done.output
+    assert "would be written" in done.summary
+
+
+def test_without_a_batch_system_nothing_is_written(play):
+    done = play(facts(scheduler=None, version=None, queues=[]))
+    assert done.status == 0, done.output
+    assert list(play.work.iterdir()) == []
+    assert "glidein_scheduler: no batch system was found" in done.summary
+    assert done.summary.endswith("Nothing was written.")
+
+
+def test_an_inventory_has_the_file_beside_it_and_its_variables_are_used(play, tmp_path):
+    folder = tmp_path / "inventory"
+    folder.mkdir()
+    site = {
+        "glidein_scheduler": "slurm",
+        "glidein_scheduler_options": {"commands": {"sinfo": ["/opt/slurm/bin/sinfo"]}},
+        "glidein_collector": "cm.example.org",
+        "glidein_demand_url": "https://demand.example.org",
+        "glidein_entries": {"gone": {"queue": "gone", "walltime": "2h", "node": {"cpus": 1}}},
+    }
+    site["glidein_entries"]["gone"]["node"] = {"cpus": 1, "memory_mb": 2000, "disk_mb": 1000}
+    children = {"glidein_sites": {"hosts": {"a.example.edu": site}}, "others": {"hosts": {"cm.example.org": {}}}}
+    (folder / "hosts.json").write_text(json.dumps({"all": {"children": children}}))
+    done = play(slurm_machine(), inventory=str(folder))
+    assert done.status == 0, done.output
+    assert sorted(path.name for path in folder.rglob("*.yml")) == ["a.example.edu.yml"]
+    assert list(play.work.iterdir()) == []
+    assert "gone: queue gone no longer exists" in done.summary
+    asked = play.options()
+    assert asked["scheduler"] == "slurm"
+    assert asked["commands"] == {"sinfo": ["/opt/slurm/bin/sinfo"]}
+    assert asked["connect"] == ["cm.example.org:9618", "https://demand.example.org"]
+
+
+def test_a_site_without_a_session_is_not_contacted(play, tmp_path):
+    done = play(
+        slurm_machine(),
+        "-c",
+        "ssh",
+        "-e",
+        json.dumps(
+            {
+                "glidein_ssh_session": True,
+                "glidein_ssh_session_dir": "/nonexistent/glidein-sessions",
+                "ansible_ssh_args": "{{ lookup('glidein.ops.ssh_session_args') }}",
+            }
+        ),
+    )
+    assert done.status != 0
+    assert "glidein.ops.login" in done.output
+    assert not (tmp_path / "options.json").exists()

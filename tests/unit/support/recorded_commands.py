@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Reader that takes the output of commands from a transcript of real ones.
+
+A transcript has for each command a line `$ COMMAND`, the lines of its standard output, those of its standard error with
+`[stderr] ` before them, and its exit status as `[rc=N]`.
+"""
+
+import re
+import shlex
+
+from ansible_collections.glidein.ops.plugins.module_utils.command import quote_argv
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
+
+_ENTRY = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*?)\[rc=([0-9]+)\]\n", re.MULTILINE)
+
+
+def parse_transcript(text):
+    """Return {argument list as a tuple: (standard output, exit status)}."""
+    found = {}
+    for command, output, status in _ENTRY.findall(text):
+        lines = [line for line in output.splitlines(True) if not line.startswith("[stderr] ")]
+        found[tuple(shlex.split(command))] = ("".join(lines), int(status))
+    return found
+
+
+class RecordedReader(Reader):
+    """A Reader without processes. `asked`: the argument lists that were asked for."""
+
+    def __init__(self, path, change=lambda argv, output: output):
+        """path: of a transcript; change: returns what a command prints instead, or None if it is refused."""
+        super().__init__({}, {})
+        self.asked = []
+        self._recorded = parse_transcript(path.read_text())
+        self._change = change
+
+    def read(self, what, argv, parse, default=None):
+        self.asked.append(list(argv))
+        output, status = self._recorded.get(tuple(argv), ("", 127))
+        output = self._change(list(argv), output)
+        try:
+            if status or output is None:
+                raise CommandError(f"{quote_argv(argv)} failed with exit status {status or 1}", argv, status or 1)
+            return parse(output)
+        except GlideinError as error:
+            self.gaps.append({"what": what, "command": quote_argv(argv), "error": str(error)})
+            return default

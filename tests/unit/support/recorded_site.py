@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Helpers of the tests of facts: recorded facts, changed output, refused commands."""
+
+import json
+import re
+from pathlib import Path
+
+from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RecordedReader, parse_transcript
+
+RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "site" / "recorded"
+
+
+def unchanged(argv, output):
+    """Print what was recorded."""
+    return output
+
+
+def replaced(pattern, replacement, *words):
+    """Return a `change` that replaces a pattern in the output of the commands with all of these words."""
+
+    def change(argv, output):
+        return re.sub(pattern, replacement, output) if set(words) <= set(argv) else output
+
+    return change
+
+
+def refused(*words):
+    """Return a `change` that refuses the commands with all of these words."""
+    return lambda argv, output: None if set(words) <= set(argv) else output
+
+
+class RecordedSite:
+    """A batch system that prints what was recorded."""
+
+    def __init__(self, module, transcript, user="glidein"):
+        self.module = module
+        self.path = RECORDED / transcript
+        self.user = user
+
+    def read(self, change=unchanged, user=None):
+        """Return (facts, gaps). change: see RecordedReader."""
+        reader = RecordedReader(self.path, change)
+        found = self.module.read(reader, user or self.user)
+        json.dumps(found)
+        assert [queue["name"] for queue in found["queues"]] == sorted(queue["name"] for queue in found["queues"])
+        return found, reader.gaps
+
+    def facts(self, change=unchanged, user=None):
+        return self.read(change, user)[0]
+
+    def gaps(self, change=unchanged):
+        """Return the names of the gaps."""
+        return sorted({gap["what"] for gap in self.read(change)[1]})
+
+    def queue(self, name, change=unchanged, user=None):
+        return next(queue for queue in self.facts(change, user)["queues"] if queue["name"] == name)
+
+    def output(self, *argv):
+        """Return the recorded output of a command."""
+        return parse_transcript(self.path.read_text())[argv][0]
+
+    def commands(self):
+        """Return the argument lists that read() asks for."""
+        reader = RecordedReader(self.path)
+        self.module.read(reader, self.user)
+        return [tuple(argv) for argv in reader.asked]
