@@ -92,6 +92,13 @@ cancelled:
   type: list
   elements: str
   sample: ["123_1"]
+running_ids:
+  description: Ids of the batch jobs of those that the batch system reports as running,
+    O(glidein.ops.retired_glideins#module:batch_ids).
+  returned: success
+  type: list
+  elements: str
+  sample: ["122_1", "122_2", "122_3", "122_4"]
 running:
   description: Number of glideins of the drained site or entry that have started and continue. 0 with
     O(state=undrained).
@@ -121,6 +128,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 from ansible_collections.glidein.ops.plugins.module_utils.site.drain_file import read_drains, write_drains
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import newest_first
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import RUNNING
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
@@ -203,6 +211,7 @@ def _result(params, before, after, jobs, cancelled):
         "drains": after,
         "cancelled": cancelled,
         "running": len(started),
+        "running_ids": sorted(job.id for job in started if job.state == RUNNING),
         "before": _lines(params, before, waiting + started),
         "after": _lines(params, after, [job for job in waiting if job.id not in cancelled] + started),
         "summary": summary(params, after, len(cancelled), len(started)),
