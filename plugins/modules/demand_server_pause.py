@@ -11,8 +11,8 @@ description:
   - While the demand server is paused, every lease is zero. All controllers submit nothing, and their next cycles cancel
     queued glideins. Running glideins continue.
   - The running server reads the change within a second.
-  - Does the same as the commands C(glidein-demand pause) and C(glidein-demand resume). Runs on the demand server's host,
-    as root or as the owner of the database.
+  - Does the same as the commands C(glidein-demand pause) and C(glidein-demand resume). Runs on the demand server's
+    host, as root or as the owner of the database.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -27,7 +27,8 @@ attributes:
 options:
   state:
     description:
-      - V(paused) pauses the server. If it is paused already, the time stays. Another O(reason) replaces reason and user.
+      - V(paused) pauses the server. If it is paused already, the time stays. Another O(reason) replaces reason and
+        user.
       - V(resumed) ends the pause. A pause by the configuration (C(demand_server_paused) of the role
         P(glidein.ops.demand_server#role)) remains, with a warning.
     type: str
@@ -58,7 +59,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 pause:
-  description: The pause. In check mode, the one that would be; C(since) and C(by) of a new pause are then null and empty.
+  description: The pause. In check mode, the one that would be; C(since) of a new pause is then null, C(by) empty.
   returned: success
   type: dict
   contains:

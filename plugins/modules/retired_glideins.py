@@ -12,7 +12,7 @@ description:
     at the latest. A glidein without a job ends at once.
   - Uses C(condor_off -peaceful). Repeats it until the collector shows that all registered glideins of the site or entry
     have retired.
-  - A glidein that runs in the batch queue and has not registered cannot be told. With O(batch_ids), the module waits
+  - A glidein that runs in the batch queue and has not registered cannot be retired. With O(batch_ids), the module waits
     for its registration.
   - Drain the site first (M(glidein.ops.site_drain)), so that no further glidein starts. Runs on the pool's central
     manager, as root.
@@ -121,7 +121,7 @@ def read_glideins(text):
 def retire(params, check_mode, condor, clock=time.monotonic, pause=time.sleep):
     """Retire the glideins; return (names of glideins that accepted jobs, names of those that still do, missing ids).
 
-    Raises CommandError if glideins can be neither read nor told.
+    Raises CommandError if glideins can be neither read nor retired.
     """
     expression = constraint(params["site"], params["entry"])
     deadline = clock() + params["patience"]
@@ -153,8 +153,8 @@ def summary(params, check_mode, retired, missing):
     text = f"{label}: {retired} {noun} {verb} retired. Retired glideins end after their last job."
     if missing:
         text += (
-            f" Not registered, so they could not be told: {len(missing)} (batch jobs {', '.join(missing[:10])}). If they "
-            "register later, they accept jobs: repeat this."
+            f" Not registered, so they were not retired: {len(missing)} (batch jobs {', '.join(missing[:10])}). If "
+            "they register later, they accept jobs: repeat this."
         )
     return text
 

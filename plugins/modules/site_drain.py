@@ -81,7 +81,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 drains:
-  description: The site's drains, as in RV(glidein.ops.queue_info#module:queue). In check mode, those that it would have.
+  description: The site's drains, as in RV(glidein.ops.queue_info#module:queue). In check mode, those that it would
+    have.
   returned: success
   type: list
   elements: dict

