@@ -13,6 +13,7 @@ description:
   - The running server reads the change within a second.
   - Does the same as the commands C(glidein-demand pause) and C(glidein-demand resume). Runs on the demand server's
     host, as root or as the owner of the database.
+  - A server that an earlier version of the collection deployed lacks the commands. Deploy it again.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:

@@ -15,6 +15,7 @@ description:
   - The running server reads the change within a second.
   - Runs on the demand server's host, as root or as the owner of the database. The secret is passed by a file that only
     this user can read, not on a command line.
+  - A server that an earlier version of the collection deployed lacks the commands. Deploy it again.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
