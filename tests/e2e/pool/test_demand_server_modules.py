@@ -3,12 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The demand server's pause and tokens as docs/operations.md sets them: one module call on its host."""
 
-import json
-import os
 import subprocess
 
 import prepare
 import pytest
+import yaml
 from conftest import INVENTORY, ROOT, wait_for
 
 SECRET = "-".join(["correct", "horse", "battery", "staple"])
@@ -28,11 +27,11 @@ def call(module, *options, arguments=""):
         timeout=300,
         stdin=subprocess.DEVNULL,
         check=False,
-        env={**prepare.environment(), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.minimal", "PATH": os.environ["PATH"]},
+        env=prepare.environment(),
     )
     assert SECRET not in done.stdout
     assert done.returncode == 0, done.stdout
-    return json.loads(done.stdout[done.stdout.index("{") : done.stdout.rindex("}") + 1])
+    return yaml.safe_load(done.stdout.partition("=>")[2])
 
 
 @pytest.fixture
