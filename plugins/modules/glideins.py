@@ -173,6 +173,7 @@ before:
     entries: []
     orphans: {queued: 0, running: 0}
     others: {queued: 0, running: 0}
+    drains: []
     versions: {}
     credential_expires: 1797803273
 after:
@@ -186,11 +187,12 @@ after:
     entries: []
     orphans: {queued: 0, running: 0}
     others: {queued: 0, running: 0}
+    drains: []
     versions: {}
     credential_expires: 1797803273
 decisions:
   description: The decision for every item of the plan. C(submit) and C(cancel) are numbers; C(limited_by) is the
-    limit that reduced C(submit), or null.
+    limit or drain that reduced C(submit), or null.
   returned: always, when the queue could be read
   type: list
   elements: dict

@@ -29,6 +29,7 @@ attributes:
     details: The module only reads.
 seealso:
   - module: glidein.ops.plan
+  - module: glidein.ops.site_drain
   - module: glidein.ops.glideins
 """
 
@@ -137,6 +138,13 @@ queue:
         of another site that shares the account.
       type: dict
       sample: {queued: 0, running: 0}
+    drains:
+      description:
+        - The drains of M(glidein.ops.site_drain), with C(entry) (null for the whole site), C(since) in epoch seconds,
+          C(by) and C(reason).
+      type: list
+      elements: dict
+      sample: [{entry: main, since: 1795211273, by: alice, reason: maintenance}]
     versions:
       description: The versions of the payload on the login node. C(in_use) is true if a glidein may need the version,
         C(current) if the next glidein gets it.

@@ -76,6 +76,18 @@ def test_pausing_and_resuming(run, database, monkeypatch):
     assert Pause(database).state()["paused"] is False
 
 
+def test_the_state_of_the_pause_is_shown_as_json(run, config, database, monkeypatch):
+    monkeypatch.setenv("SUDO_USER", "ada")
+    off = {"paused": False, "since": None, "reason": "", "by": "", "configured": False}
+    assert json.loads(run("pause", "--show")[1]) == off
+    run("pause", "--reason", "disks full")
+    shown = json.loads(run("pause", "--show")[1])
+    assert shown == {**off, "paused": True, "since": shown["since"], "reason": "disks full", "by": "ada"}
+    run("resume")
+    config.write_text(f"server.paused = true\n{config.read_text()}")
+    assert json.loads(run("pause", "--show")[1]) == {**off, "configured": True}
+
+
 def test_resume_reports_a_pause_by_the_configuration(run, config):
     config.write_text(f"server.paused = true\n{config.read_text()}")
     assert "still paused: server.paused is true" in run("resume")[1]
@@ -102,6 +114,27 @@ def test_a_token_is_revoked_by_name(run, database):
     assert run("token", "revoke", "PSC") == (0, "revoked: PSC\n", "")
     assert Tokens(database).identify(out.strip()) is None
     assert "unknown token 'PSC'" in one_line(run("token", "revoke", "PSC"))
+
+
+def test_a_given_token_is_set_once_and_is_not_printed(run, database):
+    secret = SECRETS["A"].encode()
+    assert run("token", "set", "PSC", "--check", stdin=secret) == (0, '{"change": "created"}\n', "")
+    assert Tokens(database).identify(SECRETS["A"]) is None
+    assert run("token", "set", "PSC", stdin=secret + b"\n") == (0, '{"change": "created"}\n', "")
+    assert Tokens(database).identify(SECRETS["A"]) == Token("PSC", "site")
+    assert run("token", "set", "PSC", stdin=secret) == (0, '{"change": ""}\n', "")
+    assert run("token", "set", "PSC", "--reader", stdin=secret) == (0, '{"change": "changed"}\n', "")
+    assert Tokens(database).identify(SECRETS["A"]) == Token("PSC", "reader")
+    assert run("token", "set", "PSC", stdin=SECRETS["B"].encode()) == (0, '{"change": "changed"}\n', "")
+    assert Tokens(database).identify(SECRETS["A"]) is None
+
+
+@pytest.mark.parametrize("stdin", [b"short", b"\xff" * 20, b"with blanks in the middle", b""])
+def test_an_invalid_token_is_refused_and_not_quoted(run, database, stdin):
+    line = one_line(run("token", "set", "PSC", stdin=stdin))
+    assert "ASCII characters" in line
+    assert not stdin or stdin.decode("latin-1") not in line
+    assert Tokens(database).rows() == []
 
 
 def test_the_list_has_no_secret_and_fits_a_terminal(run, database):

@@ -249,3 +249,21 @@ def timed(action, times=2000):
     for _unused in range(times):
         action()
     return (time.perf_counter() - start) / times
+
+
+def test_a_token_that_is_put_again_keeps_its_origin(tokens):
+    tokens.install({"A": SECRETS["A"]})
+    assert tokens.put("A", SECRETS["A"]) == ""
+    assert tokens.rows()[0]["origin"] == "role"
+    assert (tokens.put("A", SECRETS["B"], check=True), tokens.put("A", SECRETS["B"])) == ("changed", "changed")
+    assert tokens.rows()[0]["origin"] == "command"
+    assert (tokens.identify(SECRETS["A"]), tokens.identify(SECRETS["B"])) == (None, Token("A", "site"))
+
+
+def test_no_two_names_are_put_with_one_secret(tokens):
+    tokens.put("A", SECRETS["A"], "reader")
+    for check in (True, False):
+        with pytest.raises(TokenError, match="the token of A is also that of another name"):
+            tokens.put("B", SECRETS["A"], check=check)
+    with pytest.raises(TokenError, match="not a kind of token"):
+        tokens.put("B", SECRETS["B"], "writer")

@@ -8,6 +8,7 @@ import textwrap
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import trim
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.drains import drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, utc
 
 WIDTH = 100
@@ -57,6 +58,7 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
             "", [f"{omitted} of {_count(len(items), 'shape')} without glideins, and without jobs for them."]
         )
     lines += _section("", _orphan_lines(outcomes, check_mode))
+    lines += _section("DRAINED", _drain_lines(sites))
     lines += _section("NOT SERVED", _unserved_lines(demand, plan))
     lines += _section("HELD BACK", _paragraphs(plan.get("notes") or [], "note"))
     lines += _section("PROBLEMS", _paragraphs(problems, "problem"))
@@ -91,6 +93,7 @@ def status_table(plan, demand, sites=None):
         problems.append(f"{error['site']}: {unreadable.get(error['site']) or error['error']}")
     lines = _demand_lines(demand, plan)
     lines += _section("", _table(_STATUS_HEAD, rows))
+    lines += _section("DRAINED", _drain_lines(sites or {}))
     lines += _section("WHY", _explanation_lines(plan))
     lines += _section("NOT SERVED", _unserved_lines(demand, plan))
     lines += _section("HELD BACK", _paragraphs(plan.get("notes") or [], "note"))
@@ -166,6 +169,16 @@ def _explanation_lines(plan):
         serves = f"{_count(each['serves'], 'job')}; " if each["serves"] else ""
         lines += _wrap(f"{each['site']}/{each['entry']}/{each['shape']}: {serves}{each['reason']}", "  ")
     return lines
+
+
+def _drain_lines(sites):
+    """Return a paragraph for each drained site or entry whose queue is known."""
+    texts = []
+    for site in sites.values():
+        for drain in (site.get("queue") or {}).get("drains") or []:
+            label = f"{site['site']}/{drain['entry']}" if drain["entry"] else site["site"]
+            texts.append(f"{label}: {drain_text(drain)}")
+    return _paragraphs(texts, "drain")
 
 
 def _cycle_problems(outcomes, demand, plan, lease):

@@ -6,6 +6,7 @@
 import math
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.drains import check_drains, drain_of, drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -210,7 +211,8 @@ def _order_of(until):
 def read_queue(queue, site):
     """Return {(entry, shape): counts, "orphans": {"queued", "running"}}.
 
-    The keys of counts are queued, running, completing, sick, never_starts, oldest_queued_s, queued_ages, running_ages.
+    The keys of counts are queued, running, completing, sick, never_starts, oldest_queued_s, queued_ages, running_ages,
+    and drained (the drain as text, or None).
     oldest_queued_s, queued_ages and running_ages, [(seconds, glideins)], are None where they are not known. Running
     glideins whose start is not known are not in running_ages. {} without a reading. Entries that the site does not have
     are left out. Raises InputError.
@@ -224,6 +226,8 @@ def read_queue(queue, site):
     counts = {"orphans": {"queued": 0, "running": 0}}
     if queue.get("orphans"):
         counts["orphans"] = {key: _whole(queue["orphans"], key, "queue.orphans") for key in ("queued", "running")}
+    # An earlier version of queue_info returns no drains.
+    drains = check_drains("queue.drains", queue.get("drains") or [])
     for number, raw in enumerate(_list(queue, "entries", "queue.entries")):
         if not isinstance(raw, dict):
             raise InputError(invalid(f"queue.entries[{number}]", raw, "a mapping"))
@@ -231,6 +235,8 @@ def read_queue(queue, site):
         if key[0] in site["entries"] and key[1] in site["entries"][key[0]]["shapes"]:
             where = f"queue.entries[{number}]"
             counts[key] = {state: _whole(raw, state, where) for state in _STATES}
+            drain = drain_of(drains, key[0])
+            counts[key]["drained"] = drain_text(drain) if drain else None
             counts[key]["never_starts"] = _whole(raw, "never_starts", where) if "never_starts" in raw else 0
             oldest_s = raw.get("oldest_queued_s")
             counts[key]["oldest_queued_s"] = oldest_s if _is_number(oldest_s) else None

@@ -93,7 +93,7 @@ class QueueUpdate:
         self.counted, self.before = queue.read()
         self.after = self.before
         self.cancel_running = cancel_running
-        self.decisions = decide(wanted, self.counted, queue.site, cancel_running)
+        self.decisions = decide(wanted, self.counted, queue.site, cancel_running, self.before["drains"])
         self.orphans = orphans_to_cancel(self.counted, cancel_running)
         self.scripts = [script for decision in self.decisions if decision.submit for script in self._scripts(decision)]
         self.intended = self.diff()

@@ -5,13 +5,14 @@
 
 import collections
 
+from ansible_collections.glidein.ops.plugins.module_utils.drains import drain_of, drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.entries import LIMITS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, StaleInputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.validation import integer
 
 # submit: number of glideins to submit; cancel: list of Job to cancel, the sick ones first, then the newest first;
-# limited_by: name of the limit that reduced submit, or None.
+# limited_by: name of the limit or drain that reduced submit, or None.
 Decision = collections.namedtuple("Decision", ["entry", "shape", "present", "submit", "cancel", "limited_by"])
 
 # A plan that is further in the future proves that the clocks of two hosts disagree.
@@ -97,7 +98,7 @@ def check_plan(plan, plan_as_of, site, now_s, max_age_s):
     return wanted
 
 
-def decide(wanted, counted, site, cancel_running=False):
+def decide(wanted, counted, site, cancel_running=False, drains=()):
     """Return a Decision for every (entry, shape) of the plan, in order of entry priority and name.
 
     wanted: see check_plan; counted: the current SiteJobs; site: result of normalise_site. `present` of the plan is the
@@ -105,6 +106,8 @@ def decide(wanted, counted, site, cancel_running=False):
     limits. A glidein that can never start is not replaced: another one of the same request could not start either.
     Only glideins that have not started are cancelled, the sick ones first; with cancel_running, also running ones if
     necessary. Glideins that a cycle cancels still count towards the limits in this cycle.
+
+    drains: of queue_info. Nothing is submitted at a drained entry, also if the plan is older than its drain.
     """
     waiting = sum(1 for job in counted.all() if job.state in (QUEUED, SICK))
     site_limits = RemainingLimits("site limit", site["limits"], waiting, len(counted.all()))
@@ -124,7 +127,10 @@ def decide(wanted, counted, site, cancel_running=False):
         sick_surplus = there + counted.count(key, SICK) - present - (wanted[key].get("kept_sick") or 0)
         submit, cancel, limited_by = 0, _sick_to_cancel(counted.by_shape[key], sick_surplus, cancel_running), None
         if missing > 0:
+            drain = drain_of(drains, key[0])
             room, name = smallest_remaining([entry_limits[key[0]], site_limits])
+            if drain:
+                room, name = 0, drain_text(drain)
             submit = missing if room is None else min(missing, room)
             limited_by = name if submit < missing else None
             entry_limits[key[0]].take(submit)

@@ -10,6 +10,7 @@ import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.site.drain_file import read_drains
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import log_times
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import job_names, queue_result, sort_jobs
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
@@ -90,10 +91,11 @@ class SiteQueue:
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def read(self):
-        """Return the current (SiteJobs, `queue` of queue_info). Raises CommandError or OutputError."""
+        """Return the current (SiteJobs, `queue` of queue_info). Raises CommandError, InputError or OutputError."""
+        drains = read_drains(self.directory)
         records = self.directory.records()
         jobs = self.jobs()
         counted = sort_jobs(self._with_changed_requests(jobs, records), self.site, recorded_names(records))
         usage = version_usage(records, self.directory.current(), counted.all() + counted.others)
         end = credential_expires(self.directory.credential)
-        return counted, queue_result(self.site, counted, self.user, time.time(), usage, end)
+        return counted, dict(queue_result(self.site, counted, self.user, time.time(), usage, end), drains=drains)

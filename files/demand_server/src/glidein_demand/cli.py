@@ -18,8 +18,8 @@ from . import __version__, privileges
 from .config import ConfigError, Settings, UnusableError, load
 from .store.database import Database, one_line
 from .store.lease_limits import LeaseLimits, LimitError
-from .store.pause import Pause
-from .store.tokens import TokenError, Tokens
+from .store.pause import NOT_PAUSED, Pause
+from .store.tokens import TokenError, Tokens, wanted_digests
 
 DEFAULT_CONFIG = "/etc/glidein-demand/config.toml"
 LONGEST_REASON = 300
@@ -76,12 +76,21 @@ def _check(_arguments: argparse.Namespace, settings: Settings, _user: str) -> in
 
 
 def _pause(arguments: argparse.Namespace, settings: Settings, user: str) -> int:
+    if arguments.show:
+        print(json.dumps(_pause_state(settings)))
+        return 0
     reason = arguments.reason
     if len(reason) > LONGEST_REASON or not reason.isprintable():
         raise UsageError(f"--reason must be one line of at most {LONGEST_REASON} characters")
     Pause(Database(settings.database)).set(reason, user)
     print("paused: every lease is zero until `glidein-demand resume`")
     return 0
+
+
+def _pause_state(settings: Settings) -> dict[str, Any]:
+    """Return Pause.state() with "configured", whether the configuration pauses the server; make no database."""
+    state = Pause(Database(settings.database)).state() if _exists(settings.database) else NOT_PAUSED
+    return {**state, "configured": settings.paused}
 
 
 def _resume(_arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
@@ -98,6 +107,21 @@ def _token_create(arguments: argparse.Namespace, settings: Settings, _user: str)
     secret = Tokens(Database(settings.database)).create(arguments.name, kind)
     print(f"the token of the {kind} {arguments.name}; it cannot be shown again:", file=sys.stderr)
     print(secret)
+    return 0
+
+
+def _token_set(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
+    kind = "reader" if arguments.reader else "site"
+    try:
+        secret = sys.stdin.buffer.read().decode("ascii").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise UsageError("standard input must be a token of ASCII characters") from error
+    if arguments.check and not _exists(settings.database):
+        wanted_digests({arguments.name: secret})
+        change = "created"
+    else:
+        change = Tokens(Database(settings.database)).put(arguments.name, secret, kind, check=arguments.check)
+    print(json.dumps({"change": change}))
     return 0
 
 
@@ -197,12 +221,17 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "check", _check, "check the configuration and the access to the database, change nothing")
     pause = _command(commands, "pause", _pause, "set every lease to zero, so that no more glideins are submitted")
     pause.add_argument("--reason", default="", metavar="TEXT", help="shown on the status page")
+    pause.add_argument("--show", action="store_true", help="only print the state as JSON")
     _command(commands, "resume", _resume, "grant leases again")
     token = commands.add_parser("token", help="create, revoke and list the tokens of sites and readers")
     actions = token.add_subparsers(required=True, metavar="ACTION")
     create = _command(actions, "create", _token_create, "create a token and print it, only this once")
     create.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
     create.add_argument("--reader", action="store_true", help="a token that may read all data and write none")
+    put = _command(actions, "set", _token_set, "read a token from standard input, and make it that of NAME")
+    put.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
+    put.add_argument("--reader", action="store_true", help="a token that may read all data and write none")
+    put.add_argument("--check", action="store_true", help="only print the change")
     revoke = _command(actions, "revoke", _token_revoke, "revoke a token")
     revoke.add_argument("name", metavar="NAME")
     listing = _command(actions, "list", _token_list, "list the tokens")

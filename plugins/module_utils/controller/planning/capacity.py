@@ -97,6 +97,11 @@ class EntryShape(NamedTuple):
         text = f"{'/'.join(self.key)} limit of 0 new glideins while {self.counts['never_starts']} can never start"
         return f"{text} ({reason})" if reason else text
 
+    @property
+    def drained(self):
+        """Return the drain of the entry or site as text, or None. Nothing is ordered there."""
+        return self.counts["drained"] if self.counts else None
+
     def slots(self, queued):
         """Return {kind: slots that exist} if so many glideins are queued; the newest are cancelled first."""
         overdue = min(self.overdue, queued)
@@ -156,6 +161,13 @@ def entry_shapes(pool, now_s):
                 counts = site["counts"].get((entry["name"], name))
                 shapes.append(_entry_shape(site["site"], entry, name, counts, supply, now_s, pool.supply_age_s))
     return tuple(sorted(shapes, key=_preference))
+
+
+def withdraw_drained(shapes):
+    """Return the shapes; those of drained entries are without queued glideins, which are withdrawn."""
+    return tuple(
+        shape._replace(queued=0, overdue=0, withdrawn=shape.drained) if shape.drained else shape for shape in shapes
+    )
 
 
 def other_machines(pool, shapes):

@@ -13,6 +13,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning im
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     entry_shapes,
     other_machines,
+    withdraw_drained,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.decision import (
@@ -50,8 +51,8 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
 
     Returns {"plan", "unserved", "unserved_at", "table", "explanation", "notes", "lease_requests"}; the `plan` module
     documents them. `present` is None for an entry whose queue is not known: it is left as it is. While the demand
-    server is paused, only running glideins are to be present. Raises InputError; MissingLibraryError when there are
-    Requirements and no library to evaluate them.
+    server is paused, and at drained entries, only running glideins are to be present. Raises InputError;
+    MissingLibraryError when there are Requirements and no library to evaluate them.
     """
     settings = plan_options(options)
     matcher = Matcher(now_s)
@@ -64,7 +65,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         decisions = [without_jobs(shape, shape.queued if pool.stale else 0) for shape in shapes]
         unserved, unserved_at = {(group["id"], pool.stop): group["count"] for group in pool.groups}, {}
     else:
-        shapes = guard.withdraw(shapes, findings)
+        shapes = withdraw_drained(guard.withdraw(shapes, findings))
         fit = Fit(shapes + other_machines(pool, shapes), matcher)
         matches = [fit.mask(job_class) for job_class in job_classes]
         outcome = _assign_jobs(job_classes, matches, fit.capacities, shapes, pool, findings, settings)

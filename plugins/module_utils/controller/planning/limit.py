@@ -98,10 +98,12 @@ class Headroom:
 
     def left(self, shape):
         """Return how many more glideins of a shape all limits admit, or None for any number."""
-        return 0 if shape.never_starts else self._tightest(shape)[0]
+        return 0 if shape.drained or shape.never_starts else self._tightest(shape)[0]
 
     def name(self, shape):
         """Return the name of the limit that is the tightest for a shape, or None."""
+        if shape.drained:
+            return f"{'/'.join(shape.path)} limit of 0 new glideins while drained"
         if shape.never_starts:
             return shape.never_starts
         _left, room, key = self._tightest(shape)

@@ -13,7 +13,7 @@ from . import schema
 from .database import Database, upsert
 from .ttl_cache import CachedValue
 
-_NOT_PAUSED: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
+NOT_PAUSED: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
 
 
 class Pause:
@@ -38,7 +38,7 @@ class Pause:
     def clear(self) -> dict[str, Any]:
         """End the pause. Return the state."""
         with self._db.begin() as connection:
-            _write(connection, _NOT_PAUSED)
+            _write(connection, NOT_PAUSED)
         return dict(self.cache.reload())
 
     def state(self, now: bool = False) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Pause:
 
 def _read(connection: Connection) -> dict[str, Any]:
     row = connection.execute(select(schema.switch).where(schema.switch.c.id == 1)).mappings().first()
-    return dict(_NOT_PAUSED) if row is None else {name: row[name] for name in _NOT_PAUSED}
+    return dict(NOT_PAUSED) if row is None else {name: row[name] for name in NOT_PAUSED}
 
 
 def _write(connection: Connection, state: dict[str, Any]) -> None:

@@ -88,6 +88,24 @@ class Tokens:
         self.cache.reload()
         return found
 
+    def put(self, name: str, secret: str, kind: str = "site", check: bool = False) -> str:
+        """Make the token of `name` have this secret and kind; return "created", "changed", or "" for no change.
+
+        With `check`, change nothing. A token that has both already keeps its origin. Raise TokenError.
+        """
+        wanted = wanted_digests({name: secret})[name]
+        _check_kind(kind)
+        if check:
+            with self._db.read() as connection:
+                return _change_of(_rows_by_name(connection), name, wanted, kind)
+        with self._db.begin() as connection:
+            found = _change_of(_rows_by_name(connection), name, wanted, kind)
+            if found:
+                connection.execute(delete(schema.token).where(schema.token.c.name == name))
+                connection.execute(schema.token.insert(), [self._row(name, kind, "command", wanted)])
+        self.cache.reload()
+        return found
+
     def revoke(self, name: str) -> None:
         """Revoke a token at once. Raise TokenError if the name is unknown."""
         with self._db.begin() as connection:
@@ -180,6 +198,16 @@ def changes(
         "changed": sorted(changed),
         "revoked": sorted(revoked),
     }
+
+
+def _change_of(known: Mapping[str, Mapping[str, Any]], name: str, hashed: str, kind: str) -> str:
+    """Return the change that put() makes. known: rows by name. Raise TokenError if another name has the secret."""
+    for other, row in known.items():
+        if other != name and row["digest"] == hashed:
+            raise TokenError(f"the token of {other} is also that of another name; each must have its own")
+    if name not in known:
+        return "created"
+    return "" if (known[name]["digest"], known[name]["kind"]) == (hashed, kind) else "changed"
 
 
 def wanted_digests(secrets: Mapping[str, str]) -> dict[str, str]:

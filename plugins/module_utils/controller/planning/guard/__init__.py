@@ -140,9 +140,12 @@ def _stay_within_limits(decisions, findings, sites, limits):
 
 
 def _is_worth_keeping(decision, findings):
-    """Return whether queued glideins may be kept: the queue is known, and the entry's glideins do not fail."""
+    """Return whether queued glideins may be kept.
+
+    The queue is known, the entry is not drained, and its glideins do not fail.
+    """
     limit = findings.unproven.get(decision.shape.path)
-    return bool(decision.shape.counts) and not (limit and limit.is_failing)
+    return bool(decision.shape.counts) and not decision.shape.drained and not (limit and limit.is_failing)
 
 
 def _with_queued(decision, queued, why):

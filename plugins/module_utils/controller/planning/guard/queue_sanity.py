@@ -18,7 +18,8 @@ def doubts(shapes, guard, supply_age_s, now_s):
     """Return {site: why its queue is not believed}. supply_age_s: seconds since the supply was read."""
     by_site = {}
     for shape in shapes:
-        if shape.counts:
+        # A drain cancels queued glideins between two cycles.
+        if shape.counts and not shape.drained:
             by_site.setdefault(shape.path[0], []).append(shape)
     found = {site: _doubt(here, guard, supply_age_s, now_s) for site, here in by_site.items()}
     return {site: text for site, text in found.items() if text}
