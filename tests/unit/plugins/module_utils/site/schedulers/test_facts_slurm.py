@@ -265,9 +265,17 @@ USER_HEADER = "Def Acct|Cluster|Account|Partition|QOS|Def QOS|MaxJobs|MaxSubmit|
 MEMBER = "physics|campus|chemistry|gpu|normal|||||||\nphysics|campus|physics||normal|||||||\n"
 
 
+def associations(rows):
+    """Return a `change` after which sacctmgr lists these associations of the user."""
+
+    def change(argv, output):
+        return USER_HEADER + rows if "user" in argv else output
+
+    return change
+
+
 def test_a_user_with_an_account_for_one_partition_only():
-    member = lambda argv, output: USER_HEADER + MEMBER if "user" in argv else output  # noqa: E731
-    found = facts(change=member)[0]
+    found = facts(change=associations(MEMBER))[0]
     accounts = {each["name"]: each["accounts"] for each in found["queues"]}
     assert (accounts["gpu"], accounts["cpu"]) == (["chemistry", "physics"], ["physics"])
     assert [account["name"] for account in found["accounts"] if account["default"]] == ["physics"]
@@ -275,8 +283,7 @@ def test_a_user_with_an_account_for_one_partition_only():
 
 
 def test_a_user_without_an_account():
-    guest = lambda argv, output: USER_HEADER if "user" in argv else output  # noqa: E731
-    found, gaps = facts(change=guest)
+    found, gaps = facts(change=associations(""))
     assert gaps == []
     assert all(each["problems"] for each in found["queues"])
     assert "pilot has no account on campus (sacctmgr show user withassoc)" in found["queues"][0]["problems"]
