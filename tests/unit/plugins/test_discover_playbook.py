@@ -65,7 +65,10 @@ class Play:
         self.status = status
         self.output = output
         tasks = re.findall(r"^TASK \[(Show [^\]]*)\][^\n]*\n(.*?)\n\n", output, re.MULTILINE | re.DOTALL)
-        self.shown = {name: json.loads(text.partition("=>")[2])["msg"] for name, text in tasks if "=>" in text}
+        shown = {name: json.loads(text.partition("=>")[2])["msg"] for name, text in tasks if "=>" in text}
+        # As JSON, a text of several lines is readable only as a list.
+        assert all(isinstance(lines, list) for lines in shown.values()), output
+        self.shown = {name: "\n".join(lines) for name, lines in shown.items()}
 
     @property
     def summary(self):
@@ -119,7 +122,9 @@ def test_one_host_without_an_inventory_gets_a_whole_inventory(play):
     assert pool["glidein_collector"] == "{{ groups.glidein_central_manager | first }}:9618"
     assert "GPU-other    AllowAccounts=xyz: none of the user's accounts" in done.summary
     assert "glidein.ops.deploy" in done.summary
-    assert max(map(len, done.summary.splitlines())) <= 100
+    assert max(map(len, done.summary.splitlines())) <= 88  # and 11 columns of Ansible, in a terminal of 100
+    settings = (play.work / "ansible.cfg").read_text()
+    assert settings == (ROOT / "inventories" / "example" / "ansible.cfg").read_text()
 
 
 def test_an_existing_file_is_kept_and_the_differences_are_shown(play):
