@@ -150,9 +150,25 @@ def test_discover_write_replaces_the_file_and_keeps_a_copy(play):
     (copy,) = folder.glob("*~")
     assert "queue: old" in copy.read_text()
     assert "old: queue old no longer exists" in done.summary
+    assert "insert what is still needed" not in done.summary
     again = play(facts(facts_queue("new")), "-e", "discover_write=true")
     assert "changed=0" in again.output
     assert len(list(folder.glob("*~"))) == 1
+
+
+def test_discover_write_names_the_variables_that_only_the_copy_has(play):
+    play(slurm_machine())
+    path = play.work / "host_vars" / f"{HOST}.yml"
+    path.write_text(path.read_text() + "glidein_demand_token: topsecret\nglidein_note: mine\n")
+    done = play(slurm_machine(), "-e", "discover_write=true")
+    assert "has glidein_demand_token, glidein_note: insert what is still needed" in " ".join(done.summary.split())
+
+
+def test_a_file_that_cannot_be_written_is_named(play):
+    (play.work / "host_vars").write_text("")
+    done = play(slurm_machine())
+    assert done.status == 2
+    assert f"{play.work}/host_vars/{HOST}.yml cannot be read or written: Not a directory" in done.output
 
 
 def test_check_mode_writes_nothing(play):
