@@ -45,9 +45,9 @@ class ActionModule(ActionBase):
         _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
         host = task_vars["inventory_hostname"]
         facts = options["facts"]
-        file = VariablesFile(os.path.abspath(options["path"])) if options["path"] else None
         kind = SCHEDULERS.get(facts.get("scheduler"))
         try:
+            file = VariablesFile(os.path.abspath(options["path"])) if options["path"] else None
             proposal = propose(facts, options["nodes"], kind() if kind else None)
             text = host_vars_text(proposal, facts, host)
             current = self._current(task_vars, file)
@@ -55,6 +55,8 @@ class ActionModule(ActionBase):
             written = self._write(result, file if proposal.entries else None, text, options["force"])
         except GlideinError as error:
             raise AnsibleActionFail(str(error)) from error
+        except OSError as error:
+            raise AnsibleActionFail(f"{options['path']} cannot be read or written: {error.strerror}") from error
         result.update(
             variables=proposal.variables,
             entries=proposal.entries,
@@ -105,7 +107,9 @@ class ActionModule(ActionBase):
         result["changed"] = True
         verb = "would be written" if self._task.check_mode else "was written"
         backup = f" Copy of the earlier file: {_short(result['backup_file'])}" if file.exists else ""
-        return f"{path} {verb}.{backup}"
+        lost = file.names_not_in(text)
+        missing = f". Only the copy has {', '.join(lost)}: insert what is still needed" if lost else ""
+        return f"{path} {verb}.{backup}{missing}"
 
 
 def _differences(facts, current):

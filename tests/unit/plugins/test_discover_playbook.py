@@ -65,7 +65,10 @@ class Play:
         self.status = status
         self.output = output
         tasks = re.findall(r"^TASK \[(Show [^\]]*)\][^\n]*\n(.*?)\n\n", output, re.MULTILINE | re.DOTALL)
-        self.shown = {name: json.loads(text.partition("=>")[2])["msg"] for name, text in tasks if "=>" in text}
+        shown = {name: json.loads(text.partition("=>")[2])["msg"] for name, text in tasks if "=>" in text}
+        # As JSON, a text of several lines is readable only as a list.
+        assert all(isinstance(lines, list) for lines in shown.values()), output
+        self.shown = {name: "\n".join(lines) for name, lines in shown.items()}
 
     @property
     def summary(self):
@@ -119,7 +122,9 @@ def test_one_host_without_an_inventory_gets_a_whole_inventory(play):
     assert pool["glidein_collector"] == "{{ groups.glidein_central_manager | first }}:9618"
     assert "GPU-other    AllowAccounts=xyz: none of the user's accounts" in done.summary
     assert "glidein.ops.deploy" in done.summary
-    assert max(map(len, done.summary.splitlines())) <= 100
+    assert max(map(len, done.summary.splitlines())) <= 88  # and 11 columns of Ansible, in a terminal of 100
+    settings = (play.work / "ansible.cfg").read_text()
+    assert settings == (ROOT / "inventories" / "example" / "ansible.cfg").read_text()
 
 
 def test_an_existing_file_is_kept_and_the_differences_are_shown(play):
@@ -145,9 +150,25 @@ def test_discover_write_replaces_the_file_and_keeps_a_copy(play):
     (copy,) = folder.glob("*~")
     assert "queue: old" in copy.read_text()
     assert "old: queue old no longer exists" in done.summary
+    assert "insert what is still needed" not in done.summary
     again = play(facts(facts_queue("new")), "-e", "discover_write=true")
     assert "changed=0" in again.output
     assert len(list(folder.glob("*~"))) == 1
+
+
+def test_discover_write_names_the_variables_that_only_the_copy_has(play):
+    play(slurm_machine())
+    path = play.work / "host_vars" / f"{HOST}.yml"
+    path.write_text(path.read_text() + "glidein_demand_token: topsecret\nglidein_note: mine\n")
+    done = play(slurm_machine(), "-e", "discover_write=true")
+    assert "has glidein_demand_token, glidein_note: insert what is still needed" in " ".join(done.summary.split())
+
+
+def test_a_file_that_cannot_be_written_is_named(play):
+    (play.work / "host_vars").write_text("")
+    done = play(slurm_machine())
+    assert done.status == 2
+    assert f"{play.work}/host_vars/{HOST}.yml cannot be read or written: Not a directory" in done.output
 
 
 def test_check_mode_writes_nothing(play):

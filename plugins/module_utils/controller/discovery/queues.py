@@ -87,7 +87,11 @@ def choose_queues(facts):
             usable.append(queue)
     usable, others = _without_special(usable)
     left_out += others
-    chosen, others = _without_covered(sorted(usable, key=_order), facts["accounts"])
+    usable.sort(key=_order)
+    # If states and limits are unknown, a queue that starts no jobs could replace a usable one.
+    if any(gap["what"] == "queues" for gap in facts["gaps"]):
+        return usable, sorted(left_out, key=lambda each: each["queue"])
+    chosen, others = _without_covered(usable, facts["accounts"])
     return chosen, sorted(left_out + others, key=lambda each: each["queue"])
 
 

@@ -5,12 +5,13 @@
 
 import textwrap
 
-_WIDTH = 100
+# Ansible indents the lines by 8 columns and, as JSON, quotes them: they fit a terminal of 100 columns.
+_WIDTH = 88
 _NAME_MOST = 20
 
 
 def discovery_summary(host, facts, proposal, drift, written, next_command):
-    """Return lines of at most 100 columns.
+    """Return lines of at most 88 columns.
 
     drift: sentences; written: a sentence about the file; next_command: the command that the operator runs next, which
     is not shown without entries.

@@ -46,6 +46,14 @@ class VariablesFile:
                 lines.append("# (not shown)" if _SECRET.search(line) else line)
         return "\n".join(lines) + "\n"
 
+    def names_not_in(self, text):
+        """Return the names of the variables of the content that a text does not have."""
+        found, others = (
+            [match.group(1) for match in map(_KEY.match, each.splitlines()) if match]
+            for each in (self.content or "", text)
+        )
+        return [name for name in found if name not in others]
+
     def write(self, text, check_mode=False):
         """Replace the content; return the path of a copy of the earlier one, None without one.
 

@@ -119,6 +119,12 @@ def test_equivalent_queues_are_proposed_once():
     assert reasons(chosen) == {"a": "same nodes as c", "b": "same nodes as c"}
 
 
+def test_without_states_and_limits_no_queue_replaces_another():
+    gaps = [{"what": "queues", "command": "scontrol", "error": "could not be started"}]
+    chosen = proposed(queue("closed", walltime_s=None), queue("cpu", walltime_s=None), gaps=gaps)
+    assert list(chosen.entries) == ["closed", "cpu"]
+
+
 def test_queues_for_tests_are_left_out_unless_they_are_the_only_ones():
     chosen = proposed(queue("batch", group(8)), queue("debug", group(16)), queue("gpu-interactive", group(16)))
     assert list(chosen.entries) == ["batch"]
