@@ -72,7 +72,7 @@ registered:
   type: int
   sample: 1
 msg:
-  description: The states of the glideins in the queue as one sentence.
+  description: The states of the glideins in the queue in sentences. If none is left, why they ended.
   returned: success
   type: str
   sample: "123_1 is queued (Priority)."
@@ -92,6 +92,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import (
     check_job_id,
+    ending,
     find_logs,
     read_log,
     tail,
@@ -101,10 +102,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
-def states(jobs):
-    """Return one sentence with the states of jobs in the queue."""
+def states(jobs, endings):
+    """Return the states of jobs in the queue in sentences. endings: why glideins have ended, without duplicates."""
     texts = [f"{job.id} is {job.state}" + (f" ({job.reason})" if job.reason else "") for job in jobs]
-    return (", ".join(texts) if texts else "no glidein of the submission is in the queue") + "."
+    if texts:
+        return ", ".join(texts) + "."
+    gone = "no glidein of the submission is in the queue."
+    return " ".join([gone] + [f"It {text}." for text in endings])
 
 
 def read_submission(params):
@@ -115,15 +119,17 @@ def read_submission(params):
         raise InputError(invalid("log_lines", params["log_lines"], "a whole number of at least 0"))
     # The queue before the logs: a job that has left the queue has written its last line.
     jobs = [job for job in queue.jobs() if job.submission == params["job_id"]]
-    logs = []
+    logs, endings = [], []
     for path in find_logs(queue.directory.log_dir, queue.scheduler.log_pattern(params["job_id"])):
         text = read_text(path)
         logs.append(dict(read_log(text), path=path, text=tail(text, params["log_lines"])))
+        end = ending(text)
+        endings += [end] if end and end not in endings else []
     return {
         "jobs": [{"id": job.id, "state": job.state, "reason": job.reason} for job in jobs],
         "in_queue": len(jobs),
         "registered": sum(1 for log in logs if log["registered"]),
-        "msg": states(jobs),
+        "msg": states(jobs, endings),
         "logs": logs,
     }
 

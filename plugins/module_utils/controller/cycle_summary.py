@@ -26,6 +26,8 @@ _MAX_SUPPLY_PROBLEMS = 5
 _UNKNOWN = "kept as it is, its queue is not known"
 # Time enough to deploy again, also over a weekend.
 _MIN_TOKEN_LEFT_S = 3 * 86400
+# The age from which the summary states when the demand was read: jobs submitted since then are not in it.
+_OLD_READING_S = 120
 
 _CYCLE_HEAD = ("SITE", "ENTRY", "SHAPE", "PRESENT", "QUEUED", "RUNNING", "REGISTERED", "SUBMITTED", "CANCELLED")
 _CHECK_HEAD = _CYCLE_HEAD[:-2] + ("TO SUBMIT", "TO CANCEL")
@@ -350,7 +352,14 @@ def _demand_lines(demand, plan, not_leased=None):
         (sum(group.get("leased", 0) for group in groups), "that other sites have a lease on"),
     )
     text += "." + "".join(f" Not counted: {number} {description}." for number, description in not_counted if number)
-    return _wrap(text, "")
+    return _wrap(text + _reading_age(demand["demand"].get("as_of"), plan.get("as_of")), "")
+
+
+def _reading_age(read_s, now_s):
+    """Return the age of the demand as a sentence if it is some minutes old, otherwise "". Both are epoch seconds."""
+    if not all(isinstance(value, (int, float)) for value in (read_s, now_s)) or now_s - read_s < _OLD_READING_S:
+        return ""
+    return f" The queue was read {int(now_s - read_s) // 60} min ago."
 
 
 def _unserved_lines(demand, plan):

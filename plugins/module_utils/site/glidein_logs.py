@@ -20,13 +20,19 @@ OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.(?:out(?:-\d+)?|e
 _DAEMONS = re.compile(r"^glidein_[0-9][0-9A-Za-z_.-]*_[0-9A-Za-z]{8}\Z")
 _DAEMON_LOG = re.compile(r"^\w*Log[\w.]*\Z")
 _REGISTERED = re.compile(r"^\S+ glidein: registered with ", re.MULTILINE)
-_ENDED = re.compile(r"^\S+ glidein: ended because .*\(exit status (\d+), after \d+ s\)$", re.MULTILINE)
+_ENDED = re.compile(r"^\S+ glidein: (ended because .*\(exit status (\d+), after \d+ s\))$", re.MULTILINE)
 
 
 def read_log(text):
     """Return {"registered": bool, "exit_status": int, None while the glidein runs} of one glidein's log."""
     endings = _ENDED.findall(text)
-    return {"registered": bool(_REGISTERED.search(text)), "exit_status": int(endings[-1]) if endings else None}
+    return {"registered": bool(_REGISTERED.search(text)), "exit_status": int(endings[-1][1]) if endings else None}
+
+
+def ending(text):
+    """Return why a glidein ended, such as "ended because ... (exit status 13, after 2 s)"; None while it runs."""
+    endings = _ENDED.findall(text)
+    return endings[-1][0] if endings else None
 
 
 def check_job_id(job_id):

@@ -113,7 +113,8 @@ def test_a_token_is_installed_once_and_is_not_in_the_result(server, kind):
     assert check["diff"] == done["diff"]
     assert done["diff"]["after"] == f"grafana: {kind}\n"
     assert not token(server, **options)["changed"]
-    changed = token(server, **dict(options, token=SECRET + "2"))
+    options["token"] = SECRET + "2"
+    changed = token(server, **options)
     assert (changed["change"], changed["diff"]["after"]) == ("changed", f"grafana: {kind} (another secret)\n")
     calls = (server / "calls").read_text()
     for result in (check, done, changed):

@@ -67,7 +67,10 @@ def test_a_glidein_that_has_ended_is_known_by_its_log_alone(run, write_log):
     write_log(1, STARTED + ENDED)
     result = run()
     assert (result["in_queue"], result["registered"]) == (0, 0)
-    assert result["msg"] == "no glidein of the submission is in the queue."
+    assert result["msg"] == (
+        "no glidein of the submission is in the queue. It ended because no job came for 1200 s "
+        "(exit status 0, after 1211 s)."
+    )
     assert result["logs"][0]["exit_status"] == 0
 
 

@@ -150,6 +150,15 @@ def test_one_is_not_spoken_of_as_many():
     )
 
 
+@pytest.mark.parametrize("age_s, told", [(100, ""), (299, " The queue was read 4 min ago."), (-50, "")])
+def test_a_demand_that_is_minutes_old_says_so(age_s, told):
+    demanded = asked()
+    demanded["demand"]["as_of"] = 1795000000
+    assert summary(demanded=demanded, plan=dict(planned(), as_of=1795000000 + age_s))["lines"][0] == (
+        f"Demand: no idle jobs.{told}"
+    )
+
+
 def test_without_jobs_and_glideins_there_is_no_table():
     assert summary(plan=planned(item(), item(shape="node")))["lines"] == [
         "Demand: no idle jobs.",
