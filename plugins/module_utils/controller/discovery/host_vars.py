@@ -94,9 +94,13 @@ def _option(proposal, path, mapping, depth):
     source = proposal.sources.get(path) or "; ".join(
         dict.fromkeys(text for other, text in proposal.sources.items() if other[: len(path)] == path)
     )
-    if len(line) <= _WIDTH or not isinstance(value, list):
+    if len(line) <= _WIDTH or not isinstance(value, (dict, list)):
         return lines + _commented(line, source, depth)
-    items = [f"{_INDENT * (depth + 1)}- {_flow(item)}" for item in value]
+    start = _INDENT * (depth + 1)
+    if isinstance(value, dict):
+        items = [f"{start}{_scalar(name)}: {_flow(item)}" for name, item in value.items()]
+    else:
+        items = [f"{start}- {_flow(item)}" for item in value]
     return lines + _commented(f"{_INDENT * depth}{_scalar(key)}:", source, depth) + items
 
 

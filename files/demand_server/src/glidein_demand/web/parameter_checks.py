@@ -22,6 +22,8 @@ MAX_ANONYMOUS_PARTITIONS = 50
 """The most partitions of a PyGlidein client without a token."""
 MAX_RUNNING_OF_A_SITE = 10_000
 """The most running glideins that a whole report may list."""
+MAX_SUMMARIES = 1000
+"""The most ended glideins of one report."""
 MAX_LEASE_PAIRS = 20000
 """The most (entry, group) pairs of one lease."""
 MAX_ENTRIES = 1000
@@ -135,7 +137,7 @@ class Summaries(Struct):
 
     since: Number
     until: Number
-    glideins: Annotated[list[Summary], Meta(max_length=1000)]
+    glideins: Annotated[list[Summary], Meta(max_length=MAX_SUMMARIES)]
 
     def __post_init__(self) -> None:
         if not 0 <= self.since <= self.until:

@@ -8,6 +8,7 @@ import pathlib
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import host_vars_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import VariablesFile
@@ -183,6 +184,16 @@ REPORTS = st.dictionaries(
         }
     ),
 )
+
+
+def test_a_mapping_that_is_too_long_for_a_line_has_a_line_for_each_key():
+    proposal = Proposal()
+    resources = {"parallel_environment": "x" * 70, "gpus": "y" * 40}
+    proposal.set(("glidein_entries", "q"), {})
+    proposal.set(("glidein_entries", "q", "resources"), resources)
+    text = host_vars_text(proposal, facts(), HOST)
+    assert yaml.safe_load(text) == {"glidein_entries": {"q": {"resources": resources}}}
+    assert max(map(len, text.splitlines())) <= 120
 
 
 @FEW
