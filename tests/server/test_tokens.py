@@ -265,5 +265,5 @@ def test_no_two_names_are_put_with_one_secret(tokens):
     for check in (True, False):
         with pytest.raises(TokenError, match="the token of A is also that of another name"):
             tokens.put("B", SECRETS["A"], check=check)
-    with pytest.raises(TokenError, match="not a kind of token"):
+    with pytest.raises(TokenError, match="not a valid kind of token"):
         tokens.put("B", SECRETS["B"], "writer")
