@@ -19,7 +19,7 @@ options:
     required: true
   profile:
     description:
-      - The name of the profile; empty for none.
+      - The name of the profile; empty if the host has no profile.
     type: str
     required: true
 """

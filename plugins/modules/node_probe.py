@@ -135,7 +135,7 @@ nodes:
       type: int
       sample: 12
     outbound:
-      description: Whether the node could connect to at least one of O(addresses). Null if it tried none.
+      description: Whether the node could connect to at least one of O(addresses). Null if it tried no connection.
       type: bool
       sample: true
     connections:

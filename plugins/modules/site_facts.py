@@ -182,7 +182,7 @@ facts:
           type: int
           sample: null
         accounts:
-          description: The user's accounts that the queue accepts; null if any account, or none, will do.
+          description: The user's accounts that the queue accepts; null if a job may name any account, or no account.
           type: list
           elements: str
           sample: [abc123]
@@ -238,7 +238,7 @@ facts:
         libc: "2.34"
         machine: x86_64
     gaps:
-      description: What could not be read, with the command and its error.
+      description: The values that could not be read, with the command and its error.
       type: list
       elements: dict
       sample:

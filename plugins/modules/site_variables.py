@@ -11,7 +11,7 @@ description:
   - Proposes the content of C(host_vars/HOST.yml). Each usable queue gets an entry with shapes, walltime and limits.
     Comments state the source of each value. Open questions are comments that begin with C(TODO).
   - Also compares the facts with C(glidein_entries) of the host, or of the existing file.
-  - With O(path), writes the file if the host has none. Without a queue for an entry, nothing is written.
+  - With O(path), writes the file if it does not exist. If no queue can be used, nothing is written.
   - Runs on the controller. It makes no connection.
 author:
   - the glidein.ops authors (@glidein-ops)
@@ -32,7 +32,7 @@ options:
     required: true
   nodes:
     description:
-      - What probes have seen on compute nodes, by entry. Scratch directories and sizes replace those of the facts.
+      - The reports of probes on compute nodes, by entry. Scratch directories and sizes replace those of the facts.
     type: dict
     default: {}
   path:

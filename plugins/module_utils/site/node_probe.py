@@ -135,7 +135,7 @@ class NodeProbe:
         return files
 
     def scripts(self):
-        """Return the files of all jobs, [(path, text)]. An entry whose script cannot be made has none."""
+        """Return the files of all jobs, [(path, text)]. An entry whose script cannot be made has no file."""
         scripts = []
         for entry in self.entries:
             with contextlib.suppress(InputError):

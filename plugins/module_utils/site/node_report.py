@@ -121,7 +121,7 @@ def _connection(value):
 
 
 def _outbound(connections):
-    """Return whether at least one connection succeeded; None if none was tried."""
+    """Return whether at least one connection succeeded; None if the node tried no connection."""
     tried = [status for unused, status, unused_error in connections if status != _NOT_TRIED]
     return _CONNECTED in tried if tried else None
 

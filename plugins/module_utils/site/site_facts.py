@@ -57,7 +57,7 @@ def read_site(options, user, home, shell, environ):
     """Return the facts of this login node. Raises InputError for invalid options.
 
     options: scheduler (None: the first one found), commands, controller_time, connect, timeout; environ: the variables
-    of this process. What cannot be read is a gap in the facts, not an error.
+    of this process. A value that cannot be read is a gap in the facts, not an error.
     """
     check_options(options)
     read_at = time.time()

@@ -23,7 +23,7 @@ _FEATURE = re.compile(r"[A-Za-z0-9_.-]+")
 def drift(facts, entries, scheduler=None):
     """Return a sentence for each difference between a site's entries and the facts.
 
-    entries: glidein_entries; scheduler: glidein_scheduler. What the facts do not state is not compared.
+    entries: glidein_entries; scheduler: glidein_scheduler. Values that the facts do not state are not compared.
     """
     sentences = []
     if scheduler and facts["scheduler"] and scheduler != facts["scheduler"]:

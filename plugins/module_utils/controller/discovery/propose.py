@@ -358,7 +358,7 @@ class _Entry:
         return [name for name in self.queue["parallel_environments"] if is_word(name)]
 
     def _is_single_core(self):
-        """Return whether the batch system allots several cores only by a parallel environment, and none was found."""
+        """Return whether glideins have one core, because the batch system needs a parallel environment and has none."""
         needed = self.batch_system is not None and "parallel_environment" in self.batch_system.resources
         return needed and not self._parallel_environments()
 

@@ -28,7 +28,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class NodeSize:
-    """What glideins can request of one node of a group. A number is None if it is unknown."""
+    """The resources that glideins can request of one node of a group. An unknown number is None."""
 
     def __init__(self, group, queue, memory_enforced, node):
         """group: of node_groups; node: what a probe saw on a compute node, or {}."""
@@ -52,7 +52,7 @@ class NodeSize:
 
     @property
     def is_known(self):
-        """Whether cores and memory are known, and enough for a glidein."""
+        """Return whether cores and memory are known, and sufficient for a glidein."""
         return bool(self.cpus and self.memory_mb and self.memory_mb > overhead_mb(self.cpus))
 
     def whole(self):

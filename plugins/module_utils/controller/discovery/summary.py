@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What glidein.ops.discover shows in the end: queues, open questions, differences, the next command."""
+"""The summary of glidein.ops.discover: queues, open questions, differences, the next command."""
 
 import textwrap
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What an administrator does once after the installation; it runs at the first start.
+# The administrator's first steps after the installation. They run at the first start.
 #   pilot   an account, `physics`, and the one of last year, which takes no job
 #   member  two accounts, one of them for the partition gpu alone
 #   guest   no account

@@ -56,7 +56,7 @@ def test_all_are_told_until_the_collector_shows_that_they_retire():
     assert pool.sent == [off_command(LAB)] * 2
 
 
-def test_a_second_run_tells_nobody():
+def test_a_second_run_sends_no_command():
     pool = StandIn(RETIRES)
     assert outcome(pool, batch_ids=["3_2"]) == (set(), set(), [])
     assert pool.sent == [] and pool.now == 0
@@ -82,7 +82,7 @@ def test_an_ad_of_a_master_may_come_later_than_that_of_the_startd():
         outcome(pool)
 
 
-def test_check_mode_counts_and_tells_nobody():
+def test_check_mode_counts_and_sends_no_command():
     pool = StandIn(ACCEPTS + RETIRES)
     found, _accepting, missing = outcome(pool, check=True, batch_ids=["3_1", "3_9"])
     assert (len(found), missing, pool.sent, pool.now) == (1, ["3_9"], [], 0)

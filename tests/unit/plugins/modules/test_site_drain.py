@@ -58,11 +58,11 @@ def test_a_drain_cancels_what_is_queued_and_is_recorded(run, slurm, drains):
     slurm.add("1", CORE)
     slurm.add("2", OTHER)
     slurm.add("3", CORE, state="RUNNING", started=STARTED)
-    slurm.add("4", "somebody-elses")
+    slurm.add("4", "job-of-another-user")
     before = int(time.time())
     result = run(reason="disks")
     assert (result["changed"], sorted(result["cancelled"]), result["running_ids"]) == (True, ["1", "2"], ["3"])
-    assert [name for _id, name, _state in slurm.jobs()] == [CORE, "somebody-elses"]
+    assert [name for _id, name, _state in slurm.jobs()] == [CORE, "job-of-another-user"]
     assert result["diff"]["before"] == "glideins: 2 queued, 1 running, 0 sick\n"
     assert result["diff"]["after"].endswith(": disks\nglideins: 0 queued, 1 running, 0 sick\n")
     assert result["summary"].endswith(": disks. 2 queued glideins were cancelled, 1 running glidein continues.")

@@ -69,7 +69,7 @@ class RunningGlidein(Struct):
 
 
 class ReportedEntry(Struct):
-    """What a site reports of one entry and shape. A count is None if the site could not determine it."""
+    """A site's report about one entry and shape. A count that the site could not determine is None."""
 
     entry: Name
     shape: Name

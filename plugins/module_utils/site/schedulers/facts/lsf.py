@@ -28,7 +28,7 @@ def read(reader, user):
 
 
 class _Lsf:
-    """What LSF reports about its queues, hosts and a user."""
+    """The output of LSF's commands about its queues, hosts and a user."""
 
     def __init__(self, reader, user):
         unknown = lsf_output.Cluster("", None, None)

@@ -29,7 +29,10 @@ _SERVER = ["qstat", "-Bf"]
 
 
 class Pbs(abc.ABC):
-    """What PBS reports about its queues, its server and a user. Subclasses add the nodes and the rules of groups."""
+    """The output of PBS's commands about queues, server and a user.
+
+    Subclasses add the nodes and the rules of groups.
+    """
 
     gpu_request = None
 

@@ -46,7 +46,7 @@ _USUAL = frozenset(
         "accelerator_memory",
     )
 )
-# What a constraint of an entry can request: see PbsPro.constraint.
+# The forms that PbsPro.constraint accepts.
 _FEATURE = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*=[A-Za-z0-9_.@/-]+\Z")
 _NUMBER = re.compile(r"^[0-9.]+[kmgtp]?[bw]?\Z", re.IGNORECASE)
 _GPUS = ("ngpus", "gpus", "ngpu", "gpu")
@@ -106,7 +106,7 @@ def _resource(vnodes, names):
 
 
 def _sum(vnodes, resource, convert):
-    """Return the sum of a resource of all vnodes, or None if none has it."""
+    """Return the sum of a resource of all vnodes, or None if no vnode has it."""
     amounts = [converted(vnode, _AVAILABLE + resource, convert) for vnode in vnodes]
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known else None

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read-only commands of a batch system, where each may be refused, hang or print what nobody expects."""
+"""The runner of a batch system's read-only commands, which may be refused, hang or print invalid output."""
 
 import time
 

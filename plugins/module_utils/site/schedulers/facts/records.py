@@ -43,7 +43,7 @@ def limits_record(**known):
 
 
 def node_record(usable, **known):
-    """Return a node for node_groups. Keys that are not given are unknown; without `gpus`, it has none."""
+    """Return a node for node_groups. Keys that are not given are unknown; without `gpus`, the node has no GPUs."""
     record = {"cpus": None, "memory_mb": None, "disk_mb": None, "gpus": 0, "gpu_type": None, "features": []}
     record.update(known)
     record["usable"] = usable

@@ -18,7 +18,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.sge_output import words
 
-# What qconf reports, with exit status 1, if there is no such object.
+# The message of qconf, with exit status 1, if the object does not exist.
 _NONE_DEFINED = re.compile(r"\bno [a-z ]*(?:list )?defined|\bno [a-z ]*found", re.IGNORECASE)
 _GPUS = re.compile(r"^(?:n|num_?|m_)?gpus?(?:_?cards?)?\Z|^cuda\Z", re.IGNORECASE)
 _GPU_TYPE = re.compile(r"^gpu_?(?:type|model|arch|card|name)\Z", re.IGNORECASE)
@@ -39,7 +39,7 @@ def read(reader, user):
 
 
 class _GridEngine:
-    """What Grid Engine reports about its queues, hosts, resources and a user."""
+    """The output of Grid Engine's commands about its queues, hosts, resources and a user."""
 
     def __init__(self, reader, user):
         self.reader = reader

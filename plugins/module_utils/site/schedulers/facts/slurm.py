@@ -16,7 +16,7 @@ _MAX_EXAMPLES = 100
 # Node groups of a queue. With more, nodes that differ only in their features are one group: some sites name racks so.
 _MAX_GROUPS = 40
 
-# What the commands printed. details: {configuration: NodeDetails}; associations, qos, user_groups: None if unknown.
+# The output of the commands. details: {configuration: NodeDetails}; associations, qos, user_groups: None if unknown.
 _Output = collections.namedtuple(
     "_Output", "config partitions node_groups details associations account_limits qos user_groups reservations user"
 )

@@ -19,7 +19,7 @@ NodeGroup = collections.namedtuple(
     "NodeGroup", "partition nodes usable state cpus memory_mb disk_mb gpus features example"
 )
 
-# What jobs can use of a node. gpus: as accounted (TRES), {type, or "": number}.
+# The resources of a node that jobs can use. gpus: as accounted (TRES), {type, or "": number}.
 NodeDetails = collections.namedtuple("NodeDetails", "cpus memory_mb gpus")
 
 # Columns of sacctmgr: format= and the header that it prints for it.
@@ -184,7 +184,7 @@ def tres(text):
 
 
 def size_mb(text):
-    """Return MiB of a size as Slurm prints it, such as 257000M or 1.5T; None if it is none."""
+    """Return the MiB of a size that Slurm prints, such as 257000M or 1.5T; None for an invalid size."""
     match = _SIZE.match(text)
     return int(float(match.group(1)) * _SIZE_MB[match.group(2).upper()]) if match else None
 

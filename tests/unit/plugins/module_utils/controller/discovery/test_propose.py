@@ -39,7 +39,7 @@ def questions(proposal, *path):
 
 
 def report(**changes):
-    """What a probe saw on a compute node."""
+    """A probe's report about a compute node."""
     known = {"outbound": True, "scratch": [], "memory_mb": None, "cpus": None, "limits_enforced": False, "os": None}
     return {**known, "gpus": [], "cvmfs": [], "attributes": {}, "error": None, **changes}
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the plan makes of drained sites and entries."""
+"""The plan for drained sites and entries."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import cycle_summary, status_table
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan

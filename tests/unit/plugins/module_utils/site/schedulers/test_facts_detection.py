@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which batch systems a login node has, from commands that print what real ones print."""
+"""The detection of a login node's batch systems, with commands that print recorded output."""
 
 import ast
 import stat

@@ -179,7 +179,7 @@ def test_a_refused_command_is_a_gap(words, gap):
     assert SGE.gaps(refused(*words)) == [gap]
 
 
-def test_unknown_lists_refuse_nobody():
+def test_unknown_access_lists_refuse_no_user():
     assert SGE.queue("long.q", refused("-su"))["problems"] == []
 
 
