@@ -72,7 +72,8 @@ registered:
   type: int
   sample: 1
 msg:
-  description: The states of the glideins in the queue in sentences. If no glidein is left in the queue, the reasons for which they ended.
+  description: The states of the glideins in the queue in sentences. If no glidein is left in the queue, the reasons for
+    which they ended.
   returned: success
   type: str
   sample: "123_1 is queued (Priority)."
