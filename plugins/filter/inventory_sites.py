@@ -35,8 +35,9 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - Two lists, C(trusted) and C(revoked). Each site in them is a mapping with C(site) and C(credential), V(token) or
-      V(pool_password). In C(trusted), each name is there once; the last host decides the credential.
+    - Two lists, C(trusted) and C(revoked). Each site in them is a mapping with C(site), C(credential), V(token) or
+      V(pool_password), and C(supplied), whether C(glidein_credential_file) is set. In C(trusted), each name is there
+      once; the last host decides.
     - C(revoked_hosts) has the names of the hosts of revoked sites.
   type: dict
 """

@@ -10,7 +10,7 @@ import time
 REMEDY = "run the playbook glidein.ops.deploy"
 
 # 9999-12-31 23:59:59 UTC, the last second that a date of four digits can name.
-_LATEST = 253402300799
+LATEST = 253402300799
 
 
 def expires(text):
@@ -27,7 +27,7 @@ def expires(text):
     except (ValueError, RecursionError):
         return None
     end = claims.get("exp") if isinstance(claims, dict) else None
-    if isinstance(end, bool) or not isinstance(end, (int, float)) or not 0 <= end <= _LATEST:
+    if isinstance(end, bool) or not isinstance(end, (int, float)) or not 0 <= end <= LATEST:
         return None
     return int(end)
 

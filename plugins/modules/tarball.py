@@ -13,7 +13,8 @@ description:
   - A tarball is built again only if its inputs have changed. The same inputs give the same bytes.
   - Removes tarballs and lists of platforms that are no longer in O(sources). Files that the module did not make stay.
   - All results are private to the user that runs the module (directory 0700, files 0600) and replaced atomically.
-  - Runs on the pool's central manager, as root.
+  - Runs on the pool's central manager, as root. With tarballs of C(upstream) only, it runs on any host, such as the
+    controller, as an ordinary user.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -37,13 +38,15 @@ options:
     description:
       - The platforms, by name. Each is a mapping with C(source), C(upstream) and C(sha256).
       - C(source) is V(installed) for the HTCondor that is installed on this host, or V(upstream) for a tarball of the
-        HTCondor project. C(upstream) is that tarball, as a URL or as a path on this host. C(sha256) is its SHA-256.
+        HTCondor project or of this module. C(upstream) is that tarball, as a URL or as a path on this host. C(sha256) is
+        its SHA-256.
       - A tarball with a URL is expected in C(upstream/SHA256.tar.gz) below O(directory). The module does not download.
     type: dict
     required: true
   pool_password_file:
     description:
       - File with the pool password. If it is set, a second tarball with the password is built for each platform.
+      - The default is the C(etc/pool_password) of an C(upstream) tarball, if it has one.
     type: path
   publish_directory:
     description:
@@ -131,6 +134,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool.htcondor_files im
     upstream_items,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.pool.tarballs import (
+    PASSWORD_MEMBER,
     TarballDirectory,
     archives_of,
     file_sha256,
@@ -159,6 +163,19 @@ def missing_inputs(params, archives, condor):
     return problems
 
 
+def pool_password(path, roots):
+    """Return the content (bytes) of the pool password's file, of the first unpacked tarball that has one, or None.
+
+    path: the file, or None; roots: the directories of unpacked tarballs, None for the installed HTCondor.
+    Raises InputError.
+    """
+    paths = [path] if path else [str(root / PASSWORD_MEMBER) for root in roots if root]
+    content = next((text for text in map(read_or_none, paths) if text is not None), None)
+    if content is not None and content.startswith(b"$ANSIBLE_VAULT"):
+        raise InputError(f"the pool password {path or PASSWORD_MEMBER} is encrypted by Ansible Vault: decrypt it")
+    return content
+
+
 def build(params, check_mode, condor):
     """Build what has changed; return the result. Raises GlideinError or OSError."""
     archives = archives_of(params["sources"], params["directory"])
@@ -168,13 +185,12 @@ def build(params, check_mode, condor):
     if problems:
         return {"changed": True, "platforms": [], "built": [], "published": [], "reason": "; ".join(problems)}
     with contextlib.ExitStack() as stack:
-        sources = {
-            name: upstream_items(stack.enter_context(UpstreamArchive(archive[0])))
-            if archive
-            else installed_items(condor)
+        roots = {
+            name: stack.enter_context(UpstreamArchive(archive[0])) if archive else None
             for name, archive in archives.items()
         }
-        password = read_or_none(params["pool_password_file"]) if params["pool_password_file"] else None
+        sources = {name: upstream_items(root) if root else installed_items(condor) for name, root in roots.items()}
+        password = pool_password(params["pool_password_file"], roots.values())
         results = TarballDirectory(params["directory"], sources, password)
     changed = make_private_directory(params["directory"], check_mode) or results.changed
     diff = dict(results.diff(), before_header=params["directory"], after_header=params["directory"])

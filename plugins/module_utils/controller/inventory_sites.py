@@ -7,22 +7,23 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 
 def inventory_sites(hostvars, hosts):
-    """Return {"trusted": [{"site", "credential"}], "revoked": the same, "revoked_hosts": [names]} of these hosts.
+    """Return {"trusted": [site], "revoked": [site], "revoked_hosts": [names]} of these hosts.
 
-    hostvars: Ansible's. If two hosts have the same trusted site, the last one decides the credential.
+    A site is {"site": its name, "credential": "token" or "pool_password", "supplied": whether the credential comes from
+    glidein_credential_file}. hostvars: Ansible's. If two hosts have the same trusted site, the last one decides.
     """
     trusted, revoked, revoked_hosts = {}, {}, []
     for host in hosts:
         variables = hostvars[host]
         site = variables.get("glidein_site") or host
         is_revoked = _truth(variables.get("glidein_revoked"))
-        (revoked if is_revoked else trusted)[site] = variables.get("glidein_credential", "token")
+        (revoked if is_revoked else trusted)[site] = {
+            "site": site,
+            "credential": variables.get("glidein_credential", "token"),
+            "supplied": bool(variables.get("glidein_credential_file")),
+        }
         revoked_hosts += [host] if is_revoked else []
-    return {"trusted": _listed(trusted), "revoked": _listed(revoked), "revoked_hosts": revoked_hosts}
-
-
-def _listed(credentials):
-    return [{"site": site, "credential": credential} for site, credential in credentials.items()]
+    return {"trusted": list(trusted.values()), "revoked": list(revoked.values()), "revoked_hosts": revoked_hosts}
 
 
 def _truth(value):

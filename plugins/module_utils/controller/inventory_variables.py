@@ -17,6 +17,7 @@ KNOWN = (
     "glidein_checks_dir",
     "glidein_collector",
     "glidein_credential",
+    "glidein_credential_file",
     "glidein_cycle_lock",
     "glidein_demand_ca_path",
     "glidein_demand_file",
@@ -59,6 +60,7 @@ KNOWN = (
     "glidein_ssh_session",
     "glidein_ssh_session_args",
     "glidein_ssh_session_dir",
+    "glidein_tarball_file",
     "glidein_tarball_url",
     "glidein_tarballs",
 )

@@ -7,7 +7,7 @@ import base64
 import json
 
 import pytest
-from conftest import no_glideins, playbook, wait_for
+from conftest import STATE, no_glideins, playbook, wait_for
 from holder import GLIDEINS_MAY, NOT_FOR_GLIDEINS, Holder
 
 ENTRIES = {
@@ -180,3 +180,52 @@ def test_an_existing_pool_password_is_used_or_copied_and_its_directory_stays_as_
     finally:
         cm.check_output(f"rm -rf {own} /etc/condor/glidein")
         assert playbook("deploy", "-l", "cm").rc == 0
+
+
+def test_a_token_and_a_tarball_are_enough_without_root_on_the_pool(alice, server, slurm, cm, tmp_path):
+    (tmp_path / "token").write_text(cm.check_output("cat /var/lib/glidein-ops/tokens/slurm"), encoding="ascii")
+    packed = cm.check_output("base64 -w0 /var/lib/glidein-ops/native.tar.gz")
+    (tmp_path / "condor.tar.gz").write_bytes(base64.b64decode(packed))
+    site = {
+        "ansible_host": "slurm",
+        "ansible_ssh_common_args": f"-F {STATE}/ssh_config",
+        "glidein_site": "slurm",
+        "glidein_deployment": "lab",
+        "glidein_home": "~/.glidein-supplied",
+        "glidein_collector": "cm:9618",
+        "glidein_demand_url": server.url,
+        "glidein_demand_token": (STATE / "demand_tokens/slurm").read_text(encoding="ascii").strip(),
+        "glidein_guard": {"patience": 0, "hold_readings": 0},
+        "glidein_scheduler": "slurm",
+        "glidein_entries": ENTRIES,
+        "glidein_credential_file": str(tmp_path / "token"),
+        "glidein_tarball_file": str(tmp_path / "condor.tar.gz"),
+        "site_cache_dir": str(tmp_path / "cache"),
+    }
+    inventory = tmp_path / "hosts.json"
+    inventory.write_text(json.dumps({"all": {"children": {"glidein_sites": {"hosts": {"login": site}}}}}))
+    try:
+        deploy = playbook("deploy", inventory=(inventory,))
+        assert deploy.rc == 0, deploy
+        assert "privilege escalation" not in deploy.output
+        assert (tmp_path / "token").read_text(encoding="ascii").strip() not in deploy.output
+        assert slurm.file("/home/glidein/.glidein-supplied/slurm/credential").mode == 0o600
+        assert playbook("deploy", inventory=(inventory,)).recap["login"]["changed"] == 0
+
+        cluster = alice.submit(seconds=5)
+        server.wait_for_jobs(1)
+        cycle = playbook("cycle", inventory=(inventory,))
+        assert "SUBMITTED" in cycle.summary, cycle
+        assert alice.outputs(cluster) == ['slurm\n"slurm"'], cycle
+
+        refused = playbook("deploy", "-e", "glidein_credential=pool_password", inventory=(inventory,))
+        assert refused.rc != 0
+        (tmp_path / "token").write_text("no token\n", encoding="ascii")
+        refused = playbook("deploy", inventory=(inventory,))
+        assert refused.rc != 0
+        assert "is not an IDTOKEN" in refused.output
+        refused = playbook("deploy", "-e", "{glidein_tarball_file: ''}", inventory=(inventory,))
+        assert "The group glidein_central_manager of the inventory is empty" in " ".join(refused.output.split()), refused
+    finally:
+        no_glideins(slurm)
+        slurm.check_output("rm -rf ~/.glidein-supplied")

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each filter file gives the one filter of its name, which takes what its documentation says, in that order."""
 
+import base64
 import inspect
 
 import pytest
@@ -21,6 +22,7 @@ from ansible_collections.glidein.ops.plugins.filter import (
     site_reports,
     status_table,
     tarball_list,
+    token_expires,
     unknown_variables,
     with_profile,
 )
@@ -40,6 +42,7 @@ from ansible_collections.glidein.ops.plugins.filter import (
         site_reports,
         status_table,
         tarball_list,
+        token_expires,
         unknown_variables,
         with_profile,
     ],
@@ -110,3 +113,12 @@ def test_a_list_of_tarballs_is_parsed_by_line():
     ]  # fmt: skip
     with pytest.raises(AnsibleFilterError, match="list of tarballs: invalid line 'native x86_64'; expected the fields"):
         parse("native x86_64\n")
+
+
+def test_the_expiry_time_of_a_token_is_its_exp():
+    claims = base64.urlsafe_b64encode(b'{"exp": 1700000000}').decode().rstrip("=")
+    assert token_expires.token_expires(f"e30.{claims}.c2ln\n") == 1700000000
+
+
+def test_a_token_without_an_expiry_time_lasts_to_the_year_9999():
+    assert token_expires.token_expires("e30.e30.c2ln") == 253402300799

@@ -3,9 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The modules of the central manager as Ansible runs them, with stand-ins for HTCondor's commands."""
 
+import io
 import json
 import stat
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -248,6 +250,53 @@ def test_an_upstream_tarball_with_another_sum_is_refused(pool):
         in result["msg"]
     )
     assert "expected " + "a" * 64 in result["msg"]
+
+
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    """A function that makes the source of an upstream tarball with one program and further files ({name: bytes})."""
+    monkeypatch.setattr(tarball, "upstream_items", lambda root: {"sbin/condor_master": Item(b"program", 0o755)})
+
+    def make(**files):
+        packed = tmp_path / "supplied.tar.gz"
+        with tarfile.open(packed, "w:gz") as tar:
+            for name, data in {"sbin/condor_master": b"program", **files}.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+        return {"source": "upstream", "upstream": str(packed), "sha256": tarballs.file_sha256(packed)}
+
+    return make
+
+
+def test_the_pool_password_of_a_supplied_tarball_is_used(tmp_path, items, archive):
+    done = build(tmp_path, sources={"supplied": archive(**{"etc/pool_password": b"a secret"})})
+    assert sorted(done["built"]) == ["supplied-pool-password.tar.gz", "supplied.tar.gz"]
+    with tarfile.open(tmp_path / "dir/supplied-pool-password.tar.gz") as tar:
+        assert tar.extractfile("./etc/pool_password").read() == b"a secret"
+    with tarfile.open(tmp_path / "dir/supplied.tar.gz") as tar:
+        assert "./etc/pool_password" not in tar.getnames()
+
+
+def test_a_given_pool_password_replaces_that_of_the_tarball(tmp_path, items, archive):
+    (tmp_path / "password").write_bytes(b"another")
+    build(
+        tmp_path,
+        sources={"supplied": archive(**{"etc/pool_password": b"a secret"})},
+        pool_password_file=str(tmp_path / "password"),
+    )
+    with tarfile.open(tmp_path / "dir/supplied-pool-password.tar.gz") as tar:
+        assert tar.extractfile("./etc/pool_password").read() == b"another"
+
+
+def test_a_supplied_tarball_without_a_password_gives_one_tarball(tmp_path, items, archive):
+    assert build(tmp_path, sources={"supplied": archive()})["built"] == ["supplied.tar.gz"]
+
+
+def test_an_encrypted_pool_password_is_refused(tmp_path, items, archive):
+    (tmp_path / "password").write_bytes(b"$ANSIBLE_VAULT;1.1;AES256\n6162\n")
+    failed = build(tmp_path, sources={"supplied": archive()}, pool_password_file=str(tmp_path / "password"))
+    assert "password is encrypted by Ansible Vault: decrypt it" in failed["msg"]
 
 
 def test_missing_inputs_are_a_change_in_check_mode_and_an_error_otherwise(tmp_path, commands):

@@ -11,11 +11,14 @@ def test_sites_have_a_name_and_a_credential():
     hostvars = {
         "a": {"glidein_site": "alpha"},
         "b": {"glidein_credential": "pool_password"},
-        "c": {"glidein_site": "gamma", "glidein_revoked": True},
+        "c": {"glidein_site": "gamma", "glidein_revoked": True, "glidein_credential_file": "/token"},
     }
     assert inventory_sites(hostvars, ["a", "b", "c"]) == {
-        "trusted": [{"site": "alpha", "credential": "token"}, {"site": "b", "credential": "pool_password"}],
-        "revoked": [{"site": "gamma", "credential": "token"}],
+        "trusted": [
+            {"site": "alpha", "credential": "token", "supplied": False},
+            {"site": "b", "credential": "pool_password", "supplied": False},
+        ],
+        "revoked": [{"site": "gamma", "credential": "token", "supplied": True}],
         "revoked_hosts": ["c"],
     }
 
@@ -32,4 +35,6 @@ def test_text_of_an_inventory_is_read_as_a_boolean(value, revoked):
 
 def test_two_hosts_of_a_site_are_one_site():
     hostvars = {"a": {"glidein_site": "s"}, "b": {"glidein_site": "s", "glidein_credential": "pool_password"}}
-    assert inventory_sites(hostvars, ["a", "b"])["trusted"] == [{"site": "s", "credential": "pool_password"}]
+    assert inventory_sites(hostvars, ["a", "b"])["trusted"] == [
+        {"site": "s", "credential": "pool_password", "supplied": False}
+    ]
