@@ -21,7 +21,9 @@ options:
 EXAMPLES = r"""
 - name: Assert that the token is valid for another day
   ansible.builtin.assert:
-    that: lookup("ansible.builtin.file", glidein_credential_file) | glidein.ops.token_expires > now().timestamp() + 86400
+    that: token | glidein.ops.token_expires > now().timestamp() + 86400
+  vars:
+    token: "{{ lookup('ansible.builtin.file', glidein_credential_file) }}"
 """
 
 RETURN = r"""

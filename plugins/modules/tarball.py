@@ -38,8 +38,8 @@ options:
     description:
       - The platforms, by name. Each is a mapping with C(source), C(upstream) and C(sha256).
       - C(source) is V(installed) for the HTCondor that is installed on this host, or V(upstream) for a tarball of the
-        HTCondor project or of this module. C(upstream) is that tarball, as a URL or as a path on this host. C(sha256) is
-        its SHA-256.
+        HTCondor project or of this module. C(upstream) is that tarball, as a URL or as a path on this host. C(sha256)
+        is its SHA-256.
       - A tarball with a URL is expected in C(upstream/SHA256.tar.gz) below O(directory). The module does not download.
     type: dict
     required: true
