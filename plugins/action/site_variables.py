@@ -8,15 +8,16 @@ import os
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import host_vars_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import site_drift
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import (
+    VARIABLES,
+    host_vars_text,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import VariablesFile
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import (
-    disagreements,
-    load_profile,
-    with_profile,
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import (
+    VariablesFile,
+    without_secrets,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
@@ -48,10 +49,12 @@ class ActionModule(ActionBase):
         kind = SCHEDULERS.get(facts.get("scheduler"))
         try:
             file = VariablesFile(os.path.abspath(options["path"])) if options["path"] else None
-            proposal = propose(facts, options["nodes"], kind() if kind else None)
+            existing = {name for name in VARIABLES if task_vars.get(name) is not None}.union(
+                file.names() if file else ()
+            )
+            proposal = propose(facts, options["nodes"], kind() if kind else None, existing)
             text = host_vars_text(proposal, facts, host)
-            current = self._current(task_vars, file)
-            differences = _differences(facts, current)
+            differences = site_drift(facts, self._current(task_vars, file))
             written = self._write(result, file if proposal.entries else None, text, options["force"])
         except GlideinError as error:
             raise AnsibleActionFail(str(error)) from error
@@ -90,38 +93,28 @@ class ActionModule(ActionBase):
         if file is None:
             return "Nothing was written."
         path = _short(file.path)
-        if file.content == text:
+        whole = file.with_others(text)
+        if file.content in (text, whole):
             return f"{path} is as proposed."
-        before = file.shown()
+        before, after = file.shown(), without_secrets(whole or text)
         result["diff"] = {
             "before": before,
-            "after": text,
+            "after": after,
             "before_header": f"{file.path} (without other variables)" if file.exists else file.path,
             "after_header": f"{file.path} (proposed)",
         }
-        lines = difflib.unified_diff(before.splitlines(), text.splitlines(), "existing", "proposed", n=2, lineterm="")
+        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "existing", "proposed", n=2, lineterm="")
         result["difference"] = list(lines) if file.exists else []
         if file.exists and not force:
             return f"{_short(file.other) if file.content is None else path} exists and is not changed."
-        result["backup_file"] = file.write(text, self._task.check_mode)
+        result["backup_file"] = file.write(whole or text, self._task.check_mode)
         result["changed"] = True
         verb = "would be written" if self._task.check_mode else "was written"
         backup = f" Copy of the earlier file: {_short(result['backup_file'])}" if file.exists else ""
-        lost = file.names_not_in(text)
-        missing = f". Only the copy has {', '.join(lost)}: insert what is still needed" if lost else ""
-        return f"{path} {verb}.{backup}{missing}"
-
-
-def _differences(facts, current):
-    """Return sentences on what the facts contradict: the host's entries, and its profile. Raises InputError."""
-    profile = current.get("glidein_profile")
-    entries, scheduler = (
-        with_profile(name, current.get(name), profile) for name in ("glidein_entries", "glidein_scheduler")
-    )
-    found = drift(facts, entries, scheduler)
-    if profile:
-        found += [f"profile {profile}: {sentence}" for sentence in disagreements(load_profile(profile), facts)]
-    return found
+        lost = (
+            ". The earlier file is encrypted or invalid: only the copy has its other variables" if whole is None else ""
+        )
+        return f"{path} {verb}.{backup}{lost}"
 
 
 def _short(path):

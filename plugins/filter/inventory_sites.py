@@ -11,18 +11,8 @@ author:
 description:
   - Sorts the sites of hosts by whether C(glidein_revoked) is true, and returns their names (C(glidein_site), else the
     name of the host) and credentials (C(glidein_credential), else V(token)).
-options:
-  _input:
-    description:
-      - C(hostvars).
-    type: dict
-    required: true
-  hosts:
-    description:
-      - Names of the hosts, such as those of the group C(glidein_sites).
-    type: list
-    elements: str
-    required: true
+extends_documentation_fragment:
+  - glidein.ops.hosts
 positional: hosts
 """
 

@@ -12,19 +12,10 @@ description:
   - Computes from C(glidein_entries) and C(glidein_limits) how many jobs the glideins of each site can run at once. Each
     job takes at least one core of a glidein.
   - The role P(glidein.ops.demand_server#role) gives it to the demand server, which grants a site no more.
+  - Hosts without C(glidein_entries) and C(glidein_profile) are left out.
+extends_documentation_fragment:
+  - glidein.ops.hosts
 positional: hosts
-options:
-  _input:
-    description:
-      - C(hostvars).
-    type: dict
-    required: true
-  hosts:
-    description:
-      - Names of the hosts. Those without C(glidein_entries) and C(glidein_profile) are left out.
-    type: list
-    elements: str
-    required: true
 """
 
 EXAMPLES = r"""

@@ -4,32 +4,29 @@
 
 DOCUMENTATION = r"""
 name: profile_lines
-short_description: Name the profiles of the hosts
+short_description: Name the profiles of hosts, and what differs on their login nodes
 version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
   - Returns a line for each host with C(glidein_profile). It names the site, the profile, and the date on which the
     machine's documentation was read.
-positional: hosts
+  - If the facts of the login node contradict the profile, further lines state the differences.
+extends_documentation_fragment:
+  - glidein.ops.hosts
+positional: hosts, facts
 options:
-  _input:
+  facts:
     description:
-      - C(hostvars).
+      - The result of M(glidein.ops.site_facts) for each host, also of a skipped or failed task, by the host's name.
     type: dict
-    required: true
-  hosts:
-    description:
-      - Names of the hosts.
-    type: list
-    elements: str
     required: true
 """
 
 EXAMPLES = r"""
 - name: Show the profiles
   ansible.builtin.debug:
-    msg: "{{ hostvars | glidein.ops.profile_lines(ansible_play_hosts) }}"
+    msg: "{{ hostvars | glidein.ops.profile_lines(ansible_play_hosts, facts_by_host) }}"
 """
 
 RETURN = r"""
@@ -41,7 +38,7 @@ _value:
   sample: ["PSC: profile psc-bridges2, of documentation read on 2026-11-22"]
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import profile_lines
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profile_lines import profile_lines
 
 
 class FilterModule:

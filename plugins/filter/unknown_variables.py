@@ -4,13 +4,14 @@
 
 DOCUMENTATION = r"""
 name: unknown_variables
-short_description: Find misspelt glidein_ variables of hosts
+short_description: Find unknown glidein_ variables and profiles of hosts
 version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
   - Returns an error for each variable of the hosts whose name begins with C(glidein_) and that the collection does not
     have. A variable that another variable of the host refers to is accepted.
+  - Also returns an error for each value of C(glidein_profile) that is not the name of a profile.
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts
@@ -25,16 +26,24 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - One text for each variable, with the nearest name that is known.
+    - One text for each variable or profile, with the nearest names that are known.
   type: list
   elements: str
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import unknown_variables
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    unknown_profiles,
+    unknown_variables,
+)
+
+
+def unknown_names(hostvars, hosts):
+    """Return the errors about unknown variables and profiles of these hosts."""
+    return unknown_variables(hostvars, hosts) + unknown_profiles(hostvars, hosts)
 
 
 class FilterModule:
     """The filter of this file's name."""
 
     def filters(self):
-        return {"unknown_variables": unknown_variables}
+        return {"unknown_variables": unknown_names}

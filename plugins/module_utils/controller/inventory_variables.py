@@ -6,6 +6,7 @@
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import profile_error
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
 
 PREFIX = "glidein_"
@@ -77,6 +78,16 @@ def unknown_variables(hostvars, hosts):
             having.setdefault(name, []).append(host)
     own = _referred_to(having, (_raw(hostvars, host) for host in hosts if host in hostvars))
     return [f"{listed(having[name], _HOSTS_MOST)}: {_error(name)}" for name in sorted(having) if name not in own]
+
+
+def unknown_profiles(hostvars, hosts):
+    """Return an error for each invalid or unknown value of `glidein_profile`, with the names of the hosts."""
+    having = {}
+    for host in hosts:
+        error = profile_error(hostvars[host].get("glidein_profile")) if host in hostvars else None
+        if error:
+            having.setdefault(error, []).append(host)
+    return [f"{listed(names, _HOSTS_MOST)}: {error}" for error, names in having.items()]
 
 
 def unknown_of_host(hostvars, host, names):

@@ -23,7 +23,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import (
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import WORD
-from ansible_collections.glidein.ops.plugins.module_utils.units import clock
 from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     ANYTHING,
     BOOLEAN,
@@ -43,12 +42,6 @@ DISK_MB_PER_CPU = 1000
 # Keys of an entry that are merged key by key: half of a machine's limits would be more than it allows.
 _MERGED = ("limits", "resources")
 _SIMILAR_MOST = 5
-# Sizes of a node in the facts of discovery, and of a shape.
-_NODE_KEYS = ("cpus", "memory_mb", "gpus")
-# A constraint that is one feature, not an expression.
-_FEATURE = re.compile(r"^[A-Za-z0-9_.-]+\Z")
-# An account that passes validation: a profile has none.
-_STAND_IN_ACCOUNT = "account"
 
 _TEXT = text(re.compile(r"^\S(.*\S)?\Z", re.DOTALL), "text that does not begin or end with blanks")
 _URL = text(re.compile(r"^https?://[^\s/]+\S*\Z"), "an address that begins with https:// or http://")
@@ -219,70 +212,13 @@ def host_variable(variables, variable):
     return with_profile(variable, value, variables.get("glidein_profile")) if variable in PROVIDED else value
 
 
-def profile_lines(hostvars, hosts):
-    """Return the lines of the status that name the profiles of these hosts. hostvars: Ansible's."""
-    lines = []
-    for host in hosts:
-        name = hostvars[host].get("glidein_profile")
-        try:
-            profile = load_profile(name) if name else None
-        except InputError:
-            # The plan reports the error.
-            profile = None
-        if profile:
-            site = hostvars[host].get("glidein_site") or host
-            lines.append(f"{site}: profile {name}, of documentation read on {profile['read']}")
-    return lines
-
-
-def disagreements(profile, facts):
-    """Return sentences on what discovery found that contradicts a profile.
-
-    profile: result of load_profile; facts: what the module site_facts returned on the login node. A value that
-    discovery could not read contradicts nothing.
-    """
-    found = []
-    if facts.get("scheduler") and facts["scheduler"] != profile["scheduler"]:
-        return [f"the batch system is {facts['scheduler']}, the profile says {profile['scheduler']}"]
-    queues = {queue["name"]: queue for queue in facts.get("queues") or []}
-    for name, entry in profile["entries"].items():
-        queue = entry.get("queue")
-        if not queue or not queues:
-            continue
-        if queue not in queues:
-            found.append(f"entry {name}: there is no queue {queue}")
-            continue
-        found += [f"entry {name}: {text}" for text in _queue_disagreements(name, entry, queues[queue])]
-    return found
-
-
-def _queue_disagreements(name, entry, queue):
-    """Yield what contradicts one entry of a profile. queue: an item of `queues` of the facts."""
-    entry = normalise_site("glidein", "site", {name: entry})["entries"][name]
-    for problem in queue.get("problems") or []:
-        yield f"queue {queue['name']} cannot be used: {problem}"
-    walltime_s = queue.get("walltime_s")
-    if walltime_s and walltime_s < entry["walltime_s"]:
-        yield f"queue {queue['name']} allows {clock(walltime_s)}, the profile says {clock(entry['walltime_s'])}"
-    groups = queue.get("node_groups") or []
-    for shape_name, shape in entry["shapes"].items():
-        if groups and not any(_fits(shape, group) for group in groups):
-            sizes = "; ".join(f"{key} {_largest(groups, key)}" for key in _NODE_KEYS)
-            yield f"no node of queue {queue['name']} is as large as shape {shape_name}; the largest values are {sizes}"
-    feature = entry["constraint"]
-    features = {feature for group in groups for feature in group.get("features") or []}
-    if feature and features and _FEATURE.match(feature) and feature not in features:
-        yield f"no node of queue {queue['name']} has the feature {feature}"
-
-
-def _fits(shape, group):
-    """Return whether a shape fits a node of the group. A size that is not known fits."""
-    return all(group.get(key) is None or shape[key] <= group[key] for key in _NODE_KEYS)
-
-
-def _largest(groups, key):
-    values = [group[key] for group in groups if group.get(key) is not None]
-    return max(values) if values else "unknown"
+def profile_error(profile):
+    """Return the error of an invalid or unknown value of `glidein_profile`, or None."""
+    try:
+        with_profile("glidein_scheduler", None, profile)
+    except InputError as error:
+        return str(error)
+    return None
 
 
 def _merged_entries(own, known):
@@ -370,6 +306,6 @@ def _entry(problems, variable, raw, sources, used, constraint):
 def _check_entries(problems, name, entries):
     """Append the errors that an operator with these entries would get."""
     try:
-        normalise_site("glidein", name, {key: dict(entry, account=_STAND_IN_ACCOUNT) for key, entry in entries.items()})
+        normalise_site("glidein", name, entries)
     except InputError as error:
         problems += [problem.replace("glidein_entries.", "entries.", 1) for problem in error.problems]

@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 HOST = "login.example.edu"
 SITE_FACTS = """#!/usr/bin/python
 import json
+import os
 from ansible.module_utils.basic import AnsibleModule
 
 OPTIONS = {
@@ -34,7 +35,8 @@ def main():
     module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
     with open("FOLDER/options.json", "w") as handle:
         json.dump(module.params, handle)
-    with open("FOLDER/facts.json") as handle:
+    own = "FOLDER/%s.json" % module.params["scheduler"]
+    with open(own if os.path.exists(own) else "FOLDER/facts.json") as handle:
         module.exit_json(changed=False, facts=json.load(handle))
 
 
@@ -65,7 +67,9 @@ class Play:
         self.status = status
         self.output = output
         tasks = re.findall(r"^TASK \[(Show [^\]]*)\][^\n]*\n(.*?)\n\n", output, re.MULTILINE | re.DOTALL)
-        shown = {name: json.loads(text.partition("=>")[2])["msg"] for name, text in tasks if "=>" in text}
+        # Of several hosts, the first one.
+        decode = json.JSONDecoder().raw_decode
+        shown = {name: decode(text.partition("=> ")[2])[0]["msg"] for name, text in tasks if "=> " in text}
         # As JSON, a text of several lines is readable only as a list.
         assert all(isinstance(lines, list) for lines in shown.values()), output
         self.shown = {name: "\n".join(lines) for name, lines in shown.items()}
@@ -150,18 +154,48 @@ def test_discover_write_replaces_the_file_and_keeps_a_copy(play):
     (copy,) = folder.glob("*~")
     assert "queue: old" in copy.read_text()
     assert "old: queue old no longer exists" in done.summary
-    assert "insert what is still needed" not in done.summary
     again = play(facts(facts_queue("new")), "-e", "discover_write=true")
     assert "changed=0" in again.output
     assert len(list(folder.glob("*~"))) == 1
 
 
-def test_discover_write_names_the_variables_that_only_the_copy_has(play):
+def test_discover_write_keeps_the_variables_that_it_does_not_propose(play):
     play(slurm_machine())
     path = play.work / "host_vars" / f"{HOST}.yml"
-    path.write_text(path.read_text() + "glidein_demand_token: topsecret\nglidein_note: mine\n")
+    own = "glidein_demand_token: topsecret\nglidein_checks:\n- a\n# not a comment of the next one\n"
+    path.write_text(path.read_text() + own)
+    done = play(slurm_machine(), "-e", "discover_write=true", "--diff")
+    assert done.status == 0, done.output
+    assert path.read_text().endswith(
+        "\n# Variables that discovery does not propose:\nglidein_demand_token: topsecret\nglidein_checks:\n- a\n"
+    )
+    assert "glidein_demand_token" not in done.summary and "TODO: insert the site's own secret" not in path.read_text()
+    assert "topsecret" not in done.output
+    again = play(slurm_machine(), "-e", "discover_write=true")
+    assert "changed=0" in again.output
+
+
+def test_an_encrypted_file_is_replaced_and_the_summary_states_what_is_lost(play):
+    path = play.work / "host_vars" / f"{HOST}.yml"
+    path.parent.mkdir()
+    path.write_text("$ANSIBLE_VAULT;1.1;AES256\n6162\n")
     done = play(slurm_machine(), "-e", "discover_write=true")
-    assert "has glidein_demand_token, glidein_note: insert what is still needed" in " ".join(done.summary.split())
+    assert "is encrypted or invalid: only the copy has its other variables" in " ".join(done.summary.split())
+
+
+def test_a_token_that_the_host_has_is_not_asked_for(play):
+    done = play(slurm_machine(), "-e", "glidein_demand_token=topsecret")
+    assert "glidein_demand_token" not in done.summary
+    assert "glidein_demand_token" not in (play.work / "host_vars" / f"{HOST}.yml").read_text()
+
+
+def test_a_new_inventory_is_written_although_the_first_host_has_no_usable_queue(play, tmp_path):
+    (tmp_path / "sge.json").write_text(json.dumps(facts(scheduler=None, version=None, queues=[])))
+    scheduler = "{{ 'sge' if inventory_hostname == 'first' else 'slurm' }}"
+    done = play(slurm_machine(), "-e", json.dumps({"discover_scheduler": scheduler}), inventory=f"first,{HOST},")
+    assert done.status == 0, done.output
+    assert sorted(path.name for path in (play.work / "host_vars").iterdir()) == [f"{HOST}.yml"]
+    assert (play.work / "hosts.yml").exists() and (play.work / "group_vars" / "all.yml").exists()
 
 
 def test_a_file_that_cannot_be_written_is_named(play):
@@ -184,6 +218,7 @@ def test_without_a_batch_system_nothing_is_written(play):
     assert done.status == 0, done.output
     assert list(play.work.iterdir()) == []
     assert "glidein_scheduler: no batch system was found" in done.summary
+    assert "ansible-vault encrypt_string" in done.summary and "the file" not in done.summary
     assert done.summary.endswith("Nothing was written.")
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Differences between the entries of the inventory and the facts of the login node."""
+"""Differences between the entries of a site, or of its profile, and the facts of the login node."""
 
 import re
 
@@ -10,6 +10,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
     LONGEST_WALLTIME_S,
     usable_groups,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable, load_profile
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
@@ -25,18 +26,36 @@ def drift(facts, entries, scheduler=None):
 
     entries: glidein_entries; scheduler: glidein_scheduler. Values that the facts do not state are not compared.
     """
-    sentences = []
-    if scheduler and facts["scheduler"] and scheduler != facts["scheduler"]:
-        sentences.append(f"glidein_scheduler is {scheduler}, the batch system is {facts['scheduler']}")
-    if not entries or not facts["scheduler"]:
-        return sentences
+    if not facts["scheduler"]:
+        return []
+    if scheduler and scheduler != facts["scheduler"]:
+        return [f"glidein_scheduler is {scheduler}, the batch system is {facts['scheduler']}"]
+    if not entries:
+        return []
     try:
         site = normalise_site("glidein", "site", entries)
     except InputError as error:
-        return sentences + error.problems
-    for name, entry in site["entries"].items():
-        sentences += [f"{name}: {sentence}" for sentence in _of_entry(facts, entry)]
-    return sentences
+        return error.problems
+    return [f"{name}: {sentence}" for name, entry in site["entries"].items() for sentence in _of_entry(facts, entry)]
+
+
+def profile_drift(facts, name):
+    """Return the sentences about the entries of a profile. Raises InputError if the profile is unknown."""
+    profile = load_profile(name)
+    return drift(facts, profile["entries"], profile["scheduler"])
+
+
+def site_drift(facts, variables):
+    """Return the sentences about the entries of a host and of its profile, each once. Raises InputError.
+
+    variables: glidein_entries, glidein_scheduler and glidein_profile of the host, as far as it has them. A sentence
+    about what the profile states names the profile.
+    """
+    entries, scheduler = (host_variable(variables, name) for name in ("glidein_entries", "glidein_scheduler"))
+    profile = variables.get("glidein_profile")
+    of_profile = profile_drift(facts, profile) if profile else []
+    of_host = [sentence for sentence in drift(facts, entries, scheduler) if sentence not in of_profile]
+    return of_host + [f"profile {profile}: {sentence}" for sentence in of_profile]
 
 
 def _of_entry(facts, entry):

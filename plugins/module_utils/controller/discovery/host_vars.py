@@ -44,7 +44,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def host_vars_text(proposal, facts, host):
-    """Return the content of host_vars/HOST.yml, lines of at most 120 characters.
+    """Return the content of host_vars/HOST.yml, in lines of at most 120 characters unless one word is longer.
 
     Notes are left out: they are about the present state of the login node, and would change the file in each run.
     """
@@ -126,7 +126,7 @@ def _commented(line, comment, depth):
 def _comment(text, depth):
     """Return the lines of a comment."""
     start = f"{_INDENT * depth}# "
-    return [start + line for line in textwrap.wrap(_one_line(text), _WIDTH - len(start), break_on_hyphens=False)]
+    return [start + line for line in _wrapped(text, _WIDTH - len(start))]
 
 
 def _list(title, pairs):
@@ -135,9 +135,14 @@ def _list(title, pairs):
         return []
     lines = ["", f"# {title}"]
     for name, text in pairs:
-        wrapped = textwrap.wrap(f"{_one_line(name)}: {_one_line(text)}", _WIDTH - 6, break_on_hyphens=False)
-        lines += [f"#   {wrapped[0]}"] + [f"#     {line}" for line in wrapped[1:]]
+        first, *others = _wrapped(f"{_one_line(name)}: {text}", _WIDTH - 6)
+        lines += [f"#   {first}"] + [f"#     {line}" for line in others]
     return lines
+
+
+def _wrapped(text, width):
+    """Return a text in lines. A word that is longer than a line is not broken: it may be part of a command."""
+    return textwrap.wrap(_one_line(text), width, break_long_words=False, break_on_hyphens=False)
 
 
 def _one_line(text):

@@ -12,7 +12,9 @@ class Proposal:
     of keys.
     """
 
-    def __init__(self):
+    def __init__(self, existing=()):
+        """existing: names of variables that the host has."""
+        self.existing = existing
         self.variables = {}
         self.sources = {}
         self.todo = []
@@ -34,11 +36,12 @@ class Proposal:
             self.sources[path] = source
 
     def ask(self, path, question, example="", command=""):
-        """Record an open question.
+        """Record an open question, unless it asks for a variable that the host has.
 
         example: the value of an option that is not set, as YAML in one line; command: a command that answers it.
         """
-        self.todo.append(Todo(path, question, example, command))
+        if len(path) != 1 or path[0] not in self.existing:
+            self.todo.append(Todo(path, question, example, command))
 
     def leave_out(self, queue, reason):
         """Record a queue without an entry."""

@@ -45,13 +45,14 @@ _LONGEST_VALUE = 90
 _SHOWN_ATTRIBUTES = 12
 
 
-def propose(facts, nodes=None, batch_system=None):
+def propose(facts, nodes=None, batch_system=None, existing=()):
     """Return the Proposal for a site.
 
     facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; batch_system: the
-    class of facts["scheduler"] (a subclass of schedulers.base.Scheduler), without which its defaults are unknown.
+    class of facts["scheduler"] (a subclass of schedulers.base.Scheduler), without which its defaults are unknown;
+    existing: names of variables that the host has, which are not asked about.
     """
-    proposal = Proposal()
+    proposal = Proposal(existing)
     _site(proposal, facts, batch_system)
     for account in facts["accounts"]:
         if account["problem"]:
@@ -89,7 +90,7 @@ def _site(proposal, facts, batch_system):
         ("glidein_demand_token",),
         "insert the site's own secret for the demand server",
         "!vault | ...",
-        "openssl rand -hex 24 | tr -d '\\n' | ansible-vault encrypt_string --stdin-name glidein_demand_token",
+        "printf %s $(openssl rand -hex 24) | ansible-vault encrypt_string --stdin-name glidein_demand_token",
     )
     if not facts["scheduler"]:
         proposal.ask(("glidein_scheduler",), "no batch system was found; name it (docs/batch-systems)", "slurm")

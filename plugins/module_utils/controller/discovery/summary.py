@@ -11,29 +11,29 @@ _NAME_MOST = 20
 
 
 def discovery_summary(host, facts, proposal, drift, written, next_command):
-    """Return lines of at most 88 columns.
+    """Return lines of at most 88 columns; only a long word, such as a path, makes a line longer.
 
     drift: sentences; written: a sentence about the file; next_command: the command that the operator runs next, which
     is not shown without entries.
     """
     system = " ".join(text for text in (facts["scheduler"], facts["version"]) if text) or "no batch system found"
     cluster = f", cluster {facts['cluster']}" if facts["cluster"] else ""
-    lines = _wrapped(f"{host}: {system}{cluster}, user {facts['user']}", "")
+    lines = wrapped(f"{host}: {system}{cluster}, user {facts['user']}", "")
     lines += _section("ENTRIES", [(name, _entry_text(entry)) for name, entry in proposal.entries.items()])
     lines += _section("QUEUES WITHOUT AN ENTRY", [(each["queue"], each["reason"]) for each in proposal.left_out])
     lines += _section("NOT READ", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]])
     lines += _section("NOTES", [("", note) for note in proposal.notes])
     lines += _section("TODO", _questions(proposal.todo))
     lines += _section("DRIFT", [("", sentence) for sentence in drift])
-    lines += ["", *_wrapped(written, "")]
-    return lines + (_wrapped(f"Next: {next_command}", "") if proposal.entries else [])
+    lines += ["", *wrapped(written, "")]
+    return lines + (wrapped(f"Next: {next_command}", "") if proposal.entries else [])
 
 
 def _questions(todo):
     """Return the rows of the open questions; one row for equal questions about several options."""
     options = {}
     for each in todo:
-        question = f"{each.question} (the file has the command)" if each.command else each.question
+        question = f"{each.question}: the output of {each.command}" if each.command else each.question
         options.setdefault(question, []).append(each.option)
     rows = []
     for question, names in options.items():
@@ -67,19 +67,25 @@ def _section(title, rows):
     width = min(_NAME_MOST, max(len(name) for name, _text in rows))
     lines = ["", title]
     for name, text in rows:
-        start = f"  {name.ljust(width)}  " if width else "  "
-        lines += _wrapped(text, start)
+        # A long name has a line of its own.
+        if len(name) > width:
+            lines.append(f"  {_printable(name)}")
+            name = ""
+        lines += wrapped(text, f"  {name.ljust(width)}  " if width else "  ")
     return lines
 
 
-def _wrapped(text, start):
-    """Return a text in lines, of which the further ones are indented as the first one is."""
-    indent = " " * min(len(start), _NAME_MOST + 4)
+def wrapped(text, start):
+    """Return a text in lines of at most 88 columns, of which the further ones are indented as the first one is.
+
+    A longer word, such as an argument of a command, is not broken.
+    """
     return textwrap.wrap(
         _printable(text),
         _WIDTH,
         initial_indent=_printable(start),
-        subsequent_indent=indent or "  ",
+        subsequent_indent=" " * len(start) or "  ",
+        break_long_words=False,
         break_on_hyphens=False,
     )
 

@@ -3,19 +3,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The file with the variables of a host: what exists, what may be shown of it, and its replacement."""
 
+import itertools
 import os
 import re
 import stat
 import time
 
+import ansible.module_utils.common.yaml as ansible_yaml
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import read_or_none, write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 # Ansible reads host_vars of a host from a file with one of these, or from a directory.
 _SUFFIXES = ("", ".yml", ".yaml", ".json")
-_KEY = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*)\s*:")
-_SECRET = re.compile(r"(?:token|secret|passw\w*)\s*[:=](?!\s*!vault)", re.IGNORECASE)
+_KEY = re.compile(r"^['\"]?([^\s'\"#:-][^'\":]*)['\"]?\s*:")
+_KEPT = "# Variables that discovery does not propose:"
+_SECRET = re.compile(r"(?:token|secret|passw\w*)['\"]?\s*[:=](?!\s*!vault)", re.IGNORECASE)
 
 
 class VariablesFile:
@@ -31,28 +34,30 @@ class VariablesFile:
         self.exists = self.content is not None or self.other is not None
 
     def shown(self):
-        """Return the content for a diff, without secrets: variables that discovery does not propose are hidden."""
+        """Return the content for a diff, without secrets."""
         if self.content is None or self.content.startswith("$ANSIBLE_VAULT"):
             return ""
-        lines = []
-        hidden = False
-        for line in self.content.splitlines():
-            key = _KEY.match(line)
-            if key:
-                hidden = key.group(1) not in VARIABLES or "token" in key.group(1)
-                if hidden:
-                    lines.append(f"{key.group(1)}: (not shown)")
-            if not hidden:
-                lines.append("# (not shown)" if _SECRET.search(line) else line)
-        return "\n".join(lines) + "\n"
+        return without_secrets(self.content)
 
-    def names_not_in(self, text):
-        """Return the names of the variables of the content that a text does not have."""
-        found, others = (
-            [match.group(1) for match in map(_KEY.match, each.splitlines()) if match]
-            for each in (self.content or "", text)
-        )
-        return [name for name in found if name not in others]
+    def names(self):
+        """Return the names of the variables of the content; [] if it cannot be parsed."""
+        return list(_variables(self.content or "") or {})
+
+    def with_others(self, text):
+        """Return a text, followed by the variables of the content that it does not have; None if that is impossible.
+
+        They are copied as they are, because they may be encrypted. Comments above them are not copied: they may be an
+        earlier proposal's.
+        """
+        found, proposed = _variables(self.content or ""), _variables(text)
+        if found is None:
+            return None
+        others = {name: lines for name, lines in found.items() if name not in proposed}
+        if not others:
+            return text
+        result = "\n".join([text, _KEPT, *itertools.chain(*others.values()), ""])
+        # Variables may be indented, or refer to an anchor of one that is not copied.
+        return result if list(_variables(result) or ()) == [*proposed, *others] else None
 
     def write(self, text, check_mode=False):
         """Replace the content; return the path of a copy of the earlier one, None without one.
@@ -74,3 +79,42 @@ class VariablesFile:
                 write_atomically(backup, read_or_none(self.path), mode)
             write_atomically(self.path, text, mode)
         return backup
+
+
+def without_secrets(text):
+    """Return the text of a file of variables. Those that discovery does not propose, and secrets, are hidden."""
+    lines = []
+    hidden = False
+    for line in text.splitlines():
+        key = _KEY.match(line)
+        if key:
+            hidden = key.group(1) not in VARIABLES or "token" in key.group(1)
+            if hidden:
+                lines.append(f"{key.group(1)}: (not shown)")
+        if not hidden:
+            lines.append("# (not shown)" if _SECRET.search(line) else line)
+    return "\n".join(lines) + "\n"
+
+
+def _variables(text):
+    """Return {variable: its lines} of the text of a YAML file, None if that is not a mapping in block style."""
+    try:
+        node = ansible_yaml.SafeLoader(text).get_single_node()
+        if node is None:
+            return {}
+        keys = [(str(key.value), key.start_mark.line) for key, _value in node.value]
+    # Of any type: the exceptions of PyYAML cannot be imported where it is missing.
+    except Exception:  # pylint: disable=broad-exception-caught
+        return None
+    if node.flow_style:
+        return None
+    lines = text.splitlines()
+    ends = [line for _name, line in keys[1:]] + [len(lines)]
+    return {name: _without_comments(lines[start:end]) for (name, start), end in zip(keys, ends)}
+
+
+def _without_comments(lines):
+    """Return the lines of a variable without the blank lines and comments after it: they belong to the next one."""
+    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
+        lines = lines[:-1]
+    return lines

@@ -15,7 +15,6 @@ from ansible_collections.glidein.ops.plugins.filter import (
     demand_tokens,
     inventory_sites,
     lease_limits,
-    profile_disagreements,
     profile_lines,
     seconds,
     shape_names,
@@ -35,7 +34,6 @@ from ansible_collections.glidein.ops.plugins.filter import (
         demand_tokens,
         inventory_sites,
         lease_limits,
-        profile_disagreements,
         profile_lines,
         seconds,
         shape_names,
@@ -91,16 +89,21 @@ def test_shapes_of_invalid_entries_are_an_error_of_the_filter():
         names({"main": {"shapes": {"core": {"cpus": 1, "memory_mb": 1, "disk_mb": 1}}}})
 
 
-def test_the_filters_of_profiles_raise_errors_of_filters():
+def test_an_unknown_profile_is_an_error_of_the_filter():
     fill = with_profile.FilterModule().filters()["with_profile"]
-    compare = profile_disagreements.FilterModule().filters()["profile_disagreements"]
     assert fill("", "glidein_scheduler", "tacc-frontera") == "slurm"
     assert fill({}, "glidein_entries", "") == {}
-    assert compare({"scheduler": "lsf"}, "tacc-frontera") == ["the batch system is lsf, the profile says slurm"]
-    assert compare({}, "") == []
-    for call in (lambda: fill("", "glidein_scheduler", "x"), lambda: compare({}, "x")):
-        with pytest.raises(AnsibleFilterError, match="glidein_profile: 'x' is unknown"):
-            call()
+    with pytest.raises(AnsibleFilterError, match="glidein_profile: 'x' is unknown"):
+        fill("", "glidein_scheduler", "x")
+
+
+def test_an_unknown_profile_is_reported_once_with_the_nearest_name():
+    find = unknown_variables.FilterModule().filters()["unknown_variables"]
+    hosts = {"a": {"glidein_profile": "fronter"}, "b": {"glidein_profile": "fronter"}, "c": {}, "d": {"glidein_x": 1}}
+    variable, profile = find(hosts, [*hosts, "no-host"])
+    assert variable.startswith("d: glidein_x: unknown variable")
+    assert profile.startswith("a; b: glidein_profile: 'fronter' is unknown; similar names are tacc-frontera; ")
+    assert find({"a": {"glidein_profile": "tacc-frontera"}}, ["a"]) == []
 
 
 def test_a_list_of_tarballs_is_parsed_by_line():

@@ -312,62 +312,6 @@ def test_the_plan_and_the_leases_use_the_profile():
     assert "glidein_profile: 'fronter' is unknown; similar names are tacc-frontera" in site["error"]
 
 
-def test_the_status_names_the_profile_of_each_site():
-    hosts = {"h": {"glidein_profile": "tacc-frontera", "glidein_site": "F"}, "i": {}, "j": {"glidein_profile": "x"}}
-    assert profiles.profile_lines(hosts, list(hosts)) == [
-        "F: profile tacc-frontera, of documentation read on 2026-11-22"
-    ]
-
-
-# -- disagreements with discovery -------------------------------------------------------------------------------------
-
-GROUP = {"nodes": 8, "cpus": 56, "memory_mb": 190000, "gpus": 0, "features": ["a"]}
-
-
-def disagreements(queues=None, **facts):
-    profile = profiles.check_profile(
-        "one", raw(entries={"main": raw_entry(shapes={"node": {"cpus": 56, "memory_mb": 172800}}, constraint="a")})
-    )
-    return profiles.disagreements(profile, dict({"scheduler": "slurm", "queues": queues or []}, **facts))
-
-
-def facts_queue(**changes):
-    return dict({"name": "cpu", "problems": [], "walltime_s": 172800, "node_groups": [GROUP]}, **changes)
-
-
-def test_a_profile_that_discovery_confirms_has_no_disagreement():
-    assert disagreements([facts_queue()]) == []
-
-
-@pytest.mark.parametrize("queues", [[], [facts_queue(walltime_s=None, node_groups=[])]])
-def test_what_discovery_could_not_read_is_no_disagreement(queues):
-    assert disagreements(queues) == disagreements(queues, scheduler=None) == []
-    unknown = dict(GROUP, cpus=None, memory_mb=None, gpus=None, features=[])
-    assert disagreements([facts_queue(node_groups=[unknown])]) == []
-
-
-@pytest.mark.parametrize(
-    "queue, sentence",
-    [
-        (facts_queue(name="gpu"), "entry main: there is no queue cpu"),
-        (facts_queue(problems=["State=DOWN"]), "entry main: queue cpu cannot be used: State=DOWN"),
-        (facts_queue(walltime_s=86400), "entry main: queue cpu allows 24:00:00, the profile says 48:00:00"),
-        (
-            facts_queue(node_groups=[dict(GROUP, cpus=28), dict(GROUP, memory_mb=90000)]),
-            "entry main: no node of queue cpu is as large as shape node; "
-            "the largest values are cpus 56; memory_mb 190000; gpus 0",
-        ),
-        (facts_queue(node_groups=[dict(GROUP, features=["b"])]), "entry main: no node of queue cpu has the feature a"),
-    ],
-)
-def test_what_contradicts_an_entry_is_a_sentence(queue, sentence):
-    assert disagreements([queue])[:1] == [sentence]
-
-
-def test_another_batch_system_is_the_only_disagreement():
-    assert disagreements([], scheduler="pbspro") == ["the batch system is pbspro, the profile says slurm"]
-
-
 def test_the_names_of_profiles_are_names_of_machines():
     assert len(NAMES) >= 9
     assert all(re.match(r"^[a-z0-9]+(-[a-z0-9]+)*\Z", name) for name in NAMES)

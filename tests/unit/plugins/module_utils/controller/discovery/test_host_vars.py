@@ -66,6 +66,24 @@ def test_long_commands_have_a_line_each():
     assert yaml.safe_load(text)["glidein_scheduler_options"]["commands"] == commands
 
 
+def test_long_arguments_of_commands_are_not_broken():
+    argument = "format=" + ",".join(["account", "partition", "qos"] * 6)
+    known = facts(queue("a"), gaps=[{"what": "accounts", "command": f"sacctmgr -nP {argument}", "error": "refused"}])
+    proposal = propose(known)
+    assert argument in host_vars_text(proposal, known, HOST)
+    lines = discovery_summary(HOST, known, proposal, [], "x", "y")
+    assert argument in "\n".join(lines)
+
+
+def test_a_variable_that_the_host_has_is_not_asked_for():
+    known = MACHINES["slurm"]()
+    asked = {todo.option for todo in propose(known).todo}
+    assert "glidein_demand_token" in asked
+    assert {todo.option for todo in propose(known, existing={"glidein_demand_token"}).todo} == asked - {
+        "glidein_demand_token"
+    }
+
+
 # -- every proposal ------------------------------------------------------------------------------------------------
 
 # Facts have many parts, and take long to generate.
@@ -282,6 +300,42 @@ def test_a_proposal_is_shown_as_it_is(tmp_path):
     path = tmp_path / "host.yml"
     path.write_text(host_vars_text(propose(known), known, HOST), encoding="utf-8")
     assert VariablesFile(str(path)).shown() == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "content, kept",
+    [
+        ("a: 1\n# about b\nb: !vault |\n  62\n\n  61\nc:\n- x\n", "b: !vault |\n  62\n\n  61\nc:\n- x\n"),
+        ("---\nnew: 0\n", None),
+        ('"quoted key": {\nx: 1\n}\n', '"quoted key": {\nx: 1\n}\n'),
+    ],
+)
+def test_variables_that_a_text_does_not_have_are_appended_as_they_are(tmp_path, content, kept):
+    path = tmp_path / "host.yml"
+    path.write_text(content)
+    text = "---\nnew: 1\na: 2\n"
+    expected = f"{text}\n# Variables that discovery does not propose:\n{kept}" if kept else text
+    assert VariablesFile(str(path)).with_others(text) == expected
+    path.write_text(expected)
+    assert VariablesFile(str(path)).with_others(text) == expected
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["$ANSIBLE_VAULT;1.1;AES256\n6162\n", "{a: 1, b: 2}", "  b: 1\n", "a: &x 1\nb: *x\n", "b: [", "- b\n"],
+)
+def test_variables_that_cannot_be_copied_are_none(tmp_path, content):
+    path = tmp_path / "host.yml"
+    path.write_text(content)
+    assert VariablesFile(str(path)).with_others("a: {new: 1}\n") is None
+
+
+def test_secrets_with_quoted_names_are_hidden(tmp_path):
+    path = tmp_path / "host.yml"
+    path.write_text("\"glidein_demand_token\": topsecret\nglidein_environment:\n  'password': topsecret\n")
+    assert (
+        VariablesFile(str(path)).shown() == "glidein_demand_token: (not shown)\nglidein_environment:\n# (not shown)\n"
+    )
 
 
 def test_variables_in_another_file_are_not_duplicated(tmp_path):
