@@ -9,8 +9,8 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Returns a line for each host with C(glidein_profile). It names the site, the profile, and the date on which the
-    machine's documentation was read.
+  - Returns a section of C(glidein.ops.status) with a line for each host with C(glidein_profile). It names the site, the
+    profile, and the date on which the machine's documentation was read.
   - If the facts of the login node contradict the profile, further lines state the differences.
 extends_documentation_fragment:
   - glidein.ops.hosts
@@ -32,10 +32,10 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - The lines.
+    - The lines of the section. The list is empty if no host has a profile.
   type: list
   elements: str
-  sample: ["PSC: profile psc-bridges2, of documentation read on 2026-11-22"]
+  sample: ["", "PROFILES", "  PSC: psc-bridges2, documentation read on 2026-11-22"]
 """
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profile_lines import profile_lines

@@ -10,7 +10,7 @@ version_added: 0.1.0
 description:
   - Proposes the content of C(host_vars/HOST.yml). Each usable queue gets an entry with shapes, walltime and limits.
     Comments state the source of each value. Open questions are comments that begin with C(TODO).
-  - Also compares the facts with C(glidein_entries) of the host, or of the existing file.
+  - Also compares the facts with C(glidein_entries) and C(glidein_profile) of the host, or of the existing file.
   - With O(path), writes the file if it does not exist. If no queue can be used, nothing is written.
   - Runs on the controller. It makes no connection.
 author:
@@ -42,6 +42,8 @@ options:
   force:
     description:
       - Whether an existing file is replaced. A copy of it is kept beside it.
+      - Variables of the existing file that are not proposed are kept at the end of the new one, unless the file is
+        encrypted or invalid.
     type: bool
     default: false
   next_command:
@@ -77,7 +79,7 @@ entries:
   type: dict
   sample: {RM: {queue: RM, walltime: 48h}}
 text:
-  description: The content of the file.
+  description: The proposed content of the file, without the variables that are kept from an existing one.
   returned: success
   type: str
   sample: "glidein_scheduler: slurm  # version 23.11.4"

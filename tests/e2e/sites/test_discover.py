@@ -162,6 +162,24 @@ def test_a_file_that_exists_is_kept_until_told_otherwise_and_drift_is_shown(prop
         slurm_accounting.check_output("scontrol update PartitionName=long MaxTime=7-00:00:00")
 
 
+def test_the_status_names_what_differs_between_a_profile_and_the_machine(slurm_accounting, tmp_path):
+    variables = {
+        "ansible_user": "pilot",
+        "ansible_ssh_common_args": f"-F {STATE / 'ssh_config'}",
+        "glidein_demand_url": "http://127.0.0.1:1",
+        "glidein_profile": "psc-bridges2",
+    }
+    hosts = {"slurm-accounting": {}, "missing": {"ansible_host": "missing.invalid"}}
+    sites = {"hosts": hosts, "vars": variables}
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"children": {"glidein_sites": sites}}}))
+    status = playbook("status", inventory=(tmp_path / "hosts.json",))
+    assert status.rc == 0, status
+    profiles = status.summary.partition("\nPROFILES\n")[2]
+    read = r"psc-bridges2, documentation read on [0-9-]+"
+    assert re.search(rf"^  slurm-accounting: {read}; differs from the login node:\n    RM: queue RM ", profiles), status
+    assert re.search(rf"^  missing: {read}; not compared with the login node$", profiles, re.MULTILINE), status
+
+
 def test_a_choice_of_accounts_is_left_to_the_operator(slurm_accounting, tmp_path):
     member = Discovery("slurm-accounting", "member", tmp_path)
     assert member.entries["cpu"]["account"] == "physics"

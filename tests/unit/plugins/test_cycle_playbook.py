@@ -190,7 +190,7 @@ def test_a_profile_fills_in_the_entries_the_batch_system_and_the_scratch_directo
     for words in ("--partition=shared", "--account=abc", "--time=96:00:00", 'GLIDEIN_SCRATCH="/anvil/scratch/'):
         assert words in cycle.output.replace("\\", ""), cycle.output
     status = play("status", *arguments)
-    assert "lab: profile purdue-anvil, of documentation read on 2026-11-22" in status.shown, status.output
+    assert "lab: purdue-anvil, documentation read on 2026-11-22" in status.shown, status.output
     assert slurm.jobs() == []
 
 

@@ -9,7 +9,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles im
 
 
 def profile_lines(hostvars, hosts, facts):
-    """Return the lines that name the profiles of these hosts, and what differs on the login nodes.
+    """Return a section that names the profiles of these hosts, and what differs on the login nodes; [] without one.
 
     hostvars: Ansible's; facts: {host: result of the module site_facts, also of a skipped or failed task}.
     """
@@ -23,14 +23,14 @@ def profile_lines(hostvars, hosts, facts):
         except Exception:  # pylint: disable=broad-exception-caught
             name = None
         if name:
-            lines += wrapped(f"{site}: profile {name}, of documentation read on {read}", "")
-            lines += _difference(name, (facts.get(host) or {}).get("facts"))
-    return lines
+            found = _differences(name, (facts.get(host) or {}).get("facts"))
+            compared = "not compared with the login node" if found is None else "differs from the login node:"
+            text = f"{site}: {name}, documentation read on {read}"
+            lines += wrapped(text if found == [] else f"{text}; {compared}", "  ")
+            lines += [line for sentence in found or () for line in wrapped(sentence, "    ")]
+    return ["", "PROFILES", *lines] if lines else []
 
 
-def _difference(profile, facts):
-    """Return the lines on what differs between a profile and a login node. facts: None if they were not read."""
-    if not facts or not facts["scheduler"]:
-        return ["  Not compared with the login node."]
-    lines = [line for sentence in profile_drift(facts, profile) for line in wrapped(sentence, "    ")]
-    return ["  Differs from the login node:", *lines] if lines else []
+def _differences(profile, facts):
+    """Return the sentences on what differs between a profile and the facts, None if they do not name a batch system."""
+    return profile_drift(facts, profile) if facts and facts["scheduler"] else None

@@ -163,24 +163,25 @@ def test_another_batch_system_than_the_profiles_is_the_only_difference():
 def test_the_status_states_that_a_profile_was_not_compared(result):
     hosts = {"h": {"glidein_profile": PROFILE, "glidein_site": "F"}, "i": {}, "j": {"glidein_profile": "x"}}
     assert profile_lines(hosts, list(hosts), {"h": result}) == [
-        f"F: profile {PROFILE}, of documentation read on 2026-11-22",
-        "  Not compared with the login node.",
+        "",
+        "PROFILES",
+        f"  F: {PROFILE}, documentation read on 2026-11-22; not compared with the login node",
     ]
 
 
 def test_the_status_states_what_differs_from_the_profile():
     lines = profile_lines({"h": {"glidein_profile": PROFILE}}, ["h"], {"h": {"facts": SHORT}})
-    assert lines[:2] == [
-        f"h: profile {PROFILE}, of documentation read on 2026-11-22",
-        "  Differs from the login node:",
-    ]
+    assert lines[2] == f"  h: {PROFILE}, documentation read on 2026-11-22; differs from the login node:"
     assert f"    {TOO_LONG}" in lines
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 88
 
 
 def test_a_profile_that_agrees_with_the_login_node_has_one_line():
-    agrees = facts(queue("small", group(56, 192000), max_array=None), queue("flex", group(56, 192000)))
+    agrees = facts(queue("small", group(56, 192000)), queue("flex", group(56, 192000)))
     hosts = {"h": {"glidein_profile": PROFILE}}
-    assert profile_lines(hosts, ["h"], {"h": {"facts": agrees}}) == [
-        f"h: profile {PROFILE}, of documentation read on 2026-11-22"
-    ]
+    lines = profile_lines(hosts, ["h"], {"h": {"facts": agrees}})
+    assert lines[2:] == [f"  h: {PROFILE}, documentation read on 2026-11-22"]
+
+
+def test_without_a_profile_the_status_has_no_section():
+    assert profile_lines({"h": {}}, ["h"], {}) == []
