@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lines of the playbook status about the profiles of sites."""
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import WIDTH
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import profile_drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import wrapped
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import load_profile
@@ -26,8 +27,8 @@ def profile_lines(hostvars, hosts, facts):
             found = _differences(name, (facts.get(host) or {}).get("facts"))
             compared = "not compared with the login node" if found is None else "differs from the login node:"
             text = f"{site}: {name}, documentation read on {read}"
-            lines += wrapped(text if found == [] else f"{text}; {compared}", "  ")
-            lines += [line for sentence in found or () for line in wrapped(sentence, "    ")]
+            lines += wrapped(text if found == [] else f"{text}; {compared}", "  ", WIDTH)
+            lines += [line for sentence in found or () for line in wrapped(sentence, "    ", WIDTH)]
     return ["", "PROFILES", *lines] if lines else []
 
 

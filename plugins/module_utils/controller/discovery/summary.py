@@ -75,14 +75,14 @@ def _section(title, rows):
     return lines
 
 
-def wrapped(text, start):
-    """Return a text in lines of at most 88 columns, of which the further ones are indented as the first one is.
+def wrapped(text, start, width=_WIDTH):
+    """Return a text in lines of at most `width` columns, of which the further ones are indented as the first one is.
 
     A longer word, such as an argument of a command, is not broken.
     """
     return textwrap.wrap(
         _printable(text),
-        _WIDTH,
+        width,
         initial_indent=_printable(start),
         subsequent_indent=" " * len(start) or "  ",
         break_long_words=False,
