@@ -10,12 +10,18 @@ import re
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 NAME_RULE = "1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit"
 
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _JOB_NAME = re.compile(r"^g[0-9a-f]{5}-[0-9a-f]{8}\Z")
 
 
 def is_name(value):
     """Return whether `value` is a valid name of a deployment, site, entry or shape."""
     return isinstance(value, str) and bool(NAME.match(value))
+
+
+def as_name(text):
+    """Return a text as a valid name: invalid characters are replaced by dashes. "" if nothing is left."""
+    return _NOT_IN_NAMES.sub("-", text).lstrip("._-")[:64]
 
 
 def did_you_mean(name, known, prefix=""):

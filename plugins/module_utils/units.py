@@ -37,3 +37,11 @@ def clock(seconds):
     minutes, second = divmod(int(seconds), 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour}:{minute:02d}:{second:02d}"
+
+
+def duration_text(seconds):
+    """Return a duration such as 48h, 90m or 45s. parse_duration reads it."""
+    for unit, length in (("h", 3600), ("m", 60)):
+        if seconds % length == 0 and seconds:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"

@@ -5,7 +5,6 @@
 
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.durations import duration_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     LONGEST_WALLTIME_S,
     usable_groups,
@@ -13,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable, load_profile
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
 
 # Resource of a shape -> key of a node group, the unit in sentences.
 _RESOURCES = {"cpus": ("cpus", "cores"), "asked_memory_mb": ("memory_mb", "MB of memory"), "gpus": ("gpus", "GPUs")}

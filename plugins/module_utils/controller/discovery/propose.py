@@ -6,7 +6,6 @@
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import shapes as sizes
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.durations import duration_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     LONGEST_WALLTIME_S,
@@ -19,8 +18,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
 )
 from ansible_collections.glidein.ops.plugins.module_utils.entries import check_environment, normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.names import is_name
+from ansible_collections.glidein.ops.plugins.module_utils.names import as_name, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word
+from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
 
 # Cautious limits of an entry, below the collection's defaults. Idle whole nodes and GPUs cost more.
 LIMITS = {"queued": 5, "total": 50, "per_cycle": 5}
@@ -31,7 +31,6 @@ CLOCK_OFFSET_S = 60
 HOME_MB = 1000
 # Names that batch systems have before the site sets one.
 _UNNAMED = ("cluster", "default", "linux", "slurm", "slurm_cluster", "localhost")
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 # Features by which sites name the nodes that reach the internet.
 _OUTBOUND = re.compile(r"egress|internet|outbound|external", re.IGNORECASE)
 _ARGUMENT = re.compile(r"^[A-Za-z0-9_./+=,:@-]+\Z")
@@ -183,9 +182,7 @@ def _scratch(proposal, environment, nodes, entries, disks_known):
             return
     if disks_known and entries:
         return
-    known = [
-        f"{item['path']}" + (f" (${item['variable']})" if item["variable"] else "") for item in environment["scratch"]
-    ]
+    known = [item["path"] + (f" (${item['variable']})" if item["variable"] else "") for item in environment["scratch"]]
     found = f"; the login node has {', '.join(known)} on the network" if known else ""
     proposal.ask(
         ("glidein_scratch",),
@@ -231,7 +228,7 @@ def _entry_names(queues):
     """Return {queue: name of its entry}."""
     names = {}
     for queue in queues:
-        name = _NOT_IN_NAMES.sub("-", queue["name"] or "").lstrip("._-")[:64] or "main"
+        name = as_name(queue["name"] or "") or "main"
         while name in names.values():
             name = f"{name[:60]}-{len(names) + 1}"
         names[queue["name"]] = name
@@ -434,15 +431,14 @@ class _Entry:
             self._ask(
                 "", "the probe's node reached neither the collector nor the demand server; glideins must reach it"
             )
-        facts = ["Seen by the probe"]
-        facts += [self.node["os"]] if self.node.get("os") else []
+        facts = [self.node["os"]] if self.node.get("os") else []
         facts += [
             f"GPU {gpu['name']}" + (f" with {gpu['memory_mb']} MB" if gpu.get("memory_mb") else "")
             for gpu in {gpu["name"]: gpu for gpu in self.node.get("gpus") or []}.values()
         ]
         facts.append("limits enforced" if sizes.limits_enforced(self.node) else "limits not enforced")
         attributes = [f"{name} = {value!r}" for name, value in sorted((self.node.get("attributes") or {}).items())]
-        text = ": ".join([facts[0], ", ".join(facts[1:])])
+        text = f"Seen by the probe: {', '.join(facts)}"
         if attributes:
             more = f" and {len(attributes) - _SHOWN_ATTRIBUTES} more" if len(attributes) > _SHOWN_ATTRIBUTES else ""
             text += f". Jobs can match {', '.join(attributes[:_SHOWN_ATTRIBUTES])}{more}"

@@ -5,8 +5,8 @@
 
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.durations import duration_text
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import WORD
+from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
 
 # A glidein needs minutes to start and to end: shorter queues are of no use.
 SHORTEST_WALLTIME_S = 900

@@ -3,13 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shapes of a proposed entry, from the sizes of a queue's nodes."""
 
-import re
-
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     is_word,
     nodes_of,
     usable_groups,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.names import as_name
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
     MEMORY_OVERHEAD_MB,
     MEMORY_OVERHEAD_PER_CPU_MB,
@@ -24,7 +23,6 @@ DISK_PERCENT = 80
 CAUTIOUS_DISK_PER_CPU_MB = 2000
 # The fractions of a node in an entry that also has shapes with GPUs.
 _FRACTIONS_BESIDE_GPUS = 4
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class NodeSize:
@@ -179,7 +177,7 @@ def _gpu_name(name, size, sizes):
     """Return the name of a shape with GPUs. It includes the type if the queue has several."""
     if len(sizes) == 1 or not size.gpu_type:
         return name
-    return f"{name}-{_NOT_IN_NAMES.sub('-', size.gpu_type)}"[:64]
+    return as_name(f"{name}-{size.gpu_type}")
 
 
 def _memory_mb(group, queue, cpus, memory_enforced):

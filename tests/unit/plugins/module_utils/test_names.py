@@ -2,7 +2,7 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_name, is_name, job_name
+from ansible_collections.glidein.ops.plugins.module_utils.names import as_name, is_job_name, is_name, job_name
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,3 +54,8 @@ def test_ordinary_names_are_accepted(name):
 @pytest.mark.parametrize("name", ["", "-a", ".a", "a b", "a/b", "a\n", "x" * 65, "\u00e9", None, 3, "a;b", "$a"])
 def test_names_that_files_or_shells_could_misread_are_refused(name):
     assert not is_name(name)
+
+
+@pytest.mark.parametrize("text, name", [("a b/c", "a-b-c"), (" gpu", "gpu"), ("x" * 70, "x" * 64), ("{{", "")])
+def test_a_text_becomes_a_valid_name(text, name):
+    assert as_name(text) == name

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.units import clock, parse_duration
+from ansible_collections.glidein.ops.plugins.module_utils.units import clock, duration_text, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,9 @@ def test_what_is_no_duration_is_not_guessed(value):
 def test_clock_times_may_exceed_a_day():
     assert clock(172800) == "48:00:00"
     assert clock(3725) == "1:02:05"
+
+
+@pytest.mark.parametrize("seconds, text", [(172800, "48h"), (5400, "90m"), (45, "45s"), (3601, "3601s"), (0, "0s")])
+def test_durations_are_written_in_their_largest_unit(seconds, text):
+    assert duration_text(seconds) == text
+    assert parse_duration(text) == seconds
