@@ -4,7 +4,6 @@
 """The playbooks cycle and status, run by a real ansible-playbook with stand-ins for Slurm and the demand server."""
 
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -13,6 +12,7 @@ import time
 
 import pytest
 from ansible_collections.glidein.ops.tests.unit.support.builders import group, raw_entry
+from ansible_collections.glidein.ops.tests.unit.support.playbooks import run_playbook
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TOKEN = "token-of-lab"  # noqa: S105
@@ -113,28 +113,13 @@ def play(tmp_path, slurm, site_home, server):
             subprocess.run(["cp", "-a", str(site_home / "lab"), str(site_home / name)], check=True)
 
     def run(playbook, *arguments):
-        env = dict(
-            os.environ,
-            ANSIBLE_COLLECTIONS_PATH=str(ROOT.parents[2]),
-            ANSIBLE_HOME=str(tmp_path / "ansible"),
-            ANSIBLE_HOST_PATTERN_MISMATCH="ignore",  # ansible-test makes an error of a group that is missing
-            ANSIBLE_LOCALHOST_WARNING="false",
-            ANSIBLE_CALLBACK_RESULT_FORMAT="json",
-            ANSIBLE_FORKS="1",  # the stand-in for Slurm serves one command at a time
-            LC_ALL="C.UTF-8",
-        )
         path = str(ROOT / "playbooks" / f"{playbook}.yml")
-        command = [sys.executable, "-m", "ansible.cli.playbook", "-i", str(folder), path, *arguments]
-        done = subprocess.run(
-            command,
-            env=env,
-            cwd=str(tmp_path),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=300,
-            check=False,
-        )
-        return Play(done.returncode, done.stdout.decode("utf-8"))
+        done = run_playbook(
+            "-i", str(folder), path, *arguments, folder=folder, collections=ROOT.parents[2],
+            ANSIBLE_HOST_PATTERN_MISMATCH="ignore",  # ansible-test makes an error of a group that is missing
+            ANSIBLE_FORKS="1",  # the stand-in for Slurm serves one command at a time
+        )  # fmt: skip
+        return Play(*done)
 
     return run
 

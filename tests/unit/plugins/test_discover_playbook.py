@@ -4,16 +4,15 @@
 """The playbook discover, run by a real ansible-playbook. A stand-in for site_facts returns facts from a file."""
 
 import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
 
 import pytest
 import yaml
 from ansible_collections.glidein.ops.tests.unit.support.facts import facts, slurm_machine
 from ansible_collections.glidein.ops.tests.unit.support.facts import queue as facts_queue
+from ansible_collections.glidein.ops.tests.unit.support.playbooks import run_playbook
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HOST = "login.example.edu"
@@ -87,28 +86,8 @@ def play(tmp_path, collections):
 
     def run(known, *arguments, inventory=f"{HOST},"):
         (tmp_path / "facts.json").write_text(json.dumps(known))
-        env = dict(
-            os.environ,
-            PWD=str(work),
-            ANSIBLE_COLLECTIONS_PATH=str(collections),
-            ANSIBLE_HOME=str(tmp_path / "ansible"),
-            ANSIBLE_LOCALHOST_WARNING="false",
-            ANSIBLE_CALLBACK_RESULT_FORMAT="json",
-            LC_ALL="C.UTF-8",
-        )
-        env.pop("ANSIBLE_CONFIG", None)
-        command = [sys.executable, "-m", "ansible.cli.playbook", "-i", inventory, "-c", "local", "glidein.ops.discover"]
-        command += ["-e", f"ansible_python_interpreter={sys.executable}", *arguments]
-        done = subprocess.run(
-            command,
-            env=env,
-            cwd=str(work),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=300,
-            check=False,
-        )
-        return Play(done.returncode, done.stdout.decode("utf-8"))
+        arguments = ["-i", inventory, "-c", "local", "-e", f"ansible_python_interpreter={sys.executable}", *arguments]
+        return Play(*run_playbook("glidein.ops.discover", *arguments, folder=work, collections=collections))
 
     run.work = work
     run.options = lambda: json.loads((tmp_path / "options.json").read_text())
@@ -153,7 +132,7 @@ def test_discover_write_replaces_the_file_and_keeps_a_copy(play):
     assert "queue: new" in (folder / f"{HOST}.yml").read_text()
     (copy,) = folder.glob("*~")
     assert "queue: old" in copy.read_text()
-    assert "old: queue old no longer exists" in done.summary
+    assert "old: queue old does not exist" in done.summary
     again = play(facts(facts_queue("new")), "-e", "discover_write=true")
     assert "changed=0" in again.output
     assert len(list(folder.glob("*~"))) == 1
@@ -239,7 +218,7 @@ def test_an_inventory_has_the_file_beside_it_and_its_variables_are_used(play, tm
     assert done.status == 0, done.output
     assert sorted(path.name for path in folder.rglob("*.yml")) == ["a.example.edu.yml"]
     assert list(play.work.iterdir()) == []
-    assert "gone: queue gone no longer exists" in done.summary
+    assert "gone: queue gone does not exist" in done.summary
     asked = play.options()
     assert asked["scheduler"] == "slurm"
     assert asked["commands"] == {"sinfo": ["/opt/slurm/bin/sinfo"]}

@@ -82,7 +82,7 @@ def _queue(facts, entry):
     else:
         found = [queue for queue in queues if queue["name"] == entry["queue"]]
         if queues and not found:
-            return None, [f"queue {entry['queue']} no longer exists"]
+            return None, [f"queue {entry['queue']} does not exist"]
     if not found:
         return None, []
     queue = found[0]

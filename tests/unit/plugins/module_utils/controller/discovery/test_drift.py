@@ -31,7 +31,7 @@ def test_a_proposal_has_no_drift_from_its_own_facts(name):
     [
         (facts(queue("RM", walltime_s=259200)), {}, "RM: the queue now allows 72h, the entry asks for 48h"),
         (facts(queue("RM", walltime_s=3600)), {}, "RM: the queue allows 1h only, the entry asks for 48h"),
-        (facts(queue("other")), {}, "RM: queue RM no longer exists"),
+        (facts(queue("other")), {}, "RM: queue RM does not exist"),
         (facts(queue("RM", problems=["State=DOWN"])), {}, "RM: queue RM cannot be used: State=DOWN"),
         (
             facts(queue("RM", group(usable_nodes=0))),
