@@ -15,9 +15,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 
-# Time limits in seconds: of a look at one file system, and of all connections; of one directory of PATH.
+# Time limits in seconds: of one command, and of all connections; of one directory of PATH; of the login shell.
 _STEP_TIMEOUT_S = 10
 _DIRECTORY_TIMEOUT_S = 3
+_LOGIN_SHELL_TIMEOUT_S = 15
 
 # Variables that name a scratch directory at many sites, and directories that have one for each user.
 _SCRATCH_VARIABLES = ("SCRATCH", "PSCRATCH", "CSCRATCH", "LOCAL", "LOCAL_SCRATCH", "WORK", "WORKDIR")
@@ -44,13 +45,14 @@ _MARK = "\0glidein-environment\0"
 
 
 class LoginNode:
-    """The login node. `gaps`: what could not be read, as Reader.gaps."""
+    """The login node. `gaps`: those of its Reader."""
 
     def __init__(self, environment, timeout_s, mounts=None):
         """environment: with which commands run; timeout_s: of all commands; mounts: text, default /proc/mounts."""
-        self.gaps = []
         self._environment = environment
         self._deadline = time.monotonic() + timeout_s
+        self._reader = Reader(environment, {}, timeout_s, _STEP_TIMEOUT_S)
+        self.gaps = self._reader.gaps
         self._mounts = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
 
     def read(self, home, user, connect=()):
@@ -74,20 +76,12 @@ class LoginNode:
             "machine": platform.machine() or None,
         }
 
-    def _run(self, what, argv, parse, default=None, is_gap=True):
-        """Return parse(output) of a command that gets _STEP_TIMEOUT_S at most."""
-        reader = Reader(self._environment, {}, min(_STEP_TIMEOUT_S, self._deadline - time.monotonic()))
-        result = reader.read(what, argv, parse, default)
-        if is_gap:
-            self.gaps += reader.gaps
-        return result
-
     def _file_system(self, what, path, is_gap=True):
         """Return (free MiB or None, whether several hosts mount it or None) of a path's file system.
 
         Only the command df accesses the path: it is stopped if the file server does not answer.
         """
-        free_mb, mount_point = self._run(what, ["df", "-Pk", path], parse_df, (None, None), is_gap)
+        free_mb, mount_point = self._reader.read(what, ["df", "-Pk", path], parse_df, (None, None), is_gap)
         # Without df's answer, links in the path are not followed.
         return free_mb, is_network_path(mount_point or path, self._mounts)
 
@@ -117,7 +111,7 @@ class LoginNode:
             if path is None or os.path.realpath(path) in seen:  # Apptainer installs a link with the old name
                 continue
             seen.add(os.path.realpath(path))
-            version = self._run(f"version of {name}", [path, "--version"], parse_version)
+            version = self._reader.read(f"version of {name}", [path, "--version"], parse_version)
             if version:
                 found[name] = version
         return found
@@ -128,7 +122,7 @@ class LoginNode:
             if os.path.realpath(path) in seen:
                 continue
             seen.add(os.path.realpath(path))
-            version = self._run(f"version of {path}", [path, "--version"], parse_python_version, is_gap=False)
+            version = self._reader.read(f"version of {path}", [path, "--version"], parse_python_version, is_gap=False)
             if version:
                 found.append({"path": path, "version": version})
         return found
@@ -150,11 +144,12 @@ def login_environment(environ, shell, timeout_s):
     """Return (variables of a login shell completed by `environ`, gaps). Those of `environ` win; the PATHs are joined.
 
     Modules run without a login shell, so that they lack variables that the site sets for its users, such as SCRATCH.
+    The shell may take a third of timeout_s.
     """
     if os.path.basename(shell) not in ("sh", "bash", "dash", "ksh", "zsh"):
         shell = "/bin/sh"
     command = "printf '\\0glidein-environment\\0'; exec env -0"
-    reader = Reader(environ, {}, timeout_s)
+    reader = Reader(environ, {}, timeout_s, _LOGIN_SHELL_TIMEOUT_S)
     found = reader.read("environment of a login shell", [shell, "-l", "-c", command], parse_environment, {})
     merged = dict(found)
     merged.update(environ)
@@ -171,21 +166,20 @@ def parse_environment(text):
     return {name: value for name, equals, value in (item.partition("=") for item in printed.split("\0")) if equals}
 
 
-def responsive_path(environment, mounts=None):
+def responsive_path(environment, timeout_s, mounts=None):
     """Return (PATH without directories whose file server does not answer, gaps). mounts: text, default /proc/mounts.
 
-    A look-up of a command in such a directory would never return.
+    A look-up of a command in such a directory would never return. timeout_s: for all directories together.
     """
     parsed = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
-    kept, gaps = [], []
+    reader = Reader(environment, {}, timeout_s, _DIRECTORY_TIMEOUT_S)
+    kept = []
     for directory in environment.get("PATH", "").split(os.pathsep):
         is_local = is_network_path(directory, parsed) is False
-        reader = Reader(environment, {}, _DIRECTORY_TIMEOUT_S)
         argv = ["/bin/sh", "-c", 'test -d "$1"; :', "sh", directory]
         if is_local or reader.read(f"directory {directory} of PATH", argv, lambda text: True, False):
             kept.append(directory)
-        gaps += reader.gaps
-    return os.pathsep.join(kept), gaps
+    return os.pathsep.join(kept), reader.gaps
 
 
 # -- file systems --------------------------------------------------------------------------------------------------
