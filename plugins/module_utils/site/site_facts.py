@@ -87,7 +87,16 @@ def read_site(options, user, home, shell, environ):
     node = LoginNode(clean_environment(merged), deadline - time.monotonic())
     facts["environment"] = dict(node.read(home, user, options["connect"]), clock_offset_s=offset_s)
     facts["gaps"] = gaps + node.gaps
-    return facts
+    return _valid_texts(facts)
+
+
+def _valid_texts(value):
+    """Return facts with a ? for each byte that is not UTF-8, which Python has as a surrogate."""
+    if isinstance(value, dict):
+        return {_valid_texts(key): _valid_texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_valid_texts(item) for item in value]
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
 
 
 def commands_of_login_shell(kind, environ, merged, commands):

@@ -4,6 +4,8 @@
 """The module site_facts, with commands that print what a real Slurm printed."""
 
 import collections
+import json
+import os
 import stat
 import sys
 import time
@@ -186,3 +188,12 @@ def test_no_password_is_in_the_facts(login_node, monkeypatch):
     found = facts()
     assert found["environment"]["proxies"] == {"https_proxy": "http://proxy:3128", "http_proxy": "http://other:3128"}
     assert "s3cret" not in str(found)
+
+
+def test_names_that_are_not_utf8_are_valid_text_in_the_facts(login_node, monkeypatch):
+    monkeypatch.setenv("SCRATCH", os.fsdecode(b"/scratch/\xff{{ x }}"))
+    monkeypatch.setenv("https_proxy", os.fsdecode(b"http://\xff:3128"))
+    found = facts()
+    assert "\\ud" not in json.dumps(found)
+    assert [gap["what"] for gap in found["gaps"]] == ["scratch /scratch/?{{ x }}"]
+    assert found["environment"]["proxies"] == {"https_proxy": "http://?:3128"}
