@@ -26,8 +26,8 @@ _SCRATCH_PARENTS = ("/scratch", "/local/scratch", "/scratch/local", "/lustre/scr
 
 # File systems that several hosts mount, by the type in /proc/mounts. Those of FUSE have the type fuse.NAME.
 _NETWORK_TYPE = re.compile(
-    r"(?:fuse\.)?(?:nfs|gpfs|ceph|gluster|sshfs|lustre|beegfs|panfs|weka|dvs|cifs|smb|smb3|pvfs2|orangefs|afs|quobyte|9p"
-    r"|moosefs|mfs|lizardfs|juicefs|ocfs2|gfs2|virtiofs)(?:fs|[0-9])?\Z"
+    r"(?:fuse\.)?(?:nfs|gpfs|ceph|gluster|sshfs|lustre|beegfs|fhgfs|panfs|weka|dvs|cifs|smb|smb3|pvfs2|orangefs|afs"
+    r"|quobyte|9p|moosefs|mfs|lizardfs|juicefs|ocfs2|gfs|gfs2|virtiofs)(?:fs|_nodev|[0-9])?\Z"
 )
 _AUTOFS = "autofs"
 _CVMFS_DIRECTORY = "/cvmfs/"
@@ -217,7 +217,12 @@ def is_network_path(path, mounts):
             best, found = point, kind
     if found in (None, _AUTOFS):  # autofs: the file system is not mounted yet
         return None
-    return _NETWORK_TYPE.match(found) is not None
+    return is_network_type(found)
+
+
+def is_network_type(kind):
+    """Return whether several hosts can mount a file system of this type, as /proc/mounts names it."""
+    return _NETWORK_TYPE.match(kind) is not None
 
 
 def cvmfs_repositories(mounts):
@@ -288,8 +293,11 @@ def without_credentials(address):
     return scheme + address[len(scheme) :].rpartition("@")[2].partition("/")[0]
 
 
-def parse_address(address):
-    """Return (host, port) of host:port, [IPv6 address]:port or an http(s) URL. Raises ValueError."""
+def parse_address(address, default_port=0):
+    """Return (host, port) of host:port, [IPv6 address]:port or an http(s) URL. Raises ValueError.
+
+    default_port: of a host without a port; 0: the port is required.
+    """
     match = _SCHEME.match(address)
     scheme = match.group(0)[:-3].lower() if match else ""
     rest = address[match.end() :] if match else address
@@ -297,7 +305,7 @@ def parse_address(address):
     match = re.match(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?\Z", rest)
     if not match:
         raise ValueError(address)
-    port = int(match.group(3)) if match.group(3) else _PORTS.get(scheme, 0)
+    port = int(match.group(3)) if match.group(3) else _PORTS.get(scheme, 0 if scheme else default_port)
     if not 0 < port < 2**16:
         raise ValueError(address)
     return match.group(1) or match.group(2), port

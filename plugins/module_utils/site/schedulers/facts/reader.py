@@ -37,7 +37,7 @@ _DAEMON_OF = {command: daemon for daemon, commands in _DAEMONS.items() for comma
 
 
 class Reader:
-    """Runs commands and records what could not be read. `gaps`: [{"what", "command", "error"}]."""
+    """Runs commands in `environment`, and records what could not be read in `gaps`: [{"what", "command", "error"}]."""
 
     def __init__(self, environment, commands, timeout_s=120, command_timeout_s=COMMAND_TIMEOUT_S):
         """environment: of the commands; commands: {name: argument list to run instead}; timeout_s: for all together.
@@ -45,7 +45,7 @@ class Reader:
         command_timeout_s: of each command, which never gets more than a third of the time that is left.
         """
         self.gaps = []
-        self._environment = environment
+        self.environment = environment
         self._commands = commands
         self._deadline = time.monotonic() + timeout_s
         self._command_timeout_s = command_timeout_s
@@ -60,7 +60,7 @@ class Reader:
         daemon = _DAEMON_OF.get(" ".join(argv[:2])) or _DAEMON_OF.get(argv[0])
         argv = list(self._commands.get(argv[0], argv[:1])) + list(argv[1:])
         try:
-            return parse(Runner(self._environment, self._limit_s(daemon), MAX_OUTPUT_BYTES).run(argv))
+            return parse(Runner(self.environment, self._limit_s(daemon), MAX_OUTPUT_BYTES).run(argv))
         except GlideinError as error:
             if isinstance(error, CommandTimeoutError):
                 self._timeouts[daemon] = self._timeouts.get(daemon, 0) + 1

@@ -278,6 +278,13 @@ def test_addresses(address, expected):
     assert environment.parse_address(address) == expected
 
 
+def test_the_default_port_is_that_of_a_host_without_a_scheme():
+    assert environment.parse_address("cm.example.org", 9618) == ("cm.example.org", 9618)
+    assert environment.parse_address("https://cm.example.org", 9618) == ("cm.example.org", 443)
+    with pytest.raises(ValueError):
+        environment.parse_address("ftp://cm.example.org", 9618)
+
+
 @pytest.mark.parametrize("address", ["", "cm", "cm:", "cm:x", "cm:0", "cm:70000", "2001:db8::1:9618", "ftp://cm", ":1"])
 def test_invalid_addresses(address):
     with pytest.raises(ValueError):

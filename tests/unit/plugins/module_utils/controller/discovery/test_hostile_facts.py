@@ -159,7 +159,17 @@ def test_a_hostile_login_node(evaluated, hostile):
     gaps = [{"what": hostile, "command": path, "error": hostile}]
     commands = {"sbatch": [path, hostile]}
     found = SITES["slurm"].facts()
-    check(evaluated, "slurm", found, gaps, environment=known, commands=commands, cluster=hostile, version=hostile, user=hostile)
+    check(
+        evaluated,
+        "slurm",
+        found,
+        gaps,
+        environment=known,
+        commands=commands,
+        cluster=hostile,
+        version=hostile,
+        user=hostile,
+    )
 
 
 @FEW

@@ -15,10 +15,27 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts 
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 
 # Every command from which facts of a batch system are read.
-COMMANDS = (
-    "scontrol sinfo sacctmgr id qstat pbsnodes qconf qhost lsid bqueues bhosts lshosts bmgroup bparams busers cat "
-    "condor_status condor_config_val condor_version"
-).split()
+COMMANDS = [
+    "scontrol",
+    "sinfo",
+    "sacctmgr",
+    "id",
+    "qstat",
+    "pbsnodes",
+    "qconf",
+    "qhost",
+    "lsid",
+    "bqueues",
+    "bhosts",
+    "lshosts",
+    "bmgroup",
+    "bparams",
+    "busers",
+    "cat",
+    "condor_status",
+    "condor_config_val",
+    "condor_version",
+]
 
 
 @pytest.fixture
