@@ -108,8 +108,15 @@ report_resources() {
 report_scratch() {
   [ -d "$2" ] && [ -w "$2" ] || return 0
   runs=no
-  directory=$(mktemp -d "$2/node_report.XXXXXX" 2>/dev/null) || return 0
-  printf '#!/bin/sh\nexit 0\n' >"$directory/run" && chmod 700 "$directory/run" && "$directory/run" && runs=yes
+  directory=$(mktemp -d "$2/node_report.XXXXXX" 2>&1) || {
+    fact gap "scratch directory $2: $directory"
+    return 0
+  }
+  if printf '#!/bin/sh\nexit 0\n' >"$directory/run" && chmod 700 "$directory/run"; then
+    "$directory/run" && runs=yes
+  else
+    fact gap "scratch directory $2: a file cannot be written"
+  fi
   rm -rf "$directory"
   fact scratch "$1|$(file_system "$2")|$(free_mb "$2")|$runs|$2"
 } 2>/dev/null
@@ -160,7 +167,10 @@ report_gpus() {
     return 0
   fi
   discovery=$(discovery_program) || return 0
-  listed=$("$discovery" -properties 2>/dev/null) || return 0
+  listed=$("$discovery" -properties 2>/dev/null) || {
+    fact gap "GPUs: $discovery failed"
+    return 0
+  }
   names=$(gpu_names "$listed")
   [ -n "$names" ] || names=$(detected_gpus "$listed")
   memories=$(printf '%s\n' "$listed" | sed -n 's/^[A-Za-z0-9_]*=\[ .*GlobalMemoryMb=\([0-9][0-9]*\).*/\1/p')

@@ -140,9 +140,10 @@ def decide_drains(before, params, user, now_s):
     if params["state"] == "undrained":
         if entry is None:
             return []
-        if drain_of(before, None):
+        of_site = drain_of(before, None)
+        if of_site:
             raise InputError(
-                f"drain_entry: {entry!r} cannot be undrained, because the whole site is {drain_text(before[0])}. "
+                f"drain_entry: {entry!r} cannot be undrained, because the whole site is {drain_text(of_site)}. "
                 "Undrain the whole site, without drain_entry"
             )
         return [drain for drain in before if drain["entry"] != entry]

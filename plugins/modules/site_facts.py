@@ -51,7 +51,10 @@ options:
     default: []
   timeout:
     description:
-      - Time limit in seconds for all commands together. A single command may take at most 30 seconds.
+      - Time limit in seconds for all commands together.
+      - A single command may take at most 30 seconds, and at most a third of the time that is left. If it gets no
+        answer from a daemon, the next command that asks the same daemon may take 3 seconds. If that one gets no
+        answer, the other commands that ask this daemon are not run.
     type: int
     default: 120
 seealso:

@@ -127,6 +127,25 @@ def test_a_directory_is_reported_once(shell, node):
     assert [value.split("|")[0] for value in listed] == ["TMPDIR"]
 
 
+def test_a_scratch_directory_in_which_no_file_can_be_made_is_a_gap(shell, node):
+    tool(node, "mktemp", "echo 'mktemp: failed: No space left on device' >&2\nexit 1\n")
+    found = report(shell, node, SLURM_TMPDIR=str(node / "scratch"))
+    assert f"scratch directory {node}/scratch: mktemp: failed: No space left on device" in found["gap"]
+    assert "scratch" not in found
+
+
+def test_a_scratch_directory_to_which_nothing_can_be_written_is_a_gap(shell, node):
+    tool(node, "chmod", "exit 1\n")
+    found = report(shell, node, SLURM_TMPDIR=str(node / "scratch"))
+    assert f"scratch directory {node}/scratch: a file cannot be written" in found["gap"]
+    assert list((node / "scratch").iterdir()) == []
+
+
+def test_a_failure_of_htcondors_discovery_is_a_gap(shell, node):
+    tool(node, "condor_gpu_discovery", "exit 1\n")
+    assert report(shell, node)["gap"] == [f"GPUs: {node}/tools/condor_gpu_discovery failed"]
+
+
 def test_a_part_that_hangs_is_a_gap(node):
     tool(node, "apptainer", "sleep 300\n")
     found = report("dash", node)

@@ -15,9 +15,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 
-# Time limits in seconds: of a look at one file system, and of all connections; of one directory of PATH.
+# Time limits in seconds: of one command, and of all connections; of one directory of PATH; of the login shell.
 _STEP_TIMEOUT_S = 10
 _DIRECTORY_TIMEOUT_S = 3
+_LOGIN_SHELL_TIMEOUT_S = 15
 
 # Variables that name a scratch directory at many sites, and directories that have one for each user.
 _SCRATCH_VARIABLES = ("SCRATCH", "PSCRATCH", "CSCRATCH", "LOCAL", "LOCAL_SCRATCH", "WORK", "WORKDIR")
@@ -25,8 +26,8 @@ _SCRATCH_PARENTS = ("/scratch", "/local/scratch", "/scratch/local", "/lustre/scr
 
 # File systems that several hosts mount, by the type in /proc/mounts. Those of FUSE have the type fuse.NAME.
 _NETWORK_TYPE = re.compile(
-    r"(?:fuse\.)?(?:nfs|gpfs|ceph|gluster|sshfs|lustre|beegfs|panfs|weka|dvs|cifs|smb|smb3|pvfs2|orangefs|afs|quobyte|9p"
-    r"|moosefs|mfs|lizardfs|juicefs|ocfs2|gfs2|virtiofs)(?:fs|[0-9])?\Z"
+    r"(?:fuse\.)?(?:nfs|gpfs|ceph|gluster|sshfs|lustre|beegfs|fhgfs|panfs|weka|dvs|cifs|smb|smb3|pvfs2|orangefs|afs"
+    r"|quobyte|9p|moosefs|mfs|lizardfs|juicefs|ocfs2|gfs|gfs2|virtiofs)(?:fs|_nodev|[0-9])?\Z"
 )
 _AUTOFS = "autofs"
 _CVMFS_DIRECTORY = "/cvmfs/"
@@ -44,18 +45,21 @@ _MARK = "\0glidein-environment\0"
 
 
 class LoginNode:
-    """The login node. `gaps`: what could not be read, as Reader.gaps."""
+    """The login node. `gaps`: those of its Reader."""
 
     def __init__(self, environment, timeout_s, mounts=None):
         """environment: with which commands run; timeout_s: of all commands; mounts: text, default /proc/mounts."""
-        self.gaps = []
         self._environment = environment
         self._deadline = time.monotonic() + timeout_s
+        self._reader = Reader(environment, {}, timeout_s, _STEP_TIMEOUT_S)
+        self.gaps = self._reader.gaps
         self._mounts = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
 
     def read(self, home, user, connect=()):
         """Return `environment` of the facts, without clock_offset_s. connect: addresses as of parse_address."""
-        connections = try_connections(connect, min(_STEP_TIMEOUT_S, max(0.1, self._deadline - time.monotonic())))
+        # A third of the time that is left, as the commands of the reader get.
+        left_s = self._deadline - time.monotonic()
+        connections = try_connections(connect, min(_STEP_TIMEOUT_S, max(0.1, left_s / 3)))
         free_mb, is_network = self._file_system("home", home)
         libc, libc_version = platform.libc_ver()
         return {
@@ -74,20 +78,12 @@ class LoginNode:
             "machine": platform.machine() or None,
         }
 
-    def _run(self, what, argv, parse, default=None, is_gap=True):
-        """Return parse(output) of a command that gets _STEP_TIMEOUT_S at most."""
-        reader = Reader(self._environment, {}, min(_STEP_TIMEOUT_S, self._deadline - time.monotonic()))
-        result = reader.read(what, argv, parse, default)
-        if is_gap:
-            self.gaps += reader.gaps
-        return result
-
     def _file_system(self, what, path, is_gap=True):
         """Return (free MiB or None, whether several hosts mount it or None) of a path's file system.
 
         Only the command df accesses the path: it is stopped if the file server does not answer.
         """
-        free_mb, mount_point = self._run(what, ["df", "-Pk", path], parse_df, (None, None), is_gap)
+        free_mb, mount_point = self._reader.read(what, ["df", "-Pk", path], parse_df, (None, None), is_gap)
         # Without df's answer, links in the path are not followed.
         return free_mb, is_network_path(mount_point or path, self._mounts)
 
@@ -117,7 +113,7 @@ class LoginNode:
             if path is None or os.path.realpath(path) in seen:  # Apptainer installs a link with the old name
                 continue
             seen.add(os.path.realpath(path))
-            version = self._run(f"version of {name}", [path, "--version"], parse_version)
+            version = self._reader.read(f"version of {name}", [path, "--version"], parse_version)
             if version:
                 found[name] = version
         return found
@@ -128,7 +124,7 @@ class LoginNode:
             if os.path.realpath(path) in seen:
                 continue
             seen.add(os.path.realpath(path))
-            version = self._run(f"version of {path}", [path, "--version"], parse_python_version, is_gap=False)
+            version = self._reader.read(f"version of {path}", [path, "--version"], parse_python_version, is_gap=False)
             if version:
                 found.append({"path": path, "version": version})
         return found
@@ -150,11 +146,12 @@ def login_environment(environ, shell, timeout_s):
     """Return (variables of a login shell completed by `environ`, gaps). Those of `environ` win; the PATHs are joined.
 
     Modules run without a login shell, so that they lack variables that the site sets for its users, such as SCRATCH.
+    The shell may take a third of timeout_s.
     """
     if os.path.basename(shell) not in ("sh", "bash", "dash", "ksh", "zsh"):
         shell = "/bin/sh"
     command = "printf '\\0glidein-environment\\0'; exec env -0"
-    reader = Reader(environ, {}, timeout_s)
+    reader = Reader(environ, {}, timeout_s, _LOGIN_SHELL_TIMEOUT_S)
     found = reader.read("environment of a login shell", [shell, "-l", "-c", command], parse_environment, {})
     merged = dict(found)
     merged.update(environ)
@@ -171,21 +168,20 @@ def parse_environment(text):
     return {name: value for name, equals, value in (item.partition("=") for item in printed.split("\0")) if equals}
 
 
-def responsive_path(environment, mounts=None):
+def responsive_path(environment, timeout_s, mounts=None):
     """Return (PATH without directories whose file server does not answer, gaps). mounts: text, default /proc/mounts.
 
-    A look-up of a command in such a directory would never return.
+    A look-up of a command in such a directory would never return. timeout_s: for all directories together.
     """
     parsed = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
-    kept, gaps = [], []
+    reader = Reader(environment, {}, timeout_s, _DIRECTORY_TIMEOUT_S)
+    kept = []
     for directory in environment.get("PATH", "").split(os.pathsep):
         is_local = is_network_path(directory, parsed) is False
-        reader = Reader(environment, {}, _DIRECTORY_TIMEOUT_S)
         argv = ["/bin/sh", "-c", 'test -d "$1"; :', "sh", directory]
         if is_local or reader.read(f"directory {directory} of PATH", argv, lambda text: True, False):
             kept.append(directory)
-        gaps += reader.gaps
-    return os.pathsep.join(kept), gaps
+    return os.pathsep.join(kept), reader.gaps
 
 
 # -- file systems --------------------------------------------------------------------------------------------------
@@ -223,7 +219,12 @@ def is_network_path(path, mounts):
             best, found = point, kind
     if found in (None, _AUTOFS):  # autofs: the file system is not mounted yet
         return None
-    return _NETWORK_TYPE.match(found) is not None
+    return is_network_type(found)
+
+
+def is_network_type(kind):
+    """Return whether several hosts can mount a file system of this type, as /proc/mounts names it."""
+    return _NETWORK_TYPE.match(kind) is not None
 
 
 def cvmfs_repositories(mounts):
@@ -294,8 +295,11 @@ def without_credentials(address):
     return scheme + address[len(scheme) :].rpartition("@")[2].partition("/")[0]
 
 
-def parse_address(address):
-    """Return (host, port) of host:port, [IPv6 address]:port or an http(s) URL. Raises ValueError."""
+def parse_address(address, default_port=0):
+    """Return (host, port) of host:port, [IPv6 address]:port or an http(s) URL. Raises ValueError.
+
+    default_port: of a host without a port; 0: the port is required.
+    """
     match = _SCHEME.match(address)
     scheme = match.group(0)[:-3].lower() if match else ""
     rest = address[match.end() :] if match else address
@@ -303,7 +307,7 @@ def parse_address(address):
     match = re.match(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?\Z", rest)
     if not match:
         raise ValueError(address)
-    port = int(match.group(3)) if match.group(3) else _PORTS.get(scheme, 0)
+    port = int(match.group(3)) if match.group(3) else _PORTS.get(scheme, 0 if scheme else default_port)
     if not 0 < port < 2**16:
         raise ValueError(address)
     return match.group(1) or match.group(2), port

@@ -19,7 +19,6 @@ import pwd
 import re
 import shutil
 import time
-from urllib.parse import urlsplit
 
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
@@ -37,6 +36,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.names import probe_job_name, probe_prefix
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word, sh_quote
+from ansible_collections.glidein.ops.plugins.module_utils.site.environment import parse_address
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import find_logs, tail
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import asked, script_head
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_report import EMPTY, is_complete, parse_report
@@ -57,7 +57,7 @@ FAILED = "failed"
 GONE = "gone"
 
 _ADDRESS = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*:[0-9]{1,5}\Z")
-_PORTS = {"http": 80, "https": 443, "": 9618}
+_COLLECTOR_PORT = 9618
 _REPOSITORY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.-]*\Z")
 _OPTIONS = Spec(
     {
@@ -105,7 +105,6 @@ class NodeProbe:
             "environment": environment,
             "modules": checked["modules"],
         }
-        self.now = time.time
 
     # -- submitting --------------------------------------------------------------------------------------------
 
@@ -204,7 +203,7 @@ class NodeProbe:
         return {
             "job_name": self.names[name],
             "job_id": None,
-            "submitted_at": int(self.now()),
+            "submitted_at": int(time.time()),
             "cpus": shape["cpus"],
             "reported_at": None,
             "gone_at": None,
@@ -246,16 +245,16 @@ class NodeProbe:
         job = next((job for job in named if job.submission == record["job_id"]), None)
         text = self._output(record["job_id"])
         if is_complete(text):
-            record["reported_at"] = record["reported_at"] or int(self.now())
-            is_ending = job and not is_last and self.now() - record["reported_at"] < ENDING_S
+            record["reported_at"] = record["reported_at"] or int(time.time())
+            is_ending = job and not is_last and time.time() - record["reported_at"] < ENDING_S
             return self._with_report(self._node(record, COMPLETING if is_ending else REPORTED), record, text)
         if job and job.state == SICK:
             return self._node(record, FAILED, f"the job cannot start, as {self.scheduler.name} reports: {job.reason}.")
         if job:
             return self._node(record, QUEUED if job.cancellable else job.state, reason=job.reason)
         if record["gone_at"] is None:
-            record["gone_at"] = int(self.now())
-        if self.now() - record["gone_at"] < VISIBLE_S:
+            record["gone_at"] = int(time.time())
+        if time.time() - record["gone_at"] < VISIBLE_S:
             return self._node(record, GONE)
         node = self._node(record, FAILED, error=self._why_no_report(record, text))
         return self._with_report(node, record, text)
@@ -283,7 +282,7 @@ class NodeProbe:
             copy.deepcopy(EMPTY),
             state=state,
             job_id=record["job_id"],
-            waited_s=None if record["error"] else int(self.now()) - record["submitted_at"],
+            waited_s=None if record["error"] else int(time.time()) - record["submitted_at"],
             reason=reason,
             error=error,
         )
@@ -395,12 +394,11 @@ def _smallest_shape(entry):
 
 def _address(problems, value):
     """Return HOST:PORT of a host, with or without a port, or of a URL. Without a port it is a collector's."""
-    url = urlsplit(value if "://" in value else f"//{value}")
     try:
-        address = f"{url.hostname or ''}:{url.port or _PORTS.get(url.scheme, 0)}"
+        address = "{}:{}".format(*parse_address(value, _COLLECTOR_PORT))
     except ValueError:
         address = ""
-    if not _ADDRESS.match(address) or address.endswith(":0"):
+    if not _ADDRESS.match(address):
         problems.append(invalid("addresses", value, "HOST, HOST:PORT, or a URL with http or https"))
     return address
 

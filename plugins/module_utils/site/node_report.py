@@ -5,14 +5,11 @@
 
 import re
 
+from ansible_collections.glidein.ops.plugins.module_utils.site.environment import is_network_type
+
 _LINE = re.compile(r"^node: (?P<key>[a-z_]+)=(?P<value>.*)$", re.MULTILINE)
 _NUMBER = re.compile(r"^-?[0-9]{1,15}\Z")
 _ATTRIBUTE = re.compile(r"^(?P<name>[A-Za-z_][A-Za-z0-9_]*) = (?P<value>.*)\Z")
-# Types of file systems that other machines serve, of /proc/mounts.
-_NETWORK = re.compile(
-    r"^(?:nfs4?|lustre|gpfs|beegfs(?:_nodev)?|ceph|cifs|smb3?|smbfs|afs|glusterfs|pvfs2|orangefs|panfs|wekafs|9p|virtiofs"
-    r"|gfs2?|ocfs2|fhgfs|fuse\..*)\Z"
-)
 # Statuses of the check `endpoint`: connected; the node has no program that can connect.
 _CONNECTED = "0"
 _NOT_TRIED = "75"
@@ -137,7 +134,7 @@ def _scratch(value):
         "variable": None if variable == "-" else variable,
         "free_mb": int(free_mb) if _NUMBER.match(free_mb) else None,
         "type": kind or None,
-        "network": bool(_NETWORK.match(kind)) if kind else None,
+        "network": is_network_type(kind) if kind else None,
         "executable": runs == "yes",
     }
 

@@ -17,10 +17,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.environment impor
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import no_facts, read_facts
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.detection import (
-    SUBMIT_COMMANDS,
-    find_schedulers,
-)
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.detection import find_schedulers
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
@@ -29,7 +26,8 @@ FORMAT = 1
 # Variables without which commands fail, besides `keep` of each batch system: LSF's commands find their server by them.
 _LOGIN_VARIABLES = ("LSF_ENVDIR", "LSF_SERVERDIR")
 
-_LOGIN_SHELL_TIMEOUT_S = 15
+# The part of the time in which PATH is checked and batch systems are looked for, each.
+_SEARCH_SHARE = 0.2
 # The part of the time that commands of the batch system may take; the rest is for the environment.
 _SCHEDULER_SHARE = 0.75
 
@@ -63,11 +61,11 @@ def read_site(options, user, home, shell, environ):
     read_at = time.time()
     offset_s = None if options["controller_time"] is None else round(read_at - options["controller_time"], 1)
     deadline = time.monotonic() + options["timeout"]
-    limit_s = min(_LOGIN_SHELL_TIMEOUT_S, options["timeout"] / 4.0)
-    merged, gaps = login_environment(environ, shell, limit_s)
-    merged["PATH"], more_gaps = responsive_path(merged)
-    gaps += more_gaps
-    found = find_schedulers(clean_environment(merged), options["commands"])
+    search_s = options["timeout"] * _SEARCH_SHARE
+    merged, gaps = login_environment(environ, shell, options["timeout"])
+    merged["PATH"], path_gaps = responsive_path(merged, search_s)
+    found, search_gaps = find_schedulers(clean_environment(merged), options["commands"], search_s)
+    gaps += path_gaps + search_gaps
     name = options["scheduler"] or (found[0] if found else None)
     facts = {
         "format": FORMAT,
@@ -79,9 +77,6 @@ def read_site(options, user, home, shell, environ):
     }
     if name is None:
         facts.update(no_facts())
-        gaps.append(
-            {"what": "scheduler", "command": ", ".join(SUBMIT_COMMANDS), "error": "found in no directory of PATH"}
-        )
     else:
         kind = SCHEDULERS[name]()
         environment = clean_environment(merged, kind.scrub_prefixes, kind.keep)
@@ -92,7 +87,16 @@ def read_site(options, user, home, shell, environ):
     node = LoginNode(clean_environment(merged), deadline - time.monotonic())
     facts["environment"] = dict(node.read(home, user, options["connect"]), clock_offset_s=offset_s)
     facts["gaps"] = gaps + node.gaps
-    return facts
+    return _valid_texts(facts)
+
+
+def _valid_texts(value):
+    """Return facts with a ? for each byte that is not UTF-8, which Python has as a surrogate."""
+    if isinstance(value, dict):
+        return {_valid_texts(key): _valid_texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_valid_texts(item) for item in value]
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
 
 
 def commands_of_login_shell(kind, environ, merged, commands):

@@ -7,6 +7,7 @@ A transcript has for each command a line `$ COMMAND`, the lines of its standard 
 `[stderr] ` before them, and its exit status as `[rc=N]`.
 """
 
+import os
 import re
 import shlex
 
@@ -31,7 +32,7 @@ class RecordedReader(Reader):
 
     def __init__(self, path, change=lambda argv, output: output):
         """path: of a transcript; change: returns what a command prints instead, or None if it is refused."""
-        super().__init__({}, {})
+        super().__init__(dict(os.environ), {})
         self.asked = []
         self._recorded = parse_transcript(path.read_text())
         self._change = change

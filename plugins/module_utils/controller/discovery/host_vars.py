@@ -40,7 +40,11 @@ _OPTIONS = (
 # Texts that YAML reads as the same text without quotes.
 _PLAIN = re.compile(r"^(?:[A-Za-z_/][A-Za-z0-9_./@+-]*|[0-9]+[hms])\Z")
 _NOT_TEXT = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+# Characters that end a line, or that YAML does not allow.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]+")
+# Ansible evaluates a text with one of these, unless it is tagged as unsafe.
+_TEMPLATE = re.compile(r"\{[{%#]")
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 def host_vars_text(proposal, facts, host):
@@ -162,4 +166,8 @@ def _scalar(value):
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    return value if _PLAIN.match(value) and value.lower() not in _NOT_TEXT else json.dumps(value)
+    if _PLAIN.match(value) and value.lower() not in _NOT_TEXT:
+        return value
+    # JSON's escapes of characters above U+FFFF are not YAML's.
+    quoted = _NOT_ASCII.sub(lambda match: f"\\U{ord(match.group()):08x}", json.dumps(value, ensure_ascii=False))
+    return f"!unsafe {quoted}" if _TEMPLATE.search(value) else quoted

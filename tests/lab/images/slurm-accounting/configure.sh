@@ -1,14 +1,14 @@
 #!/bin/sh
-# The administrator's first steps after the installation. They run at the first start.
-#   pilot   an account, `physics`, and the one of last year, which takes no job
-#   member  two accounts, one of them for the partition gpu alone
+# Create accounts, QOS and users of the cluster. accounts-lab.service runs this script at the first start.
+#   pilot   the account `physics`, and the account of last year, which accepts no jobs
+#   member  two accounts, one of them only for the partition gpu
 #   guest   no account
 set -eu
 
 tries=0
 until sacctmgr -nQ show cluster >/dev/null 2>&1; do
   tries=$((tries + 1))
-  [ "$tries" -lt 150 ] || { echo "slurmdbd gives no answer"; exit 1; }
+  [ "$tries" -lt 150 ] || { echo "slurmdbd did not answer within 30 s: journalctl -u slurmdbd"; exit 1; }
   sleep 0.2
 done
 

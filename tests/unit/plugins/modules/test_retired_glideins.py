@@ -80,6 +80,8 @@ def test_an_ad_of_a_master_may_come_later_than_that_of_the_startd():
     pool = StandIn(ACCEPTS, failures=99)
     with pytest.raises(CommandError, match="Can't find addresses"):
         outcome(pool)
+    # A failure that did not recur is not the reason for which glideins still accept jobs.
+    assert len(outcome(StandIn(ACCEPTS, failures=1))[1]) == 1
 
 
 def test_check_mode_counts_and_sends_no_command():

@@ -6,6 +6,8 @@
 Only the module of the site's own batch system is imported, for the reason that schedulers/__init__.py gives.
 """
 
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.records import limits_record
+
 
 def _slurm():
     from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import slurm
@@ -62,14 +64,7 @@ def no_facts():
         "cluster": None,
         "queues": [],
         "accounts": [],
-        "limits": {
-            "max_array": None,
-            "max_queued": None,
-            "max_running": None,
-            "grace_s": None,
-            "memory_enforced": None,
-            "memory_unit": None,
-        },
+        "limits": limits_record(),
         "gpu_request": None,
     }
 
@@ -79,4 +74,4 @@ def read_facts(scheduler, reader, user):
 
     scheduler: a key of MODULES; reader: Reader, whose gaps name what could not be read; user: whose accounts count.
     """
-    return dict(no_facts(), **MODULES[scheduler]().read(reader, user))
+    return MODULES[scheduler]().read(reader, user)

@@ -3,11 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The batch systems of a login node, found by their commands."""
 
+import os
 import re
 import shutil
+import stat
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 
 # Batch system, or a pair of those that have the same commands -> commands that must exist. The first one found is the
 # site's. HTCondor is last: its commands may exist only to submit to another pool. bqueues: Slurm has a bsub, too.
@@ -18,7 +21,6 @@ _COMMANDS = (
     ("lsf", ("bsub", "bqueues")),
     ("htcondor", ("condor_submit", "condor_q")),
 )
-SUBMIT_COMMANDS = ("sbatch", "qsub", "bsub", "condor_submit")
 
 # The first line of `qconf -help`: SGE 8.1.9, GE 6.2u5, OGS/GE 2011.11p1; UGE 8.6.0, AGE 2023.1.1.
 _GRID_ENGINE = re.compile(r"\s*(?:(UGE|AGE|Univa|Altair)|\S*GE)\b", re.IGNORECASE)
@@ -26,50 +28,79 @@ _GRID_ENGINE = re.compile(r"\s*(?:(UGE|AGE|Univa|Altair)|\S*GE)\b", re.IGNORECAS
 _PBSPRO = re.compile(r"^\s*pbs_version\s*=", re.IGNORECASE | re.MULTILINE)
 _TORQUE = re.compile(r"^\s*version:\s*[0-9]", re.IGNORECASE | re.MULTILINE)
 
-_TIMEOUT_S = 10
-_MAX_OUTPUT_BYTES = 2**20
+# The time limit of a command that prints a version.
+_COMMAND_TIMEOUT_S = 10
 
 
-def find_schedulers(environment, commands):
-    """Return the names of the batch systems of this host; the first one is probably the site's.
+def find_schedulers(environment, commands, timeout_s):
+    """Return (names of the batch systems of this host, of which the first one is probably the site's; gaps).
 
-    environment: of the commands; commands: {name: argument list to run instead}, as glidein_scheduler_options.commands.
+    environment: of the commands; commands: {name: argument list to run instead}, as glidein_scheduler_options.commands;
+    timeout_s: for all commands together. A command that cannot be executed is always a gap. Other reasons for which a
+    batch system was not recognised are gaps only if none was found: wrappers of one have commands of others.
     """
-    found = []
+    reader = Reader(environment, {}, timeout_s, _COMMAND_TIMEOUT_S)
+    found, missing = [], {}
     for name, needed in _COMMANDS:
-        if all(_exists(command, environment, commands) for command in needed):
-            if name == "qconf":
-                name = _grid_engine(environment, commands)
-            elif name == "qstat":
-                name = None if set(found) & {"sge", "uge"} else _pbs(environment, commands)
-            if name:
-                found.append(name)
-    return found
+        absent = [command for command in needed if not _exists(command, environment, commands)]
+        missing.update(dict.fromkeys(absent))
+        if absent:
+            if len(absent) < len(needed):
+                present = next(command for command in needed if command not in absent)
+                reader.gaps.append(_gap(absent[0], f"found in no directory of PATH, although {present} is there"))
+            continue
+        if name == "qconf":
+            name = _version(reader, ["qconf", "-help"], commands, _grid_engine)
+        elif name == "qstat":
+            is_grid_engine = bool(set(found) & {"sge", "uge"})
+            name = None if is_grid_engine else _version(reader, ["qstat", "--version"], commands, _pbs)
+        if name:
+            found.append(name)
+    refused = [gap for gap in (_refused(command, environment) for command in missing) if gap]
+    if found or refused:
+        return found, refused
+    names = ", ".join(dict.fromkeys(needed[0] for unused, needed in _COMMANDS))
+    return [], reader.gaps or [_gap(names, "found in no directory of PATH")]
+
+
+def _gap(command, error):
+    return {"what": "scheduler", "command": command, "error": error}
 
 
 def _exists(command, environment, commands):
     return command in commands or shutil.which(command, path=environment.get("PATH")) is not None
 
 
-def _grid_engine(environment, commands):
-    match = _GRID_ENGINE.match(_output(["qconf", "-help"], environment, commands))
+def _refused(command, environment):
+    """Return the gap of a command that is in PATH and cannot be executed, or None."""
+    for directory in environment.get("PATH", "").split(os.pathsep):
+        path = os.path.join(directory, command)
+        if os.path.isfile(path):
+            mode = stat.S_IMODE(os.stat(path).st_mode)
+            error = (
+                f"this user cannot execute it: its mode is {mode:04o}. Correct the mode, or name another file in "
+                "glidein_scheduler_options.commands"
+            )
+            return _gap(path, error)
+    return None
+
+
+def _version(reader, argv, commands, parse):
+    """Return parse(output of a command). Torque prints its version on standard error, and qconf exits with 1."""
+    argv = list(commands.get(argv[0], argv[:1])) + argv[1:]
+    return reader.read("scheduler", ["/bin/sh", "-c", '"$@" 2>&1; :', "sh", *argv], parse)
+
+
+def _grid_engine(text):
+    match = _GRID_ENGINE.match(text)
     if not match:
-        return None
+        raise OutputError(f"this is not the version of a Grid Engine: {excerpt(text) or 'no output'}")
     return "uge" if match.group(1) else "sge"
 
 
-def _pbs(environment, commands):
-    text = _output(["qstat", "--version"], environment, commands)
+def _pbs(text):
     if _PBSPRO.search(text):
         return "pbspro"
-    return "torque" if _TORQUE.search(text) else None
-
-
-def _output(argv, environment, commands):
-    """Return what a command prints, on standard error as well (Torque prints its version there), or ""."""
-    argv = list(commands.get(argv[0], argv[:1])) + argv[1:]
-    try:
-        runner = Runner(environment, _TIMEOUT_S, _MAX_OUTPUT_BYTES)
-        return runner.run(["/bin/sh", "-c", 'exec "$@" 2>&1', "sh", *argv])
-    except CommandError as error:
-        return error.stdout
+    if _TORQUE.search(text):
+        return "torque"
+    raise OutputError(f"this is not the version of a PBS: {excerpt(text) or 'no output'}")

@@ -13,6 +13,7 @@ import re
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.quantities import smallest
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.records import (
+    account_record,
     limits_record,
     node_groups,
     node_record,
@@ -57,7 +58,7 @@ def read(reader, user):
         "version": reader.read("version", ["condor_version"], parse_version),
         "cluster": reader.read("name of the pool", ["condor_config_val", "COLLECTOR_HOST"], parse_name),
         "queues": [] if nodes is None else [queue],
-        "accounts": [_account(name) for name in groups],
+        "accounts": [account_record(name) for name in groups],  # HTCondor does not limit their use to certain users
         "limits": limits_record(
             max_array=in_submission,
             max_queued=smallest([submitted, of_owner]),
@@ -65,11 +66,6 @@ def read(reader, user):
         ),
         "gpu_request": None,  # an entry has no choice: request_gpus
     }
-
-
-def _account(name):
-    """Return one of `accounts` of the facts: an accounting group. HTCondor does not limit its use to certain users."""
-    return {"name": name, "default": False, "problem": None, "max_queued": None, "max_running": None, "qos": []}
 
 
 def parse_version(text):

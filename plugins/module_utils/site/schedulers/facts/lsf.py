@@ -60,7 +60,7 @@ class _Lsf:
         release = self.cluster.version.split(".")[:2]
         if self.is_ibm and all(part.isdigit() for part in release) and [int(part) for part in release] >= [10, 1]:
             return "explicit"
-        path = os.path.join(os.environ.get("LSF_ENVDIR") or "/etc", "lsf.conf")
+        path = os.path.join(reader.environment.get("LSF_ENVDIR") or "/etc", "lsf.conf")
         unit = reader.read("memory unit", ["cat", path], lsf_output.parse_unit)
         if unit is None or unit in _UNITS:
             return unit

@@ -33,11 +33,16 @@ def queue_record(name, **known):
     return record
 
 
+def account_record(name, **known):
+    """Return one of `accounts` of the facts. Keys that are not given are unknown."""
+    record = {"name": name, "default": False, "problem": None, "max_queued": None, "max_running": None, "qos": []}
+    record.update(known)
+    return record
+
+
 def limits_record(**known):
     """Return `limits` of the facts. Keys that are not given are unknown."""
-    record = dict.fromkeys(
-        ("max_array", "max_queued", "max_running", "grace_s", "memory_enforced", "memory_unit"),
-    )
+    record = dict.fromkeys(("max_array", "max_queued", "max_running", "grace_s", "memory_enforced", "memory_unit"))
     record.update(known)
     return record
 

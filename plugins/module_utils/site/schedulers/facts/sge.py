@@ -11,6 +11,7 @@ import re
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import sge_output
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.quantities import smallest
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.records import (
+    account_record,
     limits_record,
     node_groups,
     node_record,
@@ -142,14 +143,7 @@ class _GridEngine:
     def _accounts(self):
         """Return `accounts` of the facts: the projects."""
         return [
-            {
-                "name": name,
-                "default": False,
-                "problem": self._list_problem(fields, "acl", "xacl"),
-                "max_queued": None,
-                "max_running": None,
-                "qos": [],
-            }
+            account_record(name, problem=self._list_problem(fields, "acl", "xacl"))
             for name, fields in sorted(self.projects.items())
         ]
 

@@ -8,6 +8,12 @@ import re
 import socket
 
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import slurm_output
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.quantities import largest, smallest
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.records import (
+    account_record,
+    limits_record,
+    queue_record,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.slurm_output import duration_s, number
 
 # Node groups of which one node each is looked up in detail: a limit on the load of slurmctld.
@@ -111,10 +117,6 @@ def _enforced(output, what):
     return what in words or "all" in words or (what == "limits" and "safe" in words)
 
 
-def _smallest(values):
-    return min((value for value in values if value is not None), default=None)
-
-
 def _listed(record, *keys):
     """Return the names in the first of these lists that has any; an empty list if all are ALL or missing."""
     for key in keys:
@@ -146,19 +148,19 @@ def _account(output, name):
             problem = "MaxSubmitJobs=0 or GrpSubmitJobs=0: it accepts no jobs"
         elif running == 0:
             problem = "MaxJobs=0 or GrpJobs=0: none of its jobs starts"
-    return {
-        "name": name,
-        "default": any(row["DefaultAccount"] == name for row in rows),
-        "problem": problem,
-        "max_queued": queued,
-        "max_running": running,
-        "qos": sorted({qos for row in rows for qos in _names(row["QOS"])}),
-    }
+    return account_record(
+        name,
+        default=any(row["DefaultAccount"] == name for row in rows),
+        problem=problem,
+        max_queued=queued,
+        max_running=running,
+        qos=sorted({qos for row in rows for qos in _names(row["QOS"])}),
+    )
 
 
 def _account_limit(rows, of_account, own, group):
     """Return the smallest limit on jobs of an account. own, group: columns with limits per user, and of all users."""
-    return _smallest([_largest(rows, own), _largest(rows, group)] + [number(row[group]) for row in of_account])
+    return smallest([_largest(rows, own), _largest(rows, group)] + [number(row[group]) for row in of_account])
 
 
 def _names(text):
@@ -167,8 +169,7 @@ def _names(text):
 
 def _largest(rows, column):
     """Return the largest number of a column; None if a row has no limit."""
-    values = [number(row[column]) for row in rows]
-    return None if None in values or not values else max(values)
+    return largest(number(row[column]) for row in rows)
 
 
 def _associations_of(output, account, partition):
@@ -191,28 +192,26 @@ def _queue(output, partition, accounts):
     wanted_qos, choices, qos_problem = _job_qos(output, partition, associations)
     problems += more_problems or qos_problem
     qos_limits = _qos_limits(output, partition, choices)
-    max_memory = _smallest([_memory_limit(output, partition, "MaxMemPerNode"), qos_limits["memory_mb"]])
-    queue = {
-        "name": name,
-        "problems": problems,
-        "default": partition.get("Default") == "YES",
-        "walltime_s": _walltime(partition, associations, qos_limits, _enforced(output, "limits"), sources),
-        "whole_nodes": _whole_nodes(output, partition, sources),
-        "node_groups": _node_groups(output, name, max_memory, sources),
-        "max_queued": qos_limits["queued"],
-        "max_running": qos_limits["running"],
-        "max_cpus": qos_limits["user_cpus"],
-        "max_gpus": qos_limits["user_gpus"],
-        "max_cpus_per_job": _smallest([number(partition.get("MaxCPUsPerNode", "")), qos_limits["cpus"]]),
-        "max_nodes_per_job": _smallest([number(partition.get("MaxNodes", "")), qos_limits["nodes"]]),
-        "max_memory_per_cpu_mb": _memory_limit(output, partition, "MaxMemPerCPU"),
-        # max_memory already limits the node groups.
-        "max_memory_per_job_mb": None,
-        "accounts": usable,
-        "parallel_environments": [],
-        "qos": wanted_qos,
-        "sources": sources,
-    }
+    max_memory = smallest([_memory_limit(output, partition, "MaxMemPerNode"), qos_limits["memory_mb"]])
+    # Without max_memory_per_job_mb: max_memory already limits the node groups.
+    queue = queue_record(
+        name,
+        problems=problems,
+        default=partition.get("Default") == "YES",
+        walltime_s=_walltime(partition, associations, qos_limits, _enforced(output, "limits"), sources),
+        whole_nodes=_whole_nodes(output, partition, sources),
+        node_groups=_node_groups(output, name, max_memory, sources),
+        max_queued=qos_limits["queued"],
+        max_running=qos_limits["running"],
+        max_cpus=qos_limits["user_cpus"],
+        max_gpus=qos_limits["user_gpus"],
+        max_cpus_per_job=smallest([number(partition.get("MaxCPUsPerNode", "")), qos_limits["cpus"]]),
+        max_nodes_per_job=smallest([number(partition.get("MaxNodes", "")), qos_limits["nodes"]]),
+        max_memory_per_cpu_mb=_memory_limit(output, partition, "MaxMemPerCPU"),
+        accounts=usable,
+        qos=wanted_qos,
+        sources=sources,
+    )
     sources.update(_limit_sources(partition, queue, qos_limits["sources"]))
     if usable is not None:
         sources["accounts"] = "sacctmgr show user withassoc"
@@ -470,14 +469,13 @@ def _limits(output, accounts):
         tasks = _MAX_TASKS.search(config.get("SchedulerParameters", ""))
         max_array = min(max_array, int(tasks.group(1))) if tasks else max_array
     grace = config.get("KillWait", "").split()
-    return {
-        "max_array": max_array,
-        "max_queued": _sum(account["max_queued"] for account in accounts),
-        "max_running": _sum(account["max_running"] for account in accounts),
-        "grace_s": number(grace[0]) if grace else None,
-        "memory_enforced": _memory_enforced(config),
-        "memory_unit": None,
-    }
+    return limits_record(
+        max_array=max_array,
+        max_queued=_sum(account["max_queued"] for account in accounts),
+        max_running=_sum(account["max_running"] for account in accounts),
+        grace_s=number(grace[0]) if grace else None,
+        memory_enforced=_memory_enforced(config),
+    )
 
 
 def _sum(values):

@@ -219,7 +219,7 @@ def test_variables_that_only_a_login_shell_has(tmp_path):
 def test_a_profile_that_hangs_or_ends_leaves_a_gap(tmp_path, profile, error):
     (tmp_path / ".profile").write_text(profile + "\n")
     environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-    merged, gaps = environment.login_environment(environ, "/bin/tcsh", 0.5)
+    merged, gaps = environment.login_environment(environ, "/bin/tcsh", 6)
     assert merged == environ
     assert gaps[0]["what"] == "environment of a login shell"
     assert error in gaps[0]["error"]
@@ -239,7 +239,7 @@ def test_directories_of_path_whose_file_server_does_not_answer(tmp_path, monkeyp
         return ""
 
     monkeypatch.setattr(Runner, "run", run)
-    kept, gaps = environment.responsive_path({"PATH": path}, mounts)
+    kept, gaps = environment.responsive_path({"PATH": path}, 10, mounts)
     assert kept == f"/usr/bin:{tmp_path}/alive"
     assert runs == [f"{tmp_path}/dead", f"{tmp_path}/alive"]  # no process for a local directory
     assert [gap["what"] for gap in gaps] == [f"directory {tmp_path}/dead of PATH"]
@@ -276,6 +276,13 @@ def test_proxies_are_without_passwords():
 )
 def test_addresses(address, expected):
     assert environment.parse_address(address) == expected
+
+
+def test_the_default_port_is_that_of_a_host_without_a_scheme():
+    assert environment.parse_address("cm.example.org", 9618) == ("cm.example.org", 9618)
+    assert environment.parse_address("https://cm.example.org", 9618) == ("cm.example.org", 443)
+    with pytest.raises(ValueError):
+        environment.parse_address("ftp://cm.example.org", 9618)
 
 
 @pytest.mark.parametrize("address", ["", "cm", "cm:", "cm:x", "cm:0", "cm:70000", "2001:db8::1:9618", "ftp://cm", ":1"])

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS, facts
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import detection
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.detection import find_schedulers
 
 # OpenPBS 23.06.06 and Torque 6.1.3, which prints to standard error.
@@ -28,14 +27,18 @@ def grid_engine(version):
 def found(tmp_path):
     """Return the batch systems of a host with some commands: {name: shell script}."""
 
-    def finder(scripts, commands=None):
+    def finder(scripts, commands=None, timeout_s=30):
         for name, script in scripts.items():
             path = tmp_path / name
             path.write_text(f"#!/bin/sh\n{script}\n")
             path.chmod(stat.S_IRWXU)
-        return find_schedulers({"PATH": str(tmp_path)}, commands or {})
+        return find_schedulers({"PATH": str(tmp_path)}, commands or {}, timeout_s)[0]
 
     return finder
+
+
+def gaps(folder):
+    return find_schedulers({"PATH": str(folder)}, {}, 30)[1]
 
 
 @pytest.mark.parametrize(
@@ -77,11 +80,43 @@ def test_commands_outside_path(found, tmp_path):
     assert found({"qsub": "exit 1"}, {"qstat": [str(other)]}) == ["pbspro"]
 
 
-def test_a_command_that_hangs_is_not_waited_for(found, monkeypatch):
-    monkeypatch.setattr(detection, "_TIMEOUT_S", 0.3)
+def test_a_command_that_hangs_is_not_waited_for(found, tmp_path):
     started = time.monotonic()
-    assert found({"qsub": "exit 1", "qstat": "/bin/sleep 30"}) == []
+    assert found({"qsub": "exit 1", "qstat": "/bin/sleep 30"}, timeout_s=1) == []
     assert time.monotonic() - started < 10
+    gap = find_schedulers({"PATH": str(tmp_path)}, {}, 1)[1][-1]
+    assert gap["command"].endswith(" sh qstat --version")
+    assert "gave no answer within" in gap["error"]
+
+
+def test_a_command_that_is_not_executable_is_a_gap(found, tmp_path):
+    assert found(dict(SLURM, **HTCONDOR)) == ["slurm", "htcondor"]
+    (tmp_path / "sbatch").chmod(0)
+    # The other batch system is probably not the site's.
+    assert found({}) == ["htcondor"]
+    error = (
+        "this user cannot execute it: its mode is 0000. Correct the mode, or name another file in "
+        "glidein_scheduler_options.commands"
+    )
+    assert gaps(tmp_path) == [{"what": "scheduler", "command": f"{tmp_path}/sbatch", "error": error}]
+
+
+def test_why_no_batch_system_was_recognised(found, tmp_path):
+    assert gaps(tmp_path) == [
+        {
+            "what": "scheduler",
+            "command": "sbatch, qsub, bsub, condor_submit",
+            "error": "found in no directory of PATH",
+        }
+    ]
+    found({"sbatch": "exit 1", "qsub": "exit 1", "qstat": "echo unknown option; exit 2"})
+    assert [(gap["command"].rpartition(" sh ")[2], gap["error"]) for gap in gaps(tmp_path)] == [
+        ("squeue", "found in no directory of PATH, although sbatch is there"),
+        ("qconf", "found in no directory of PATH, although qsub is there"),
+        ("qstat --version", "this is not the version of a PBS: unknown option"),
+    ]
+    found(HTCONDOR)
+    assert gaps(tmp_path) == []
 
 
 def test_every_batch_system_has_facts():

@@ -8,6 +8,7 @@ import re
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import lsf, lsf_output
+from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RecordedReader
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import (
     RecordedSite,
     refused,
@@ -44,6 +45,13 @@ def product(tmp_path):
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):
     monkeypatch.setenv("LSF_ENVDIR", "/opt/volclava/etc")
+
+
+def test_the_directory_of_lsf_conf_is_that_of_the_login_shell():
+    reader = RecordedReader(LSF.path)
+    reader.environment = {"LSF_ENVDIR": "/sw/lsf/conf"}  # the module's own process has another one
+    lsf.read(reader, "glidein")
+    assert ["cat", "/sw/lsf/conf/lsf.conf"] in reader.asked
 
 
 def test_version_cluster_and_limits():

@@ -6,16 +6,15 @@
 import json
 import re
 import socket
-from pathlib import Path
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import slurm, slurm_output
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RecordedReader, parse_transcript
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RECORDED, refused, replaced
 from hypothesis import given
 from hypothesis import strategies as st
 
-RECORDED = Path(__file__).parent.parent / "recorded"
 # A database of accounts, QOS, GPUs of two types, features. User pilot: accounts physics and physics2025.
 ACCOUNTING = RECORDED / "slurm_24.11.5_accounting.txt"
 # No database; cores and memory that are reserved for the system, a reservation for the user glidein, power saving.
@@ -35,22 +34,6 @@ def facts(path=ACCOUNTING, user="pilot", change=lambda argv, output: output):
 def queue(name, path=ACCOUNTING, user="pilot", change=lambda argv, output: output):
     found = facts(path, user, change)[0]
     return next(each for each in found["queues"] if each["name"] == name)
-
-
-def replaced(pattern, replacement, program=None):
-    """Return a `change` that replaces a pattern in the output of all commands, or of one program."""
-
-    def change(argv, output):
-        if program is not None and argv[0] != program:
-            return output
-        return re.sub(pattern, replacement, output)
-
-    return change
-
-
-def refused(*words):
-    """Return a `change` that refuses the commands with all of these words."""
-    return lambda argv, output: None if set(words) <= set(argv) else output
 
 
 @pytest.fixture(autouse=True)
