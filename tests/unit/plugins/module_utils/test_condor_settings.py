@@ -37,7 +37,9 @@ def test_lines_are_sorted():
 def test_every_setting_of_the_glidein_is_refused():
     written = set()
     for path in PAYLOAD.glob("*.sh"):
-        written.update(re.findall(r"^([A-Za-z_][A-Za-z0-9_.]*) =(?: |$)", path.read_text(encoding="utf-8"), re.MULTILINE))
+        written.update(
+            re.findall(r"^([A-Za-z_][A-Za-z0-9_.]*) =(?: |$)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        )
     assert {"START", "SEC_PASSWORD_FILE", "STARTD_ATTRS", "is_glidein"} <= written
     assert [name for name in sorted(written) if refusal(name) is None] == []
 
@@ -64,7 +66,15 @@ def test_a_refused_setting_has_a_reason(name, reason):
 
 @pytest.mark.parametrize(
     "name",
-    ["STARTD_DEBUG", "ALL_DEBUG", "LOWPORT", "HIGHPORT", "UPDATE_INTERVAL", "STARTER.STARTER_DEBUG", "NETWORK_INTERFACE"],
+    [
+        "STARTD_DEBUG",
+        "ALL_DEBUG",
+        "LOWPORT",
+        "HIGHPORT",
+        "UPDATE_INTERVAL",
+        "STARTER.STARTER_DEBUG",
+        "NETWORK_INTERFACE",
+    ],
 )
 def test_other_settings_are_accepted(name):
     assert refusal(name) is None

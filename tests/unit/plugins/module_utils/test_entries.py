@@ -339,7 +339,10 @@ def test_the_names_of_all_shapes_can_be_asked_for():
         ({"cvmfs": ["../etc"]}, ["glidein_entries.main.cvmfs", "a list of names of repositories"]),
         ({"job_setup": "setup.sh"}, ["glidein_entries.main.job_setup", "an absolute path"]),
         ({"job_environment": {"_CONDOR_X": "1"}}, ["job_environment._CONDOR_X", "which the glidein sets"]),
-        ({"condor_config": {"ALLOW_WRITE": "*"}}, ["condor_config.ALLOW_WRITE", "cannot be changed", "control the glidein"]),
+        (
+            {"condor_config": {"ALLOW_WRITE": "*"}},
+            ["condor_config.ALLOW_WRITE", "cannot be changed", "control the glidein"],
+        ),
         ({"job_environment": {"A": "x\ny"}}, ["job_environment.A", "without line breaks"]),
         ({"image": "-B /"}, ["glidein_entries.main.image", "a path or address"]),
         ({"scratch": "$(id)"}, ["glidein_entries.main.scratch", "the variables"]),

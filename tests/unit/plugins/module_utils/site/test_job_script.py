@@ -288,5 +288,7 @@ def test_whatever_an_operator_writes_is_refused_or_makes_no_further_line(schedul
 
 
 def test_settings_of_htcondor_of_an_entry_override_those_of_the_site():
-    made = script("slurm", raw_entry(condor_config={"startd_debug": "D_ALWAYS"}), condor_config={"STARTD_DEBUG": "x", "A": "1"})
+    made = script(
+        "slurm", raw_entry(condor_config={"startd_debug": "D_ALWAYS"}), condor_config={"STARTD_DEBUG": "x", "A": "1"}
+    )
     assert "GLIDEIN_CONDOR_CONFIG='A = 1\nSTARTD_DEBUG = D_ALWAYS'\n" in made
