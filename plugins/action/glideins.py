@@ -23,6 +23,7 @@ class ActionModule(SiteActionModule):
         "scratch": "glidein_scratch",
         "environment": "glidein_environment",
         "modules": "glidein_modules",
+        "condor_config": "glidein_condor_config",
         "log_days": "glidein_log_days",
     }
 

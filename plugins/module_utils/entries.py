@@ -9,6 +9,7 @@ All errors of a site are reported together, each with the variable, its value an
 import math
 import re
 
+from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import check_condor_config
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
@@ -159,6 +160,7 @@ ENTRY = Spec(
             )
         },
         job_environment={"type": ANYTHING, "default": {}},
+        condor_config={"type": ANYTHING, "default": {}},
         log_mb={"type": whole_number(1), "default": 20},
         # When a glidein ends, or takes no more jobs.
         retirement={"type": duration(0)},
@@ -234,6 +236,7 @@ def _entry(problems, variable, raw, site_array):
     entry["job_environment"] = check_environment(
         problems, f"{variable}.job_environment", entry["job_environment"], reserved=("_CONDOR_",)
     )
+    entry["condor_config"] = check_condor_config(problems, f"{variable}.condor_config", entry["condor_config"])
     entry["checks"] = _checks(problems, f"{variable}.checks", entry["checks"])
     shapes = entry_shapes(problems, variable, entry)
     if len(problems) > known:

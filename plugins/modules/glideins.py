@@ -94,6 +94,13 @@ options:
     type: list
     elements: str
     default: []
+  condor_config:
+    description:
+      - Settings of HTCondor in every glidein, such as V(STARTD_DEBUG) or V(LOWPORT). C(condor_config) of an entry adds
+        to them and overrides them.
+      - Settings by which the glidein is secured, counted or placed are refused.
+    type: dict
+    default: {}
   log_days:
     description:
       - Logs of batch jobs and glideins are removed after so many days without a write, but not before the longest
@@ -294,6 +301,7 @@ def main():
         scratch={"type": "str", "default": "${TMPDIR:-/tmp}"},
         environment={"type": "dict", "default": {}},
         modules={"type": "list", "elements": "str", "default": []},
+        condor_config={"type": "dict", "default": {}},
         log_days={"type": "int", "default": 14},
         summaries_since={"type": "float"},
         cancel_running={"type": "bool", "default": False},

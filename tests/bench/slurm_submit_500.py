@@ -35,7 +35,7 @@ def order():
     scheduler = make_scheduler("slurm", entries=site["entries"], environ={})
     payload = {
         "home": LOG_DIR, "log_dir": LOG_DIR, "credential": "", "collector": "cm", "scratch": LOG_DIR,
-        "environment": {}, "modules": [],
+        "environment": {}, "modules": [], "condor_config": {},
     }  # fmt: skip
     name = job_name("bench", "slurm", "main", "core")
     path = f"{LOG_DIR}/main.core.sh"

@@ -28,6 +28,7 @@ OPTIONAL = [
     "GLIDEIN_GRACE_S", "GLIDEIN_GRANTED", "GLIDEIN_REGISTER_S", "GLIDEIN_START", "GLIDEIN_GPU_DISCOVERY",
     "GLIDEIN_SITE_RESOURCE", "GLIDEIN_CVMFS", "GLIDEIN_JOB_SETUP", "GLIDEIN_JOB_ENVIRONMENT", "GLIDEIN_IMAGE",
     "GLIDEIN_LOST_S", "GLIDEIN_LOG_MB", "GLIDEIN_RANK", "GLIDEIN_MEMORY_OVERHEAD_MB", "GLIDEIN_MIN_DISK_MB",
+    "GLIDEIN_CONDOR_CONFIG",
 ]  # fmt: skip
 
 BAD = (
@@ -57,6 +58,7 @@ BAD = (
     + [("GLIDEIN_CVMFS", value) for value in ("../etc", "a.org\nb.org", "a.org,b.org")]
     + [("GLIDEIN_IMAGE", value) for value in ("-B/", "a b", "$(id)", "x'y")]
     + [("GLIDEIN_JOB_ENVIRONMENT", value) for value in ("X", "1X=2", "X Y=1", "=1", "A=1\nB")]
+    + [("GLIDEIN_CONDOR_CONFIG", value) for value in ("X", "1X = 2", "= 3", "A B = 1", "A = 1\\", "A = 1\nB: 2")]
     + [("GLIDEIN_COLLECTOR", value) for value in ("a b", "host:port", ":9618", "host:", "a:1:2", "a,b", "a\nb")]
     + [
         ("GLIDEIN_ATTRIBUTES", value)

@@ -28,6 +28,7 @@ write_config() {
     config_containers
     config_checks
     config_jobs
+    config_of_operator
   } >"$SCRATCH/condor_config" || end_with 13 "$SCRATCH/condor_config cannot be written"
   check_clashes
 }
@@ -43,7 +44,7 @@ check_clashes() {
   clash=$(sed -n 's/^\([A-Za-z_][A-Za-z0-9_.]*\) *=.*/\1/p' "$SCRATCH/condor_config" |
     tr '[:lower:]' '[:upper:]' | sort | uniq -d | head -n 1)
   [ -z "$clash" ] ||
-    end_with 10 "of an invalid setting: GLIDEIN_ATTRIBUTES sets $clash twice, or the glidein sets it itself"
+    end_with 10 "of an invalid setting: $clash is set twice, by GLIDEIN_ATTRIBUTES, GLIDEIN_CONDOR_CONFIG or the glidein itself"
 }
 
 config_attributes() {
@@ -266,6 +267,12 @@ rank_of_jobs() {
     share="real(TARGET.RequestMemory) * $GLIDEIN_CPUS / ((TARGET.RequestCpus ?: 1) * $GLIDEIN_MEMORY_MB)"
     echo "ifThenElse(($share < 1.0) =?= True, $share - 1.0, 0.0)"
   fi
+}
+
+# config_of_operator: print the operator's own settings.
+config_of_operator() {
+  [ -n "$GLIDEIN_CONDOR_CONFIG" ] || return 0
+  printf '\n# --- Settings of this site and entry, from GLIDEIN_CONDOR_CONFIG\n%s\n' "$GLIDEIN_CONDOR_CONFIG"
 }
 
 # config_jobs: print the part of condor_config for the environment and the wrapper of jobs.

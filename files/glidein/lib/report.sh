@@ -158,6 +158,7 @@ Optional:
   GLIDEIN_CVMFS            CVMFS repositories to advertise, separated by blanks, besides those that are mounted
   GLIDEIN_JOB_SETUP        file on the node that a shell reads before each job
   GLIDEIN_JOB_ENVIRONMENT  lines NAME=value: environment variables of every job, which the job can override
+  GLIDEIN_CONDOR_CONFIG    lines "NAME = value" for condor_config, such as STARTD_DEBUG or LOWPORT
   GLIDEIN_IMAGE            run the whole glidein inside this image, with apptainer or singularity
   GLIDEIN_NOTICE_TO_ALL    signals that the batch system sends as a notice to every process; jobs are started with these
                            ignored (default: none)

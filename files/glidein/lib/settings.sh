@@ -84,6 +84,7 @@ check_settings() {
   need_value GLIDEIN_BATCH_ID
   [ "${GLIDEIN_ATTRIBUTES+set}" = set ] || bad_setting "GLIDEIN_ATTRIBUTES is missing; it may be empty"
   check_attributes
+  check_condor_config
   # These become parts of lines of condor_config.
   : "${GLIDEIN_START:=}" "${GLIDEIN_RANK:=}"
   need_expression GLIDEIN_START "$GLIDEIN_START"
@@ -121,6 +122,23 @@ check_options() {
   done <<ENVIRONMENT
 $GLIDEIN_JOB_ENVIRONMENT
 ENVIRONMENT
+}
+
+# check_condor_config: each line becomes a line of condor_config. Continuation lines are invalid.
+check_condor_config() {
+  while IFS= read -r line; do
+    [ -n "$line" ] || continue
+    name=${line%% =*}
+    case $name in
+    "$line" | '' | [!A-Za-z_]* | *[!A-Za-z0-9_.]*)
+      bad_setting "GLIDEIN_CONDOR_CONFIG has the invalid line '$line'; expected 'NAME = value'" ;;
+    esac
+    case $line in
+    *"\\") bad_setting "GLIDEIN_CONDOR_CONFIG has the line '$line'; a backslash at its end is invalid" ;;
+    esac
+  done <<CONFIG
+${GLIDEIN_CONDOR_CONFIG:=}
+CONFIG
 }
 
 need_expression() {

@@ -17,6 +17,7 @@ KNOWN = (
     "glidein_allocation",
     "glidein_checks_dir",
     "glidein_collector",
+    "glidein_condor_config",
     "glidein_credential",
     "glidein_credential_file",
     "glidein_cycle_lock",

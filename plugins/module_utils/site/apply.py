@@ -9,6 +9,7 @@ import re
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import check_condor_config
 from ansible_collections.glidein.ops.plugins.module_utils.entries import MODULES, SCRATCH, check_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
@@ -50,12 +51,13 @@ def payload_settings(directory, params):
     """Return the `payload` of batch_files: the deployed payload and the settings of the batch job.
 
     directory: SiteDirectory; params: {"collector", "credential": "token" or "pool_password", "scratch", "environment",
-    "modules"} of the module glideins. Raises InputError, NotDeployedError.
+    "modules", "condor_config"} of the module glideins. Raises InputError, NotDeployedError.
     """
     token = params["credential"] == "token"
     problems = []
     checked = _PAYLOAD_OPTIONS.check(problems, "", {name: params[name] for name in _PAYLOAD_OPTIONS.options})
     environment = check_environment(problems, "environment", params["environment"] or {})
+    condor_config = check_condor_config(problems, "condor_config", params["condor_config"] or {})
     if problems:
         raise InputError(problems)
     home = directory.deployed(token)
@@ -69,6 +71,7 @@ def payload_settings(directory, params):
         "scratch": checked["scratch"],
         "environment": environment,
         "modules": checked["modules"],
+        "condor_config": condor_config,
     }
 
 

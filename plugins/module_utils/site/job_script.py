@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The batch script of a glidein: options of the batch system, the settings of glidein.sh, and its call."""
 
+from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import config_lines
 from ansible_collections.glidein.ops.plugins.module_utils.entries import ENTRY, idle_after_job_s, idle_timeout_s
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import (
@@ -39,7 +40,7 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
 
     scheduler: a Scheduler; site: result of normalise_site; payload: {"home": absolute version directory,
     "log_dir": absolute, "credential": absolute path or "", "collector": host[:port], "scratch": see scratch_word,
-    "environment": {name: text}, "modules": [name]}.
+    "environment": {name: text}, "modules": [name], "condor_config": {name: text}}.
     """
     entry = site["entries"][entry_name]
     shape = entry["shapes"][shape_name]
@@ -141,7 +142,9 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     # Without a credential file (GLIDEIN_CREDENTIAL is empty: the tarball has the pool password), the batch system
     # transfers none, so its path on the compute node is left out.
     words.update({name: word for name, word in scheduler.shell_settings.items() if values.get(name) != ""})
-    words.update({name: sh_quote(text) for name, text in _options(entry, shape).items() if text})
+    condor_config = dict(payload["condor_config"], **entry["condor_config"])
+    options = dict(_options(entry, shape), GLIDEIN_CONDOR_CONFIG="\n".join(config_lines(condor_config)))
+    words.update({name: sh_quote(text) for name, text in options.items() if text})
     return words
 
 

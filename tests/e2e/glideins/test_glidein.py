@@ -21,6 +21,7 @@ ENTRY = {
     "require_checks": ["mine"],
     "check_period": "10s",
     "accept": {"memory_mb": {"max": 200}},
+    "condor_config": {"LOWPORT": 41000, "HIGHPORT": 41100, "STARTD_DEBUG": "D_FULLDEBUG"},
 }
 JOB = """\
 executable = /bin/sh
@@ -114,6 +115,11 @@ def test_a_glidein_starts_only_the_jobs_that_its_entry_accepts(site, alice, serv
     wait_for("the accepted job to end", lambda: not status(alice, accepted), 120)
     assert status(alice, refused) == ["1"]
     assert registered(cm)
+    address = cm.check_output(
+        f"condor_status -constraint 'PartitionableSlot && GLIDEIN_Site == \"{SITE}\"' -af MyAddress"
+    )
+    port = int(re.match(r"<[0-9.]+:(\d+)", address).group(1))
+    assert 41000 <= port <= 41100, address
     cm.check_output("condor_rm -all")
     slurm.check_output("scancel -u glidein")
 

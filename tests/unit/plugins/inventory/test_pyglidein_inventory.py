@@ -88,6 +88,7 @@ def assert_usable(variables, pool):
         scratch=variables.get("glidein_scratch", "/tmp"),  # noqa: S108
         environment=variables.get("glidein_environment", {}),
         modules=variables.get("glidein_modules", []),
+        condor_config={},
     )
     scripts = {}
     for name, entry in site["entries"].items():

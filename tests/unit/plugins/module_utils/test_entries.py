@@ -82,6 +82,7 @@ def test_what_is_left_out_gets_the_documented_default():
         "cvmfs": [],
         "job_setup": None,
         "job_environment": {},
+        "condor_config": {},
         "image": None,
         "retirement_s": 600,
         "idle_timeout_s": None,
@@ -338,6 +339,10 @@ def test_the_names_of_all_shapes_can_be_asked_for():
         ({"cvmfs": ["../etc"]}, ["glidein_entries.main.cvmfs", "a list of names of repositories"]),
         ({"job_setup": "setup.sh"}, ["glidein_entries.main.job_setup", "an absolute path"]),
         ({"job_environment": {"_CONDOR_X": "1"}}, ["job_environment._CONDOR_X", "which the glidein sets"]),
+        (
+            {"condor_config": {"ALLOW_WRITE": "*"}},
+            ["condor_config.ALLOW_WRITE", "cannot be changed", "control the glidein"],
+        ),
         ({"job_environment": {"A": "x\ny"}}, ["job_environment.A", "without line breaks"]),
         ({"image": "-B /"}, ["glidein_entries.main.image", "a path or address"]),
         ({"scratch": "$(id)"}, ["glidein_entries.main.scratch", "the variables"]),

@@ -26,6 +26,7 @@ PAYLOAD = {
     "scratch": "/tmp",  # noqa: S108
     "environment": {},
     "modules": [],
+    "condor_config": {},
 }
 GUIDE = {"url": "https://example.org/guide", "says": "48 h"}
 

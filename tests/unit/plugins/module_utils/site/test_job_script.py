@@ -60,6 +60,7 @@ CASES = {
         job_setup="/opt/site/setup.sh",
         job_environment={"NOTE": "it's $HOME; `id`", "http_proxy": "http://squid:3128"},
         image="/cvmfs/images/el9.sif",
+        condor_config={"LowPort": 41000, "STARTD_DEBUG": "D_FULLDEBUG", "NOTE": "it's $(LOG)"},
     ),
     "checks": raw_entry(
         checks={"cvmfs": "/cvmfs/x.example.org/file", "mine": None},
@@ -85,6 +86,7 @@ def payload(**changes):
             "scratch": "${TMPDIR:-/tmp}",
             "environment": {},
             "modules": [],
+            "condor_config": {},
         },
         **changes,
     )
@@ -258,7 +260,7 @@ def test_the_outer_htcondor_says_what_was_granted_unless_the_entry_does():
 ODD = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), min_size=1, max_size=20)
 PLACES = (
     "queue", "account", "constraint", "scratch", "site_resource", "gpu_discovery", "job_setup", "image", "gpu_type",
-    "environment", "job_environment",
+    "environment", "job_environment", "condor_config",
 )  # fmt: skip
 
 
@@ -266,7 +268,7 @@ def odd_entry(values):
     """An entry with each of these values in its place."""
     entry = raw_entry(**{key: values[key] for key in PLACES[:8] if key in values})
     entry["shapes"] = {"core": shape(gpus=1, gpu_type=values.get("gpu_type"))}
-    for key in ("environment", "job_environment"):
+    for key in ("environment", "job_environment", "condor_config"):
         entry[key] = {"NOTE": values[key]} if key in values else {}
     return entry
 
@@ -283,3 +285,10 @@ def test_whatever_an_operator_writes_is_refused_or_makes_no_further_line(schedul
     plain = files(scheduler, odd_entry({key: "/x" if key == "job_setup" else "x" for key in values}))
     assert [text.count("\n") for text in made] == [text.count("\n") for text in plain]
     subprocess.run(["/bin/sh", "-n"], input=made[0].encode("utf-8"), check=True)
+
+
+def test_settings_of_htcondor_of_an_entry_override_those_of_the_site():
+    made = script(
+        "slurm", raw_entry(condor_config={"startd_debug": "D_ALWAYS"}), condor_config={"STARTD_DEBUG": "x", "A": "1"}
+    )
+    assert "GLIDEIN_CONDOR_CONFIG='A = 1\nSTARTD_DEBUG = D_ALWAYS'\n" in made

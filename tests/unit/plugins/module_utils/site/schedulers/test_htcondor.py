@@ -33,6 +33,7 @@ PAYLOAD = {
     "scratch": "${TMPDIR:-/tmp}",
     "environment": {},
     "modules": [],
+    "condor_config": {},
 }
 
 

@@ -562,7 +562,7 @@ def test_what_has_started_is_spared_by_looking_again():
 def made_script(log_dir="/home/me/.glidein/lab/log", **changes):
     one = site({"main": raw_entry(memory_overhead_mb=0, **changes)})
     payload = {"home": "/h", "log_dir": log_dir, "credential": "", "collector": "cm:9618", "scratch": "/scratch"}
-    payload.update(environment={}, modules=[])
+    payload.update(environment={}, modules=[], condor_config={})
     return batch_script(make_scheduler("lsf", entries=one["entries"]), one, "main", "core", payload)
 
 

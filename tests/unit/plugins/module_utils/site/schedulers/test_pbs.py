@@ -76,6 +76,7 @@ def write_script(made, folder, text="", **changes):
         "scratch": "/tmp",  # noqa: S108
         "environment": {},
         "modules": [],
+        "condor_config": {},
     }
     path = folder / "main.core.sh"
     path.write_text(batch_script(made, site({"main": raw_entry(**changes)}), "main", "core", payload))
