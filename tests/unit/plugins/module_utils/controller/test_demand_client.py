@@ -130,7 +130,9 @@ def test_redirects_are_not_followed_with_the_token(server):
 def test_a_server_that_is_down_is_named_with_the_reason_alone(monkeypatch, proxy, reason):
     monkeypatch.setenv("http_proxy", proxy)
     monkeypatch.setenv("no_proxy", "")
-    with pytest.raises(ServerError, match=f"^Demand server http://127.0.0.1:9/jsonrpc, get_demand: no answer: {reason}"):
+    with pytest.raises(
+        ServerError, match=f"^Demand server http://127.0.0.1:9/jsonrpc, get_demand: no answer: {reason}"
+    ):
         DemandClient("http://127.0.0.1:9").call("get_demand")
 
 
