@@ -105,9 +105,9 @@ def run(params, check_mode, server):
     return "revoked", before
 
 
-def line(name, kind):
+def line(name, kind, remark=""):
     """Return a token as a line of the diff."""
-    return f"{name}: {kind}\n" if kind else ""
+    return f"{name}: {kind}{remark}\n" if kind else ""
 
 
 def main():
@@ -128,13 +128,13 @@ def main():
     except GlideinError as error:
         module.fail_json(msg=f"The demand server: {error}", **error.details())
     after = params["kind"] if params["state"] == "present" else None
-    new = " (another secret)\n" if change == "changed" and before == after else "\n"
+    remark = " (another secret)" if change == "changed" and before == after else ""
     header = "tokens of the demand server"
     diff = {
         "before_header": header,
         "after_header": header,
         "before": line(params["name"], before),
-        "after": line(params["name"], after).replace("\n", new),
+        "after": line(params["name"], after, remark),
     }
     module.exit_json(changed=bool(change), change=change, diff=diff)
 

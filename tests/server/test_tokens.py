@@ -263,7 +263,7 @@ def test_a_token_that_is_put_again_keeps_its_origin(tokens):
 def test_no_two_names_are_put_with_one_secret(tokens):
     tokens.put("A", SECRETS["A"], "reader")
     for check in (True, False):
-        with pytest.raises(TokenError, match="the token of A is also that of another name"):
+        with pytest.raises(TokenError, match="A and another name have the same token"):
             tokens.put("B", SECRETS["A"], check=check)
     with pytest.raises(TokenError, match="not a valid kind of token"):
         tokens.put("B", SECRETS["B"], "writer")

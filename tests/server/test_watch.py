@@ -4,6 +4,7 @@
 
 import logging
 import sqlite3
+from types import SimpleNamespace
 
 import pytest
 from glidein_demand.config import UnusableError
@@ -93,6 +94,18 @@ def test_a_full_disk_makes_the_health_bad_until_a_write_succeeds(new_service, ca
         assert service.parts.watch.check() is False
         assert service.get("/healthz").json["status"] == healthy
     assert "state.db cannot be written: database or disk is full. Check the free space" in caplog.text
+
+
+@on_sqlite
+def test_a_small_write_that_still_fits_on_a_full_disk_does_not_end_the_problem(new_service, monkeypatch):
+    service = new_service()
+    service.read(group())
+    service.database.failed_write = "database or disk is full"
+    for free, status in ((100_000, "no database"), (10**9, "ok")):
+        monkeypatch.setattr("shutil.disk_usage", lambda _path, free=free: SimpleNamespace(free=free))
+        assert service.call("report", site_report(), TOKEN).status_code == 200
+        assert service.parts.watch.check() is False
+        assert service.get("/healthz").json["status"] == status
 
 
 @on_sqlite

@@ -56,9 +56,7 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
     lines += _section("", _table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
     omitted = len(items) - len(rows)
     if omitted:
-        lines += _section(
-            "", [f"{omitted} of {_count(len(items), 'shape')} without glideins, and without jobs for them."]
-        )
+        lines += _section("", [f"{omitted} of {_count(len(items), 'shape')} without glideins, and without new ones."])
     lines += _section("", _orphan_lines(outcomes, check_mode))
     lines += _section("DRAINED", _drain_lines(sites))
     lines += _section("NOT SERVED", _unserved_lines(demand, plan))

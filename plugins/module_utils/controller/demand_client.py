@@ -89,7 +89,7 @@ class DemandClient:
         try:
             reply = _within(self.timeout_s, self._post, request)
         except requests.exceptions.RequestException as error:
-            raise NoAnswerError(f"{where}: no answer: {excerpt(str(error))}") from error
+            raise NoAnswerError(f"{where}: no answer: {_reason(error)}") from error
         except MemoryError as error:
             raise ServerError(f"{where}: not enough memory on this host to read the reply") from error
         if reply is None:
@@ -167,6 +167,14 @@ def _within(seconds, function, *arguments):
     if "error" in outcome:
         raise outcome["error"]
     return outcome.get("value")
+
+
+def _reason(error):
+    """Return the reason of a failed request: the error that requests and urllib3 have wrapped in others."""
+    source = "the HTTP proxy: " if isinstance(error, requests.exceptions.ProxyError) else ""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__
+    return excerpt(source + (getattr(error, "strerror", None) or str(error)))
 
 
 def _result(where, method, status, location, body):

@@ -78,10 +78,11 @@ def stale_reason(answer, what, now_s, max_age_s):
         raise InputError(invalid(f"{what}.as_of", as_of, "epoch seconds, or null"))
     age_s = int(now_s - as_of)
     if age_s > max_age_s:
-        return f"the {what} is {age_s} s old, at most {max_age_s} s are allowed: nothing is changed"
+        allowed = f"at most {max_age_s} s are allowed"
+        return f"the {what} is {age_s} s old, {allowed}: nothing is changed; check the demand server and both clocks"
     if age_s < -max_age_s:
         clocks = "the clocks of demand server and controller disagree"
-        return f"the {what} is from {-age_s} s in the future, {clocks}: nothing is changed"
+        return f"the {what} is from {-age_s} s in the future: nothing is changed; {clocks}"
     return None
 
 

@@ -70,11 +70,12 @@ def item_reason(decision, silent_schedds):
     counts = decision.shape.counts
     overdue_jobs = decision.jobs.get(OVERDUE, 0)
     jobs = sum(decision.jobs.values()) - overdue_jobs
-    text = (
-        f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_by_kind(decision)}" if jobs else "no idle job needs it"
-    )
-    if not jobs and overdue_jobs:
-        text = "no idle job is left for it to serve"
+    if jobs:
+        text = f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_by_kind(decision)}"
+    elif overdue_jobs or decision.limited_by:
+        text = "no idle job is left for it to serve" if overdue_jobs else "it serves no idle job"
+    else:
+        text = "no idle job needs it"
     text += f"; {counts['running']} running{_not_registered(decision.shape)}, {counts['queued']} queued"
     if decision.added > 0:
         text += f", {decision.added} to add"
@@ -88,7 +89,8 @@ def item_reason(decision, silent_schedds):
         text += f"; {counts['sick']} sick"
         reasons = counts["sick_reasons"]
         text += f" ({', '.join(reasons[:_MOST_SICK_REASONS])})" if reasons else ""
-    if decision.limited_by:
+    # The notes have the drain.
+    if decision.limited_by and not decision.shape.drained:
         text += f"; {decision.limited_by} reached"
     return "; ".join([text, *decision.notes])
 

@@ -88,7 +88,7 @@ REPLACED = {
 OFF = {"False", "false", "0", "", "-1"}
 SWITCHES = {
     "debug", "dryrun", "ssh_state", "cleanup", "cvmfs_job_wrapper", "send_startd_logs", "delay", "cvmfs", "access_key",
-    "secret_key", "sbatch",
+    "secret_key",
 }  # fmt: skip
 # Variables of [CustomEnv] that glidein_start.sh reads and that are converted.
 GLIDEIN_VARIABLES = ("CLUSTER", "SITE", "ResourceName", "RETIRETIME", "NOCLAIMTIME", "CONTAINER", "GROUP")

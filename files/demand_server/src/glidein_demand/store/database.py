@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,6 +28,9 @@ from .upgrade import bring_to_newest, missing_tables, one_line, revision_of
 
 BUSY_SECONDS = 30
 """Seconds that a writer waits for the writers' lock before the database counts as unusable."""
+
+MIN_FREE_BYTES = 2**20
+"""Free space of the SQLite file's disk below which the disk counts as full after a failed write."""
 
 _READS = "glidein_reads"  # the execution option of connections that only read
 _WRITERS_LOCK = 0x676C6964  # the key of this program's advisory lock in a PostgreSQL database
@@ -80,7 +84,9 @@ class Database:
         # Threads of one process wait for a lock, which is fair and fast. SQLite would sleep and try again.
         with self._turn, self._engine.begin() as connection:
             yield connection
-        self.failed_write = ""
+        # On a full disk, a small write still fits into the pages that the write-ahead log has already.
+        if self.failed_write and not self._is_full():
+            self.failed_write = ""
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -120,6 +126,13 @@ class Database:
             return None
         return (status.st_dev, status.st_ino) if status is not None else None
 
+    def _is_full(self) -> bool:
+        """Return whether the disk of the SQLite file has less than MIN_FREE_BYTES free."""
+        try:
+            return self._file is not None and shutil.disk_usage(Path(self._file).parent).free < MIN_FREE_BYTES
+        except OSError:
+            return False
+
     def _lost(self, what: str) -> str:
         name = self._file or "the database"
         return (
@@ -131,13 +144,13 @@ class Database:
     def _note_damage(self, context: sqlalchemy.engine.ExceptionContext) -> None:
         """Store a message if the error means that the SQLite file is damaged or cannot be written.
 
-        Damage is permanent. A failed write counts until the next write that succeeds.
+        Damage is permanent. A failed write counts until a write succeeds and the disk has MIN_FREE_BYTES free.
         """
         error = context.original_exception
         if self._file is not None and any(words in str(error) for words in _FAILED_WRITES):
             self.failed_write = (
                 f"state.database: {self._file} cannot be written: {one_line(error)}. Check the free space, the quota "
-                "and the mount of its directory; the server goes on when a write succeeds"
+                "and the mount of its directory; the server continues by itself when writes succeed"
             )
         if self._file is not None and any(words in str(error) for words in _DAMAGES):
             self.damage = (

@@ -67,12 +67,13 @@ class Tokens:
         return secret
 
     def install(
-        self, secrets: Mapping[str, str], kind: str = "site", origin: str = "role", check: bool = False
+        self, secrets: Mapping[str, str], kind: str = "site", origin: str | None = "role", check: bool = False
     ) -> dict[str, list[str]]:
         """Make the tokens of this kind and origin equal to `secrets` ({name: secret}); one transaction.
 
         Return {"created": [name], "changed": [name], "revoked": [name]}, sorted; with `check`, change nothing.
-        A token of the same name and another origin is replaced ("changed"). Raise TokenError.
+        A token of the same name and another origin is replaced ("changed"). Without an origin, no token is revoked,
+        and one that has this secret and kind keeps its origin. Raise TokenError.
         """
         wanted = wanted_digests(secrets)
         _check_kind(kind)
@@ -82,7 +83,8 @@ class Tokens:
         with self._db.begin() as connection:
             found = changes(_rows_by_name(connection), wanted, kind, origin)
             connection.execute(delete(schema.token).where(schema.token.c.name.in_(found["revoked"] + found["changed"])))
-            rows = [self._row(name, kind, origin, wanted[name]) for name in found["created"] + found["changed"]]
+            names = found["created"] + found["changed"]
+            rows = [self._row(name, kind, origin or "command", wanted[name]) for name in names]
             if rows:
                 connection.execute(schema.token.insert(), rows)
         self.cache.reload()
@@ -91,20 +93,10 @@ class Tokens:
     def put(self, name: str, secret: str, kind: str = "site", check: bool = False) -> str:
         """Make the token of `name` have this secret and kind; return "created", "changed", or "" for no change.
 
-        With `check`, change nothing. A token that has both already keeps its origin. Raise TokenError.
+        With `check`, change nothing. Raise TokenError.
         """
-        wanted = wanted_digests({name: secret})[name]
-        _check_kind(kind)
-        if check:
-            with self._db.read() as connection:
-                return _change_of(_rows_by_name(connection), name, wanted, kind)
-        with self._db.begin() as connection:
-            found = _change_of(_rows_by_name(connection), name, wanted, kind)
-            if found:
-                connection.execute(delete(schema.token).where(schema.token.c.name == name))
-                connection.execute(schema.token.insert(), [self._row(name, kind, "command", wanted)])
-        self.cache.reload()
-        return found
+        found = self.install({name: secret}, kind, None, check)
+        return next((change for change, names in found.items() if names), "")
 
     def revoke(self, name: str) -> None:
         """Revoke a token at once. Raise TokenError if the name is unknown."""
@@ -179,35 +171,25 @@ def digest(secret: str) -> str:
 
 
 def changes(
-    known: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, str], kind: str, origin: str
+    known: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, str], kind: str, origin: str | None
 ) -> dict[str, list[str]]:
     """Return the changes that install() makes. known: rows by name; wanted: {name: digest}. Raise TokenError."""
-    same = {"kind": kind, "origin": origin}
+    same = {"kind": kind} if origin is None else {"kind": kind, "origin": origin}
     changed = [
         name
         for name, hashed in wanted.items()
         if name in known and {"digest": hashed, **same} != {key: known[name][key] for key in ("digest", *same)}
     ]
-    mine = [name for name, row in known.items() if {key: row[key] for key in same} == same]
-    revoked = [name for name in mine if name not in wanted]
-    for name, row in known.items():
-        if name not in wanted and name not in revoked and row["digest"] in wanted.values():
+    others = {name: row for name, row in known.items() if name not in wanted}
+    revoked = [name for name, row in others.items() if origin and {key: row[key] for key in same} == same]
+    for name, row in others.items():
+        if name not in revoked and row["digest"] in wanted.values():
             raise TokenError(f"{name} and another name have the same token; each name must have its own")
     return {
         "created": sorted(name for name in wanted if name not in known),
         "changed": sorted(changed),
         "revoked": sorted(revoked),
     }
-
-
-def _change_of(known: Mapping[str, Mapping[str, Any]], name: str, hashed: str, kind: str) -> str:
-    """Return the change that put() makes. known: rows by name. Raise TokenError if another name has the secret."""
-    for other, row in known.items():
-        if other != name and row["digest"] == hashed:
-            raise TokenError(f"the token of {other} is also that of another name; each must have its own")
-    if name not in known:
-        return "created"
-    return "" if (known[name]["digest"], known[name]["kind"]) == (hashed, kind) else "changed"
 
 
 def wanted_digests(secrets: Mapping[str, str]) -> dict[str, str]:

@@ -192,18 +192,13 @@ def lease_entries(entries: Any) -> dict[str, dict[str, int]]:
 
 def seconds(field: str, value: Any, longest: int) -> int:
     """Return a lifetime in seconds, from 1 to `longest`."""
-    checked: int = _checked(field, value, Whole)
-    if not 1 <= checked <= longest:
-        raise ValueError(f"{field}: expected seconds from 1 to {longest}, not {checked}")
+    checked: int = _checked(field, value, Annotated[int, Meta(ge=1, le=longest)])
     return checked
 
 
 def sites(value: Any, most: int) -> frozenset[str]:
     """Return the names of at most so many sites."""
-    checked: list[str] = _checked("sites", value, list[Name])
-    if len(checked) > most:
-        raise ValueError(f"sites: expected at most {most}, not {len(checked)}")
-    return frozenset(checked)
+    return frozenset(_checked("sites", value, Annotated[list[Name], Meta(max_length=most)]))
 
 
 def attributes(value: Any) -> list[str]:

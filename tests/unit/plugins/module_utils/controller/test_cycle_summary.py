@@ -163,7 +163,7 @@ def test_without_jobs_and_glideins_there_is_no_table():
     assert summary(plan=planned(item(), item(shape="node")))["lines"] == [
         "Demand: no idle jobs.",
         "",
-        "2 of 2 shapes without glideins, and without jobs for them.",
+        "2 of 2 shapes without glideins, and without new ones.",
     ]
 
 
@@ -171,7 +171,7 @@ def test_without_jobs_and_glideins_there_is_no_table():
 def test_a_shape_that_has_anything_is_shown(key):
     result = summary(plan=planned(item(**{key: 1}), item(shape="node")))
     assert [row["SHAPE"] for row in rows(result["lines"])] == ["core"]
-    assert "1 of 2 shapes without glideins, and without jobs for them." in result["lines"]
+    assert "1 of 2 shapes without glideins, and without new ones." in result["lines"]
 
 
 def test_work_of_one_entry_is_not_shown_at_another():

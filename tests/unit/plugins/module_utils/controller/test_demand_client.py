@@ -124,9 +124,30 @@ def test_redirects_are_not_followed_with_the_token(server):
     assert len(server.requests) == 1
 
 
-def test_a_server_that_is_down_is_named():
-    with pytest.raises(ServerError, match=r"http://127.0.0.1:9/jsonrpc, get_demand: no answer: "):
+@pytest.mark.parametrize(
+    "proxy, reason", [("", "Connection refused"), ("http://127.0.0.1:9", "the HTTP proxy: Connection refused")]
+)
+def test_a_server_that_is_down_is_named_with_the_reason_alone(monkeypatch, proxy, reason):
+    monkeypatch.setenv("http_proxy", proxy)
+    monkeypatch.setenv("no_proxy", "")
+    with pytest.raises(
+        ServerError, match=f"^Demand server http://127.0.0.1:9/jsonrpc, get_demand: no answer: {reason}"
+    ):
         DemandClient("http://127.0.0.1:9").call("get_demand")
+
+
+def test_a_server_that_ends_during_a_call_is_reported_in_one_sentence():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = "http://127.0.0.1:{0}".format(listener.getsockname()[1])
+        thread = threading.Thread(target=lambda: listener.accept()[0].close())
+        thread.start()
+        with pytest.raises(ServerError) as raised:
+            DemandClient(url).call("report")
+        thread.join()
+    assert str(raised.value) in [
+        f"Demand server {url}/jsonrpc, report: no answer: {reason}"
+        for reason in ("Remote end closed connection without response", "Connection reset by peer", "Broken pipe")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def test_queued_glideins_are_withdrawn_and_running_ones_stay():
     result, items = planned(9, [drained(have, [drain()])])
     main = items[("lab", "main")]
     assert (main["present"], main["queued"], main["running"]) == (2, 3, 2)
-    assert main["reason"].endswith(f"; lab/main limit of 0 new glideins while drained reached; {TEXT}")
-    assert TEXT in items[("lab", "other")]["reason"]
+    assert main["reason"].endswith(f"; 2 running (2 starting), 3 queued, of which 3 serve no job and go; {TEXT}")
+    assert items[("lab", "other")]["reason"] == f"it serves no idle job; 0 running, 0 queued; {TEXT}"
     assert items[("lab", "other")]["present"] == 0
     assert sum(one["count"] for one in result["unserved"]) == 7  # two start in running glideins
     assert "lab/main limit of 0 new glideins while drained" in result["unserved"][0]["reason"]
