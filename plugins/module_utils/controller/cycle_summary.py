@@ -23,6 +23,11 @@ _MAX_PROBLEM_LENGTH = 800
 _MAX_PARAGRAPHS = 20
 _MAX_SITES = 5
 _MAX_SUPPLY_PROBLEMS = 5
+# The keys of a result of the module glideins whose difference is the number of glideins that it could not submit.
+_SUBMISSIONS = (("decisions", "submit"), ("submitted", "count"))
+# The fewest failed glideins of an entry that are a problem, and their fewest per cent of those that started.
+_MIN_FAILED = 3
+_MIN_FAILED_PERCENT = 10
 _UNKNOWN = "kept as it is, its queue is not known"
 # Time enough to deploy again, also over a weekend.
 _MIN_TOKEN_LEFT_S = 3 * 86400
@@ -43,16 +48,19 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
     """
     outcomes = [_outcome(host, site, glideins, report) for host, site in sites.items()]
     planned = plan.get("plan") or []
-    plan = dict(plan, plan=_leased_items(lease, plan.get("plan")))
-    items = plan["plan"] or []
+    leased = _leased_items(lease, plan.get("plan"))
+    lost = _jobs_not_leased(planned, leased or [], lease)
+    items = [_submitted_item(item, 0 if check_mode else _shortfall(outcomes, item)) for item in leased or []]
+    lost["whose glideins could not be submitted"] = _served(leased or []) - _served(items)
+    plan = dict(plan, plan=items if leased is not None else None)
     problems = [_one_line(problem) for problem in _cycle_problems(outcomes, demand, plan, lease)]
     rows = []
-    for item in items:
+    for before, item in zip(leased or [], items):
         changes = _changes(outcomes, item, check_mode)
-        if not _is_empty(item, changes):
+        if not _is_empty(before, changes):
             # The problems state once for all shapes of a site why its queue is unknown.
             rows.append((_cycle_row(item, changes), item["reason"] if item["queued"] is not None else _UNKNOWN))
-    lines = _demand_lines(demand, plan, _jobs_not_leased(planned, items, lease))
+    lines = _demand_lines(demand, plan, lost)
     lines += _section("", _table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
     omitted = len(items) - len(rows)
     if omitted:
@@ -87,6 +95,7 @@ def status_table(plan, demand, sites=None):
     # The reason is the same for all entries of a site: its queue is read once.
     problems += [f"{item['site']}: {item['reason']}" for item in items if item["queued"] is None]
     problems += [f"{'/'.join(_names(item))}: {item['reason']}" for item in items if item["sick"]]
+    problems += _failure_problems(demand, plan)
     # The plan finds no entries where variables could not be read.
     unreadable = {site["site"]: site["error"] for site in (sites or {}).values() if not site["entries"]}
     for error in plan.get("errors") or []:
@@ -147,8 +156,39 @@ def _jobs_not_leased(planned, leased, lease):
             reason = "beyond the lease limit of their site"
         else:
             reason = "that another controller leased first"
-        jobs[reason] = jobs.get(reason, 0) + sum(before["serves"].values()) - sum(after["serves"].values())
+        jobs[reason] = jobs.get(reason, 0) + _served([before]) - _served([after])
     return jobs
+
+
+def _served(items):
+    """Return the number of jobs that starting, queued and new glideins of plan items are meant for."""
+    return sum(sum(item["serves"].values()) for item in items)
+
+
+def _shortfall(outcomes, item):
+    """Return how many glideins of a plan item the module glideins has decided to submit and could not submit."""
+    result = _result_of(outcomes, item)
+    if not result.get("errors"):
+        return 0
+    wanted, done = (sum(each[number] for each in _of_item(result, key, item)) for key, number in _SUBMISSIONS)
+    return max(0, wanted - done)
+
+
+def _submitted_item(item, shortfall):
+    """Return a plan item without glideins that could not be submitted, and without the jobs that they were for."""
+    if not shortfall or item["present"] is None:
+        return item
+    waiting = max(1, item["present"] - item["running"] - item.get("overdue", 0))
+    left = max(0, waiting - shortfall)
+    serves = dict(item["serves"])
+    for group, wait in (item.get("waits") or {}).items():
+        serves[group] -= wait["jobs"] - min(wait["jobs"] * left // waiting, left * wait["per_glidein"])
+    return dict(
+        item,
+        present=max(0, item["present"] - shortfall),
+        serves={group: jobs for group, jobs in serves.items() if jobs > 0},
+        reason=f"{item['reason']}; {shortfall} could not be submitted",
+    )
 
 
 def _lease_problems(lease):
@@ -197,6 +237,7 @@ def _cycle_problems(outcomes, demand, plan, lease):
         problems += [f"{outcome['site']} ({outcome['host']}): {text}" for text in _token_problems(outcome)]
         if outcome["report_error"]:
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
+    problems += _failure_problems(demand, plan)
     unknown = {item["site"]: item["reason"] for item in plan.get("plan") or [] if item["queued"] is None}
     problems += [f"{site}: {reason}" for site, reason in unknown.items() if site not in named]
     problems += _lease_problems(lease)
@@ -225,6 +266,38 @@ def _reading_problems(demand, plan):
     if (demand.get("demand") or {}).get("paused"):
         problems.append("the demand server is paused: nothing is submitted until it is resumed there")
     return problems + list(dict.fromkeys(reason for reason in reasons if reason.endswith(": nothing is changed")))
+
+
+def _failure_problems(demand, plan):
+    """Return a sentence for each entry of the plan and exit status with which its glideins failed.
+
+    Single failures among many glideins are no problem. An earlier version of the demand server sends no failures.
+    """
+    paths = {(item["site"], item["entry"]) for item in plan.get("plan") or []}
+    histories = {}
+    for each in (demand.get("supply") or {}).get("entries") or []:
+        if each.get("history") and (each["site"], each["entry"]) in paths:
+            histories.setdefault((each["site"], each["entry"]), []).append(each["history"])
+    problems = []
+    for path, found in sorted(histories.items()):
+        failures = {}
+        for failure in (failure for history in found for failure in history.get("failures") or []):
+            failures.setdefault(failure["exit_status"], []).append(failure)
+        failed = sum(failure["count"] for same in failures.values() for failure in same)
+        ended = sum((history.get(key) or 0) for history in found for key in ("registered", "never_registered"))
+        if failed >= _MIN_FAILED and 100 * failed >= _MIN_FAILED_PERCENT * ended:
+            problems += [_failure_text("/".join(path), same, found[0].get("window_s")) for same in failures.values()]
+    return problems
+
+
+def _failure_text(path, failures, window_s):
+    """Return a sentence about failures of an entry with the same exit status."""
+    last = max(failures, key=lambda failure: failure["last"])
+    status = "without an exit status" if last["exit_status"] is None else f"with status {last['exit_status']}"
+    period = f" in the last {window_s // 3600} h" if window_s else ""
+    number = _count(sum(failure["count"] for failure in failures), "glidein")
+    text = f"{number} of {path} ended {status}{period}, the last one at {utc(last['last'])}"
+    return f"{text}: {last['reason']}" if last["reason"] else text
 
 
 def _site_problems(outcome):
@@ -263,21 +336,26 @@ def _token_problems(outcome):
 
 def _changes(outcomes, item, check_mode):
     """Return (submitted, cancelled) of a plan item as text: numbers, with the job ids of submissions."""
-    result = next((outcome["result"] for outcome in outcomes if outcome["site"] == item["site"]), {})
-
-    def of_item(key):
-        return [
-            each for each in result.get(key) or [] if (each["entry"], each["shape"]) == (item["entry"], item["shape"])
-        ]
-
+    result = _result_of(outcomes, item)
     if check_mode:
-        return tuple(_number(sum(each[key] for each in of_item("decisions"))) for key in ("submit", "cancel"))
-    submitted = of_item("submitted")
+        decisions = _of_item(result, "decisions", item)
+        return tuple(_number(sum(each[key] for each in decisions)) for key in ("submit", "cancel"))
+    submitted = _of_item(result, "submitted", item)
     ids = ", ".join(str(each["job_id"] or "unknown") for each in submitted)
     return (
         _number(sum(each["count"] for each in submitted)) + (f" (job {_cut(ids, _MAX_JOB_IDS_WIDTH)})" if ids else ""),
-        _number(sum(each["count"] for each in of_item("cancelled"))),
+        _number(sum(each["count"] for each in _of_item(result, "cancelled", item))),
     )
+
+
+def _result_of(outcomes, item):
+    """Return the result of the module glideins for the site of a plan item; {} without one."""
+    return next((outcome["result"] for outcome in outcomes if outcome["site"] == item["site"]), {})
+
+
+def _of_item(result, key, item):
+    """Return the elements of a list in a result of the module glideins that are about a plan item."""
+    return [each for each in result.get(key) or [] if (each["entry"], each["shape"]) == (item["entry"], item["shape"])]
 
 
 def _is_empty(item, changes):
@@ -332,7 +410,7 @@ def _demand_lines(demand, plan, not_leased=None):
     idle = sum(group["count"] for group in groups) - stale
     text = f"Demand: {_count(idle, 'idle job')} in {_count(len(groups), 'group')}" if idle else "Demand: no idle jobs"
     if idle and plan.get("plan") is not None:
-        coming = sum(sum(item["serves"].values()) for item in plan["plan"])
+        coming = _served(plan["plan"])
         unserved = sum(each["count"] for each in plan.get("unserved") or [])
         parts = (
             (coming, "for glideins on their way"),

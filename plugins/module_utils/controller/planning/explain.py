@@ -72,10 +72,11 @@ def item_reason(decision, silent_schedds):
     jobs = sum(decision.jobs.values()) - overdue_jobs
     if jobs:
         text = f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_by_kind(decision)}"
-    elif overdue_jobs or decision.limited_by:
-        text = "no idle job is left for it to serve" if overdue_jobs else "it serves no idle job"
+    elif decision.limited_by:
+        # A limit is only named where jobs wanted more glideins.
+        text = "it serves no idle job"
     else:
-        text = "no idle job needs it"
+        text = "no idle job is left for it to serve" if overdue_jobs else "no idle job needs it"
     text += f"; {counts['running']} running{_not_registered(decision.shape)}, {counts['queued']} queued"
     if decision.added > 0:
         text += f", {decision.added} to add"

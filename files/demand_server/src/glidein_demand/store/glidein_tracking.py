@@ -27,7 +27,13 @@ EARLY_S = 300
 JOBS_FAILING = 30
 """The exit status of a glidein that ended because its jobs failed fast (files/glidein/README.md)."""
 
+SIGNALS = (129, 130, 138, 140, 143)
+"""The exit statuses of a glidein that a signal of the batch system or of a person ended (docs/glidein.md)."""
+
 MOST_PLANS = 20
+
+MOST_FAILURES = 5
+"""The most exit statuses of one entry and shape that a summary lists."""
 
 _PLAN = ("present", "wanted", "queued", "running", "registered", "launched", "cancelled")
 
@@ -171,6 +177,45 @@ def ended_early(glidein: Glidein, ending: Mapping[str, Any] | None = None) -> bo
     return glidein.gone is not None and heard_early(glidein)
 
 
+def unlisted(
+    endings: Mapping[tuple[str, str], Mapping[str, Any]], listed: Collection[tuple[str, str]], now: int
+) -> Iterable[Glidein]:
+    """Return the ended glideins that no report listed as running and no result of the collector had.
+
+    They started and ended between two cycles. listed: the (site, batch id) of all others. A glidein that started before
+    the window is not new. One that a signal ended does not count: it may have started while a cycle cancelled it.
+    """
+    for (site, batch_id), ending in endings.items():
+        if (
+            (site, batch_id) not in listed
+            and ending.get("entry") is not None
+            and ending["started"] >= now - WINDOW_S
+            and ending["exit_status"] not in SIGNALS
+        ):
+            seen = min(ending["ended"], now)
+            yield Glidein(site, batch_id, ending["entry"], ending["shape"], seen, running=seen, left=seen)
+
+
+def failures(pairs: Iterable[tuple[Glidein, Mapping[str, Any] | None]]) -> list[dict[str, Any]]:
+    """Return [{"exit_status", "count", "last", "reason"}] of failed glideins, the most frequent status first.
+
+    pairs: glideins with their own summaries. last, reason: the time and the reason of the last one. An end with status
+    0 or by a signal has no cause to correct.
+    """
+    found: dict[int | None, dict[str, Any]] = {}
+    for glidein, ending in pairs:
+        if ending is None or ending["exit_status"] in (0, *SIGNALS):
+            continue
+        if not never_registered(glidein, ending) and not ended_early(glidein, ending):
+            continue
+        status = ending["exit_status"]
+        row = found.setdefault(status, {"exit_status": status, "count": 0, "last": 0, "reason": ""})
+        row["count"] += 1
+        if ending["ended"] >= row["last"]:
+            row.update(last=ending["ended"], reason=ending.get("reason") or "")
+    return sorted(found.values(), key=lambda row: (-row["count"], -row["last"]))[:MOST_FAILURES]
+
+
 def plan_of(report: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of one entry's report that is stored as its plan."""
     return {"as_of": report["as_of"], **{name: entry.get(name) for name in _PLAN}}
@@ -190,10 +235,11 @@ def summaries(
     """Return the history of each entry and shape. `entries`: {key: (plans, time of the last list of running glideins)}.
 
     endings: {(site, batch id): a glidein's own summary}. `started` and `never_registered` are None (unknown) if no
-    report of the window listed running glideins.
+    report of the window listed running glideins, and no summary is of a glidein that was not listed.
     """
     by_key: dict[Key, list[Glidein]] = {key: [] for key in entries}
-    for glidein in glideins:
+    known = {(glidein.site, glidein.batch_id): glidein for glidein in glideins}
+    for glidein in (*known.values(), *unlisted(endings, known, now)):
         if glidein.first >= now - WINDOW_S:
             by_key.setdefault((glidein.site, glidein.entry, glidein.shape), []).append(glidein)
     return {key: _summary(found, *entries.get(key, ([], None)), now, endings) for key, found in by_key.items()}
@@ -208,6 +254,7 @@ def _summary(
 ) -> dict[str, Any]:
     pairs = [(glidein, endings.get((glidein.site, glidein.batch_id))) for glidein in glideins]
     is_listed = listed_at is not None and listed_at >= now - WINDOW_S
+    is_listed = is_listed or any(glidein.running is not None for glidein in glideins)
     waits = sorted(glidein.wait_s for glidein in glideins if glidein.wait_s is not None)
     return {
         "window_s": WINDOW_S,
@@ -221,6 +268,7 @@ def _summary(
         "never_registered": sum(never_registered(*one) for one in pairs) if is_listed else None,
         "ended_early": sum(ended_early(*one) for one in pairs),
         "jobs_failing": sum(jobs_failing(ending) for _glidein, ending in pairs),
+        "failures": failures(pairs),
         "wait_median_s": _rank(waits, 50),
         "wait_p90_s": _rank(waits, 90),
     }

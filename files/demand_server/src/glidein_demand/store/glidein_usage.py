@@ -112,13 +112,14 @@ class GlideinUsage:
                 row[name] += int(each[name])
         return list(rows.values()) if found else []
 
-    def endings(self, since: float) -> dict[tuple[str, str], dict[str, int | None]]:
-        """Return {(site, batch id): {"started", "registered", "ended", "exit_status", "good"}}, received since `since`.
+    def endings(self, since: float) -> dict[tuple[str, str], dict[str, Any]]:
+        """Return {(site, batch id): the end of a glidein}, received since `since`.
 
-        good: the number of jobs that ended in the glidein without an error.
+        The keys are "entry", "shape", "started", "registered", "ended", "exit_status", "reason" and "good": the number
+        of jobs that ended in the glidein without an error. The entry and the shape may be None.
         """
         column = schema.ended_glidein.c
-        names = ("started", "registered", "ended", "exit_status", "good")
+        names = ("entry", "shape", "started", "registered", "ended", "exit_status", "reason", "good")
         query = select(column.site, column.batch_id, *(column[name] for name in names))
         with self._db.read() as connection:
             rows = connection.execute(query.where(column.received >= since).order_by(column.ended)).all()
@@ -205,7 +206,7 @@ def _count(connection: Connection, site: str, glideins: Iterable[Mapping[str, An
 
 
 def _store_names(connection: Connection, site: str, glideins: Iterable[Mapping[str, Any]], now: int) -> None:
-    names = ("name", "batch_id", "started", "registered", "ended", "exit_status")
+    names = ("name", "batch_id", "entry", "shape", "started", "registered", "ended", "exit_status", "reason")
     rows = [
         {
             "site": site,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text, column, table
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest revision in `migrations/versions`. A constant, so that Alembic is imported only for an upgrade."""
 
 metadata = MetaData()
@@ -73,6 +73,10 @@ ended_glidein = Table(
     Column("exit_status", Integer),
     Column("good", BigInteger, nullable=False),  # jobs that did not fail
     Column("received", BigInteger, nullable=False),
+    # Null in rows that were stored before revision 0003.
+    Column("entry", String(64)),
+    Column("shape", String(64)),
+    Column("reason", Text),
     Index("ended_glidein_received", "received"),
 )
 summaries_until = Table(

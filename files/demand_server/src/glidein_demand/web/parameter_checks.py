@@ -30,6 +30,7 @@ MAX_ENTRIES = 1000
 MAX_PARTITION_CHARS = 200
 MAX_REASON_CHARS = 500
 MAX_SICK_REASON_CHARS = 300
+MAX_END_REASON_CHARS = 300
 
 METRICS = (
     "glideins_launched", "glideins_running", "glideins_idle", "avg_idle_time", "min_idle_time", "max_idle_time",
@@ -126,10 +127,12 @@ class Summary(Struct):
     jobs_failed: Work
     registered: Optional[Whole] = None
     exit_status: Optional[ExitStatus] = None
+    reason: Optional[str] = None
 
     def __post_init__(self) -> None:
         _require_printable("name", self.name)
         _require_printable("batch_id", self.batch_id)
+        self.reason = _truncated("reason", self.reason or "", MAX_END_REASON_CHARS)
 
 
 class Summaries(Struct):

@@ -285,11 +285,12 @@ def _of_history(context: PageContext) -> Iterator[Problem]:
             continue
         site, place = entry["site"], f"{entry['entry']}/{entry['shape']}: "
         window = format_duration(history["window_s"])
+        causes = "".join(_failure(row) for row in history.get("failures") or ())
         started, lost = history["started"], history["never_registered"]
         if lost:
             kind = "unregistered" if 2 * lost >= started else "some_unregistered"
             text = f"{lost:,} of {format_count(started, 'glidein')} that started in the last {window} never registered."
-            yield _of_site(kind, site, place + text)
+            yield _of_site(kind, site, place + text + causes)
         elif lost is None and not entry["registered"] and _never_registered(history["plans"]):
             running = history["plans"][-1]["running"]
             yield _of_site("unregistered", site, f"{place}{format_count(running, 'glidein')} running, none registered.")
@@ -297,7 +298,14 @@ def _of_history(context: PageContext) -> Iterator[Problem]:
         if early >= _MIN_ENDED_EARLY and 2 * early >= joined:
             of_joined = f"{early:,} of {format_count(joined, 'glidein')}"
             text = f"{of_joined} that registered in the last {window} ended within minutes."
-            yield _of_site("ended_early", site, place + text)
+            yield _of_site("ended_early", site, place + text + ("" if lost else causes))
+
+
+def _failure(row: Mapping[str, Any]) -> str:
+    """Return a sentence about the glideins that failed with the same exit status."""
+    status = "no exit status" if row["exit_status"] is None else f"status {row['exit_status']}"
+    reason = f": {row['reason'].rstrip('.')}" if row["reason"] else ""
+    return f" {row['count']:,} ended with {status}{reason}."
 
 
 def _never_registered(plans: list[Mapping[str, Any]]) -> bool:
