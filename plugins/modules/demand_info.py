@@ -190,11 +190,14 @@ supply:
               listed. C(never_registered) counts those that ran without registering. C(jobs_failing) counts those that
               ended because jobs failed fast there. C(ended_early) counts those, and glideins that left the collector
               within about five minutes. A glidein that reported a job which did not fail is in neither.
+            - A glidein that started and ended between two reports counts if its summary was reported.
+            - C(failures) lists C(exit_status), C(count), C(last) (epoch seconds) and C(reason) of those that never
+              registered or ended early, except those that ended with status 0 or by a signal.
             - C(wait_median_s) and C(wait_p90_s) are the seconds that they waited in the queue.
             - Unknown values are null.
           type: dict
           sample: {window_s: 21600, plans: [], started: 5, registered: 4, never_registered: 1, ended_early: 0,
-            jobs_failing: 0, wait_median_s: 340, wait_p90_s: 900}
+            jobs_failing: 0, failures: [], wait_median_s: 340, wait_p90_s: 900}
         work:
           description:
             - The work of its glideins that ended in the last seven days (since C(since), in epoch seconds), as they

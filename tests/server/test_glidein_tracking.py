@@ -272,6 +272,75 @@ def test_many_glideins_are_followed_at_once(tracked):
     assert tracked.numbers(NOW + 121) == (1500, 1000, 300, 0)
 
 
+def ending(number=0, **changes):
+    """The end of a glidein as GlideinUsage.endings has it; by default of one that failed before it registered."""
+    values = {
+        "entry": "q", "shape": "s", "started": NOW, "registered": None, "ended": NOW + 3, "exit_status": 17,
+        "reason": "fewer GPUs", "good": 0, **changes,
+    }  # fmt: skip
+    return {("A", f"{number}_1"): values}
+
+
+def test_glideins_that_started_and_failed_between_two_reports_never_registered(tracked):
+    tracked.reports(NOW)
+    tracked.reports(NOW + 20)
+    endings = {**ending(1), **ending(2, ended=NOW + 9, reason="fewer GPUs (2)"), **ending(3, exit_status=13)}
+    found = tracked.glideins.summary(NOW + 21, endings)[KEY]
+    assert (found["started"], found["registered"], found["never_registered"], found["ended_early"]) == (3, 0, 3, 0)
+    assert found["failures"] == [
+        {"exit_status": 17, "count": 2, "last": NOW + 9, "reason": "fewer GPUs (2)"},
+        {"exit_status": 13, "count": 1, "last": NOW + 3, "reason": "fewer GPUs"},
+    ]
+
+
+def test_an_entry_of_which_only_summaries_are_known_has_a_history(tracked):
+    found = tracked.glideins.summary(NOW + 21, ending())[KEY]
+    assert (found["plans"], found["started"], found["never_registered"]) == ([], 1, 1)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"started": NOW + 21 - tracking.WINDOW_S - 1},
+        {"exit_status": 143},  # the next cycle has cancelled it
+        {"entry": None, "shape": None},  # stored by an earlier version
+    ],
+)
+def test_a_summary_of_a_glidein_that_was_not_listed_may_not_count(tracked, changes):
+    assert tracked.glideins.summary(NOW + 21, ending(**changes)) == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"exit_status": 0, "registered": NOW + 1, "ended": NOW + 60},  # no job was left for it
+        {"exit_status": 36, "registered": NOW + 1, "ended": NOW + 3600},
+        {"exit_status": 30, "registered": NOW + 1, "good": 1},
+    ],
+)
+def test_a_glidein_that_registered_and_did_not_fail_at_once_is_no_failure(tracked, changes):
+    found = tracked.glideins.summary(NOW + 7200, ending(**changes))[KEY]
+    assert (found["registered"], found["never_registered"], found["failures"]) == (1, 0, [])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from([0, 13, 17])), max_size=12))
+def test_each_failed_glidein_counts_once_whether_a_report_listed_it_or_not(tmp_path_factory, glideins):
+    tracked = Tracked(Database(f"sqlite:///{tmp_path_factory.mktemp('db')}/state.sqlite"))
+    ids = [f"{number}_1" for number in range(len(glideins))]
+    tracked.reports(NOW, *(one for one, (is_listed, _registered, _status) in zip(ids, glideins) if is_listed))
+    tracked.reads(NOW + 1)
+    tracked.reports(NOW + 60)
+    endings = {}
+    for number, (_is_listed, is_registered, status) in enumerate(glideins):
+        endings.update(ending(number, registered=NOW + 1 if is_registered else None, exit_status=status))
+    found = tracked.glideins.summary(NOW + 61, endings)[KEY]
+    assert found["started"] == len(glideins)
+    assert found["registered"] == found["ended_early"] == sum(registered for _listed, registered, _status in glideins)
+    assert found["never_registered"] == len(glideins) - found["registered"]
+    assert sum(row["count"] for row in found["failures"]) == sum(status != 0 for _l, _r, status in glideins)
+
+
 EVENTS = st.lists(st.tuples(st.sampled_from(["report", "read"]), st.sets(st.sampled_from("abcd"))), max_size=12)
 
 

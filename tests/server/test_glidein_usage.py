@@ -21,7 +21,7 @@ def glidein(number=1, **changes):
     return {
         "name": f"glidein_{number}", "entry": "RM", "shape": "node", "batch_id": str(number), "started": NOW - 7300,
         "registered": NOW - 7297, "ended": NOW - 100, "granted_core_s": 7200, "busy_core_s": 5400, "jobs": 3,
-        "jobs_failed": 1, "exit_status": 0, **changes,
+        "jobs_failed": 1, "exit_status": 0, "reason": "it has retired and has no job left", **changes,
     }  # fmt: skip
 
 
@@ -91,6 +91,15 @@ def test_hours_are_kept_for_a_month_and_days_as_long_as_the_other_history(databa
     assert work.totals()[KEY]["glideins"] == 4
 
 
+def test_the_reason_of_an_end_is_cut_and_may_be_missing(service):
+    long, without = glidein(1, reason="no " * 1000), glidein(2)
+    del without["reason"]
+    service.result("report", site_report(summaries=told(long, without)), TOKEN)
+    endings = service.parts.glidein_usage.endings(0)
+    assert len(endings["PSC", "1"]["reason"]) == 300
+    assert (endings["PSC", "2"]["reason"], endings["PSC", "2"]["entry"]) == ("", "RM")
+
+
 def test_names_are_forgotten_in_the_end(work, database):
     work.add("PSC", told(glidein(1)))
     work.delete_old(NOW + work_module.KEEP_NAMES_S + 1)
@@ -145,6 +154,22 @@ def test_the_guard_knows_that_jobs_failed(service):
     (shown,) = service.result("get_supply")["entries"]
     names = ("started", "registered", "never_registered", "ended_early", "jobs_failing")
     assert [shown["history"][name] for name in names] == [4, 3, 1, 2, 1]
+
+
+def test_a_black_hole_that_no_report_lists_as_running_is_in_the_history_and_on_the_page(service):
+    entry = {"entry": "RM", "shape": "node", "queued": 2, "running": 0, "running_glideins": []}
+    reason = "fewer GPUs than GLIDEIN_GPUS=1 (DetectedGPUs=0)"
+    failed = {"registered": None, "jobs": 0, "jobs_failed": 0, "exit_status": 17, "reason": reason}
+    for cycle in range(3):
+        since = NOW - 60 * (3 - cycle)
+        ended = glidein(cycle, started=since - 9, ended=since - 5, **failed)
+        summaries = told(ended, since=since - 60 if cycle else 0, until=since)
+        service.result("report", site_report(as_of=since, entries=[entry], summaries=summaries), TOKEN)
+    (shown,) = service.result("get_supply")["entries"]
+    assert [shown["history"][name] for name in ("started", "registered", "never_registered")] == [3, 0, 3]
+    assert shown["history"]["failures"] == [{"exit_status": 17, "count": 3, "last": NOW - 65, "reason": reason}]
+    text = "RM/node: 3 of 3 glideins that started in the last 6 h never registered. 3 ended with status 17: " + reason
+    assert text in service.page()
 
 
 def test_one_users_broken_jobs_are_no_black_hole(service):

@@ -119,6 +119,22 @@ def test_glideins_that_never_register_are_an_error_when_they_are_half_of_all(los
     assert "of 10 glideins that started in the last 6 h never registered" in problem.text
 
 
+def test_failures_of_an_entry_are_named_once_with_status_and_reason():
+    failures = [
+        {"exit_status": 17, "count": 5, "last": NOW, "reason": "fewer GPUs than GLIDEIN_GPUS=1."},
+        {"exit_status": None, "count": 1, "last": NOW, "reason": ""},
+    ]
+    history = experience(never_registered=6, registered=4, ended_early=4, failures=failures)
+    first, second = found(supply=supply(supplied(history=history)))
+    assert first.text == (
+        "RM/node: 6 of 10 glideins that started in the last 6 h never registered. "
+        "5 ended with status 17: fewer GPUs than GLIDEIN_GPUS=1. 1 ended with no exit status."
+    )
+    assert second.text.endswith("ended within minutes.")
+    (early,) = found(supply=supply(supplied(history={**history, "never_registered": 0})))
+    assert "within minutes. 5 ended with status 17: fewer GPUs" in early.text
+
+
 def test_unknown_counts_of_glideins_are_no_problem():
     unknown = experience(started=None, registered=None, never_registered=None, ended_early=None)
     assert found(supply=supply(supplied(history=unknown))) == []

@@ -211,7 +211,9 @@ def test_without_a_copy_there_is_no_upgrade(version_1, database_url, tmp_path, m
 
 def test_a_failed_upgrade_leaves_the_old_state(version_1, database_url, broken_upgrade):
     before = rows(version_1)
-    with pytest.raises(UnusableError, match="the upgrade from revision 0001 to revision 0002 failed, and nothing was"):
+    with pytest.raises(
+        UnusableError, match=f"the upgrade from revision 0001 to revision {schema.REVISION} failed, and nothing was"
+    ):
         Database(database_url)
     assert (rows(version_1), revision(version_1)) == (before, None)
 

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A part that fails: the entry is left as it is, the message says what to do, and the other sites go on."""
 
+import re
+
 import pytest
 from conftest import add_sites, playbook, wait_for
 
@@ -98,6 +100,28 @@ def test_a_refused_submission_is_shown_with_its_command(alice, server, slurm, re
     assert said in problems
     assert "sbatch --parsable --array=1-1" in problems
     assert queued(slurm) == 0  # the refused entry has the higher priority; nothing else is ordered for the same job
+
+
+def test_an_entry_whose_glideins_fail_at_once_is_limited_and_named(alice, server, slurm, refused_site):
+    alice.submit(count=3)
+    server.wait_for_jobs(3)
+    # Each glidein ends with status 11 before it registers, and between two cycles. The site `slurm` would run the jobs.
+    site = {"inventory": refused_site(job_setup="/opt/none/setup.sh")}
+    for _cycle in range(2):
+        cycle = playbook("cycle", "-l", "refused", **site)
+        assert "3 (job " in cycle.summary, cycle
+        wait_for("the end of the glideins", lambda: not slurm.check_output("squeue -h -u glidein"))
+    third = playbook("cycle", "-l", "refused", **site)
+    reason = r"ended with status 11 in the last 6 h, .*: GLIDEIN_JOB_SETUP=/opt/none/setup.sh is missing"
+    for summary in (third.summary, playbook("status", "-l", "refused", **site).summary):
+        text = " ".join(summary.split())
+        assert "is probed with one glidein, as " in text, text
+        assert re.search(rf"PROBLEMS .*[36] glideins of refused/cpu {reason}", text), text
+    assert "1 (job " in third.summary, third
+    page = " ".join(server.get("/").text.split())
+    assert re.search(
+        r"never registered\. [36] ended with status 11: GLIDEIN_JOB_SETUP=/opt/none/setup.sh is missing", page
+    )
 
 
 def test_slurm_that_does_not_answer_is_no_empty_queue(alice, server, slurm, slurm_root):

@@ -192,7 +192,7 @@ def supply_result(
     samples: {(site, entry): ad} of the stored machine ads; summaries: {key: history}, Glideins.summary; reports:
     {site: last report}; work: {key: sums} of the glideins' usage; closed: PassedOverGroups.closed. Entries that only
     these have are in the result, with nothing registered. Only callers with a token get samples, which describe a
-    site's machines, problems, which name identities, and the reasons of failures, which name hosts and directories.
+    site's machines, and problems, which name identities.
     """
     entries = {(entry["site"], entry["entry"], entry["shape"]): entry for entry in supply["entries"]}
     keys = set(entries).union(summaries, work, closed)
@@ -209,7 +209,7 @@ def supply_result(
             {
                 **(entries.get(key) or _entry(key, [], lambda _slot: False, 0)),
                 "sample": samples.get(key[:2]) if with_token else None,
-                "history": summaries.get(key) if with_token else _without_reasons(summaries.get(key)),
+                "history": summaries.get(key),
                 "work": work.get(key),
                 "passed_over_groups": closed.get(key, {}) if with_token else {},
             }
@@ -224,13 +224,6 @@ def _without_names(problems: Collection[str]) -> list[str]:
     return (
         ["some machines report a wrong site, entry or shape; callers with a token get the details"] if problems else []
     )
-
-
-def _without_reasons(history: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a history for callers that may not read the reasons of failures."""
-    if history is None:
-        return None
-    return {**history, "failures": [{**row, "reason": ""} for row in history.get("failures") or ()]}
 
 
 def _fetch(by_entry: Mapping[tuple[str, str], str], pool: PoolSlots, fetch_ads: FetchAds) -> list[dict[str, Any]]:

@@ -7,7 +7,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summa
     cycle_summary,
     status_table,
 )
-from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, demand, group, supply
+from ansible_collections.glidein.ops.tests.unit.support.builders import (
+    NOW,
+    demand,
+    group,
+    history,
+    supplied,
+    supply,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -293,6 +300,35 @@ def test_a_refused_submission_is_told_with_its_entry_and_cut_to_what_can_be_read
     assert result["problems"][1:] == ["lab (login1): scancel failed"]
 
 
+@pytest.mark.parametrize("done, left", [(0, 0), (1, 3)])
+def test_glideins_that_could_not_be_submitted_are_neither_present_nor_on_their_way(done, left):
+    wanted = {"entry": "main", "shape": "core", "present": 3, "submit": 2, "cancel": 0, "limited_by": None}
+    errors = [{"entry": "main", "shape": "core", "error": "No space left on device"}]
+    submissions = [submitted(done)] if done else []
+    result = summary(
+        [outcome(result=applied(failed=True, decisions=[wanted], submitted=submissions, errors=errors))],
+        asked(group(count=7)),
+        planned(item(present=3, running=1, serves={"a": 7}, waits={"a": {"jobs": 6, "per_glidein": 3}})),
+    )
+    (row,) = rows(result["lines"])
+    assert row["PRESENT"] == str(1 + done)
+    text = " ".join(" ".join(result["lines"]).split())
+    assert f"because; {2 - done} could not be submitted" in text
+    assert f"{1 + left} for glideins on their way, {6 - left} whose glideins could not be submitted." in text
+
+
+def test_the_row_of_a_shape_stays_when_none_of_its_glideins_could_be_submitted():
+    wanted = {"entry": "main", "shape": "core", "present": 2, "submit": 2, "cancel": 0, "limited_by": None}
+    errors = [{"entry": None, "shape": None, "error": "No space left on device"}]
+    outcomes = [outcome(result=applied(failed=True, decisions=[wanted], errors=errors))]
+    plan = planned(item(present=2, serves={"a": 2}, waits={"a": {"jobs": 2, "per_glidein": 1}}))
+    result = summary(outcomes, asked(group(count=2)), plan)
+    assert [row["PRESENT"] for row in rows(result["lines"])] == ["0"]
+    assert result["lines"][0] == "Demand: 2 idle jobs in 1 group: 2 whose glideins could not be submitted."
+    decided = [outcome(result=applied(decisions=[wanted]))]
+    assert [row["PRESENT"] for row in rows(summary(decided, None, plan, check_mode=True)["lines"])] == ["2"]
+
+
 def test_a_submission_of_unknown_outcome_is_told_as_one():
     errors = [{"entry": "main", "shape": "core", "error": "The outcome of this submission is unknown"}]
     result = summary(
@@ -401,6 +437,54 @@ def test_jobs_that_the_demand_does_not_count_are_told_with_the_reason():
     limits = "(MAX_JOBS_RUNNING, max_materialize, concurrency limits, ceilings, quotas)"
     assert f"Not counted: 7 that a limit keeps waiting {limits}." in line
     assert "Not counted: 4 that other sites have a lease on." in line
+
+
+def failure(count=3, exit_status=17, last=NOW, reason="fewer GPUs (DetectedGPUs=0)"):
+    return {"exit_status": exit_status, "count": count, "last": last, "reason": reason}
+
+
+def failed(*failures, shape="core", entry="main", **counts):
+    """What the demand server has of a shape whose glideins failed."""
+    numbers = dict({"never_registered": sum(one["count"] for one in failures)}, **counts)
+    return supplied(entry=entry, shape=shape, history=history(failures=list(failures), **numbers))
+
+
+def problems_of(*supplied_entries):
+    """The problems of a cycle; those of the status are the same."""
+    demanded = dict(asked(), supply=supply(*supplied_entries))
+    found = summary(demanded=demanded, plan=planned(item()))["problems"]
+    assert part(status_table(planned(item()), demanded), "PROBLEMS") == found
+    return found
+
+
+def test_glideins_that_failed_are_a_problem_with_status_and_reason():
+    assert problems_of(failed(failure(6))) == [
+        "6 glideins of lab/main ended with status 17 in the last 6 h, the last one at 2026-11-20 21:48:00 UTC: "
+        "fewer GPUs (DetectedGPUs=0)"
+    ]
+
+
+def test_failures_of_all_shapes_of_an_entry_are_one_problem_for_each_status():
+    killed = failure(1, None, reason="")
+    found = problems_of(
+        failed(failure(1, last=NOW - 60, reason="before"), killed), failed(failure(2, last=NOW), shape="large")
+    )
+    assert found[0].startswith("3 glideins of lab/main ended with status 17 ")
+    assert found[0].endswith(": fewer GPUs (DetectedGPUs=0)")
+    assert found[1].startswith("1 glidein of lab/main ended without an exit status in the last 6 h, the last one at ")
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [failed(failure(2))],
+        [failed(failure(3), registered=30)],
+        [failed(failure(9), entry="another")],
+        [supplied(history=history(never_registered=9))],  # of an earlier version of the server
+    ],
+)
+def test_few_failures_and_those_of_other_entries_are_no_problem(entries):
+    assert problems_of(*entries) == []
 
 
 def test_a_paused_server_is_a_problem():

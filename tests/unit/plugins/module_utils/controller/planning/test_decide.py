@@ -463,6 +463,17 @@ def test_limits_of_an_entry_are_kept(limits, have, new):
     assert "lab/main limit {0} {1}".format(name, value) in result["unserved"][0]["reason"]
 
 
+def test_a_limit_is_named_only_where_a_job_wanted_more():
+    shapes = {"core": shape(), "large": shape(cpus=4, memory_mb=8000)}
+    sites = [planned_site(site({"main": entry(shapes=shapes, limits=dict(WIDE, queued=2))}))]
+    enough, short = (planned([group(count=count)], sites)["plan"] for count in (2, 3))
+    assert [item["present"] for item in enough] == [item["present"] for item in short] == [2, 0]
+    assert not any("limit" in item["reason"] for item in enough)
+    assert enough[1]["reason"].startswith("no idle job needs it; ")
+    assert all("lab/main limit queued 2 reached" in item["reason"] for item in short)
+    assert short[1]["reason"].startswith("it serves no idle job; ")
+
+
 def test_limits_of_a_site_are_kept_by_its_entries_together():
     sites = [
         planned_site(site({"a": entry(), "b": entry()}, {"queued": 4}), queue(orphans={"queued": 1, "running": 0}))
