@@ -206,12 +206,13 @@ def _count(connection: Connection, site: str, glideins: Iterable[Mapping[str, An
 
 
 def _store_names(connection: Connection, site: str, glideins: Iterable[Mapping[str, Any]], now: int) -> None:
-    names = ("name", "batch_id", "entry", "shape", "started", "registered", "ended", "exit_status", "reason")
+    names = ("name", "batch_id", "entry", "shape", "started", "registered", "ended", "exit_status")
     rows = [
         {
             "site": site,
             "received": now,
             "good": max(0, one["jobs"] - one["jobs_failed"]),
+            "reason": one.get("reason", ""),
             **{name: one[name] for name in names},
         }
         for one in glideins
