@@ -33,6 +33,10 @@ class ActionModule(SiteActionModule):
             return super()._run_module(tmp, task_vars)
         return self._unchanged(queue)
 
+    def _timeout_message(self):
+        message = super()._timeout_message()
+        return f"{message}; submissions may have been made before: the next cycle counts again"
+
     def _has_work(self, queue):
         """Return whether the module would do anything, or report an error."""
         options = self._task.args

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Site modules without their site options: the action plugins take these from the host's variables and profile."""
+"""Modules on login nodes: their time limit, and their options from the host's variables and profile."""
+
+import subprocess
+import traceback
 
 from ansible.plugins.action.normal import ActionModule as NormalActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.controller.module_failure import failure_message
@@ -27,7 +30,45 @@ class OptionError(Exception):
     """An option is not given, and the host's variable is missing or cannot be templated."""
 
 
-class SiteActionModule(NormalActionModule):
+class LoginNodeActionModule(NormalActionModule):
+    """Runs a module on a login node. A task that reaches its time limit (keyword `timeout`) fails as others do."""
+
+    _timed_out = False
+
+    def run(self, tmp=None, task_vars=None):
+        try:
+            return super().run(tmp, task_vars)
+        # Ansible raises the end of the time limit past all handlers of Exception.
+        except BaseException as error:
+            if "Timeout" not in type(error).__name__ or isinstance(error, Exception):
+                raise
+            self._timed_out = True
+            _kill_processes(error)
+        return {"failed": True, "changed": False, "timed_out": True, "msg": self._timeout_message()}
+
+    def cleanup(self, force=False):
+        # The removal of temporary files has no time limit.
+        if not self._timed_out:
+            super().cleanup(force)
+
+    def _timeout_message(self):
+        """Return the error message of a task that reached its time limit."""
+        return (
+            f"the login node did not return a result within {self._task.timeout} s (glidein_site_timeout): the node, "
+            "its home directory or its batch system does not answer"
+        )
+
+
+def _kill_processes(error):
+    """Kill the processes that the interrupted functions have started. Without this, a hung ssh would remain."""
+    for frame, _line in traceback.walk_tb(error.__traceback__):
+        for value in list(frame.f_locals.values()):
+            if isinstance(value, subprocess.Popen) and value.poll() is None:
+                value.kill()
+                value.wait()
+
+
+class SiteActionModule(LoginNodeActionModule):
     """Runs a module on a login node. Options that the task does not give are taken from the host's variables."""
 
     VARIABLES = SITE_VARIABLES

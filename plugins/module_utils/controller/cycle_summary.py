@@ -87,9 +87,9 @@ def status_table(plan, demand, sites=None):
     work = {(each.get("site"), each.get("entry"), each.get("shape")): each.get("work") for each in supplied}
     rows = []
     for item in items:
-        cells = [_number(item[key]) for key in ("queued", "running", "sick", "registered")]
+        cells = [_number(item[key]) for key in ("queued", "running", "sick")] + [_number(_registered(item, demand))]
         used = _used(work.get((item["site"], item["entry"], item["shape"])))
-        rows.append((_names(item) + cells + [used, _number(sum(item["serves"].values()))], ""))
+        rows.append((_names(item) + cells + [used, _number(_served(item, demand))], ""))
     problems = [f"no demand: {demand.get('msg')}"] if demand.get("failed") else []
     problems += _reading_problems(demand, plan)
     # The reason is the same for all entries of a site: its queue is read once.
@@ -108,6 +108,17 @@ def status_table(plan, demand, sites=None):
     lines += _section("HELD BACK", _paragraphs(plan.get("notes") or [], "note"))
     problems = [_one_line(problem) for problem in dict.fromkeys(problems)]
     return lines + _section("PROBLEMS", _paragraphs(problems, "problem"))
+
+
+def _registered(item, demand):
+    """Return the registered glideins of a plan item; None if the demand server did not return them."""
+    supply = demand.get("supply") or {}
+    return None if demand.get("failed") or supply.get("error") else item["registered"]
+
+
+def _served(item, demand):
+    """Return the idle jobs that a plan item serves; None if the demand is unknown."""
+    return None if demand.get("failed") else sum(item["serves"].values())
 
 
 def _outcome(host, site, glideins, report):
@@ -202,6 +213,12 @@ def _lease_problems(lease):
     return [f"{names}no lease, so nothing new was ordered: {text}" for names, text in failures]
 
 
+def _refusals(site, demand, lease):
+    """Return the errors of the earlier calls to the demand server for a site."""
+    texts = [str(error["error"]) for error in lease.get("errors") or [] if error["site"] == site]
+    return texts + ([str(demand.get("msg"))] if demand.get("failed") else [])
+
+
 def _explanation_lines(plan):
     """Return the reason why each entry serves the group of the plan's option `explain` or does not serve it."""
     lines = []
@@ -233,9 +250,10 @@ def _cycle_problems(outcomes, demand, plan, lease):
         site_problems = _site_problems(outcome)
         if site_problems:
             named.add(outcome["site"])
-        problems += [f"{outcome['site']} ({outcome['host']}): {problem}" for problem in site_problems]
-        problems += [f"{outcome['site']} ({outcome['host']}): {text}" for text in _token_problems(outcome)]
-        if outcome["report_error"]:
+        label = outcome["site"] if outcome["host"] == outcome["site"] else f"{outcome['site']} ({outcome['host']})"
+        problems += [f"{label}: {problem}" for problem in [*site_problems, *_token_problems(outcome)]]
+        # A refused token has one cause: the failed reading or lease states it.
+        if outcome["report_error"] and outcome["report_error"] not in _refusals(outcome["site"], demand, lease):
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
     problems += _failure_problems(demand, plan)
     unknown = {item["site"]: item["reason"] for item in plan.get("plan") or [] if item["queued"] is None}
@@ -505,7 +523,9 @@ def _row(cells, widths):
 
 def _wrap(text, indent):
     """Return a text of any origin as lines within the width; all but the first are indented further."""
-    return textwrap.wrap(_one_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+    return textwrap.wrap(
+        _one_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+    )
 
 
 def _used(work):

@@ -94,7 +94,7 @@ class DemandClient:
             raise ServerError(f"{where}: not enough memory on this host to read the reply") from error
         if reply is None:
             raise NoAnswerError(f"{where}: no complete reply within {self.timeout_s} s")
-        return _result(where, method, *reply)
+        return _result(self.url, method, *reply)
 
     def call_with(self, method, params, newer):
         """Call a method with `params` and `newer`, or without `newer` if the server does not support them."""
@@ -177,9 +177,9 @@ def _reason(error):
     return excerpt(source + (getattr(error, "strerror", None) or str(error)))
 
 
-def _result(where, method, status, location, body):
-    """Return the result of a JSON-RPC reply. where: server and method, for errors. Raises ServerError."""
-    where = f"{where}: HTTP {status}"
+def _result(url, method, status, location, body):
+    """Return the result of a JSON-RPC reply. url, method: for errors. Raises ServerError."""
+    where = f"Demand server {url}, {method}: HTTP {status}"
     if 300 <= status < 400:
         target = excerpt(location or "an unknown address")
         raise ServerError(
@@ -200,8 +200,13 @@ def _result(where, method, status, location, body):
         error = answer["error"]
         data = f" ({excerpt(str(error['data']))})" if error.get("data") else ""
         message = excerpt(str(error.get("message")))
-        kinds = {_UNAUTHORIZED: RefusedError, _INVALID_PARAMS: InvalidParamsError}
-        kind = kinds.get(error.get("code"), ServerError)
+        if error.get("code") == _UNAUTHORIZED:
+            # Without the method: the same token is refused by each, for one reason.
+            raise RefusedError(
+                f"Demand server {url}: no valid token (HTTP {status}, JSON-RPC error {_UNAUTHORIZED}: {message}{data}); "
+                "correct glidein_demand_token, or run glidein.ops.deploy"
+            )
+        kind = InvalidParamsError if error.get("code") == _INVALID_PARAMS else ServerError
         remedy = _PYGLIDEIN if error.get("code") == _METHOD_NOT_FOUND and method == "get_demand" else ""
         raise kind(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}{remedy}")
     if status != 200 or not isinstance(answer, dict) or "result" not in answer:

@@ -56,6 +56,7 @@ KNOWN = (
     "glidein_scheduler_options",
     "glidein_scratch",
     "glidein_site",
+    "glidein_site_timeout",
     "glidein_ssh_login_timeout",
     "glidein_ssh_persist",
     "glidein_ssh_prompts",

@@ -3,7 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Glideins on a real Grid Engine: the lab's host `sge`, a site of inventories/lab-batch."""
 
+import os
 import re
+import subprocess
+import time
 
 import pytest
 from batch_site import BatchSite
@@ -141,3 +144,24 @@ def test_cores_are_slots_and_memory_is_asked_for_by_the_slot(alice, server, sge)
     hosts = alice.host.check_output(f"condor_history {cluster} -af LastRemoteHost").split()
     slots, glideins = zip(*(each.split("@", 1) for each in hosts), strict=True)
     assert (len(set(slots)), len(set(glideins))) == (4, 1), hosts
+
+
+@pytest.fixture
+def frozen(deployed):
+    """The login node does not answer any more, and the SSH connection of the last playbook is still open."""
+    SITE.play("status")
+    container = f"{os.environ.get('LAB') or 'glidein-lab'}-sge"
+    subprocess.run(["podman", "pause", container], check=True, capture_output=True)
+    yield
+    subprocess.run(["podman", "unpause", container], check=True, capture_output=True)
+
+
+def test_a_login_node_that_froze_stops_no_other_site(alice, server, frozen):
+    alice.submit()
+    server.wait_for_jobs(1)
+    begun = time.monotonic()
+    cycle = SITE.play("cycle", "-e", "glidein_site_timeout=10", limit="slurm,sge")
+    assert time.monotonic() - begun < 100, cycle
+    problems = " ".join(cycle.summary.split("PROBLEMS")[1].split())
+    assert "sge: left as it is: the login node did not return a result within 10 s (glidein_site_timeout)" in problems
+    assert "1 (job " in cycle.summary, cycle

@@ -145,7 +145,7 @@ def test_a_person_logs_in_once_and_cycles_use_the_session(alice, server, slurm_r
 
     ten = playbook("cycle", *["glidein.ops.cycle"] * 9, inventory=inventory)
     assert ten.rc == 0, ten
-    assert "slurm (slurm): left as it is: login needed since 20" in problems(ten)
+    assert "slurm: left as it is: login needed since 20" in problems(ten)
     assert "ansible-playbook glidein.ops.login -l slurm" in problems(ten)
     assert sshd.lines() == []
     assert len(told.read_text().splitlines()) == 1

@@ -105,14 +105,15 @@ def play(tmp_path, slurm, site_home, server):
     }
     folder = tmp_path / "inventory"
     folder.mkdir()
-    hosts = {"hosts": SITES, "vars": variables}
-    (folder / "hosts.json").write_text(json.dumps({"all": {"children": {"glidein_sites": hosts}}}))
     for site in SITES.values():
         name = site.get("glidein_site", "lab")
         if name != "lab":
             subprocess.run(["cp", "-a", str(site_home / "lab"), str(site_home / name)], check=True)
 
-    def run(playbook, *arguments):
+    def run(playbook, *arguments, sites=None):
+        hosts = {name: dict(site, **(sites or {}).get(name, {})) for name, site in SITES.items()}
+        group = {"hosts": hosts, "vars": variables}
+        (folder / "hosts.json").write_text(json.dumps({"all": {"children": {"glidein_sites": group}}}))
         path = str(ROOT / "playbooks" / f"{playbook}.yml")
         done = run_playbook(
             "-i", str(folder), path, *arguments, folder=folder, collections=ROOT.parents[2],
@@ -154,6 +155,39 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(play, demand_server
     assert len(slurm.read()["calls"]) - calls == 3, again.output  # lab, misspelt, token: their queues
     assert re.search(r"h_lab +: .*changed=0 ", again.output), again.output
     assert demand_server.reports()["lab"]["entries"][0]["queued"] == 2
+
+
+def test_a_login_node_that_does_not_answer_is_given_up_after_its_time_limit(play, demand_server, slurm):
+    frozen = {"h_lab": {}, "d_broken": {"glidein_scheduler_options": {"commands": {"squeue": ["/bin/sh", "-c", "exec sleep 97"]}}}}
+    limits = {name: dict(site, glidein_site_timeout="4s") for name, site in frozen.items()}
+    begun = time.monotonic()
+    cycle = play("cycle", "-l", ",".join(frozen), sites=limits)
+    assert time.monotonic() - begun < 60, cycle.output
+    assert cycle.status == 0, cycle.output
+    problems = " ".join(cycle.shown.partition("PROBLEMS")[2].split())
+    expected = "broken (d_broken): left as it is: the login node did not return a result within 4 s "
+    assert f"{expected}(glidein_site_timeout)" in problems, cycle.output
+    assert len(slurm.jobs()) == 2, cycle.output
+    assert demand_server.reports()["broken"]["error"].startswith("the login node did not return"), cycle.output
+    status = play("status", "-l", "d_broken", sites=limits)
+    assert status.shown.count("the login node did not return a result within 4 s") == 1, status.output
+
+
+def test_an_invalid_time_limit_stops_no_other_site(play, demand_server, slurm):
+    cycle = play("cycle", "-l", "h_lab,d_broken", sites={"d_broken": {"glidein_site_timeout": 0}})
+    problems = " ".join(cycle.shown.partition("PROBLEMS")[2].split())
+    assert "glidein_site_timeout: 0 is invalid; expected a duration of at least 1 s" in problems, cycle.output
+    assert len(slurm.jobs()) == 2, cycle.output
+
+
+def test_a_cycle_prints_each_heading_once(play, demand_server):
+    for playbook in ("cycle", "status"):
+        run = play(playbook)
+        output = run.output
+        assert run.status == 0, output
+        headings = re.findall(r"^TASK \[(.*?)\]", output, re.MULTILINE)
+        assert len(headings) == len(set(headings)), output
+        assert not [heading for heading in headings if heading.startswith("Skip")], output
 
 
 def test_check_mode_shows_the_plan_and_the_scripts_and_changes_nothing(play, demand_server, slurm):

@@ -18,7 +18,9 @@ from ansible_collections.glidein.ops.plugins.filter import (
     profile_lines,
     seconds,
     shape_names,
+    select_hosts,
     site_reports,
+    site_timeout,
     status_table,
     tarball_list,
     token_expires,
@@ -32,12 +34,14 @@ from ansible_collections.glidein.ops.plugins.filter import (
     [
         cycle_summary,
         demand_tokens,
-        inventory_sites,
+            inventory_sites,
         lease_limits,
         profile_lines,
         seconds,
         shape_names,
-        site_reports,
+        select_hosts,
+    site_reports,
+        site_timeout,
         status_table,
         tarball_list,
         token_expires,
@@ -125,3 +129,27 @@ def test_the_expiry_time_of_a_token_is_its_exp():
 
 def test_a_token_without_an_expiry_time_lasts_to_the_year_9999():
     assert token_expires.token_expires("e30.e30.c2ln") == 253402300799
+
+
+@pytest.mark.parametrize("value, found", [(300, 300), ("5m", 300), ("1", 1)])
+def test_a_time_limit_is_read_as_a_duration(value, found):
+    assert site_timeout.site_timeout(value) == found
+
+
+@pytest.mark.parametrize("value", ["soon", 0, -1, None, 10**9])
+def test_an_invalid_time_limit_names_the_variable(value):
+    with pytest.raises(AnsibleFilterError, match=r"glidein_site_timeout: .* is invalid; expected a duration of at le"):
+        site_timeout.site_timeout(value)
+
+
+def test_hosts_are_selected_by_their_variables():
+    selected = select_hosts.FilterModule().filters()["select_hosts"]
+    hosts = {
+        "plain": {},
+        "revoked": {"glidein_revoked": "yes", "cycle_queue": {"queue": {}}},
+        "read": {"glidein_revoked": "false", "cycle_queue": {"queue": {}}},
+    }
+    assert selected(hosts, list(hosts), with_any=["glidein_revoked", "glidein_pull"]) == ["revoked"]
+    assert selected(hosts, list(hosts), ["cycle_queue"], without=["glidein_revoked"]) == ["read"]
+    assert selected(hosts, list(hosts), ["glidein_pull"]) == []
+    assert selected(hosts, list(hosts)) == list(hosts)

@@ -292,6 +292,7 @@ def test_any_token_that_is_not_refused_reads_the_demand(server):
     assert len(server.requests) == 3
     result = run_module(demand_info.main, {"server_url": server.url, "tokens": ["new-site", "old-site"]})
     assert "JSON-RPC error -32001" in result["msg"]
+    assert "correct glidein_demand_token, or run glidein.ops.deploy" in result["msg"]
     assert "new-site" not in str(result)
 
 

@@ -262,6 +262,24 @@ def test_an_unreachable_site_is_left_as_it_is_and_the_others_work():
     assert result["problems"] == ["gone (far): left as it is: Failed to connect to the host via ssh"]
 
 
+def test_a_site_with_the_name_of_its_host_is_named_once():
+    assert summary([outcome("sge", "sge", error="down", result=SKIPPED)])["problems"] == ["sge: left as it is: down"]
+
+
+def test_a_refused_token_is_one_problem():
+    refused = "Demand server http://cm/jsonrpc refuses the token"
+    lease = {"failed": True, "msg": refused, "errors": [{"site": "lab", "error": refused}], "plan": []}
+    result = summary([outcome(report_error=refused)], lease=lease)
+    assert result["problems"] == [f"lab: no lease, so nothing new was ordered: {refused}"]
+    # Another error of the report is a problem of its own.
+    assert len(summary([outcome(report_error="HTTP 500")], lease=lease)["problems"]) == 2
+
+
+def test_lines_are_not_broken_within_a_name():
+    lines = summary([outcome(error="x" * 66 + " psc-bridges2 is unknown", result=SKIPPED)])["lines"]
+    assert lines[-1].split()[0] == "psc-bridges2"
+
+
 def test_why_a_queue_cannot_be_used_is_told_once_for_all_shapes():
     why = "kept as it is, its queue is not known: queue.entries[0].queued: 'x' is invalid"
     result = summary([outcome("odd")], plan=planned(*[unknown(site="odd", shape=key, reason=why) for key in "ab"]))
@@ -514,6 +532,14 @@ def test_the_status_shows_every_shape():
         "lab   main   core        1        2     0           2   75%       4",
         "lab   main   node        0        0     0           0     -       0",
     ]
+
+
+def test_the_status_shows_a_question_mark_for_what_the_demand_server_did_not_return():
+    plan = planned(item(running=1))
+    (row,) = rows(status_table(plan, {"failed": True, "msg": "no answer"}))
+    assert [row[key] for key in ("RUNNING", "REGISTERED", "DEMAND")] == ["1", "?", "?"]
+    (row,) = rows(status_table(plan, dict(asked(), supply={"error": "no collector", "entries": []})))
+    assert [row[key] for key in ("RUNNING", "REGISTERED", "DEMAND")] == ["1", "?", "0"]
 
 
 def test_the_status_says_once_for_a_site_why_its_queue_is_not_known():

@@ -17,6 +17,9 @@ NO_VARIABLES = {
     "glidein_sites",
     "glidein_ssh_",
     "glidein_ssh_sessions",
+    "glidein_left_out",
+    "glidein_token_checked",
+    "glidein_token_due",
     "glidein_token_ends_soon",
 }
 

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+name: select_hosts
+short_description: Select hosts by their variables
+version_added: 0.1.0
+author:
+  - the glidein.ops authors (@glidein-ops)
+description:
+  - Returns the names of the hosts for which some variables are true and others are not.
+  - A variable that is missing is not true. An empty list or mapping is not true.
+options:
+  with_all:
+    description:
+      - Names of variables that must all be true.
+    type: list
+    elements: str
+  with_any:
+    description:
+      - Names of variables of which at least one must be true.
+    type: list
+    elements: str
+  without:
+    description:
+      - Names of variables none of which may be true.
+    type: list
+    elements: str
+extends_documentation_fragment:
+  - glidein.ops.hosts
+positional: hosts, with_all, with_any, without
+"""
+
+EXAMPLES = r"""
+- name: Group revoked sites and sites in pull mode
+  ansible.builtin.add_host:
+    name: "{{ item }}"
+    groups: glidein_left_out
+  loop: "{{ hostvars | glidein.ops.select_hosts(ansible_play_hosts, with_any=['glidein_revoked', 'glidein_pull']) }}"
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - Names of hosts, in the order of O(hosts).
+  type: list
+  elements: str
+"""
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import select_hosts
+
+
+class FilterModule:
+    """The filter of this file's name."""
+
+    def filters(self):
+        return {"select_hosts": select_hosts}
