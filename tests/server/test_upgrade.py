@@ -25,6 +25,7 @@ from test_database import at_once, opens
 
 DATA = Path(__file__).parent / "data"
 SCHEMA_VERSION_1 = DATA / f"database-version-1-{'postgresql' if SERVER else 'sqlite'}.sql"
+LATER = ("glidein_core_time", "glidein_reading", "job_core_time", "job_reading")  # tables of later revisions
 on_sqlite = pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
 
 
@@ -46,11 +47,11 @@ def version_1(engine):
 
 
 def rows(engine):
-    """Return {table: its rows, sorted} of all tables but those that say which revision it is."""
+    """Return {table: its rows, sorted} of all tables of version 1 but those that say which revision it is."""
     found = {}
     with engine.connect() as connection:
         for name, table in schema.metadata.tables.items():
-            if name != "schema_version":
+            if name not in ("schema_version", *LATER):
                 found[name] = sorted(tuple(row) for row in connection.execute(select(table).order_by(*table.c)))
     return found
 
@@ -206,7 +207,7 @@ def test_without_a_copy_there_is_no_upgrade(version_1, database_url, tmp_path, m
 
 def test_a_failed_upgrade_leaves_the_old_state(version_1, database_url, broken_upgrade):
     before = rows(version_1)
-    with pytest.raises(UnusableError, match="the upgrade from revision 0001 to revision 0002 failed, and nothing was"):
+    with pytest.raises(UnusableError, match="the upgrade from revision 0001 to revision 0003 failed, and nothing was"):
         Database(database_url)
     assert (rows(version_1), revision(version_1)) == (before, None)
 
