@@ -14,6 +14,12 @@ from typing import Any, NamedTuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Room
 
+# A module of Ansible sets the locale of its user, which strftime would follow.
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
 # The keys of the room in this period and in the next one.
 _NOW, _NEXT = "budget", "next_budget"
 
@@ -227,7 +233,8 @@ def _period(time_s, per):
     )
     if per == "year":
         begin = begin.replace(month=1)
-    return begin.strftime("%B %Y" if per == "month" else "%Y"), int(begin.timestamp())
+    month = f"{_MONTHS[begin.month - 1]} " if per == "month" else ""
+    return f"{month}{begin.year}", int(begin.timestamp())
 
 
 def _next_period(time_s, per):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable
 
-from sqlalchemy import Connection, and_, delete, func, or_, select
+from sqlalchemy import Connection, delete, func, select
 
 from . import schema
 from .core_seconds import DAY_S, MOST_CORES, Reading, by_day, glidein_core_seconds, month_of, year_of
@@ -25,7 +25,7 @@ DAY, MONTH, YEAR, EVER = range(4)
 MOST_KEYS_OF_A_SITE = 1000
 """The most (entry, shape) of a site that have a reading. Glideins of further ones are not counted."""
 
-MOST_ROWS_OF_A_SAMPLE = 5000
+MOST_ROWS_OF_A_SAMPLE = 2000
 """The most (site, entry, user, project) of one result of the collector. Others count for the user and project ""."""
 
 KEEP_READINGS_S = 60 * DAY_S
@@ -108,17 +108,14 @@ class CoreHours:
         now = self._clock() if now is None else now
         month, year = month_of(now), year_of(now)
         column = schema.glidein_core_time.c
-        periods = or_(
-            and_(column.level == MONTH, column.time == month), and_(column.level == YEAR, column.time == year)
-        )
-        with self._db.read() as connection:
-            sums = connection.execute(select(schema.glidein_core_time).where(periods)).all()
-            readings = connection.execute(select(schema.glidein_reading)).all()
         rows: dict[tuple[str, str, str], dict[str, Any]] = {}
         empty = {"month_core_s": 0, "year_core_s": 0, "read_at": None, "cores": 0}
-        for one in sums:
-            row = rows.setdefault((one.site, one.entry, one.shape), dict(empty))
-            row["month_core_s" if one.level == MONTH else "year_core_s"] = one.core_s
+        with self._db.read() as connection:
+            for name, level, begin in (("month_core_s", MONTH, month), ("year_core_s", YEAR, year)):
+                query = select(column.site, column.entry, column.shape, column.core_s)
+                for *key, core_s in connection.execute(query.where(column.level == level, column.time == begin)):
+                    rows.setdefault(tuple(key), dict(empty))[name] = core_s
+            readings = connection.execute(select(schema.glidein_reading)).all()
         for one in readings:
             cores = Reading(one.received, one.cpus, one.running).cores
             rows.setdefault((one.site, one.entry, one.shape), dict(empty)).update(read_at=one.received, cores=cores)
