@@ -240,7 +240,7 @@ supply:
           glideins.
         - Servers of an earlier version do not return it.
       type: dict
-      sample: {as_of: 1795211273, month: 1793491200, year: 1767225600, entries: [{site: lab, entry: main, shape: core,
+      sample: {month: 1793491200, year: 1767225600, entries: [{site: lab, entry: main, shape: core,
         month_core_s: 7200, year_core_s: 90000, read_at: 1795211200, cores: 3}]}
     summaries_until:
       description: The time up to which the server has the summaries in a site's logs, in epoch seconds, by site.

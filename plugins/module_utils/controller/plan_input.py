@@ -180,12 +180,11 @@ def demand_history(supply):
 class CoreHours(NamedTuple):
     """The core-hours that the demand server counted.
 
-    rows: {(site, entry, shape): {"month", "year": core-seconds, "read_at": epoch or None, "cores"}}; as_of: epoch;
-    begins: {"month", "year": beginning of the period}; error: why nothing is known, or None.
+    rows: {(site, entry, shape): {"month", "year": core-seconds, "read_at": epoch or None, "cores"}}; begins:
+    {"month", "year": beginning of the period}; error: why nothing is known, or None.
     """
 
     rows: dict
-    as_of: float
     begins: dict
     error: Any = None
 
@@ -194,7 +193,7 @@ def read_core_hours(supply):
     """Return the CoreHours. If they are invalid, only entries with a budget are affected: the error is returned."""
     raw = supply.get("core_hours")
     if raw is None:
-        return CoreHours({}, 0, {}, "the demand server does not return them; upgrade it")
+        return CoreHours({}, {}, "the demand server does not return them; upgrade it")
     try:
         rows = {}
         for number, one in enumerate(_list(raw, "entries", "supply.core_hours.entries")):
@@ -209,9 +208,9 @@ def read_core_hours(supply):
                 "cores": _whole(one, "cores", where),
             }
         begins = {per: _whole(raw, per, "supply.core_hours") for per in ("month", "year")}
-        return CoreHours(rows, _whole(raw, "as_of", "supply.core_hours"), begins)
+        return CoreHours(rows, begins)
     except InputError as error:
-        return CoreHours({}, 0, {}, str(error))
+        return CoreHours({}, {}, str(error))
 
 
 def _history(raw):

@@ -192,7 +192,7 @@ def _budget(path, raw, shapes, core_hours, now_s):
             reserved_next_s += glideins * shape.size[0] * max(0, remaining_s - left_s)
     return budget._replace(
         used_s=sum(row[raw["per"]] for row in rows.values()),
-        reserved_s=reserved_s + _not_counted_yet(rows, here, core_hours.as_of, now_s),
+        reserved_s=reserved_s + _not_counted_yet(core_hours.rows, here, now_s),
         reserved_next_s=reserved_next_s,
     )
 
@@ -211,18 +211,20 @@ def _remaining(shape):
     return [*found, (walltime_s, left)]
 
 
-def _not_counted_yet(rows, here, as_of, now_s):
+def _not_counted_yet(rows, here, now_s):
     """Return the core-seconds since the last reports, which the demand server will count with the next ones.
 
-    rows: of the entry or site; as_of: the demand server's time of the rows. As the server does, it takes the mean of
-    the cores in the last report and those that run now.
+    rows: those of all sites; here: the shapes of the entry or site. As the server does, it takes the mean of the cores
+    in the last report and those that run now. Glideins of removed shapes are in no report.
     """
-    running = {shape.key: shape.size[0] * shape.counts["running"] for shape in here if shape.counts}
+    # If the server's clock is ahead of this one, the newest report shows it.
+    now_s = max([now_s] + [row["read_at"] for row in rows.values() if row["read_at"] is not None])
     total = 0
-    for key, row in rows.items():
-        if row["read_at"] is not None:
-            since_s = max(0, as_of - row["read_at"]) + max(0, now_s - as_of)
-            total += since_s * (row["cores"] + running.get(key, 0)) / 2
+    for shape in here:
+        row = rows.get(shape.key)
+        if row and row["read_at"] is not None:
+            running = shape.size[0] * shape.counts["running"] if shape.counts else 0
+            total += (now_s - row["read_at"]) * (row["cores"] + running) / 2
     return total
 
 

@@ -101,7 +101,7 @@ class CoreHours:
     def current(self, now: float | None = None) -> dict[str, Any]:
         """Return the glideins' core-seconds of this month and year, for get_supply.
 
-        {"as_of", "month", "year", "entries": [{"site", "entry", "shape", "month_core_s", "year_core_s", "read_at",
+        {"month", "year", "entries": [{"site", "entry", "shape", "month_core_s", "year_core_s", "read_at",
         "cores"}]}. month, year: their beginnings. read_at, cores: the last report that counts, and the cores of its
         running glideins.
         """
@@ -120,7 +120,7 @@ class CoreHours:
             cores = Reading(one.received, one.cpus, one.running).cores
             rows.setdefault((one.site, one.entry, one.shape), dict(empty)).update(read_at=one.received, cores=cores)
         entries = [{"site": key[0], "entry": key[1], "shape": key[2], **row} for key, row in sorted(rows.items())]
-        return {"as_of": int(now), "month": month, "year": year, "entries": entries}
+        return {"month": month, "year": year, "entries": entries}
 
     def sums(self, level: int, since: int, until: int, by: Sequence[str]) -> list[dict[str, Any]]:
         """Return [{"time", <each of `by`>, "glidein_core_s", "job_core_s"}], sorted.

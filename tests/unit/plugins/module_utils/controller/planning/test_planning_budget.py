@@ -47,7 +47,7 @@ def used(*rows, as_of=NOW - 10, month=NOVEMBER, year=YEAR):
         )
         for entry, of_month, of_year, more in rows
     ]  # fmt: skip
-    return {"as_of": as_of, "month": month, "year": year, "entries": entries}
+    return {"month": month, "year": year, "entries": entries}
 
 
 def entry(core_hours=None, per="month", **changes):
@@ -108,6 +108,18 @@ def test_what_the_reports_have_not_counted_yet_is_reserved():
     item = planned(0, lab({"RM": entry(1000)}, have), known)[1]["RM"]
     # An hour of the mean of three and one glideins, 10 s more, and an hour of the one that runs.
     assert "100 of 1,000 core-hours used in November 2026, 84 reserved" in item["reason"]
+
+
+def test_a_removed_shape_has_used_core_hours_and_reserves_none():
+    known = used(("RM", 100, 100, {}), ("RM", 50, 50, {"shape": "removed", "read_at": NOW - 10**6, "cores": 10**4}))
+    item = planned(0, lab({"RM": entry(1000)}), known)[1]["RM"]
+    assert "150 of 1,000 core-hours used in November 2026, 0 reserved" in item["reason"]
+
+
+def test_a_server_whose_clock_is_ahead_reserves_no_less():
+    known = used(("RM", 0, 0, {"read_at": NOW - HOUR + 600, "cores": 28}), ("other", 0, 0, {"read_at": NOW + 600}))
+    item = planned(0, lab({"RM": entry(1000)}), known)[1]["RM"]
+    assert "14 reserved" in item["reason"]  # an hour of the mean of 28 cores and none
 
 
 def test_glideins_that_the_budget_has_no_room_for_are_withdrawn_also_by_the_guard():
