@@ -12,6 +12,7 @@ counts there, too.
 import datetime
 from typing import Any, NamedTuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Room
 
 # A module of Ansible sets the locale of its user, which strftime would follow.
@@ -184,6 +185,9 @@ def _budget(path, raw, shapes, core_hours, now_s):
         return budget._replace(unknown=f"the demand server's are those of {counted}")
     rows = {key: row for key, row in core_hours.rows.items() if key[0] == path[0] and path[1] in (None, key[1])}
     here = [shape for shape in shapes if budget.includes(shape)]
+    missing = ["/".join(shape.key) for shape in here if core_hours.rows.get(shape.key, {}).get("read_at") is None]
+    if missing:
+        return budget._replace(unknown=f"the demand server has no report of {listed(missing)} yet")
     reserved_s = reserved_next_s = 0
     left_s = end_s - now_s
     for shape in here:
@@ -221,10 +225,9 @@ def _not_counted_yet(rows, here, now_s):
     now_s = max([now_s] + [row["read_at"] for row in rows.values() if row["read_at"] is not None])
     total = 0
     for shape in here:
-        row = rows.get(shape.key)
-        if row and row["read_at"] is not None:
-            running = shape.size[0] * shape.counts["running"] if shape.counts else 0
-            total += (now_s - row["read_at"]) * (row["cores"] + running) / 2
+        row = rows[shape.key]
+        running = shape.size[0] * shape.counts["running"] if shape.counts else 0
+        total += (now_s - row["read_at"]) * (row["cores"] + running) / 2
     return total
 
 

@@ -38,7 +38,12 @@ NOVEMBER, DECEMBER, YEAR = epoch(2026, 11, 1), epoch(2026, 12, 1), epoch(2026, 1
 
 
 def used(*rows, as_of=NOW - 10, month=NOVEMBER, year=YEAR):
-    """The server's core-hours. rows: (entry, core-hours of the month, those of the year, more)."""
+    """The server's core-hours. rows: (entry, core-hours of the month, those of the year, more).
+
+    Entries without a row have used nothing.
+    """
+    given = {row[0] for row in rows if "shape" not in row[3]}
+    rows = [*rows, *((name, 0, 0, {}) for name in ("RM", "other") if name not in given)]
     entries = [
         dict(
             {"site": "lab", "entry": entry, "shape": "node", "month_core_s": int(of_month * HOUR),
@@ -96,7 +101,7 @@ def test_running_glideins_reserve_what_is_left_of_their_walltime_and_queued_ones
     # One hour, 48 h without a known start, and 48 h for the queued and the held one.
     reserved = 28 * (1 + 48 + 48 + 48)
     for room, present in ((0, 3), (1, 4), (2, 5)):
-        known = used(("RM", 0, 0, {"read_at": None}))
+        known = used(("RM", 0, 0, {"read_at": NOW}))
         items = planned(9, lab({"RM": entry(reserved + 28 * 48 * room)}, have), known)[1]
         assert items["RM"]["present"] == present
     assert planned(9, lab({"RM": entry(reserved - 1)}, have), used())[1]["RM"]["present"] == 2
@@ -128,7 +133,7 @@ def test_glideins_that_the_budget_has_no_room_for_are_withdrawn_also_by_the_guar
     for guard in (False, {}):
         for jobs in (0, 9):
             site = lab({"RM": entry(28 * 48 * 3)}, have)
-            item = planned(jobs, site, used(), guard=guard, supplies=[wanted])[1]["RM"]
+            item = planned(jobs, site, used(("RM", 0, 0, {"read_at": NOW})), guard=guard, supplies=[wanted])[1]["RM"]
             assert item["present"] <= 3
             assert item["present"] >= 1
     assert item["present"] == 3
@@ -173,6 +178,8 @@ def test_a_new_month_has_a_new_budget_and_december_pays_for_what_runs_in_it():
         (dict(used(), entries=[{"site": "lab"}]), "supply.core_hours.entries[0]"),
         (used(("RM", -1, 0, {})), "supply.core_hours.entries[0].month_core_s: -3600 is invalid"),
         (used(("RM", 0, 0, {}), ("RM", 0, 0, {})), "supply.core_hours.entries[1]"),
+        (dict(used(), entries=[]), "the demand server has no report of lab/RM/node yet"),
+        (used(("RM", 5, 5, {"read_at": None})), "the demand server has no report of lab/RM/node yet"),
         (used(("RM", 0, 0, {"read_at": "now"})), "supply.core_hours.entries[0].read_at"),
     ],
 )
