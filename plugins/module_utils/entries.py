@@ -102,6 +102,13 @@ def _limits(**defaults):
 
 
 SITE_LIMITS = _limits()
+# The core-hours that an entry or a site may use in each month or year of UTC; only the plan applies it.
+BUDGET = Spec(
+    {
+        "core_hours": {"type": whole_number(0), "required": True},
+        "per": {"type": choice("month", "year"), "default": "month"},
+    }
+)
 _BOUNDS = Spec({"min": {"type": whole_number(0)}, "max": {"type": whole_number(0)}})
 _ACCEPT = Spec({resource: {"type": ANYTHING, "options": _BOUNDS} for resource in RESOURCES})
 # How the batch system is asked for each resource. Each batch system has its own values.
@@ -124,6 +131,7 @@ ENTRY = Spec(
         resources={"type": ANYTHING, "default": {}, "options": _RESOURCE_REQUESTS},
         directives={"type": ANYTHING, "default": []},
         limits={"type": ANYTHING, "default": {}, "options": _limits(queued=10, total=100, per_cycle=10)},
+        budget={"type": ANYTHING, "options": BUDGET},
         priority={"type": whole_number(), "default": 0},
         weight={"type": whole_number(1), "default": 1},
         # Which jobs the glideins are for.
@@ -189,20 +197,22 @@ _IN_SECONDS = {
 _CONSUMED = ("node", "memory_per_core_mb", "memory_overhead_mb", "cpu_only", "gpu_only")
 
 
-def normalise_site(deployment, site, entries, limits=None):
+def normalise_site(deployment, site, entries, limits=None, budget=None):
     """Return the entries and limits of one site, checked, with all defaults filled in.
 
-    Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "entries": {name: entry}}. An
-    entry has the keys of ENTRY, but durations in seconds (see _IN_SECONDS), without those of _CONSUMED, and with "name"
-    and "array", the largest number of tasks of one array job (None: any number). checks: {name: arguments}. None: the
-    site's value applies to modules and scratch; the shape decides on idle_timeout_s and idle_after_job_s (see the
-    functions of these names). Limits have cores and gpus only if they are given. Raises InputError.
+    Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "budget": {core_hours, per} or
+    None, "entries": {name: entry}}. An entry has the keys of ENTRY, but durations in seconds (see _IN_SECONDS), without
+    those of _CONSUMED, and with "name" and "array", the largest number of tasks of one array job (None: any number).
+    checks: {name: arguments}. None: the site's value applies to modules and scratch; the shape decides on
+    idle_timeout_s and idle_after_job_s (see the functions of these names). Limits have cores and gpus only if they are
+    given. Raises InputError.
     """
     problems = []
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):
         if not is_name(value):
             problems.append(invalid(variable, value, NAME_RULE))
     site_limits = SITE_LIMITS.check(problems, "glidein_limits", limits)
+    site_budget = BUDGET.check(problems, "glidein_budget", budget) if budget not in (None, {}) else None
     if entries is not None and not isinstance(entries, dict):
         problems.append(invalid("glidein_entries", entries, "a mapping from names to entries"))
     elif not entries and not problems:
@@ -215,7 +225,13 @@ def normalise_site(deployment, site, entries, limits=None):
         result[name] = dict(_entry(problems, variable, raw, site_limits["array"]), name=name)
     if problems:
         raise InputError(problems)
-    return {"deployment": deployment, "site": site, "limits": _given_limits(site_limits), "entries": result}
+    return {
+        "deployment": deployment,
+        "site": site,
+        "limits": _given_limits(site_limits),
+        "budget": site_budget,
+        "entries": result,
+    }
 
 
 def shape_names(entries):

@@ -40,6 +40,9 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
                 "cancelled": _total(cancelled, key),
                 "reason": item.get("reason") or "",
                 "error": " ".join(mine) or None,
+                # For the core-hours.
+                "cpus": item.get("cpus"),
+                "running_since": counts[key].get("running_since"),
                 "running_glideins": counts[key]["running_glideins"],
             }
         )

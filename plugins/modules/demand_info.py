@@ -235,6 +235,16 @@ supply:
       type: list
       elements: list
       sample: [[1795210000, 12], [1795211000, 40]]
+    core_hours:
+      description:
+        - The core-seconds of glideins in this month (C(month_core_s), from C(month) on) and this year, by site, entry
+          and shape, for the budgets of M(glidein.ops.plan).
+        - C(read_at) is the time of the last report that counts, or null, and C(cores) the cores of its running
+          glideins.
+        - Servers of an earlier version do not return it.
+      type: dict
+      sample: {month: 1793491200, year: 1767225600, entries: [{site: lab, entry: main, shape: core,
+        month_core_s: 7200, year_core_s: 90000, read_at: 1795211200, cores: 3}]}
     summaries_until:
       description: The time up to which the server has the summaries in a site's logs, in epoch seconds, by site.
         Servers of an earlier version do not return it.

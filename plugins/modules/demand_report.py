@@ -57,6 +57,8 @@ options:
             description:
               - One mapping per entry and shape with C(entry), C(shape), C(present), C(wanted), C(queued), C(running),
                 C(sick), C(registered), C(launched), C(cancelled), C(reason) and C(error).
+              - C(cpus) (cores of each glidein) and C(running_since) (pairs of epoch seconds and number, as in
+                RV(glidein.ops.queue_info#module:queue)) are for core-hours. Without C(cpus) they are not counted.
               - C(sick_reasons) is a list of the batch system's reasons.
               - C(running_glideins) is a list of mappings with C(id) and C(wait_s), as in
                 RV(glidein.ops.queue_info#module:queue). Without it, the server cannot count glideins that started

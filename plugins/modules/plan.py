@@ -80,6 +80,12 @@ options:
           - Limits of the whole site, as for M(glidein.ops.queue_info).
         type: dict
         default: {}
+      budget:
+        description:
+          - The core-hours that all entries of the site together may use, C(core_hours), in each C(month) or C(year) of
+            UTC (C(per), by default C(month)). The same mapping as the key C(budget) of an entry.
+        type: dict
+        default: {}
       queue:
         description:
           - The site's queue, RV(glidein.ops.queue_info#module:queue) (a mapping), or null when it could not be read.
@@ -286,6 +292,10 @@ plan:
         known.
       type: int
       sample: 0
+    cpus:
+      description: Cores of one glidein.
+      type: int
+      sample: 28
     registered:
       description: Glideins that the collector knows.
       type: int
@@ -380,6 +390,7 @@ SITE_SPEC = {
     "scheduler_options": {"type": "dict", "default": {}},
     "entries": {"type": "dict", "required": True},
     "limits": {"type": "dict", "default": {}},
+    "budget": {"type": "dict", "default": {}},
     "queue": {"type": "raw"},
     "error": {"type": "str"},
 }

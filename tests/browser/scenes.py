@@ -107,7 +107,21 @@ def remember(parts, sites=SITES):
         parts.glidein_usage.add(site, {"since": 0, "until": now, "glideins": glideins})
 
 
+def use(parts, user="alice@pool", project="physics"):
+    """Count core-hours of glideins and jobs of an hour of this month and the last one."""
+    now = int(time.time())
+    for end in (now - 32 * DAY_S, now - 60):
+        for at in (end - 3600, end):
+            for index, site in enumerate(SITES):
+                running = entry(cpus=28, running=12 + index, running_since=[[at - 7200, 12 + index]])
+                parts.core_hours.reported(report(site, running, as_of=at), at)
+        for at in (end - 900, end):
+            rows = [[site, "cpu", user, project, 100 * (index + 1)] for index, site in enumerate(SITES)]
+            parts.core_hours.jobs_seen([*rows, [SITES[0], "cpu", "bob@pool", "", 40]], at)
+
+
 def good(parts):
+    use(parts)
     read(parts, [group(number, 3000 // (number + 1)) for number in range(8)], [supplied(site) for site in SITES])
     for site in SITES:
         parts.reports.add(report(site), int(time.time()) - 40)
@@ -175,6 +189,7 @@ def hostile(parts):
     parts.reports.add_monitoring(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now, "long")
     parts.anonymous.add(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
     parts.pause.set(HOSTILE + TURNED, HOSTILE)
+    use(parts, HOSTILE, TURNED)
     remember(parts, SITES[:1])
 
 

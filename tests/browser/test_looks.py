@@ -61,6 +61,22 @@ def test_without_problems_the_page_says_so_in_green(scene, watched, screenshot):
     screenshot(page, "good")
 
 
+def test_core_hours_stand_between_sites_and_charts_with_links_to_csv(scene, watched, screenshot):
+    page = watched.open(scene("good").url)
+    places = tops(page, ["#sites-title", "#usage-title", "#charts-title"])
+    assert places == sorted(places)
+    row = page.locator("#table-usage-sites tbody tr").first
+    assert row.locator("th").inner_text() == "UW-Madison/cpu"
+    numbers = row.locator("td").all_inner_texts()
+    assert len(numbers) == 4
+    assert any(number != "0" for number in numbers)
+    assert page.locator("#table-usage-projects tbody tr").all_inner_texts()[0].startswith("physics")
+    assert page.locator("#table-usage-users").count() == 0
+    answer = page.request.get(page.locator("#usage a").first.evaluate("link => link.href"))
+    assert answer.text().startswith("month,site,entry,glidein_core_hours,job_core_hours\r\n")
+    screenshot(page, "core-hours")
+
+
 def test_a_pause_is_the_first_thing_in_red(scene, watched, screenshot):
     page = watched.open(scene("paused").url)
     banner = page.locator(".paused")

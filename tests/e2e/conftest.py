@@ -191,13 +191,13 @@ class Scientist:
     def __init__(self, machine):
         self.host = machine
 
-    def submit(self, count=1, seconds=0, cpus=1, memory_mb=100, disk_mb=10, requirements="True"):
-        """Queue jobs; return the cluster id."""
+    def submit(self, count=1, seconds=0, cpus=1, memory_mb=100, disk_mb=10, requirements="True", options=""):
+        """Queue jobs; return the cluster id. options: of condor_submit."""
         text = SLEEP_JOB.format(
             count=count, seconds=seconds, cpus=cpus, memory_mb=memory_mb, disk_mb=disk_mb, requirements=requirements
         )
         self.host.check_output("cat > job.sub <<'END'\n" + text + "END")
-        return self.host.check_output("condor_submit -terse job.sub").split(".")[0]
+        return self.host.check_output(f"condor_submit -terse {options} job.sub").split(".")[0]
 
     def outputs(self, cluster, count=1):
         """Wait until all jobs of a cluster have ended well; return what each printed."""

@@ -25,6 +25,7 @@ from test_database import at_once, opens
 
 DATA = Path(__file__).parent / "data"
 SCHEMA_VERSION_1 = DATA / f"database-version-1-{'postgresql' if SERVER else 'sqlite'}.sql"
+LATER = ("glidein_core_time", "glidein_reading", "job_core_time", "job_reading")  # tables of later revisions
 on_sqlite = pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
 
 
@@ -50,11 +51,11 @@ ADDED = {"ended_glidein": {"entry", "shape", "reason"}}
 
 
 def rows(engine):
-    """Return {table: its rows, sorted} in the columns of version 1, of all tables but those with the revision."""
+    """Return {table: its rows, sorted} in the columns of version 1, of its tables but those with the revision."""
     found = {}
     with engine.connect() as connection:
         for name, table in schema.metadata.tables.items():
-            if name != "schema_version":
+            if name not in ("schema_version", *LATER):
                 columns = [column for column in table.c if column.name not in ADDED.get(name, ())]
                 found[name] = sorted(tuple(row) for row in connection.execute(select(*columns).order_by(*columns)))
     return found

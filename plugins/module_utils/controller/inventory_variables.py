@@ -15,6 +15,7 @@ _HOSTS_MOST = 5
 # docs/variables.md describes them.
 KNOWN = (
     "glidein_allocation",
+    "glidein_budget",
     "glidein_checks_dir",
     "glidein_collector",
     "glidein_condor_config",

@@ -4,6 +4,7 @@
 """The checked input of the plan: what planning needs from the replies of the demand server and from queue_info."""
 
 import math
+from typing import Any, NamedTuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.drains import check_drains, drain_of, drain_text
@@ -174,6 +175,42 @@ def demand_history(supply):
     return [
         pair for pair in history if isinstance(pair, (list, tuple)) and len(pair) == 2 and all(map(_is_number, pair))
     ]
+
+
+class CoreHours(NamedTuple):
+    """The core-hours that the demand server counted.
+
+    rows: {(site, entry, shape): {"month", "year": core-seconds, "read_at": epoch or None, "cores"}}; begins:
+    {"month", "year": beginning of the period}; error: why nothing is known, or None.
+    """
+
+    rows: dict
+    begins: dict
+    error: Any = None
+
+
+def read_core_hours(supply):
+    """Return the CoreHours. If they are invalid, only entries with a budget are affected: the error is returned."""
+    raw = supply.get("core_hours")
+    if raw is None:
+        return CoreHours({}, {}, "the demand server does not return them; upgrade it")
+    try:
+        rows = {}
+        for number, one in enumerate(_list(raw, "entries", "supply.core_hours.entries")):
+            where = f"supply.core_hours.entries[{number}]"
+            key = tuple(_text(one, name, where) for name in ("site", "entry", "shape")) if isinstance(one, dict) else ()
+            if None in key or not key or key in rows:
+                raise InputError(invalid(where, one, "a mapping with a site, entry and shape that no other one has"))
+            rows[key] = {
+                "month": _whole(one, "month_core_s", where),
+                "year": _whole(one, "year_core_s", where),
+                "read_at": None if one.get("read_at") is None else _whole(one, "read_at", where),
+                "cores": _whole(one, "cores", where),
+            }
+        begins = {per: _whole(raw, per, "supply.core_hours") for per in ("month", "year")}
+        return CoreHours(rows, begins)
+    except InputError as error:
+        return CoreHours({}, {}, str(error))
 
 
 def _history(raw):

@@ -76,12 +76,13 @@ def _definition(name, variables, unknown, queue, session):
         "scheduler_options": {},
         "entries": {},
         "limits": {},
+        "budget": {},
         "queue": queue.get("queue"),
         "error": None,
     }
     problems = [_queue_error(queue, session)]
     try:
-        for key in ("scheduler_options", "entries", "limits"):
+        for key in ("scheduler_options", "entries", "limits", "budget"):
             site[key] = _mapping(variables, f"glidein_{key}")
         key = "scheduler"
         site[key] = str(host_variable(variables, "glidein_scheduler") or "")

@@ -12,6 +12,7 @@ from .pool.pool_state import PoolState
 from .pool.removals import Removals
 from .pool.requested_attributes import RequestedAttributes
 from .store.anonymous import AnonymousClients
+from .store.core_hours import CoreHours
 from .store.glidein_usage import GlideinUsage
 from .store.glideins import Glideins
 from .store.history import History
@@ -41,6 +42,7 @@ class AppState:
     machine_ads: MachineAds
     passed_over: PassedOverGroups
     glidein_usage: GlideinUsage
+    core_hours: CoreHours
     anonymous: AnonymousClients
     watch: Watch
     site_owners: SiteOwners

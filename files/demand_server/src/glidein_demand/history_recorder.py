@@ -88,6 +88,7 @@ class HistoryRecorder:
         recorded = state.history.is_due(now) and self._record(now)
         state.history.downsample(now)
         state.glidein_usage.delete_old(now)
+        state.core_hours.delete_old(now)
         return recorded
 
     def delete_revoked(self) -> list[str]:

@@ -24,6 +24,7 @@ from .pool.refresh import Refresher
 from .pool.removals import Removals
 from .pool.requested_attributes import RequestedAttributes
 from .store.anonymous import AnonymousClients
+from .store.core_hours import CoreHours
 from .store.database import Database
 from .store.glidein_usage import GlideinUsage
 from .store.glideins import Glideins
@@ -72,6 +73,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         machine_ads=MachineAds(database, clock),
         passed_over=PassedOverGroups(database),
         glidein_usage=GlideinUsage(database, clock, settings.keep_history_days),
+        core_hours=CoreHours(database, clock, settings.keep_history_days, settings.refresh_seconds),
         anonymous=AnonymousClients(),
         watch=Watch(database),
         site_owners=SiteOwners(database, clock),
@@ -146,7 +148,7 @@ def _refresher(parts: AppState, run: Callable[[dict[str, Any], float], dict[str,
         parts.settings,
         parts.pool_state,
         run,
-        collector_state=CollectorState(parts.glideins, parts.machine_ads, passed_over),
+        collector_state=CollectorState(parts.glideins, parts.machine_ads, passed_over, parts.core_hours),
         passed_over=passed_over,
         requested_attributes=parts.requested_attributes.names,
         on_counters=parts.removals.store_counters,

@@ -9,7 +9,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_reque
     lease_requests_of,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import table
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import guard
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import budget, guard
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     entry_shapes,
     other_machines,
@@ -65,13 +65,15 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         decisions = [without_jobs(shape, shape.queued if pool.stale else 0) for shape in shapes]
         unserved, unserved_at = {(group["id"], pool.stop): group["count"] for group in pool.groups}, {}
     else:
-        shapes = withdraw_drained(guard.withdraw(shapes, findings))
+        budgets = budget.budgets_of(pool, shapes, now_s)
+        shapes = budget.withdraw(withdraw_drained(guard.withdraw(shapes, findings)), budgets)
         fit = Fit(shapes + other_machines(pool, shapes), matcher)
         matches = [fit.mask(job_class) for job_class in job_classes]
-        outcome = _assign_jobs(job_classes, matches, fit.capacities, shapes, pool, findings, settings)
+        outcome = _assign_jobs(job_classes, matches, fit.capacities, shapes, pool, findings, settings, budgets)
         decisions = decide_shapes(shapes, job_classes, *outcome)
         unserved, unserved_at = unserved_jobs(job_classes, matches, decisions, outcome.packed, fit, misfits)
-        decisions, held_back = guard.apply(decisions, findings, pool.sites, settings, now_s)
+        decisions, held_back = guard.apply(decisions, findings, pool.sites, settings, now_s, budgets)
+        decisions = budget.with_notes(decisions, budgets)
         unserved.update(held_back)
     plan = plan_items(decisions, pool)
     return {
@@ -93,7 +95,7 @@ class _Outcome(NamedTuple):
     packed: Packed
 
 
-def _assign_jobs(job_classes, matches, capacities, shapes, pool, findings, settings):
+def _assign_jobs(job_classes, matches, capacities, shapes, pool, findings, settings, budgets):
     """Subtract, limit and pack, and return the _Outcome.
 
     The planned glideins are planned again as if they were queued, until nothing changes: the next plan, which finds
@@ -103,8 +105,8 @@ def _assign_jobs(job_classes, matches, capacities, shapes, pool, findings, setti
     queued = [shape.queued for shape in shapes]
     for _round in range(MOST_ROUNDS):
         subtracted = subtract(job_classes, matches, capacities, queued)
-        kept = _without_surplus(shapes, queued, subtracted.unused, pool.silent_schedds)
-        usage = Usage.of(pool.sites, shapes, kept, settings["limits"], findings.unproven)
+        kept = _without_surplus(shapes, queued, subtracted.unused, pool.silent_schedds, budgets)
+        usage = Usage.of(pool.sites, shapes, kept, settings["limits"], findings.unproven, budgets)
         packed = pack(job_classes, matches, shapes, subtracted.unplaced, usage, settings["allocation"] == "spread")
         if kept == queued and not any(packed.ordered):
             break
@@ -112,12 +114,19 @@ def _assign_jobs(job_classes, matches, capacities, shapes, pool, findings, setti
     return _Outcome(queued, subtracted, packed)
 
 
-def _without_surplus(shapes, queued, unused, silent_schedds):
+def _without_surplus(shapes, queued, unused, silent_schedds, budgets):
     """Return the queued glideins by shape without those that no job needs.
 
-    If a schedd did not answer, its jobs may need those that are in the queue: only newly planned ones go.
+    If a schedd did not answer, its jobs may need those that are in the queue: only newly planned ones go. The same
+    holds for entries with a budget whose used core-hours are not known.
     """
+    unknown = budget.unknown_paths(budgets)
     return [
-        number - (max(0, min(idle, number - shape.counts["queued"])) if silent_schedds and shape.counts else idle)
+        number
+        - (
+            max(0, min(idle, number - shape.counts["queued"]))
+            if shape.counts and (silent_schedds or budget.is_unknown(shape, unknown))
+            else idle
+        )
         for shape, number, idle in zip(shapes, queued, unused)
     ]

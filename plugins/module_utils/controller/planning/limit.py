@@ -15,7 +15,7 @@ class Usage(NamedTuple):
 
     sites: of make_plan, with counts; shapes: each EntryShape; kept: by shape, queued glideins that stay and those that
     the plan has ordered so far; ordered: by shape, the ordered ones among them; limits: of the deployment; unproven:
-    {(site, entry): UnprovenLimit}.
+    {(site, entry): UnprovenLimit}; budgets: of budget.budgets_of.
     """
 
     sites: Any
@@ -24,13 +24,14 @@ class Usage(NamedTuple):
     ordered: Any
     limits: dict
     unproven: dict
+    budgets: dict = {}
 
     @classmethod
-    def of(cls, sites, shapes, kept, limits, unproven):
+    def of(cls, sites, shapes, kept, limits, unproven, budgets=()):
         """Return the Usage; all glideins beyond those that are queued now are ordered by this plan."""
         numbers = zip(shapes, kept)
         ordered = [max(0, number - shape.counts["queued"]) if shape.counts else 0 for shape, number in numbers]
-        return cls(sites, shapes, kept, ordered, limits, unproven)
+        return cls(sites, shapes, kept, ordered, limits, unproven, dict(budgets))
 
 
 class Room:
@@ -50,8 +51,9 @@ class Room:
         names = {key: f"{label} {key} {limit}" for key, limit in known.items()}
         return cls(names, {key: max(0, limit - used[key]) for key, limit in known.items()})
 
-    def tightest(self, size):
-        """Return (glideins of `size` that there is room for, or None for any number; key of the limit that decides)."""
+    def tightest(self, shape):
+        """Return (glideins of a shape that there is room for, None for any number; key of the limit that decides)."""
+        size = shape.size
         least, tight = None, None
         for key, left in self.left.items():
             if key == "cores":
@@ -64,10 +66,10 @@ class Room:
                 least, tight = left, key
         return least, tight
 
-    def take(self, glideins, size):
+    def take(self, glideins, shape):
         """Subtract the room of further glideins."""
         for key in self.left:
-            self.left[key] -= glideins * {"cores": size[0], "gpus": size[3]}.get(key, 1)
+            self.left[key] -= glideins * {"cores": shape.size[0], "gpus": shape.size[3]}.get(key, 1)
 
 
 class Headroom:
@@ -84,6 +86,7 @@ class Headroom:
             name = site["site"]["site"]
             shared[name] = _used(by_site.get(name, ()), site["orphans"])
         deployment = [Room.of("deployment limit", usage.limits, _sum(shared.values()))] if usage.limits else []
+        budget_rooms = _budget_rooms(usage)
         self._rooms = {}
         for site in usage.sites:
             name = site["site"]["site"]
@@ -94,7 +97,8 @@ class Headroom:
                 rooms = [Room.of(f"{name}/{entry['name']} limit", entry["limits"], _used(here))]
                 if path in usage.unproven:
                     rooms.append(_room_for_unproven(path, here, usage.unproven[path]))
-                self._rooms[path] = [*rooms, of_site, *deployment]
+                of_budgets = [budget_rooms[one] for one in (path, (name, None)) if one in budget_rooms]
+                self._rooms[path] = [*rooms, of_site, *deployment, *of_budgets]
 
     def left(self, shape):
         """Return how many more glideins of a shape all limits admit, or None for any number."""
@@ -112,15 +116,24 @@ class Headroom:
     def take(self, shape, glideins):
         """Subtract the room of further glideins of a shape."""
         for room in self._rooms[shape.path]:
-            room.take(glideins, shape.size)
+            room.take(glideins, shape)
 
     def _tightest(self, shape):
         found = (None, None, None)
         for room in self._rooms[shape.path]:
-            left, key = room.tightest(shape.size)
+            left, key = room.tightest(shape)
             if left is not None and (found[0] is None or left < found[0]):
                 found = (left, room, key)
         return found
+
+
+def _budget_rooms(usage):
+    """Return {path: BudgetRoom}."""
+    used = list(zip(usage.shapes, usage.kept))
+    return {
+        path: budget.room([(shape, kept) for shape, kept in used if budget.includes(shape)])
+        for path, budget in usage.budgets.items()
+    }
 
 
 def _room_for_unproven(path, here, limit):

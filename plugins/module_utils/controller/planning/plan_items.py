@@ -36,6 +36,7 @@ def _item(decision, pool, errors):
         "sick": None,
         "kept_sick": None,
         "overdue": None,
+        "cpus": shape.size[0],
         "registered": shape.registered,
         "serves": {key: jobs for key, jobs in sorted(decision.serves.items()) if jobs},
         "waits": {

@@ -12,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input 
     hides_requirements,
     idle_jobs,
     others_free,
+    read_core_hours,
     read_groups,
     read_queue,
     read_supply,
@@ -37,7 +38,8 @@ class Pool(NamedTuple):
     jobs]]; reported_attributes: names of the job attributes that groups are divided by, or None; silent_schedds: names
     of schedds that did not answer, as text, or None; sites: of make_plan, with counts and orphans; supplied: of
     plan_input.read_supply; supply_age_s: seconds since the supply was read; others_free: free slots of machines that
-    are no glideins; stale: why nothing may be changed, or None; stop: why no job is given a glidein, or None.
+    are no glideins; core_hours: of plan_input.read_core_hours; stale: why nothing may be changed, or None; stop: why no
+    job is given a glidein, or None.
     """
 
     groups: list
@@ -50,6 +52,7 @@ class Pool(NamedTuple):
     supplied: dict
     supply_age_s: float
     others_free: list
+    core_hours: Any
     stale: Any
     stop: Any
 
@@ -81,6 +84,7 @@ def read_pool(demand, supply, sites, matcher, now_s, max_age_s):
         supplied=supplied,
         supply_age_s=0 if stale else max(0, now_s - supply["as_of"]),
         others_free=others_free(supply),
+        core_hours=read_core_hours(supply),
         stale=stale,
         stop=stale or (PAUSED if demand.get("paused") else None),
     )
@@ -108,7 +112,7 @@ def read_sites(deployment, raw_sites, check_scheduler):
         if number[raw["site"]] > 1:
             continue
         try:
-            site = normalise_site(deployment, raw["site"], raw["entries"], raw["limits"])
+            site = normalise_site(deployment, raw["site"], raw["entries"], raw["limits"], raw.get("budget"))
             check_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])
             check_expressions([{"site": site}])
         except InputError as error:

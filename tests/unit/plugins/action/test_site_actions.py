@@ -19,13 +19,13 @@ QUEUE = {
     "as_of": NOW,
     "entries": [
         {"entry": "main", "shape": "core", "queued": 1, "running": 2, "sick": 0, "sick_reasons": [],
-         "running_glideins": []}
+         "running_since": [[NOW - 60, 2]], "running_glideins": []}
     ],
     "orphans": {"queued": 0, "running": 1},
     "credential_expires": None,
     "files": {"deployed": True, "credential": True, "newest_output": NOW - 500.5, "oldest_log": NOW - 10 * 86400.0},
 }  # fmt: skip
-PLAN = [{"site": "lab", "entry": "main", "shape": "core", "present": 3, "reason": "3 jobs", "registered": 2}]
+PLAN = [{"site": "lab", "entry": "main", "shape": "core", "present": 3, "reason": "3 jobs", "registered": 2, "cpus": 1}]
 
 
 class Task:
@@ -188,7 +188,7 @@ def test_a_site_where_nothing_was_to_be_done_reports_what_its_queue_shows():
     assert report.pop("entries") == [
         {"entry": "main", "shape": "core", "present": 3, "wanted": None, "queued": 1, "running": 2, "sick": 0,
          "sick_reasons": [], "registered": 2, "launched": 0, "cancelled": 0, "reason": "3 jobs", "error": None,
-         "running_glideins": []}
+         "cpus": 1, "running_since": [[NOW - 60, 2]], "running_glideins": []}
     ]  # fmt: skip
     assert report == {"as_of": NOW, "error": None, "orphans": 1, "summaries": None}
 

@@ -52,6 +52,7 @@ def test_what_is_left_out_gets_the_documented_default():
         "queue": "cpu",
         "account": None,
         "constraint": None,
+        "budget": None,
         "walltime_s": 7200,
         "shapes": {
             "core": {

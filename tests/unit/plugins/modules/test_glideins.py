@@ -290,7 +290,7 @@ def test_wrong_input_is_refused_before_anything_is_touched(run, slurm, changes, 
 
 
 def test_the_report_is_what_the_server_wants(run):
-    plan = [{"entry": "main", "shape": "core", "present": 2, "wanted": 4, "reason": "why not"}]
+    plan = [{"entry": "main", "shape": "core", "present": 2, "wanted": 4, "reason": "why not", "cpus": 28}]
     report = run(plan=plan)["report"]
     assert report["entries"] == [
         {
@@ -307,6 +307,8 @@ def test_the_report_is_what_the_server_wants(run):
             "cancelled": 0,
             "reason": "why not",
             "error": None,
+            "cpus": 28,
+            "running_since": [],
             "running_glideins": [],
         }
     ]

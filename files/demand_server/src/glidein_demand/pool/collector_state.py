@@ -21,6 +21,10 @@ class _Glideins(Protocol):
     def registered(self, rows: Iterable[Iterable[Any]], now: int) -> None: ...
 
 
+class _CoreHours(Protocol):
+    def jobs_seen(self, rows: Iterable[Iterable[Any]], now: int) -> None: ...
+
+
 class _PassedOver(Protocol):
     def store_empty_glideins(self, rows: list[Any]) -> None: ...
 
@@ -28,15 +32,22 @@ class _PassedOver(Protocol):
 class CollectorState:
     """The state between two queries of the collector: slot states in memory, the rest in the stores.
 
-    The stores are store.machine_ads.MachineAds and store.glideins.Glideins; `passed_over` is a
-    passed_over_detector.PassedOverDetector. A restart loses the slot states: slots count as free for a few negotiation
-    cycles longer.
+    The stores are store.machine_ads.MachineAds, store.glideins.Glideins and store.core_hours.CoreHours; `passed_over`
+    is a passed_over_detector.PassedOverDetector. A restart loses the slot states: slots count as free for a few
+    negotiation cycles longer.
     """
 
-    def __init__(self, glideins: _Glideins, machine_ads: _MachineAds, passed_over: _PassedOver | None = None) -> None:
+    def __init__(
+        self,
+        glideins: _Glideins,
+        machine_ads: _MachineAds,
+        passed_over: _PassedOver | None = None,
+        core_hours: _CoreHours | None = None,
+    ) -> None:
         self._glideins = glideins
         self._machine_ads = machine_ads
         self._passed_over = passed_over
+        self._core_hours = core_hours
         self._lock = threading.Lock()
         self._slot_states: dict[str, Any] = {}
 
@@ -59,6 +70,8 @@ class CollectorState:
             self._slot_states = result["slot_states"]
         self._machine_ads.add(result["samples"], now)
         self._glideins.registered(result["glideins"], now)
+        if self._core_hours is not None:
+            self._core_hours.jobs_seen(result["job_cores"], now)
         if self._passed_over is not None:
             self._passed_over.store_empty_glideins(result["empty_glideins"])
         return {key: value for key, value in result.items() if key not in supply.INTERNAL_KEYS}

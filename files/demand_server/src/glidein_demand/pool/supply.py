@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Any, Callable
 
 from ..values import NAME, Key
-from . import free_slots, machine_ads, passed_over_detector
+from . import free_slots, job_cores, machine_ads, passed_over_detector
 from .identity import slot_owner, token_site
 from .slots import SIZE_KEYS, Size, Slot, cores, free_size, positive_int, start_time, startd_name
 
 ATTRIBUTES = tuple(dict.fromkeys((
     "Name", "Machine", "AuthenticatedIdentity", "is_glidein", "GLIDEIN_Site", "GLIDEIN_Entry", "GLIDEIN_Shape",
-    "GLIDEIN_BatchId", "DaemonStartTime", *free_slots.SLOT_ATTRIBUTES,
+    "GLIDEIN_BatchId", "DaemonStartTime", *free_slots.SLOT_ATTRIBUTES, *job_cores.ATTRIBUTES,
 )))  # fmt: skip
 """The attributes of every slot that the collector query returns."""
 
@@ -40,7 +40,7 @@ EMPTY: dict[str, Any] = {
 }  # fmt: skip
 """The supply before the first result of the collector."""
 
-INTERNAL_KEYS = ("slot_states", "samples", "glideins", "empty_glideins")
+INTERNAL_KEYS = ("slot_states", "samples", "glideins", "empty_glideins", "job_cores")
 """Keys of a result that only the server uses."""
 
 Test = Callable[[Slot], bool]
@@ -57,7 +57,7 @@ def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
     required.
     Internal keys: "slot_states" (free_slots.SlotStates); "samples": [{"site", "entry", "by_token", "ad": {attribute:
     scalar}}], for MachineAds.add; "glideins": the result of `registered`, for Glideins.registered; "empty_glideins":
-    the result of passed_over_detector.empty_glideins.
+    the result of passed_over_detector.empty_glideins; "job_cores": the result of job_cores.claimed_cores.
     """
     from .jobs import evaluate, is_scalar
 
@@ -76,6 +76,7 @@ def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
         "samples": _fetch(by_entry, pool, fetch_ads),
         "glideins": registered(pool),
         "empty_glideins": passed_over_detector.empty_glideins(pool.glideins, slot_states, query["now"]),
+        "job_cores": job_cores.claimed_cores(pool.glideins),
     }
 
 

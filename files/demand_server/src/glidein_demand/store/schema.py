@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text, column, table
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest revision in `migrations/versions`. A constant, so that Alembic is imported only for an upgrade."""
 
 metadata = MetaData()
@@ -45,6 +45,48 @@ entry_history = Table(
     Column("received", BigInteger, nullable=False),
     Column("told", BigInteger),
     Column("plans", Text, nullable=False),
+)
+
+# core_hours.py
+glidein_core_time = Table(
+    "glidein_core_time",
+    metadata,
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
+    Column("core_s", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+# The running glideins of the last report, from which the next report's core-seconds are computed.
+glidein_reading = Table(
+    "glidein_reading",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
+    Column("received", BigInteger, nullable=False),
+    Column("cpus", BigInteger, nullable=False),
+    Column("running", BigInteger, nullable=False),
+)
+job_core_time = Table(
+    "job_core_time",
+    metadata,
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("user", String(128), primary_key=True),
+    Column("project", String(128), primary_key=True),
+    Column("core_s", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+job_reading = Table(
+    "job_reading",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, nullable=False),
 )
 
 # glidein_usage.py

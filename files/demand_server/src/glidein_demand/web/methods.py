@@ -112,6 +112,7 @@ class Methods:
             received = int(self._parts.clock())
             if self._parts.reports.add(_without_glideins(checked), received):
                 self._parts.glideins.reported(checked, received)
+                self._parts.core_hours.reported(checked, received)
             # Also for a report that is older than the last one: ended glideins stay ended, and count once.
             if checked_summaries is not None:
                 self._parts.glidein_usage.add(checked["site"], checked_summaries)
@@ -166,7 +167,8 @@ class Methods:
 
 
 def _without_glideins(report: dict[str, Any]) -> dict[str, Any]:
-    entries = [{key: value for key, value in entry.items() if key != "running_glideins"} for entry in report["entries"]]
+    left_out = ("running_glideins", "running_since")
+    entries = [{key: value for key, value in entry.items() if key not in left_out} for entry in report["entries"]]
     return {**report, "entries": entries}
 
 

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from .. import __version__
 from ..app_state import AppState
+from ..store.core_hours import CoreHours
 from .methods import METHOD_NAMES
 
 MAX_SERIES = 5000
@@ -22,6 +23,8 @@ MAX_SERIES = 5000
 REPORTED = ("queued", "running", "sick")
 SUPPLIED = ("registered", "cpus", "cpus_claimed")
 OUTCOMES = ("ok", "error")
+MAX_PROJECTS = 200
+"""The most projects with a series. The others are left out, and their number is a metric."""
 
 disable_created_metrics()  # no second series for each counter
 
@@ -81,6 +84,7 @@ class _StateCollector(Collector):
             {(site,): report["received"] for site, report in reports.items()},
         )  # fmt: skip
         yield from _of_sites(reports, snapshot.supply, parts.glidein_usage.totals())
+        yield from _of_core_hours(parts.core_hours)
 
 
 def _of_demand(demand: Mapping[str, Any]) -> Iterator[Metric]:
@@ -159,6 +163,30 @@ _HELP = {
     "cpus": "Cores of registered glideins",
     "cpus_claimed": "Claimed cores of registered glideins",
 }
+
+
+def _of_core_hours(core_hours: CoreHours) -> Iterator[Metric]:
+    by_entry = core_hours.totals(("site", "entry"))
+    for name, metric, text in (
+        ("glidein_core_s", "core_seconds", "Core-seconds of glideins: cores x wall time of their batch jobs"),
+        ("job_core_s", "job_core_seconds", "Core-seconds that jobs claimed in glideins"),
+    ):
+        family = CounterMetricFamily(f"glidein_site_{metric}", text, labels=["site", "entry"])
+        for pair in sorted(by_entry)[:MAX_SERIES]:
+            family.add_metric(pair, by_entry[pair][name])
+        yield family
+    by_project = core_hours.totals(("project",))
+    kept = sorted(by_project, key=lambda key: (-by_project[key]["job_core_s"], key))[:MAX_PROJECTS]
+    projects = CounterMetricFamily(
+        "glidein_project_job_core_seconds", "Core-seconds that the jobs of a project claimed in glideins",
+        labels=["project"],
+    )  # fmt: skip
+    for key in sorted(kept):
+        projects.add_metric(key, by_project[key]["job_core_s"])
+    yield projects
+    yield _gauge(
+        "projects_left_out", "Projects left out of glidein_project_job_core_seconds", len(by_project) - len(kept)
+    )
 
 
 def _add(counts: collections.Counter[str], entry: Mapping[str, Any], names: Iterable[str]) -> None:

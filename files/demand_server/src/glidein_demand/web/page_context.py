@@ -11,6 +11,9 @@ from ..config import Settings
 
 NOT_PAUSED: Mapping[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
 
+_NO_ROWS: Mapping[str, Any] = {"rows": (), "more": 0}
+NO_USAGE: Mapping[str, Any] = {"months": (), "sites": _NO_ROWS, "projects": _NO_ROWS, "users": None}
+
 
 @dataclass(frozen=True)
 class PageContext:
@@ -37,6 +40,8 @@ class PageContext:
     """`Pause.state()`: {"paused", "since", "reason", "by"}; `settings.paused` pauses as well."""
     history: Mapping[str, Any] | None = None
     """`charts.history_json(history, work, range, now)` for the range in the address (`?range=`)."""
+    usage: Mapping[str, Any] = field(default_factory=lambda: NO_USAGE)
+    """`usage.page_data`: core-hours of this month and the last one."""
     caller_has_token: bool = False
     """True if the caller may see user names, Requirements, and texts that contain them."""
     can_report: bool = True

@@ -53,6 +53,8 @@ Attribute = Annotated[str, Meta(pattern=_ATTRIBUTE)]
 Whole = Annotated[int, Meta(ge=0, le=MAX_WHOLE)]
 # Sums of such counts fit into the database's integers.
 Glideins = Annotated[int, Meta(ge=0, le=10**9)]
+# Cores of one glidein.
+Cores = Annotated[int, Meta(ge=1, le=10**5)]
 # Core-seconds or jobs of one glidein.
 Work = Annotated[int, Meta(ge=0, le=10**12)]
 ExitStatus = Annotated[int, Meta(ge=0, le=255)]
@@ -85,6 +87,10 @@ class ReportedEntry(Struct):
     reason: Optional[str] = None
     sick_reasons: Optional[Annotated[list[str], Meta(max_length=20)]] = None
     error: Optional[str] = None
+    # Cores of each glidein. None: its core-hours are not counted.
+    cpus: Optional[Cores] = None
+    # [start, glideins] of the running glideins, by the clock of `as_of`. None: unknown.
+    running_since: Optional[Annotated[list[tuple[Whole, Glideins]], Meta(max_length=2000)]] = None
     # None: the report does not list them.
     running_glideins: Optional[Annotated[list[RunningGlidein], Meta(max_length=2000)]] = None
 

@@ -11,7 +11,7 @@ from typing import Any, Callable
 from ..app_state import AppState
 from ..pool import supply
 from ..store import glidein_tracking
-from . import charts, result_cache
+from . import charts, result_cache, usage
 from .auth import Caller
 
 HISTORY_SECONDS = 3600
@@ -19,6 +19,8 @@ HISTORY_POINTS = 12
 """Points of the demand history in get_supply. Each point is one record of the history, not a mean."""
 HISTORY_CACHE_S = 60.0
 """The maximum age of the charts' data. The history gets a record every five minutes."""
+USAGE_CACHE_S = 60.0
+"""The maximum age of the page's core-hours."""
 SUPPLY_CACHE_S = 60.0
 """The maximum age of the history in get_supply."""
 
@@ -38,6 +40,7 @@ class ReadResults:
         self._demand = result_cache.ResultCache()
         self._supply = result_cache.ResultCache()
         self._history = result_cache.ResultCache()
+        self._usage = result_cache.ResultCache()
         self._reports = itertools.count(1)
         self._last_report = 0
 
@@ -88,6 +91,7 @@ class ReadResults:
             extra = {
                 "demand_history": self._demand_history(now),
                 "summaries_until": parts.glidein_usage.summaries_until(),
+                "core_hours": parts.core_hours.current(now),
             }
             extra["removals"] = parts.removals.recent()
             return {**current, **extra}, now + SUPPLY_CACHE_S
@@ -105,6 +109,16 @@ class ReadResults:
             name,
             now,
             lambda: (charts.history_json(parts.history, parts.glidein_usage, name, now), now + HISTORY_CACHE_S),
+        )
+
+    def usage(self, caller: Caller) -> result_cache.JsonResult:
+        """Return the core-hours for the page."""
+        now, known = self._parts.clock(), caller.is_known
+        return self._usage.get(
+            None,
+            known,
+            now,
+            lambda: (usage.page_data(self._parts.core_hours, now, known), now + USAGE_CACHE_S),
         )
 
     def _demand_history(self, now: float) -> list[list[int]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import flask
 
-from . import charts, json_rpc, page, responses, result_cache
+from . import charts, json_rpc, page, responses, result_cache, usage
 from .app_services import current_services
 from .health import health
 from .json_rpc import exceptions
@@ -59,6 +59,24 @@ def history() -> flask.Response:
         return responses.error(400, str(error))
 
 
+@api.get("/usage")
+def core_hours() -> flask.Response:
+    """Return core-hours by month or day, as JSON or CSV."""
+    parts = current_services().parts
+    now = parts.clock()
+    try:
+        wanted = usage.parse(flask.request.args, now, flask.g.caller.is_known)
+    except ValueError as error:
+        return responses.error(400, str(error))
+    except usage.UsersHiddenError as error:
+        return responses.unauthorized(str(error))
+    rows = usage.rows_of(parts.core_hours, wanted)
+    if wanted.format == "csv":
+        headers = {"Content-Disposition": "attachment; filename=core-hours.csv"}
+        return flask.Response(usage.csv_of(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
+    return responses.from_json(result_cache.dump(usage.json_of(wanted, rows, now)))
+
+
 @api.get("/healthz")
 def healthz() -> flask.Response:
     """Return the health of the server, with HTTP status 503 if the demand is stale or the database fails."""
@@ -87,6 +105,7 @@ def status() -> str:
         leases=parts.leases.rows(),
         pause=parts.paused(),
         history=results.history(charts.range_or_default(flask.request.args.get("range"))).value,
+        usage=results.usage(flask.g.caller).value,
         caller_has_token=flask.g.caller.is_known,
         can_report=any(row["kind"] == "site" for row in parts.tokens.rows()),
     )

@@ -9,6 +9,7 @@ limit for unproven glideins is a limit like the others, so that the jobs that it
 
 from typing import Any, NamedTuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.budget import fit_in_budgets
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.guard import (
     cancel_delay,
     demand_sanity,
@@ -57,10 +58,10 @@ def withdraw(shapes, findings):
     return unproven_glideins.withdraw(shapes, findings.unproven)
 
 
-def apply(decisions, findings, sites, settings, now_s):
+def apply(decisions, findings, sites, settings, now_s, budgets=()):
     """Return (the corrected decisions, {(group id, reason): jobs} that get no glidein because of that).
 
-    sites: of make_plan, with counts; settings: of plan_options.
+    sites: of make_plan, with counts; settings: of plan_options; budgets: of budget.budgets_of.
     """
     guard = settings["guard"]
     if not guard:
@@ -76,7 +77,7 @@ def apply(decisions, findings, sites, settings, now_s):
         _add_lost_jobs(held_back, decisions, after)
         decisions = after
     if keeps_more:
-        after = _stay_within_limits(decisions, findings, sites, settings["limits"])
+        after = _stay_within_limits(decisions, findings, sites, settings["limits"], dict(budgets))
         _add_lost_jobs(held_back, decisions, after)
         decisions = after
     return decisions, {(group_id, "held back for now"): jobs for group_id, jobs in held_back.items()}
@@ -122,11 +123,16 @@ def _delay_cancelling(decisions, findings, guard, now_s):
     return after
 
 
-def _stay_within_limits(decisions, findings, sites, limits):
-    """Order fewer glideins where those that are kept take the room that the plan had counted on."""
+def _stay_within_limits(decisions, findings, sites, limits, budgets):
+    """Order fewer glideins where those that are kept take the room that the plan had counted on.
+
+    Glideins that a budget has no room for are not kept.
+    """
+    fitting = fit_in_budgets([(one.shape, one.queued) for one in decisions], budgets)
+    decisions = [_with_queued(one, queued, f"{reason} reached") for one, (queued, reason) in zip(decisions, fitting)]
     shapes = [one.shape for one in decisions]
     kept = [min(one.queued, one.shape.counts["queued"]) if one.shape.counts else 0 for one in decisions]
-    headroom = Headroom(Usage(sites, shapes, kept, [0] * len(shapes), limits, findings.unproven))
+    headroom = Headroom(Usage(sites, shapes, kept, [0] * len(shapes), limits, findings.unproven, budgets))
     after = []
     for one in decisions:
         if one.shape.counts and one.added > 0:

@@ -1,0 +1,167 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Core-hours for GET /usage, as JSON or CSV, and for the page. docs/protocol.md describes them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from ..store.core_hours import DAY, MONTH, CoreHours
+from ..store.core_seconds import DAY_S, month_of
+from .formatting import format_number, printable
+
+PERIODS = {"month": (MONTH, "%Y-%m"), "day": (DAY, "%Y-%m-%d")}
+FORMATS = ("json", "csv")
+KEYS = ("site", "entry", "user", "project")
+DEFAULT_MONTHS = 12
+DEFAULT_DAYS = 31
+MAX_TABLE_ROWS = 20
+NO_PROJECT = "no project"
+
+_SOURCES = {"glidein_core_s": "glidein_core_hours", "job_core_s": "job_core_hours"}
+
+
+class UsersHiddenError(Exception):
+    """The caller asks for users without a token."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A valid request of /usage. since, until: beginnings of the first and the last period, in epoch seconds."""
+
+    per: str
+    by: tuple[str, ...]
+    since: int
+    until: int
+    format: str
+
+
+def parse(arguments: Mapping[str, str], now: float, with_users: bool) -> Request:
+    """Return the request. Raise ValueError with the parameter and what it must be, or UsersHiddenError."""
+    unknown = sorted(set(arguments) - {"per", "by", "since", "until", "format"})
+    if unknown:
+        raise ValueError(
+            f"unknown parameter {ascii(unknown[0])[:80]}; the parameters are per, by, since, until, format"
+        )
+    per, form = arguments.get("per", "month"), arguments.get("format", "json")
+    by = tuple(arguments.get("by", "site,entry").split(",")) if arguments.get("by", "-") else ()
+    if per not in PERIODS:
+        raise ValueError(f"per must be one of {', '.join(PERIODS)}, not {ascii(per)[:80]}")
+    if form not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {ascii(form)[:80]}")
+    if not set(by) <= set(KEYS) or len(set(by)) < len(by):
+        raise ValueError(f"by must be a list of {', '.join(KEYS)}, separated by commas, not {ascii(','.join(by))[:80]}")
+    if "user" in by and not with_users:
+        raise UsersHiddenError("core-hours by user require a token")
+    until = _begin("until", arguments["until"], per) if "until" in arguments else _period_of(now, per)
+    since = _begin("since", arguments["since"], per) if "since" in arguments else _default_since(until, per)
+    return Request(per, by, since, until, form)
+
+
+def rows_of(core_hours: CoreHours, request: Request) -> list[dict[str, Any]]:
+    """Return [{"month" or "day", <each of `by`>, "glidein_core_hours", "job_core_hours"}], oldest first.
+
+    glidein_core_hours is left out if `by` has user or project.
+    """
+    level, pattern = PERIODS[request.per]
+    return [
+        {
+            request.per: datetime.fromtimestamp(row["time"], timezone.utc).strftime(pattern),
+            **{key: row[key] for key in request.by},
+            **{name: round(row[source] / 3600, 2) for source, name in _SOURCES.items() if source in row},
+        }
+        for row in core_hours.sums(level, request.since, request.until, request.by)
+    ]
+
+
+def json_of(request: Request, rows: Sequence[Mapping[str, Any]], now: float) -> dict[str, Any]:
+    """Return the JSON reply."""
+    return {"as_of": int(now), "per": request.per, "by": list(request.by), "rows": list(rows)}
+
+
+def csv_of(request: Request, rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the rows as CSV with a header (RFC 4180).
+
+    A text that a spreadsheet would evaluate gets an apostrophe in front: users and projects come from jobs.
+    """
+    sources = list(_SOURCES.values())
+    names = sources[1:] if {"user", "project"}.intersection(request.by) else sources
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow([request.per, *request.by, *names])
+    for row in rows:
+        writer.writerow([row[request.per], *(_cell(row[key]) for key in request.by), *(row[name] for name in names)])
+    return out.getvalue()
+
+
+def page_data(core_hours: CoreHours, now: float, with_users: bool) -> dict[str, Any]:
+    """Return the page's tables: {"months": [this one, the last one], "sites", "projects", "users"}.
+
+    sites: [{"name", "glideins": [hours of each month], "jobs": [...]}]; projects, users: [{"name", "jobs"}]; users is
+    None without a token.
+    """
+    this = month_of(now)
+    months = [this, month_of(this - 1)]
+    return {
+        "months": [datetime.fromtimestamp(month, timezone.utc).strftime("%B %Y") for month in months],
+        "sites": _table(core_hours, months, ("site", "entry")),
+        "projects": _table(core_hours, months, ("project",)),
+        "users": _table(core_hours, months, ("user",)) if with_users else None,
+    }
+
+
+def _table(core_hours: CoreHours, months: Sequence[int], by: Sequence[str]) -> dict[str, Any]:
+    """Return {"rows", "more"}: the rows with most core-hours in the first month, and the number of the others."""
+    found: dict[tuple[str, ...], dict[str, list[int]]] = {}
+    for row in core_hours.sums(MONTH, min(months), max(months), by):
+        hours = found.setdefault(tuple(row[key] for key in by), {source: [0, 0] for source in _SOURCES})
+        for source in _SOURCES:
+            hours[source][months.index(row["time"])] = row.get(source, 0)
+    ordered = sorted(found, key=lambda key: ([-core_s for source in _SOURCES for core_s in found[key][source]], key))
+    rows = [
+        {
+            "name": printable("/".join(key)) or NO_PROJECT,
+            "glideins": [_hours(core_s) for core_s in found[key]["glidein_core_s"]],
+            "jobs": [_hours(core_s) for core_s in found[key]["job_core_s"]],
+        }
+        for key in ordered[:MAX_TABLE_ROWS]
+    ]
+    return {"rows": rows, "more": max(0, len(ordered) - MAX_TABLE_ROWS)}
+
+
+def _hours(core_s: int) -> str:
+    hours = core_s / 3600
+    return format_number(round(hours)) if hours >= 10 or not core_s else f"{hours:.1f}"
+
+
+def _cell(text: str) -> str:
+    text = printable(text)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def _begin(name: str, text: str, per: str) -> int:
+    for pattern in ("%Y-%m-%d", "%Y-%m"):
+        try:
+            time = datetime.strptime(text, pattern).replace(tzinfo=timezone.utc)
+        except ValueError:
+            continue
+        return _period_of(time.timestamp(), per)
+    raise ValueError(f"{name} must be a date such as 2026-11 or 2026-11-22, not {ascii(text)[:80]}")
+
+
+def _period_of(time_s: float, per: str) -> int:
+    return month_of(time_s) if per == "month" else int(time_s) // DAY_S * DAY_S
+
+
+def _default_since(until: int, per: str) -> int:
+    if per == "day":
+        return until - (DEFAULT_DAYS - 1) * DAY_S
+    last = datetime.fromtimestamp(until, timezone.utc)
+    for _month in range(DEFAULT_MONTHS - 1):
+        last = (last - timedelta(days=1)).replace(day=1)
+    return int(last.timestamp())

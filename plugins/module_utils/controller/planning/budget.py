@@ -1,0 +1,270 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Budget: the core-hours that an entry or a site may use in a month or year of UTC.
+
+The demand server counts what running glideins have used. The plan reserves what they will still use, and the whole
+walltime of queued and new glideins. Of that, the part up to the end of the period must fit into this period's budget.
+The part after it must fit into the next period's budget; queued glideins may start at any time, so their whole walltime
+counts there, too.
+"""
+
+import datetime
+from typing import Any, NamedTuple
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Room
+
+# A module of Ansible sets the locale of its user, which strftime would follow.
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+# The keys of the room in this period and in the next one.
+_NOW, _NEXT = "budget", "next_budget"
+
+
+class Budget(NamedTuple):
+    """The budget of an entry, path (site, entry), or of a site, path (site, None).
+
+    name, next_name: this period and the next one as text; end_s: epoch seconds of its end; now_s: the time of the plan;
+    used_s: core-seconds that were used in this period; reserved_s, reserved_next_s: those that running glideins will
+    use until the end of the period, and after it; unknown: why used_s is not known, or None.
+    """
+
+    path: tuple
+    core_hours: int
+    name: str
+    next_name: str
+    now_s: float
+    end_s: int
+    used_s: int = 0
+    reserved_s: float = 0
+    reserved_next_s: float = 0
+    unknown: Any = None
+
+    @property
+    def label(self):
+        """Return the entry or site that the budget belongs to."""
+        return "/".join(part for part in self.path if part)
+
+    def includes(self, shape):
+        """Return whether the budget is that of the shape's entry or site."""
+        return shape.path[0] == self.path[0] and self.path[1] in (None, shape.path[1])
+
+    def costs(self, shape):
+        """Return {key: core-seconds} that a glidein of a shape which has not started may use at most."""
+        walltime_s = shape.entry["walltime_s"]
+        return {_NOW: shape.size[0] * min(walltime_s, self.end_s - self.now_s), _NEXT: shape.size[0] * walltime_s}
+
+    def room(self, here):
+        """Return the BudgetRoom. here: [(shape, queued glideins that stay or are ordered)] of the entry or site."""
+        if self.unknown:
+            name = f"{self.label} limit of 0 new glideins while its used core-hours are not known ({self.unknown})"
+            return BudgetRoom(self, {_NOW: name}, {_NOW: 0})
+        names = {
+            key: f"{self.label} budget of {self.core_hours:,} core-hours in {name}"
+            for key, name in ((_NOW, self.name), (_NEXT, self.next_name))
+        }
+        limit_s = self.core_hours * 3600
+        room = BudgetRoom(
+            self,
+            names,
+            {_NOW: limit_s - self.used_s - self.reserved_s, _NEXT: limit_s - self.reserved_next_s},
+        )
+        for shape, queued in here:
+            # A sick glidein may start when it is released.
+            room.take(queued + (shape.counts["sick"] if shape.counts else 0), shape)
+        return room
+
+
+class BudgetRoom(Room):
+    """The core-seconds that a budget leaves; below zero if it is exceeded."""
+
+    def __init__(self, budget, names, left):
+        super().__init__(names, left)
+        self._budget = budget
+
+    def tightest(self, shape):
+        """Return (glideins of a shape that there is room for, key of the period that decides)."""
+        costs = self._budget.costs(shape)
+        return min((max(0, int(left // costs[key])), key) for key, left in self.left.items())
+
+    def take(self, glideins, shape):
+        """Subtract the core-seconds of glideins that have not started."""
+        costs = self._budget.costs(shape)
+        for key in self.left:
+            self.left[key] -= glideins * costs[key]
+
+
+def budgets_of(pool, shapes, now_s):
+    """Return {path: Budget} of the entries and sites that have one. pool: pool.Pool; shapes: each EntryShape."""
+    budgets = {}
+    for site in pool.sites:
+        name = site["site"]["site"]
+        raws = [((name, None), site["site"].get("budget"))]
+        raws += [((name, entry["name"]), entry.get("budget")) for entry in site["site"]["entries"].values()]
+        for path, raw in raws:
+            if raw:
+                budgets[path] = _budget(path, raw, shapes, pool.core_hours, now_s)
+    return budgets
+
+
+def withdraw(shapes, budgets):
+    """Return the shapes without the queued glideins that the budgets have no room for; the first shapes keep theirs."""
+    if not budgets:
+        return shapes
+    fitting = fit_in_budgets([(shape, shape.queued) for shape in shapes], budgets)
+    return tuple(
+        shape._replace(queued=queued, withdrawn=shape.withdrawn or f"withdrawn: {reason} reached")
+        if reason is not None
+        else shape
+        for shape, (queued, reason) in zip(shapes, fitting)
+    )
+
+
+def fit_in_budgets(wanted, budgets):
+    """Return [(queued glideins that the budgets have room for, name of the budget if they are fewer, or None)].
+
+    wanted: [(shape, queued glideins)], in the order of preference. If the used core-hours are not known, all stay.
+    """
+    known = {path: budget for path, budget in budgets.items() if not budget.unknown}
+    rooms = {
+        path: budget.room([(shape, 0) for shape, _queued in wanted if budget.includes(shape)])
+        for path, budget in known.items()
+    }
+    found = []
+    for shape, queued in wanted:
+        mine = [rooms[path] for path in (shape.path, (shape.path[0], None)) if path in rooms]
+        reason = None
+        for room in mine:
+            number, key = room.tightest(shape)
+            if number < queued:
+                queued, reason = number, room.names[key]
+        for room in mine:
+            room.take(queued, shape)
+        found.append((queued, reason))
+    return found
+
+
+def with_notes(decisions, budgets):
+    """Return the decisions with the state of their budgets as notes."""
+    if not budgets:
+        return decisions
+    rooms = {
+        path: budget.room([(one.shape, one.queued) for one in decisions if budget.includes(one.shape)])
+        for path, budget in budgets.items()
+    }
+    after = []
+    for one in decisions:
+        paths = [path for path in (one.shape.path, (one.shape.path[0], None)) if path in budgets]
+        notes = [_note(budgets[path], rooms[path], one.shape) for path in paths]
+        after.append(one._replace(notes=(*one.notes, *notes)))
+    return after
+
+
+def unknown_paths(budgets):
+    """Return the paths of the budgets whose used core-hours are not known."""
+    return {path for path, budget in budgets.items() if budget.unknown}
+
+
+def is_unknown(shape, paths):
+    """Return whether the used core-hours of the shape's entry or site are not known. paths: of unknown_paths."""
+    return shape.path in paths or (shape.path[0], None) in paths
+
+
+def _budget(path, raw, shapes, core_hours, now_s):
+    """Return the Budget. core_hours: of plan_input.read_core_hours."""
+    (name, begin_s), (next_name, end_s) = _period(now_s, raw["per"]), _next_period(now_s, raw["per"])
+    budget = Budget(path, raw["core_hours"], name, next_name, now_s, end_s)
+    if core_hours.error:
+        return budget._replace(unknown=core_hours.error)
+    if core_hours.begins[raw["per"]] != begin_s:
+        counted = _period(core_hours.begins[raw["per"]], raw["per"])[0]
+        return budget._replace(unknown=f"the demand server's are those of {counted}")
+    rows = {key: row for key, row in core_hours.rows.items() if key[0] == path[0] and path[1] in (None, key[1])}
+    here = [shape for shape in shapes if budget.includes(shape)]
+    missing = ["/".join(shape.key) for shape in here if core_hours.rows.get(shape.key, {}).get("read_at") is None]
+    if missing:
+        return budget._replace(unknown=f"the demand server has no report of {listed(missing)} yet")
+    reserved_s = reserved_next_s = 0
+    left_s = end_s - now_s
+    for shape in here:
+        for remaining_s, glideins in _remaining(shape):
+            reserved_s += glideins * shape.size[0] * min(remaining_s, left_s)
+            reserved_next_s += glideins * shape.size[0] * max(0, remaining_s - left_s)
+    return budget._replace(
+        used_s=sum(row[raw["per"]] for row in rows.values()),
+        reserved_s=reserved_s + _not_counted_yet(core_hours.rows, here, now_s),
+        reserved_next_s=reserved_next_s,
+    )
+
+
+def _remaining(shape):
+    """Return [(seconds until the end of the walltime, running glideins)]; without a known start, the whole walltime."""
+    if not shape.counts:
+        return []
+    walltime_s, left = shape.entry["walltime_s"], shape.counts["running"]
+    found = []
+    # The youngest first: if more starts than running glideins are known, the result is not too low.
+    for age_s, glideins in sorted(shape.counts["running_ages"] or []):
+        number = min(glideins, left)
+        left -= number
+        found.append((max(0, walltime_s - max(0, age_s)), number))
+    return [*found, (walltime_s, left)]
+
+
+def _not_counted_yet(rows, here, now_s):
+    """Return the core-seconds since the last reports, which the demand server will count with the next ones.
+
+    rows: those of all sites; here: the shapes of the entry or site. As the server does, it takes the mean of the cores
+    in the last report and those that run now. Glideins of removed shapes are in no report.
+    """
+    # If the server's clock is ahead of this one, the newest report shows it.
+    now_s = max([now_s] + [row["read_at"] for row in rows.values() if row["read_at"] is not None])
+    total = 0
+    for shape in here:
+        row = rows[shape.key]
+        running = shape.size[0] * shape.counts["running"] if shape.counts else 0
+        total += (now_s - row["read_at"]) * (row["cores"] + running) / 2
+    return total
+
+
+def _period(time_s, per):
+    """Return (the month or year of a time as text, epoch seconds of its beginning)."""
+    begin = datetime.datetime.fromtimestamp(time_s, datetime.timezone.utc).replace(
+        day=1, hour=0, minute=0, second=0, microsecond=0
+    )
+    if per == "year":
+        begin = begin.replace(month=1)
+    month = f"{_MONTHS[begin.month - 1]} " if per == "month" else ""
+    return f"{month}{begin.year}", int(begin.timestamp())
+
+
+def _next_period(time_s, per):
+    begin_s = _period(time_s, per)[1]
+    # The longest month or year and a day are in the next one.
+    return _period(begin_s + (32 if per == "month" else 367) * 86400, per)
+
+
+def _note(budget, room, shape):
+    name = "budget" if budget.path[1] else "site budget"
+    if budget.unknown:
+        return f"{name}: used core-hours are not known ({budget.unknown}): nothing is ordered, queued glideins stay"
+    reserved_s = budget.core_hours * 3600 - budget.used_s - room.left[_NOW]
+    number = room.tightest(shape)[0]
+    return (
+        f"{name}: {_hours(budget.used_s)} of {budget.core_hours:,} core-hours used in {budget.name}, "
+        f"{_hours(reserved_s)} reserved for queued and running glideins; room for {number} more of {shape.size[0]} "
+        f"core{'s' if shape.size[0] > 1 else ''} x {_duration(shape.entry['walltime_s'])}"
+    )
+
+
+def _hours(core_s):
+    hours = core_s / 3600
+    return f"{hours:,.0f}" if hours >= 10 or not hours else f"{hours:.1f}"
+
+
+def _duration(seconds):
+    return f"{seconds // 3600} h" if seconds % 3600 == 0 else f"{-(-seconds // 60)} min"

@@ -1,0 +1,342 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Core-hours: of glideins from reports, of jobs from claimed slots; sums by day, month and year; /usage, metrics."""
+
+import csv
+import io
+from datetime import datetime, timezone
+
+import pytest
+from glidein_demand.pool import collector_state, job_cores, supply
+from glidein_demand.store import core_hours as core_hours_module
+from glidein_demand.store.core_hours import DAY, EVER, MONTH, YEAR, CoreHours
+from glidein_demand.store.core_seconds import DAY_S, LONGEST_GAP_S, Reading, glidein_core_seconds, month_of, year_of
+from glidein_demand.store.database import Database
+from glidein_demand.web import metrics, usage
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import NOW, TOKEN, site_report, slot
+from databases import Clock
+from supply_ads import Collector, recorded_ads
+from test_metrics import samples
+
+
+def epoch(text):
+    return int(datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=timezone.utc).timestamp())
+
+
+def report(running, at, entry="RM", as_of=None, cpus=28, since=None, site="PSC"):
+    row = {"entry": entry, "shape": "node", "cpus": cpus, "running": running, "running_since": since}
+    return {"site": site, "as_of": at if as_of is None else as_of, "entries": [row]}
+
+
+def totals(hours, by=("site", "entry")):
+    """{values of `by`: (core-seconds of glideins, of jobs)} of all time."""
+    return {key: (row.get("glidein_core_s"), row["job_core_s"]) for key, row in hours.totals(by).items()}
+
+
+@pytest.fixture
+def clock():
+    return Clock(NOW)
+
+
+@pytest.fixture
+def hours(database, clock):
+    return CoreHours(database, clock)
+
+
+def test_periods_begin_at_midnight_utc():
+    assert month_of(epoch("2026-11-30 23:59")) == epoch("2026-11-01 00:00")
+    assert month_of(epoch("2026-12-01 00:00")) == epoch("2026-12-01 00:00")
+    assert year_of(epoch("2026-12-31 23:59")) == epoch("2026-01-01 00:00")
+
+
+def test_running_glideins_count_between_reports(hours):
+    for number, running in enumerate((0, 2, 2, 0)):
+        hours.reported(report(running, NOW + 300 * number), NOW + 300 * number)
+    # Half of the first interval, the second one, and half of the third.
+    assert totals(hours) == {("PSC", "RM"): (2 * 28 * 600, 0)}
+
+
+def test_a_report_that_comes_again_and_clocks_count_nothing_twice(hours, service):
+    one = site_report(entries=[{"entry": "RM", "shape": "node", "running": 2, "cpus": 28}])
+    service.result("report", one, TOKEN)
+    service.now += 300
+    for as_of in (NOW + 300, NOW + 300, NOW + 100):
+        service.result("report", dict(one, as_of=as_of), TOKEN)
+    assert totals(service.parts.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
+    service.now -= 3000  # the server's clock was set back
+    service.result("report", dict(one, as_of=NOW + 400), TOKEN)
+    assert totals(service.parts.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
+
+
+def test_a_wrong_clock_of_the_site_changes_nothing(hours):
+    for number in range(3):
+        hours.reported(report(1, 0, as_of=NOW - 10**6 * number), NOW + 300 * number)
+    assert totals(hours) == {("PSC", "RM"): (28 * 600, 0)}
+
+
+def test_a_restart_and_a_report_without_counts_lose_nothing(hours, database_url, clock):
+    hours.reported(report(1, NOW), NOW)
+    hours.reported({"site": "PSC", "as_of": NOW + 300, "entries": []}, NOW + 300)
+    hours.reported(report(None, NOW + 600), NOW + 600)
+    again = CoreHours(Database(database_url), clock)
+    again.reported(report(1, NOW + 900), NOW + 900)
+    assert totals(again) == {("PSC", "RM"): (28 * 900, 0)}
+
+
+def test_an_interval_over_midnight_is_divided_between_days_months_and_years(hours):
+    begin = epoch("2026-12-31 23:55")
+    hours.reported(report(1, begin, cpus=1), begin)
+    hours.reported(report(1, begin + 900, cpus=1), begin + 900)
+    assert [(row["time"], row["glidein_core_s"]) for row in hours.sums(DAY, 0, 2**40, ())] == [
+        (epoch("2026-12-31 00:00"), 300),
+        (epoch("2027-01-01 00:00"), 600),
+    ]
+    for level, first in ((MONTH, "2026-12-01 00:00"), (YEAR, "2026-01-01 00:00")):
+        found = [(row["time"], row["glidein_core_s"]) for row in hours.sums(level, 0, 2**40, ())]
+        assert found == [(epoch(first), 300), (epoch("2027-01-01 00:00"), 600)]
+    current = hours.current(begin + 900)
+    assert (current["month"], current["year"]) == (epoch("2027-01-01 00:00"),) * 2
+    assert current["entries"] == [
+        {"site": "PSC", "entry": "RM", "shape": "node", "month_core_s": 600, "year_core_s": 600,
+         "read_at": begin + 900, "cores": 1}
+    ]  # fmt: skip
+
+
+def test_after_a_long_gap_the_starts_of_the_glideins_decide():
+    day = NOW // DAY_S * DAY_S
+    last, new = Reading(day, 4, 3), Reading(day + 36000, 4, 3)
+    half = LONGEST_GAP_S // 2
+    # Two of three stayed, one ended, and another one has run for 100 s.
+    assert sum(glidein_core_seconds(last, new, [(50000, 2), (100, 1)]).values()) == 4 * (2 * 36000 + 100 + half)
+    # Without starts, the gap counts like an interval of LONGEST_GAP_S.
+    assert sum(glidein_core_seconds(last, new, []).values()) == 4 * 3 * LONGEST_GAP_S
+    # More starts than running glideins: a site cannot have more than it reports.
+    assert sum(glidein_core_seconds(last, new, [(50000, 9)]).values()) == 4 * 3 * 36000
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20_000), st.integers(60, 40_000)), max_size=12),
+    st.lists(st.integers(1, 7000), min_size=1, max_size=12),
+)
+def test_the_error_is_at_most_one_interval_for_each_glidein_and_gap(glideins, steps):
+    """glideins: (start, seconds); reports come after these steps."""
+    times = [NOW + sum(steps[:number]) for number in range(len(steps) + 1)]
+    spans = [(NOW + start, NOW + start + length) for start, length in glideins]
+
+    def reading(time_s):
+        ages = [(time_s - begin, 1) for begin, end in spans if begin <= time_s < end]
+        return Reading(time_s, 2, len(ages)), ages
+
+    counted, allowed = 0, 2
+    for before, after in zip(times, times[1:]):
+        new, ages = reading(after)
+        counted += sum(glidein_core_seconds(reading(before)[0], new, ages).values())
+        starts_or_ends = sum(before < time_s <= after for span in spans for time_s in span)
+        allowed += 2 * (after - before) * starts_or_ends
+    true = sum(2 * max(0, min(end, times[-1]) - max(begin, times[0])) for begin, end in spans)
+    assert abs(counted - true) <= allowed
+
+
+def test_jobs_count_by_user_and_project_for_the_time_between_results(hours):
+    rows = [["PSC", "RM", "alice@pool", "physics", 3], ["PSC", "RM", "bob@pool", "", 1]]
+    hours.jobs_seen(rows, NOW)
+    assert totals(hours) == {}
+    hours.jobs_seen(rows, NOW + 300)
+    hours.jobs_seen(rows[:1], NOW + 600)
+    hours.jobs_seen(rows[:1], NOW + 600)
+    assert totals(hours) == {("PSC", "RM"): (0, 4 * 300 + 3 * 300)}
+    assert totals(hours, ("user",)) == {("alice@pool",): (None, 1800), ("bob@pool",): (None, 300)}
+    assert totals(hours, ("project",)) == {("physics",): (None, 1800), ("",): (None, 300)}
+
+
+def test_a_gap_between_results_of_the_collector_is_bounded(database, clock):
+    for refresh_s, most in ((300, 900), (3600, 7200)):
+        hours = CoreHours(database, clock, refresh_s=refresh_s)
+        hours.jobs_seen([], NOW)  # the second time, the clock is set back
+        hours.jobs_seen([["PSC", str(refresh_s), "a", "", 1]], NOW + 10**6)
+        assert totals(hours)[("PSC", str(refresh_s))] == (0, most)
+
+
+def test_the_rows_of_a_result_and_the_shapes_of_a_site_are_bounded(hours, monkeypatch):
+    monkeypatch.setattr(core_hours_module, "MOST_ROWS_OF_A_SAMPLE", 2)
+    monkeypatch.setattr(core_hours_module, "MOST_KEYS_OF_A_SITE", 2)
+    rows = [["PSC", "RM", f"u{number}", "p", number] for number in range(1, 5)]
+    for now in (NOW, NOW + 1):
+        hours.jobs_seen(rows, now)
+        for number in range(5):
+            hours.reported(report(1, now, entry=f"e{number}", cpus=1), now)
+    assert totals(hours, ("user",)) == {("u4",): (None, 4), ("u3",): (None, 3), ("",): (None, 3)}
+    assert sorted(key[1] for key, found in totals(hours).items() if found[0]) == ["e0", "e1"]
+
+
+def test_days_are_deleted_and_months_are_kept(database, clock):
+    hours = CoreHours(database, clock, keep_days=100)
+    for now in (NOW, NOW + 300):
+        hours.reported(report(1, now), now)
+        hours.jobs_seen([["PSC", "RM", "alice@pool", "", 1]], now)
+    hours.delete_old(NOW + 102 * DAY_S)
+    assert hours.sums(DAY, 0, 2**40, ()) == []
+    assert [row["glidein_core_s"] for row in hours.sums(MONTH, 0, 2**40, ())] == [28 * 300]
+    assert hours.current(NOW + 102 * DAY_S)["entries"] == []
+    assert hours.sums(EVER, 0, 0, ())[0]["job_core_s"] == 300
+
+
+def claimed(owner="alice@pool", group=None, cpus=2, **changes):
+    more = {} if group is None else {"AccountingGroup": group}
+    known = {"SlotType": "Dynamic", "State": "Claimed", "Cpus": cpus, "RemoteOwner": owner}
+    return slot("slot1_1@glidein_1@node1", **{**known, **more, **changes})
+
+
+def test_claimed_slots_count_for_their_user_and_project():
+    key = ("PSC", "RM", "node")
+    slots = [
+        slot(State="Claimed"),  # partitionable: its dynamic slots have the jobs
+        claimed(),
+        claimed(group="physics.alice", cpus=3),
+        claimed(group="physics.alice"),
+        claimed(owner="x" * 500, SlotType="Static"),
+        claimed(State="Unclaimed"),
+    ]
+    assert job_cores.claimed_cores({key: slots}) == [
+        ["PSC", "RM", "", "", 2],
+        ["PSC", "RM", "alice@pool", "", 2],
+        ["PSC", "RM", "alice@pool", "physics", 5],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "project"),
+    [("", ""), ("<none>", ""), ("alice.b", ""), ("alice.b@pool", ""), ("physics.alice.b", "physics"),
+     ("physics.cms.alice.b@pool", "physics.cms"), ("physics.prod", "physics"), ("physics", "physics")],
+)  # fmt: skip
+def test_the_project_is_the_group_of_the_accounting_group(group, project):
+    assert job_cores.project_of(group, "alice.b@pool") == project
+
+
+def test_recorded_ads_have_the_users_of_their_jobs():
+    result = supply.read({"now": NOW}, Collector(*recorded_ads()))
+    assert [row[2:] for row in result["job_cores"]] == [["alice@cm", "", 1]]
+    assert "job_cores" in supply.INTERNAL_KEYS
+
+
+def test_each_result_of_the_collector_is_counted(service):
+    state = collector_state.CollectorState(
+        service.parts.glideins, service.parts.machine_ads, None, service.parts.core_hours
+    )
+    answer = {"slot_states": {}, "samples": [], "glideins": [], "job_cores": [["PSC", "RM", "a@pool", "p", 7]]}
+    for now in (NOW, NOW + 60):
+        assert "job_cores" not in state.store_result(answer, now)
+    assert totals(service.parts.core_hours) == {("PSC", "RM"): (0, 420)}
+
+
+@pytest.fixture
+def used(service):
+    """A service that counted an hour of two nodes of 28 cores, and of jobs of two users."""
+    rows = [["PSC", "RM", "alice@pool", "physics", 40], ["PSC", "RM", "=1+1", "", 10]]
+    entry = {"entry": "RM", "shape": "node", "running": 2, "cpus": 28, "running_since": [[NOW - 50, 2]]}
+    for number in range(13):
+        service.now = NOW + number * 300
+        service.result("report", site_report(entries=[entry], as_of=service.now), TOKEN)
+        service.parts.core_hours.jobs_seen(rows, service.now)
+    return service
+
+
+def test_usage_by_month_and_site_is_the_default(used):
+    assert used.get("/usage").json == {
+        "as_of": used.now, "per": "month", "by": ["site", "entry"],
+        "rows": [{"month": "2026-11", "site": "PSC", "entry": "RM", "glidein_core_hours": 56.0,
+                  "job_core_hours": 50.0}],
+    }  # fmt: skip
+
+
+def test_usage_by_day_and_project(used):
+    rows = used.get("/usage?per=day&by=project&since=2026-11-01").json["rows"]
+    assert rows == [
+        {"day": "2026-11-20", "project": "", "job_core_hours": 10.0},
+        {"day": "2026-11-20", "project": "physics", "job_core_hours": 40.0},
+    ]
+    assert used.get("/usage?per=day&since=2026-11-23&until=2026-11-30").json["rows"] == []
+    assert used.get("/usage?by=").json["rows"] == [
+        {"month": "2026-11", "glidein_core_hours": 56.0, "job_core_hours": 50.0}
+    ]
+
+
+def test_usage_by_user_needs_a_token(used):
+    response = used.get("/usage?by=user")
+    assert (response.status_code, "alice" in response.text) == (401, False)
+    rows = used.get("/usage?by=user,project", TOKEN).json["rows"]
+    assert {"month": "2026-11", "user": "alice@pool", "project": "physics", "job_core_hours": 40.0} in rows
+
+
+def test_usage_as_csv_cannot_become_a_formula(used):
+    response = used.get("/usage?by=user&format=csv", TOKEN)
+    assert response.content_type == "text/csv; charset=utf-8"
+    assert list(csv.reader(io.StringIO(response.text))) == [
+        ["month", "user", "job_core_hours"],
+        ["2026-11", "'=1+1", "10.0"],
+        ["2026-11", "alice@pool", "40.0"],
+    ]
+    first = used.get("/usage?format=csv").text.splitlines()
+    assert first == ["month,site,entry,glidein_core_hours,job_core_hours", "2026-11,PSC,RM,56.0,50.0"]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [("per=week", "per must be one of month, day, not 'week'"), ("format=xml", "format must be one of json, csv"),
+     ("by=site,site", "by must be a list of"), ("by=password", "by must be a list of"),
+     ("since=yesterday", "since must be a date such as 2026-11"), ("until=2026-13", "until must be a date"),
+     ("form=csv", "unknown parameter 'form'")],
+)  # fmt: skip
+def test_an_invalid_request_names_the_parameter(service, query, message):
+    response = service.get(f"/usage?{query}")
+    assert response.status_code == 400
+    assert message in response.text
+
+
+def test_the_default_is_a_year_of_months_and_a_month_of_days():
+    now = epoch("2026-02-03 12:00")
+    assert usage.parse({}, now, False).since == epoch("2025-03-01 00:00")
+    assert usage.parse({"per": "day"}, now, False).since == epoch("2026-01-04 00:00")
+    assert usage.parse({"until": "2026-01-31"}, now, False).until == epoch("2026-01-01 00:00")
+
+
+def test_metrics_have_entries_and_projects_but_no_users(used, monkeypatch):
+    found = samples(used)
+    place = (("entry", "RM"), ("site", "PSC"))
+    assert found[("glidein_site_core_seconds_total", *place)] == 56 * 3600
+    assert found[("glidein_site_job_core_seconds_total", *place)] == 50 * 3600
+    assert found[("glidein_project_job_core_seconds_total", ("project", "physics"))] == 40 * 3600
+    assert "alice" not in used.get("/metrics").text
+    monkeypatch.setattr(metrics, "MAX_PROJECTS", 1)
+    found = samples(used)
+    assert [key for key in found if key[0] == "glidein_project_job_core_seconds_total"] == [
+        ("glidein_project_job_core_seconds_total", ("project", "physics"))
+    ]
+    assert found[("glidein_demand_projects_left_out",)] == 1
+
+
+def test_the_page_shows_core_hours_and_users_to_callers_with_a_token(used):
+    page = used.page()
+    for text in ("Core-hours by site and entry", "PSC/RM", "November 2026", "October 2026", "physics", "no project"):
+        assert text in page
+    assert "alice" not in page
+    assert "Core-hours of jobs by user" in used.page(TOKEN)
+    assert "alice@pool" in used.page(TOKEN)
+
+
+def test_the_supply_has_what_budgets_need(used):
+    assert used.result("get_supply")["core_hours"] == {
+        "month": epoch("2026-11-01 00:00"), "year": epoch("2026-01-01 00:00"),
+        "entries": [{"site": "PSC", "entry": "RM", "shape": "node", "month_core_s": 56 * 3600,
+                     "year_core_s": 56 * 3600, "read_at": used.now, "cores": 56}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", [{"cpus": 0}, {"cpus": 10**9}, {"running_since": [[1]]}, {"running_since": "no"}])
+def test_invalid_cores_are_refused(service, wrong):
+    entry = {"entry": "RM", "shape": "node", "running": 1, "cpus": 1, **wrong}
+    error = service.error("report", site_report(entries=[entry]), TOKEN)
+    assert next(iter(wrong)) in error["data"]
