@@ -16,8 +16,8 @@ description:
     glidein has not written its state for a day more than the longest walltime. At most 1000 in one run.
   - Works under the same lock as M(glidein.ops.glideins).
   - Runs on the site's login node, as the user who submits the glideins.
-  - Options of the site, O(scratch) and O(log_days) that are not given are taken from the host's variables C(glidein_...)
-    of the same name.
+  - Options of the site, O(scratch) and O(log_days) that are not given are taken from the host's variables
+    C(glidein_...) of the same name.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:

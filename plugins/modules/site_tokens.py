@@ -56,8 +56,8 @@ options:
     required: true
   signing_keys:
     description:
-      - Directory of the state of M(glidein.ops.token_signing_key). Tokens are signed with the key that is current there.
-      - Without it, or before the first rotation, they are signed with the pool's own key.
+      - Directory of the state of M(glidein.ops.token_signing_key). Tokens are signed with its current key.
+      - Without this option, or before the first rotation, they are signed with the pool's own key.
     type: path
   replace:
     description:

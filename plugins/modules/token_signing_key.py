@@ -8,8 +8,8 @@ module: token_signing_key
 short_description: Rotate the key that signs the sites' tokens
 version_added: 0.1.0
 description:
-  - Makes a new key in C(SEC_PASSWORD_DIRECTORY), which M(glidein.ops.site_tokens) then uses. HTCondor accepts the tokens
-    of both keys until the old one is removed with O(state=finished).
+  - Makes a new key in C(SEC_PASSWORD_DIRECTORY), which M(glidein.ops.site_tokens) then uses. HTCondor accepts the
+    tokens of both keys until the old one is removed with O(state=finished).
   - Before a new key is used, a token of it must authenticate to the running collector.
   - The pool's own key (C(SEC_TOKEN_POOL_SIGNING_KEY_FILE)) is neither changed nor removed, because other tokens of the
     pool may be signed with it.
@@ -103,7 +103,7 @@ CHECK_S = 120
 
 
 def run(params, check_mode, condor, clock=time.time):
-    """Rotate, finish or remove the keys; return (keys before, keys after, removed keys). Raises GlideinError, OSError."""
+    """Change the keys; return (keys before, keys after, names of removed keys). Raises GlideinError or OSError."""
     directory, site = params["directory"], params["site"]
     if params["state"] == "finished":
         return finish(directory, condor, check_mode)

@@ -45,7 +45,9 @@ def read_keys(directory):
         raise SigningKeyError(f"{path} cannot be read ({error!r}). It names the signing key: restore it.") from error
     for name in keys.values():
         if name is not None and name != POOL and not (isinstance(name, str) and _OWN.match(name)):
-            raise SigningKeyError(f"{path}: {name!r} is invalid; expected {POOL} or glidein-ops-DATE. Restore the file.")
+            raise SigningKeyError(
+                f"{path}: {name!r} is invalid; expected {POOL} or glidein-ops-DATE. Restore the file."
+            )
     return keys
 
 

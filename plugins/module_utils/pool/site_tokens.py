@@ -122,8 +122,8 @@ def fingerprint(path, key_name=POOL):
     except OSError as error:
         if key_name != POOL:
             raise TokenError(
-                f"the signing key {path} cannot be read: {error.strerror}. The playbook glidein.ops.rotate has made it: "
-                "restore it, or remove signing-keys.json in the directory of the tokens' state and run "
+                f"the signing key {path} cannot be read: {error.strerror}. The playbook glidein.ops.rotate made it. "
+                "Restore it, or remove signing-keys.json in the directory of the tokens' state and run "
                 "glidein.ops.deploy. All sites then get tokens of the pool's own key."
             ) from error
         raise TokenError(

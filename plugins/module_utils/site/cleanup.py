@@ -75,7 +75,7 @@ def find_items(queue, log_days, scratch, now_s):
 
 
 def remove_items(queue, items):
-    """Cancel the orphans and remove the rest; return [(Item, error)] of what could not be removed. Raises GlideinError."""
+    """Cancel the orphans and remove the rest; return [(Item, error)] of what is left. Raises GlideinError."""
     orphans = [item.name for item in items if item.kind == "orphan"]
     if orphans:
         queue.scheduler.cancel(queue.user, orphans)
