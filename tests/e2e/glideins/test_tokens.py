@@ -216,8 +216,9 @@ def test_a_token_renewed_by_a_cycle_and_rotated_keeps_a_running_glidein_when_the
     )
     ends = time.time() + life_s
     ssh("slurm-root", "cat > /home/glidein/.glidein/slurm/credential", short + "\n")
-    # Long enough for rotation and renewal (100 s), and for CCB, by which submit machines reach it, to be back (70 s).
-    first, second = alice.submit(seconds=185), alice.submit()
+    slurm.check_output("rm -f finish")
+    first = alice.submit(seconds="1; until [ -e /home/glidein/finish ]; do sleep 1; done")
+    second = alice.submit()
     server.wait_for_jobs(2)
     # One glidein: the second job follows the first within the same claim, and the startd has something to tell again.
     cycle = playbook("cycle", "-e", '{"glidein_limits": {"total": 1}}')
@@ -247,6 +248,9 @@ def test_a_token_renewed_by_a_cycle_and_rotated_keeps_a_running_glidein_when_the
     assert thief.allowed("collector") == GLIDEINS_MAY
     time.sleep(max(0.0, ends + 1 - time.time()))
     cm.check_output("kill -KILL $(pidof condor_collector)")
+    # CCB, by which submit machines reach the glidein, is back after 70 s.
+    time.sleep(75)
+    slurm.check_output("touch finish")
     # The new collector knows no session: a glidein that is there again has shown its new token.
     assert alice.outputs(first) == ['slurm\n"slurm"']
     wait_for("the same glidein", lambda: cm.check_output(named) == name)
