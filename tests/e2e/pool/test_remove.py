@@ -91,6 +91,9 @@ def test_a_running_deployment_of_an_older_version_is_upgraded_and_its_glideins_g
     slurm.check_output("rm -f upgraded")
     deployed = playbook("deploy", env=older)
     assert deployed.rc == 0, deployed
+    # The schedd has kept the job of an earlier test.
+    cm.check_output("condor_rm -all >/dev/null 2>&1; true")
+    wait_for("an empty job queue", lambda: not cm.check_output("condor_q -all -af ClusterId"))
     old_version = slurm.check_output("readlink .glidein/slurm/current")
     cluster = alice.submit(seconds="1; until [ -e /home/glidein/upgraded ]; do sleep 1; done")
     server.wait_for_jobs(1)
