@@ -44,6 +44,12 @@ options:
     type: list
     elements: str
     default: []
+  issued:
+    description:
+      - For trusted sites, the time of issue of the current token in epoch seconds, as
+        RV(glidein.ops.site_tokens#module:issued). Tokens of the site that were issued before are refused from now on.
+    type: dict
+    default: {}
 seealso:
   - module: glidein.ops.revoked_glideins
   - module: glidein.ops.site_tokens
@@ -116,7 +122,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations impor
 
 def record(params, check_mode, condor, clock=time.time):
     """Update the state file; return the result. Raises GlideinError or OSError."""
-    problems = [f"sites: {site!r} is invalid; expected {NAME_RULE}" for site in params["sites"] if not is_name(site)]
+    names = params["sites"] + sorted(params["issued"])
+    problems = [f"sites: {site!r} is invalid; expected {NAME_RULE}" for site in names if not is_name(site)]
+    issued = {}
+    for site, time_s in params["issued"].items():
+        try:
+            issued[site] = int(time_s)
+        except (TypeError, ValueError):
+            problems.append(f"issued: {time_s!r} of {site} is invalid; expected epoch seconds")
     if problems:
         raise InputError(problems)
     has_condor = True
@@ -128,7 +141,7 @@ def record(params, check_mode, condor, clock=time.time):
             raise
     path = os.path.join(params["directory"], STATE_FILE)
     before = read_state(path)
-    after = revised(before, set(params["sites"]), set(params["known_sites"]), int(clock()))
+    after = revised(before, set(params["sites"]), set(params["known_sites"]), int(clock()), issued)
     changed = make_private_directory(params["directory"], check_mode) or after != before
     if after != before and not check_mode:
         write_state(path, after)
@@ -151,6 +164,7 @@ def main():
             "directory": {"type": "path", "required": True},
             "sites": {"type": "list", "elements": "str", "required": True},
             "known_sites": {"type": "list", "elements": "str", "default": []},
+            "issued": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )

@@ -54,6 +54,16 @@ options:
       - Directory of the state of M(glidein.ops.revoked_sites). Tokens that it refuses are replaced.
     type: path
     required: true
+  signing_keys:
+    description:
+      - Directory of the state of M(glidein.ops.token_signing_key). Tokens are signed with its current key.
+      - Without this option, or before the first rotation, they are signed with the pool's own key.
+    type: path
+  replace:
+    description:
+      - Replace valid tokens, too. Such a run always reports a change.
+    type: bool
+    default: false
   purge:
     description:
       - Remove the tokens of other sites.
@@ -62,6 +72,7 @@ options:
 seealso:
   - module: glidein.ops.revoked_sites
   - module: glidein.ops.tarball
+  - module: glidein.ops.token_signing_key
 """
 
 EXAMPLES = r"""
@@ -82,6 +93,11 @@ minted:
   type: dict
   sample:
     bridges: it expires in 86400 s
+issued:
+  description: For each of O(sites), the time of issue of its token in epoch seconds. Null without a valid token.
+  returned: success
+  type: dict
+  sample: {bridges: 1795381137}
 removed:
   description: The sites whose token was removed, or would be in check mode.
   returned: success
@@ -107,6 +123,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations impor
     read_state,
     refused_until,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.pool.signing_keys import read_keys
 from ansible_collections.glidein.ops.plugins.module_utils.pool.site_tokens import (
     Mint,
     TokenError,
@@ -140,14 +157,16 @@ def run(params, check_mode, condor, clock=time.time):
     """Mint, renew and remove tokens; return the result. Raises GlideinError or OSError."""
     lifetime, renew_before = checked(params)
     revoked = refused_until(read_state(os.path.join(params["revocations"], STATE_FILE)))
+    keys = params["signing_keys"]
     try:
-        mint = Mint(condor, clock)
+        mint = Mint(condor, clock, read_keys(keys)["current"]) if keys else Mint(condor, clock)
     except (CommandError, TokenError) as error:
         if not check_mode:
             raise
-        return {"changed": True, "minted": {}, "removed": [], "reason": str(error)}
+        return {"changed": True, "minted": {}, "removed": [], "issued": {}, "reason": str(error)}
     wanted = {site: mint.wanted(site, lifetime, renew_before, revoked.get(site, 0)) for site in params["sites"]}
-    report = update_tokens(TokenStore(params["directory"]), wanted, mint, int(clock()), params["purge"], check_mode)
+    store = TokenStore(params["directory"])
+    report = update_tokens(store, wanted, mint, int(clock()), params["purge"], check_mode, params["replace"])
     headers = {"before_header": params["directory"], "after_header": params["directory"]}
     return dict(report, reason="", diff=dict(diff(report), **headers))
 
@@ -160,6 +179,8 @@ def main():
             "lifetime": {"type": "str", "required": True},
             "renew_before": {"type": "str", "required": True},
             "revocations": {"type": "path", "required": True},
+            "signing_keys": {"type": "path"},
+            "replace": {"type": "bool", "default": False},
             "purge": {"type": "bool", "default": True},
         },
         supports_check_mode=True,

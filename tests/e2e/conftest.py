@@ -167,6 +167,11 @@ def server():
 @pytest.fixture(autouse=True)
 def clean(cm, slurm, server):
     """No job, no glidein, and a demand server that knows it and has leased nothing."""
+    clean_pool(cm, slurm, server)
+
+
+def clean_pool(cm, slurm, server):
+    """Remove all jobs, glideins and leases, and wait until the demand server has read that."""
     cm.check_output("condor_rm -all >/dev/null 2>&1; true")
     forced = time.monotonic() + 20
 

@@ -18,11 +18,11 @@ class RevocationError(GlideinError):
     """The state file is damaged."""
 
 
-def revised(sites, revoked, known, now):
+def revised(sites, revoked, known, now, issued=None):
     """Return the state {site: {"before", "denied", "machines"}} that follows from `sites`.
 
     revoked: sites that are to be revoked; known: all sites of the inventory, because one that has left it stays as it
-    is; now: epoch seconds. In the state,
+    is; now: epoch seconds; issued: {site: epoch seconds}, older tokens of a trusted site are refused. In the state,
     before: epoch seconds; tokens that were issued until then are refused for good, also after the site is trusted
     again. denied: whether the site is refused altogether. machines: names of startds that used its token, on which
     jobs may still be running.
@@ -37,6 +37,10 @@ def revised(sites, revoked, known, now):
             following[site] = {"before": now, "denied": False, "machines": []}
         else:
             following[site] = state
+    for site, time_s in (issued or {}).items():
+        state = following.get(site, {"before": 0, "denied": False, "machines": []})
+        if not state["denied"]:
+            following[site] = dict(state, before=max(state["before"], time_s - 1))
     return following
 
 

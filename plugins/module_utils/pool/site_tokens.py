@@ -17,6 +17,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import ma
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import words
+from ansible_collections.glidein.ops.plugins.module_utils.pool.signing_keys import POOL, key_path
 
 SCOPES = ("ADVERTISE_MASTER", "ADVERTISE_STARTD")
 
@@ -75,22 +76,24 @@ def renewal_reason(token, key, wanted, now):
     return None
 
 
-def mint_command(identity, lifetime):
-    """Return the argument list that prints a new token. lifetime: seconds."""
+def mint_command(identity, lifetime, key_name=POOL):
+    """Return the argument list that prints a new token. lifetime: seconds; key_name: HTCondor's name of the key."""
     scopes = [word for scope in SCOPES for word in ("-authz", scope)]
-    return ["condor_token_create", "-identity", identity, "-lifetime", str(lifetime)] + scopes
+    key = [] if key_name == POOL else ["-key", key_name]
+    return ["condor_token_create", "-identity", identity, "-lifetime", str(lifetime)] + scopes + key
 
 
 class Mint:
-    """Mints tokens with the pool's signing key."""
+    """Mints tokens with a signing key."""
 
-    def __init__(self, condor, clock):
-        """condor: Condor; clock(): epoch seconds."""
+    def __init__(self, condor, clock, key_name=POOL):
+        """condor: Condor; clock(): epoch seconds; key_name: HTCondor's name of the key."""
         self._condor = condor
         self._clock = clock
+        self._key_name = key_name
         self.domain = condor.required_setting("UID_DOMAIN")
         self.issuer = words(condor.required_setting("TRUST_DOMAIN"))[0]
-        self.key = fingerprint(condor.required_setting("SEC_TOKEN_POOL_SIGNING_KEY_FILE"))
+        self.key = fingerprint(key_path(condor, key_name), key_name)
 
     def wanted(self, site, lifetime, renew_before, revoked):
         """Return the Wanted of a site's token."""
@@ -98,7 +101,7 @@ class Mint:
 
     def __call__(self, wanted):
         """Return a new token (text). Raises TokenError if the command fails or prints an invalid token."""
-        argv = mint_command(wanted.identity, wanted.lifetime)
+        argv = mint_command(wanted.identity, wanted.lifetime, self._key_name)
         try:
             token = self._condor.run(argv).strip()
         except CommandError as error:
@@ -111,12 +114,18 @@ class Mint:
         return token
 
 
-def fingerprint(path):
+def fingerprint(path, key_name=POOL):
     """Return the SHA-256 of a signing key's file, in hexadecimal digits. Raises TokenError."""
     try:
         with open(path, "rb") as handle:
             return hashlib.sha256(handle.read()).hexdigest()
     except OSError as error:
+        if key_name != POOL:
+            raise TokenError(
+                f"the signing key {path} cannot be read: {error.strerror}. The playbook glidein.ops.rotate made it. "
+                "Restore it, or remove signing-keys.json in the directory of the tokens' state and run "
+                "glidein.ops.deploy. All sites then get tokens of the pool's own key."
+            ) from error
         raise TokenError(
             f"SEC_TOKEN_POOL_SIGNING_KEY_FILE={path} cannot be read: {error.strerror}. The role "
             "glidein.ops.central_manager makes it."
@@ -162,6 +171,14 @@ class TokenStore:
             return "other users could read it"
         return reason
 
+    def issued(self, site):
+        """Return the time of issue of a site's token in epoch seconds; None without a valid token."""
+        try:
+            with open(self._path(site), encoding="utf-8", errors="replace") as handle:
+                return int(claims(handle.read())["iat"])
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            return None
+
     def write(self, site, token, key):
         """Store a token and the fingerprint of its signing key."""
         write_atomically(self._path(site), token.strip() + "\n")
@@ -173,13 +190,15 @@ class TokenStore:
         os.unlink(self._path(site))
 
 
-def update_tokens(store, wanted, mint, now, purge, check_mode=False):
+def update_tokens(store, wanted, mint, now, purge, check_mode=False, replace=False):
     """Mint the missing and invalid tokens of a TokenStore. With `purge`, remove the tokens of other sites.
 
-    wanted: {site: Wanted}; mint(Wanted): a token. Returns {"changed", "minted": {site: reason}, "removed": [sites]}.
+    wanted: {site: Wanted}; mint(Wanted): a token; replace: whether valid tokens are replaced, too. Returns {"changed",
+    "minted": {site: reason}, "removed": [sites], "issued": {site: epoch seconds, or None without a valid token}}.
     """
     changed = make_private_directory(store.directory, check_mode)
-    reasons = {site: store.renewal_reason(site, wanted[site], now) for site in sorted(wanted)}
+    rotated = "all tokens are replaced" if replace else None
+    reasons = {site: store.renewal_reason(site, wanted[site], now) or rotated for site in sorted(wanted)}
     minted = {site: reason for site, reason in reasons.items() if reason}
     removed = [site for site in store.sites() if site not in wanted] if purge else []
     if not check_mode:
@@ -187,7 +206,12 @@ def update_tokens(store, wanted, mint, now, purge, check_mode=False):
             store.write(site, mint(wanted[site]), wanted[site].key)
         for site in removed:
             store.remove(site)
-    return {"changed": changed or bool(minted or removed), "minted": minted, "removed": removed}
+    return {
+        "changed": changed or bool(minted or removed),
+        "minted": minted,
+        "removed": removed,
+        "issued": {site: store.issued(site) for site in sorted(wanted)},
+    }
 
 
 def diff(report):

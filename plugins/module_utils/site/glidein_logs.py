@@ -47,18 +47,35 @@ def find_logs(log_dir, pattern):
 
 
 def remove_old_logs(log_dir, deployment, days, now_s, longest_s=0):
-    """Remove the logs of a deployment's batch jobs and glideins that were not written to for `days`.
+    """Remove what old_logs returns. Logs that cannot be removed are left to the next run."""
+    for path in old_logs(log_dir, deployment, days, now_s, longest_s):
+        with contextlib.suppress(OSError):
+            remove_log(path)
+
+
+def old_logs(log_dir, deployment, days, now_s, longest_s=0):
+    """Return the paths of logs of a deployment's batch jobs and glideins that were not written to for `days`, sorted.
 
     days: 0 keeps all; now_s: epoch seconds; longest_s: the longest walltime: a glidein may still write to its log for
-    that long. Logs that cannot be read or removed are left to the next run.
+    that long. Logs that cannot be read are left out.
     """
-    if days <= 0:
-        return
-    oldest = now_s - max(days * 86400, longest_s + 86400)
-    with contextlib.suppress(OSError):
-        for item in os.scandir(log_dir):
-            with contextlib.suppress(OSError):
-                _remove_if_old(item, deployment, oldest)
+    found = []
+    if days > 0:
+        oldest = now_s - max(days * 86400, longest_s + 86400)
+        with contextlib.suppress(OSError):
+            for item in os.scandir(log_dir):
+                with contextlib.suppress(OSError):
+                    if _is_old(item, deployment, oldest):
+                        found.append(item.path)
+    return sorted(found)
+
+
+def remove_log(path):
+    """Remove a log: a file, or a directory with daemons' logs. Raises OSError."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
 
 
 def log_times(log_dir, deployment):
@@ -95,14 +112,14 @@ def _sort(item, deployment, outputs, daemons):
         daemons.append((mtime, item))
 
 
-def _remove_if_old(item, deployment, oldest):
+def _is_old(item, deployment, oldest):
+    """Return whether an entry of the log directory is a log that was last written before `oldest` (epoch seconds)."""
     if item.stat(follow_symlinks=False).st_mtime > oldest:
-        return
+        return False
     output = OUTPUT.match(item.name)
-    if output and is_job_name(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
-        os.unlink(item.path)
-    elif _is_of_daemons(item):
-        shutil.rmtree(item.path)
+    if output:
+        return is_job_name(output.group("name"), deployment) and item.is_file(follow_symlinks=False)
+    return _is_of_daemons(item)
 
 
 def _is_of_daemons(item):

@@ -205,8 +205,8 @@ def test_a_revoked_site_loses_its_glideins_and_the_others_go_on(
     assert f"{cluster} " in cm.check_output("condor_q -all -af ClusterId ProcId")
 
 
-def test_a_token_renewed_by_a_cycle_keeps_a_running_glidein_when_the_collector_restarts(
-    more_sites, alice, cm, server, slurm
+def test_a_token_renewed_by_a_cycle_and_rotated_keeps_a_running_glidein_when_the_collector_restarts(
+    more_sites, alice, cm, server, slurm, thief
 ):
     life_s = 60
     slurm.check_output("touch ~/mark")
@@ -216,8 +216,9 @@ def test_a_token_renewed_by_a_cycle_keeps_a_running_glidein_when_the_collector_r
     )
     ends = time.time() + life_s
     ssh("slurm-root", "cat > /home/glidein/.glidein/slurm/credential", short + "\n")
-    # Long enough for the renewal (60 s) and for CCB, by which submit machines reach it, to be back (70 s).
-    first, second = alice.submit(seconds=145), alice.submit()
+    slurm.check_output("rm -f finish")
+    first = alice.submit(seconds="1; until [ -e /home/glidein/finish ]; do sleep 1; done")
+    second = alice.submit()
     server.wait_for_jobs(2)
     # One glidein: the second job follows the first within the same claim, and the startd has something to tell again.
     cycle = playbook("cycle", "-e", '{"glidein_limits": {"total": 1}}')
@@ -228,9 +229,28 @@ def test_a_token_renewed_by_a_cycle_keeps_a_running_glidein_when_the_collector_r
     asked_for = more_sites({"slurm": {"glidein_renew": True}})
     renewing = playbook("cycle", "-e", '{"glidein_limits": {"total": 1}}', inventory=asked_for)
     assert (renewing.rc, renewing.recap["slurm"]["changed"]) == (0, 1), renewing
-    wait_for("the renewal", lambda: slurm.check_output(logged("credential renewed")), 90)
+    thief.steal("/var/lib/glidein-ops/tokens/slurm", "old")
+    rotate = playbook("rotate", "-e", "rotate=tokens,signing_key")
+    assert (rotate.rc, rotate.recap["slurm"]["changed"]) == (0, 1), rotate
+    token = slurm.check_output("cat ~/.glidein/slurm/credential")
+    assert token not in rotate.output
+    # Both keys are good until the rotation is finished. That is refused while glideins may have the old token.
+    assert thief.allowed("collector") == GLIDEINS_MAY
+    early = playbook("rotate", "-e", "rotate_finish=true", "-e", "rotate_settle=1h")
+    assert early.rc != 0 and "Nothing was withdrawn" in " ".join(early.output.split()), early
+    copied = "cat /tmp/glidein.*/credential/tokens.d/token"
+    wait_for("the renewal", lambda: slurm.check_output(copied) == token, 90)
+    assert "credential renewed" in slurm.check_output(logged("credential renewed"))
+    finish = playbook("rotate", "-e", "rotate_finish=true", "-e", "rotate_settle=1")
+    assert finish.rc == 0, finish
+    assert not thief.allowed("collector") & GLIDEINS_MAY
+    thief.steal("/var/lib/glidein-ops/tokens/slurm", "old")
+    assert thief.allowed("collector") == GLIDEINS_MAY
     time.sleep(max(0.0, ends + 1 - time.time()))
     cm.check_output("kill -KILL $(pidof condor_collector)")
+    # CCB, by which submit machines reach the glidein, is back after 70 s.
+    time.sleep(75)
+    slurm.check_output("touch finish")
     # The new collector knows no session: a glidein that is there again has shown its new token.
     assert alice.outputs(first) == ['slurm\n"slurm"']
     wait_for("the same glidein", lambda: cm.check_output(named) == name)

@@ -117,7 +117,9 @@ def test_a_sites_token_opens_nothing_else(alice, holder, cm, server):
     assert cm.check_output("condor_q -all -af ClusterId JobStatus") == f"{cluster} 1"
 
 
-def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, slurm, cm, more_sites, holder):
+def test_the_pool_password_runs_jobs_too_opens_nothing_else_and_can_be_rotated(
+    alice, server, slurm, cm, more_sites, holder
+):
     inventory = more_sites(
         {
             "withpassword": {
@@ -136,7 +138,7 @@ def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, s
     assert cm.run(f"cmp -s {kept_at} {signing_key}").rc == 1
     assert not slurm.file("/home/glidein/.glidein/withpassword/credential").exists
 
-    cluster = alice.submit(seconds=5)
+    cluster = alice.submit(seconds=40)
     server.wait_for_jobs(1)
     cycle = playbook("cycle", inventory=inventory)
     whose = (
@@ -144,7 +146,9 @@ def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, s
     )
     identity = wait_for("the glidein", lambda: cm.check_output(whose))
     assert identity in ("condor@password", "condor_pool@cm"), cycle
+    rotated_under_a_running_job(alice, cm, slurm, cluster, inventory, kept_at)
     assert alice.outputs(cluster) == ['slurm\n"withpassword"']
+    assert cm.check_output(f"condor_history {cluster} -limit 1 -af NumJobStarts") == "1"
 
     # Whoever unpacks the tarball has the pool password. HTCondor's defaults would make him an administrator.
     thief = holder("PASSWORD")
@@ -158,6 +162,22 @@ def test_the_pool_password_runs_jobs_too_and_opens_nothing_else(alice, server, s
         slurm.check_output("rm -rf ~/.glidein/withpassword")
         # Back to what the lab's own inventory says; the tokens that the sites have stay good.
         assert playbook("deploy", "-l", "cm").rc == 0
+
+
+def rotated_under_a_running_job(alice, cm, slurm, cluster, inventory, kept_at):
+    """Rotate the pool password while a glidein runs a job. The glidein retires, and the site is not drained."""
+    wait_for("the running job", lambda: alice.host.check_output(f"condor_q {cluster} -af JobStatus") == "2", 90)
+    read = f"base64 -w0 {kept_at}"
+    before = cm.check_output(read)
+    rotate = playbook("rotate", "-e", "rotate=pool_password", inventory=inventory)
+    assert rotate.rc == 0, rotate
+    after = cm.check_output(read)
+    assert after != before and after not in rotate.output
+    assert "withpassword: 1 glidein was retired." in rotate.output
+    folder = "/home/glidein/.glidein/withpassword"
+    assert not slurm.file(f"{folder}/drain.json").exists
+    tarball = f"{folder}/current/tarballs/$(awk '{{print $6}}' {folder}/current/tarballs.list)"
+    assert slurm.check_output(f"tar -xzOf {tarball} --wildcards '*etc/pool_password' | base64 -w0") == after
 
 
 def test_an_existing_pool_password_is_used_or_copied_and_its_directory_stays_as_it_is(cm):

@@ -1,10 +1,16 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook remove leaves the hosts as they were before deploy."""
+"""The playbook remove leaves the hosts as they were before deploy. An older version is upgraded while glideins run."""
 
+import subprocess
+
+import prepare
 import pytest
-from conftest import playbook, wait_for
+from conftest import ROOT, clean_pool, playbook, wait_for
+
+# The last commit before Alembic's migrations of the demand server's database.
+OLDER = "3dd54e984a4210e8c7549712ca33bbdfce9c3ce4"
 
 # What HTCondor, apt and Ansible themselves write, and what is not on disk.
 ELSEWHERE = [
@@ -19,14 +25,21 @@ def files(host):
     return set(host.check_output(f"find / -xdev \\( {pruned} \\) -prune -o -printf '%M %u %p\\n'").splitlines())
 
 
-@pytest.fixture
-def deployed_again():
-    """Deploy after the test: the others need it."""
+@pytest.fixture(autouse=True)
+def clean(cm, slurm, server):
+    """Clean up, if the demand server is there: an earlier test of this module may have removed it."""
+    if server.answers():
+        clean_pool(cm, slurm, server)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def deployed_again(server):
+    """Deploy after the tests: the others need it."""
     yield
-    assert playbook("deploy").rc == 0
+    if not server.answers():
+        assert playbook("deploy").rc == 0
 
 
-@pytest.mark.usefixtures("deployed_again")
 def test_remove_undoes_deploy_and_does_not_touch_a_site_with_running_glideins(cm, slurm, slurm_root, alice, server):
     # Other tests leave their sites to the next deployment.
     slurm.check_output("find .glidein -mindepth 1 -maxdepth 1 ! -name slurm -exec rm -rf {} +")
@@ -54,3 +67,55 @@ def test_remove_undoes_deploy_and_does_not_touch_a_site_with_running_glideins(cm
     assert [files(cm), files(slurm_root)] == before
     again = playbook("remove")
     assert again.rc == 0 and {row["changed"] for row in again.recap.values()} == {0}, again
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory):
+    """The environment of a playbook of the older version, which is taken from the repository's history."""
+    git = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}"]
+    found = subprocess.run([*git, "cat-file", "-e", f"{OLDER}^{{commit}}"], capture_output=True, check=False)
+    if found.returncode != 0:
+        pytest.skip(f"this checkout does not have the commit {OLDER}: the clone is shallow, or not a git clone")
+    folder = tmp_path_factory.mktemp("older")
+    collection = folder / "ansible_collections/glidein/ops"
+    collection.mkdir(parents=True)
+    parts = ["galaxy.yml", "meta", "playbooks", "plugins", "roles", "files"]
+    archive = subprocess.run([*git, "archive", OLDER, *parts], capture_output=True, check=True).stdout
+    subprocess.run(["tar", "-x", "-C", str(collection)], input=archive, check=True)
+    return {**prepare.environment(), "ANSIBLE_COLLECTIONS_PATH": str(folder)}
+
+
+def test_a_running_deployment_of_an_older_version_is_upgraded_and_its_glideins_go_on(older, cm, slurm, alice, server):
+    if server.answers():
+        assert playbook("remove").rc == 0
+    slurm.check_output("rm -f upgraded")
+    deployed = playbook("deploy", env=older)
+    assert deployed.rc == 0, deployed
+    # The schedd has kept the job of an earlier test.
+    cm.check_output("condor_rm -all >/dev/null 2>&1; true")
+    wait_for("an empty job queue", lambda: not cm.check_output("condor_q -all -af ClusterId"))
+    old_version = slurm.check_output("readlink .glidein/slurm/current")
+    cluster = alice.submit(seconds="1; until [ -e /home/glidein/upgraded ]; do sleep 1; done")
+    server.wait_for_jobs(1)
+    cycle = playbook("cycle", env=older)
+    slots = "condor_status -constraint 'PartitionableSlot =!= true' -af Name"
+    slot = wait_for("the job's slot", lambda: cm.check_output(slots), 90)
+
+    upgrade = playbook("deploy")
+    assert upgrade.rc == 0, (cycle, upgrade)
+    try:
+        # The database has the tables of the new version, and the reports of the old one.
+        assert cm.file("/var/lib/glidein-demand/state.db.revision-0001").mode == 0o600
+        assert slurm.check_output("readlink .glidein/slurm/current") != old_version
+        assert slurm.file(f"/home/glidein/.glidein/slurm/{old_version}/glidein.sh").exists
+        wait_for("the glidein in the supply", lambda: server.registered() == 1)
+        # The glidein is counted: none is ordered for the job that it runs.
+        counted = playbook("cycle")
+        assert counted.recap["slurm"]["changed"] == 0, counted
+        assert cm.check_output(slots) == slot
+    finally:
+        slurm.check_output("touch upgraded")
+    assert alice.outputs(cluster) == ['slurm\n"slurm"']
+    ran = cm.check_output(f"condor_history {cluster} -limit 1 -af NumJobStarts LastRemoteHost")
+    assert ran == f"1 {slot}"
+    slurm.check_output("rm upgraded")

@@ -91,6 +91,14 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
     token = slurm.file(f"{HOME}/token").content_string
     assert token not in first.output + second.output + slurm.check_output(f"cat {HOME}/inventory.json")
 
+    # Another token of the demand server in the inventory: server and login node get it. The cycles below use it.
+    fresh = token[::-1]
+    (STATE / "demand_tokens/slurm").write_text(fresh + "\n", encoding="ascii")
+    rotate = playbook("rotate", "-e", "rotate=demand_tokens", "-e", json.dumps(VARIABLES))
+    assert rotate.rc == 0 and fresh not in rotate.output, rotate
+    assert slurm.file(f"{HOME}/token").content_string == fresh
+    assert "error" in server.call("lease", {"site": "slurm", "entries": {}, "ttl_s": 60}, token)
+
     alice.submit(count=2, seconds=60)
     server.wait_for_jobs(2)
     # The controller leaves the site alone: no task has anything to say of it.

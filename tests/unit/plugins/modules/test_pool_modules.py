@@ -20,12 +20,14 @@ from ansible_collections.glidein.ops.plugins.modules import (
     revoked_sites,
     site_tokens,
     tarball,
+    token_signing_key,
 )
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
 
 CONFIG_VAL = """#!/bin/sh
 case "$*" in
 UID_DOMAIN|TRUST_DOMAIN) echo pool ;;
+SEC_PASSWORD_DIRECTORY) dirname {key} ;;
 SEC_TOKEN_POOL_SIGNING_KEY_FILE) echo {key} ;;
 "-collector ALLOW_DAEMON") echo 'a@pool, b@pool' ;;
 *) echo "Not defined: $1" >&2; exit 1 ;;
@@ -132,12 +134,116 @@ def test_a_damaged_state_of_revocations_is_an_error(pool):
     assert "revoked.json cannot be read" in tokens(pool)["msg"]
 
 
+# --- token_signing_key
+
+# Stores standard input in the file of option -f, as condor_store_cred does.
+STORE_COMMAND = """#!/bin/sh
+[ "$1 $2 $3 $5 $6" = "add -c -f -i -" ] && cat >"$4"
+"""
+# Accepts a token whose key is in the directory, if it is the only credential.
+PING_COMMAND = """#!/bin/sh
+[ "$_CONDOR_SEC_CLIENT_AUTHENTICATION_METHODS" = IDTOKENS ] && [ "$*" = "-type collector ADVERTISE_STARTD" ] &&
+  [ "$(stat -c %a "$_CONDOR_SEC_TOKEN_DIRECTORY"/*)" = 600 ] && [ ! -e "$_CONDOR_SEC_PASSWORD_DIRECTORY" ] || exit 2
+"""
+
+
+@pytest.fixture
+def keys(pool, commands):
+    """A function that runs the module; the pool's key is in pool/passwords.d."""
+    folder = pool / "passwords.d"
+    folder.mkdir()
+    (pool / "POOL").rename(folder / "POOL")
+    commands("condor_config_val", CONFIG_VAL.format(key=folder / "POOL"))
+    commands("condor_store_cred", STORE_COMMAND)
+    commands("condor_ping", PING_COMMAND)
+
+    def run(state, check=False, site="a"):
+        options = {"directory": str(pool / "dir"), "state": state}
+        if state == "rotated":
+            options["site"] = site
+        return run_module(token_signing_key.main, options, check, diff=True)
+
+    return run
+
+
+def test_a_new_key_signs_new_tokens_until_the_old_one_is_removed(keys, pool):
+    signed = {"signing_keys": str(pool / "dir")}
+    folder = pool / "passwords.d"
+    tokens(pool, **signed)
+    check = keys("rotated", check=True)
+    assert (check["changed"], check["previous"], [path.name for path in folder.iterdir()]) == (True, "POOL", ["POOL"])
+    done = keys("rotated")
+    first = done["current"]
+    assert (done["changed"], done["previous"]) == (True, "POOL")
+    assert (mode(folder / first), mode(pool / "dir/signing-keys.json")) == (0o600, 0o600)
+    assert (folder / first).read_text() not in json.dumps(done)
+    assert tokens(pool, **signed)["minted"] == dict.fromkeys("ab", "the signing key has changed")
+    assert tokens(pool, **signed)["changed"] is False
+    # A second run, as after an interruption, makes no third key.
+    again = keys("rotated")
+    assert (again["changed"], again["current"]) == (False, first)
+
+    # The pool's own key stays. One that this module has made is removed.
+    assert keys("finished", check=True)["changed"] is True
+    finished = keys("finished")
+    assert (finished["changed"], finished["removed"], finished["previous"]) == (True, [], None)
+    assert keys("finished")["changed"] is False
+    stale = folder / "glidein-ops-20200101T000000Z"
+    stale.write_text("of an interrupted run")
+    (folder / "glidein-ops-of-an-operator").write_text("x")
+    assert keys("finished")["removed"] == [stale.name]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(["POOL", first, "glidein-ops-of-an-operator"])
+    assert keys("absent")["removed"] == [first]
+    assert sorted(path.name for path in folder.iterdir()) == ["POOL", "glidein-ops-of-an-operator"]
+    assert keys("absent")["changed"] is False
+
+
+def test_a_key_that_the_collector_refuses_is_not_used(keys, pool, commands):
+    commands("condor_ping", "#!/bin/sh\necho 'ADVERTISE_STARTD failed!' >&2; exit 1\n")
+    result = keys("rotated")
+    assert "the running collector refuses a token of the new signing key glidein-ops-" in result["msg"]
+    assert "ADVERTISE_STARTD failed!" in result["msg"]
+    assert [path.name for path in (pool / "passwords.d").iterdir()] == ["POOL"]
+    assert not (pool / "dir").exists()
+
+
+@pytest.mark.parametrize("state", ['{"current": "../POOL", "previous": null}', "[]", "{}", ""])
+def test_an_invalid_state_of_the_keys_is_an_error(keys, pool, state):
+    (pool / "dir").mkdir()
+    (pool / "dir/signing-keys.json").write_text(state)
+    assert "signing-keys.json" in keys("rotated")["msg"]
+    assert "signing-keys.json" in tokens(pool, signing_keys=str(pool / "dir"))["msg"]
+
+
+def test_a_missing_key_is_an_error_that_names_the_remedy(keys, pool):
+    name = keys("rotated")["current"]
+    (pool / "passwords.d" / name).unlink()
+    message = tokens(pool, signing_keys=str(pool / "dir"))["msg"]
+    assert f"{name} cannot be read" in message and "glidein.ops.deploy" in message
+
+
+def test_a_key_needs_a_valid_site(keys):
+    assert "site: '../a' is invalid" in keys("rotated", site="../a")["msg"]
+
+
+def test_without_htcondor_there_is_no_key_to_remove(tmp_path, commands):
+    options = {"directory": str(tmp_path), "state": "absent"}
+    assert run_module(token_signing_key.main, options)["changed"] is False
+
+
 # --- revoked_sites, revoked_glideins
 
 
 def revoke(pool, sites, check=False, known=("a", "b")):
     options = {"directory": str(pool / "dir"), "sites": sites, "known_sites": list(known)}
     return run_module(revoked_sites.main, options, check, diff=True)
+
+
+def test_older_tokens_of_trusted_sites_are_withdrawn(pool):
+    options = {"directory": str(pool / "dir"), "sites": [], "issued": {"a": 100}}
+    assert run_module(revoked_sites.main, options)["sites"] == [{"site": "a", "before": 99, "denied": False}]
+    result = run_module(revoked_sites.main, dict(options, issued={"a": None, "/": 1}))
+    assert "issued: None of a is invalid" in result["msg"] and "'/' is invalid" in result["msg"]
 
 
 def test_a_revocation_is_recorded_once(pool):

@@ -83,11 +83,13 @@ def test_minting_names_identity_life_and_scopes_only():
     ]
 
 
-def update(directory, sites, check=False, purge=True):
+def update(directory, sites, check=False, purge=True, replace=False):
     wanted = {site: WANTED._replace(identity=f"glidein-{site}@pool") for site in sites}
-    return st.update_tokens(
-        st.TokenStore(str(directory)), wanted, lambda wanted: token(sub=wanted.identity), NOW, purge, check
+    report = st.update_tokens(
+        st.TokenStore(str(directory)), wanted, lambda wanted: token(sub=wanted.identity), NOW, purge, check, replace
     )
+    assert set(report.pop("issued").values()) <= {NOW - DAY, None}
+    return report
 
 
 @pytest.fixture
@@ -118,6 +120,26 @@ def test_check_mode_only_reports_what_would_change(tokens):
     update(tokens, ["old"])
     assert update(tokens, ["a"], check=True) == {"changed": True, "minted": {"a": "no token"}, "removed": ["old"]}
     assert sorted(path.name for path in tokens.iterdir()) == [st.KEYS, "old"]
+
+
+def test_valid_tokens_are_replaced_if_this_is_requested(tokens):
+    update(tokens, ["a", "b"])
+    expected = {"changed": True, "minted": {"a": "all tokens are replaced"}, "removed": []}
+    assert update(tokens, ["a"], purge=False, replace=True) == expected
+
+
+def test_the_times_of_issue_are_reported(tokens):
+    wanted = {site: WANTED._replace(identity=f"glidein-{site}@pool") for site in ("a", "b")}
+    update(tokens, ["a"])
+    (tokens / "c").write_text("no token")
+    store = st.TokenStore(str(tokens))
+    assert [store.issued(site) for site in ("a", "b", "c")] == [NOW - DAY, None, None]
+    report = st.update_tokens(store, wanted, None, NOW, purge=False, check_mode=True)
+    assert report["issued"] == {"a": NOW - DAY, "b": None}
+
+
+def test_another_key_is_named_when_a_token_is_minted():
+    assert st.mint_command("glidein-a@pool", 60, "glidein-ops-1")[-2:] == ["-key", "glidein-ops-1"]
 
 
 def test_the_diff_names_sites_and_reasons_and_no_token():

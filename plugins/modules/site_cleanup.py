@@ -1,0 +1,183 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: site_cleanup
+short_description: Remove what glideins have left on a login node
+version_added: 0.1.0
+description:
+  - Removes old logs, versions of the payload that no glidein uses, directories of interrupted runs, and scratch
+    directories whose glidein does not run any more. Cancels queued orphans.
+  - Considers only names that this collection makes, in the site's directory, O(log_dir) and the scratch directories.
+    Does not follow symbolic links.
+  - Removes the scratch directory of a glidein of this site if the glidein's batch job is not in the queue, and if the
+    glidein has not written its state for a day more than the longest walltime. At most 1000 in one run.
+  - Works under the same lock as M(glidein.ops.glideins).
+  - Runs on the site's login node, as the user who submits the glideins.
+  - Options of the site, O(scratch) and O(log_days) that are not given are taken from the host's variables
+    C(glidein_...) of the same name.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.site
+attributes:
+  check_mode:
+    support: full
+    details: Decides in the same way, and cancels and removes nothing.
+  diff_mode:
+    support: full
+    details: Lists everything that is removed or cancelled.
+options:
+  log_days:
+    description:
+      - Remove logs that were not written to for this number of days, and at least for a day more than the longest
+        walltime. V(0) keeps all.
+    type: int
+    default: 14
+  scratch:
+    description:
+      - Where glideins make their scratch directories. Entries may have another one. Paths with variables other than
+        C($USER) and C($HOME) are known on compute nodes only, and are ignored here.
+    type: str
+    default: ""
+  patience:
+    description:
+      - Seconds to wait for another run that is changing the site's glideins.
+    type: int
+    default: 120
+seealso:
+  - module: glidein.ops.payload_versions
+  - module: glidein.ops.site_removal
+"""
+
+EXAMPLES = r"""
+- name: Remove what glideins have left
+  glidein.ops.site_cleanup:
+    deployment: "{{ glidein_deployment }}"
+    site: "{{ glidein_site }}"
+    scheduler: slurm
+    entries: "{{ glidein_entries }}"
+    scratch: /scratch/$USER
+"""
+
+RETURN = r"""
+removed:
+  description: What was removed or cancelled, or would be in check mode.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description: C(orphan), C(version), C(remains), C(log) or C(scratch).
+      type: str
+    name:
+      description: The id of a batch job, or a path.
+      type: str
+    reason:
+      description: Why it is not needed.
+      type: str
+  sample:
+    - kind: version
+      name: /home/pilot/.glidein/mysite/0a1b2c3d4e5f
+      reason: a version of the payload that no glidein uses
+failed:
+  description: What could not be removed, with the error of each.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+summary:
+  description: The result in one sentence.
+  returned: success
+  type: str
+  sample: "bridges: 2 logs and 1 version were removed."
+"""
+
+import os
+import pwd
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import (
+    find_items,
+    remove_items,
+    scratch_parents,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+
+# kind: (one, several)
+WORDS = {
+    "orphan": ("queued orphan", "queued orphans"),
+    "version": ("version of the payload", "versions of the payload"),
+    "remains": ("directory of an interrupted run", "directories of interrupted runs"),
+    "log": ("log", "logs"),
+    "scratch": ("scratch directory", "scratch directories"),
+}
+
+
+def clean_up(params, check_mode, clock=time.time):
+    """Find the items, and remove them unless in check mode; return (items, [(item, error)]). Raises GlideinError."""
+    queue = SiteQueue(params)
+    if not os.path.isdir(queue.directory.path):
+        return [], []
+    account = pwd.getpwuid(os.geteuid())
+    texts = [params["scratch"]] + [entry["scratch"] for entry in queue.site["entries"].values()]
+    parents = scratch_parents(texts, account.pw_name, account.pw_dir)
+    if check_mode:  # without the lock, whose file would be created
+        return find_items(queue, params["log_days"], parents, clock()), []
+    with queue.directory.lock(params["patience"]):
+        items = find_items(queue, params["log_days"], parents, clock())
+        return items, remove_items(queue, items)
+
+
+def summary(site, items, check_mode):
+    """Return the result in one sentence."""
+    if not items:
+        return f"{site}: there is nothing to remove."
+    counts = {kind: len([item for item in items if item.kind == kind]) for kind in WORDS}
+    parts = [f"{count} {WORDS[kind][count > 1]}" for kind, count in counts.items() if count]
+    text = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    verb = "would be" if check_mode else "was" if len(items) == 1 else "were"
+    return f"{site}: {text} {verb} removed."
+
+
+def main():
+    spec = site_argument_spec()
+    spec.update(
+        log_days={"type": "int", "default": 14},
+        scratch={"type": "str", "default": ""},
+        patience={"type": "int", "default": 120},
+    )
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    site = module.params["site"]
+    try:
+        items, failed = clean_up(module.params, module.check_mode)
+    except GlideinError as error:
+        module.fail_json(msg=f"Site {site}: {error}", **error.details())
+    except OSError as error:
+        module.fail_json(msg=f"Site {site}: {error}")
+    for item, error in failed:
+        module.warn(f"{item.name} could not be removed: {error}")
+    left = [item for item, _error in failed]
+    removed = [item for item in items if item not in left]
+    module.exit_json(
+        changed=bool(removed),
+        removed=[dict(item._asdict()) for item in removed],
+        failed=[f"{item.name}: {error}" for item, error in failed],
+        summary=summary(site, removed, module.check_mode),
+        diff={
+            "before_header": site,
+            "after_header": site,
+            "before": "".join(f"{item.kind} {item.name}: {item.reason}\n" for item in removed),
+            "after": "",
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import json
+import os
+import pwd
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import scratch_parents
+from ansible_collections.glidein.ops.plugins.modules import site_cleanup
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+
+CORE = job_name("glidein", "lab", "main", "core")
+GONE = job_name("glidein", "lab", "gone", "core")
+OLD = "b" * 12
+DAY = 86400
+USER = pwd.getpwuid(os.geteuid()).pw_name
+
+
+@pytest.fixture
+def run(slurm, site_home, tmp_path):
+    """Run the module for the deployed site `lab`, whose scratch directories are in tmp_path/scratch."""
+
+    def runner(check=False, **changes):
+        options = {
+            "deployment": "glidein",
+            "site": "lab",
+            "scheduler": "slurm",
+            "entries": {"main": raw_entry()},
+            "home": str(site_home),
+            "scratch": str(tmp_path / "scratch"),
+            "patience": 0,
+        }
+        return run_module(site_cleanup.main, dict(options, **changes), check, diff=True)
+
+    return runner
+
+
+def age(path, days):
+    """Set the times of a file or directory, not of what a link leads to."""
+    then = time.time() - days * DAY
+    os.utime(str(path), (then, then), follow_symlinks=False)
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    """A function that makes the scratch directory of a glidein of batch job `batch_id`."""
+
+    def make(name, batch_id="7_1", days=3, site="lab"):
+        folder = tmp_path / "scratch" / name
+        (folder / "execute").mkdir(parents=True)
+        (folder / "execute/output").write_text("of a job")
+        (folder / "state").write_text(f"host=n1\ndeployment=glidein\nsite={site}\nbatch_id={batch_id}\nwhole=yes\n")
+        age(folder / "state", days)
+        return folder
+
+    return make
+
+
+def kinds(result):
+    return [(item["kind"], Path(item["name"]).name) for item in result["removed"]]
+
+
+def test_everything_that_is_not_in_use_is_listed_and_removed(run, slurm, site_home, scratch):
+    site = site_home / "lab"
+    (site / OLD).mkdir()
+    (site / OLD / "submissions.jsonl").write_text(json.dumps({"event": "submitting", "id": "x", "job_name": GONE}))
+    slurm.add("5", GONE)
+    slurm.add("6", CORE)
+    (site / "removed-abc").mkdir()
+    age(site / "removed-abc", 2)
+    (site / "log").mkdir()
+    log = site / "log" / f"{CORE}.1.1.out"
+    log.write_text("")
+    age(log, 20)
+    left = scratch("glidein.0123abcd")
+    expected = [
+        ("orphan", "5"),
+        ("remains", "removed-abc"),
+        ("log", log.name),
+        ("scratch", "glidein.0123abcd"),
+    ]
+    check = run(check=True)
+    assert (check["changed"], kinds(check)) == (True, expected)
+    last = check["diff"]["before"].splitlines()[-1]
+    assert last.startswith(f"scratch {left}: the glidein of batch job 7_1 was alive")
+    assert "would be removed" in check["summary"]
+    assert len(slurm.jobs()) == 2 and log.exists() and left.exists()
+
+    done = run()
+    assert kinds(done) == expected
+    assert done["summary"].startswith("lab: 1 queued orphan, 1 directory of an interrupted run, 1 log and 1 scratch")
+    assert [job[1] for job in slurm.jobs()] == [CORE]
+    assert sorted(path.name for path in site.iterdir() if path.name != ".lock") == [
+        *("aaaaaaaaaaaa", OLD, "credential", "current", "log"),
+    ]
+    # Its submission is of unknown outcome: the version was in use as long as a glidein was queued.
+    subprocess.run(["scancel", "--user", USER, "--state", "PENDING", "6"], check=True)
+    assert kinds(run()) == [("version", OLD)]
+    again = run()
+    assert (again["changed"], again["summary"]) == (False, "lab: there is nothing to remove.")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"days": 1}, {"batch_id": "6_4"}, {"site": "other"}, {"batch_id": ""}],
+    ids=["written lately", "in the queue", "of another site", "without a batch job"],
+)
+def test_the_scratch_directory_of_a_glidein_that_may_run_stays(run, slurm, scratch, changes):
+    slurm.add("6", CORE, state="RUNNING", started="2026-11-20T12:01:00")
+    folder = scratch("glidein.0123abcd", **changes)
+    assert run()["changed"] is False
+    assert folder.exists()
+
+
+def test_links_and_other_names_stay(run, scratch, tmp_path, site_home):
+    real = scratch("real")
+    parent = tmp_path / "scratch"
+    (parent / "glidein.0000000a").symlink_to(real)
+    plain = scratch("glidein.0000000b")
+    (plain / "state").unlink()
+    linked = scratch("glidein.0000000c")
+    (linked / "state").unlink()
+    (linked / "state").symlink_to(real / "state")
+    age(linked / "state", 3)
+    removed = scratch("glidein.0000000d")
+    (removed / "execute/link").symlink_to(real)
+    (site_home / "lab/removed-abc").symlink_to(real)
+    age(site_home / "lab/removed-abc", 3)
+    assert kinds(run()) == [("scratch", "glidein.0000000d")]
+    assert (real / "execute/output").read_text() == "of a job"
+    assert plain.exists() and linked.exists() and not removed.exists()
+
+
+def test_what_cannot_be_removed_is_reported(run, scratch, monkeypatch):
+    folder = scratch("glidein.0123abcd")
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    result = run()
+    assert (result["changed"], result["removed"]) == (False, [])
+    assert result["failed"] == [f"{folder}: [Errno 13] Permission denied: '{folder}'"]
+
+
+def test_nothing_is_removed_if_the_queue_cannot_be_read(run, slurm, scratch):
+    folder = scratch("glidein.0123abcd")
+    slurm.mode("squeue", "down")
+    assert run()["failed"] is True
+    assert folder.exists()
+
+
+def test_a_site_that_is_not_deployed_has_nothing_to_remove(run):
+    assert run(site="never")["summary"] == "never: there is nothing to remove."
+
+
+def test_scratch_paths_that_only_compute_nodes_know_are_left_out():
+    paths = ["${TMPDIR:-/tmp}", "/scratch/$USER", "${HOME}/x/", "/local/$SLURM_JOB_ID", "/s/$USERS", "relative", ""]
+    assert scratch_parents(paths, "pilot", "/home/pilot") == ["/home/pilot/x", "/scratch/pilot"]
