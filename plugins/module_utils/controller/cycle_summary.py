@@ -35,7 +35,7 @@ _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTER
 
 
 def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False):
-    """Return {"lines", "problems"}: the decisions and actions of a cycle.
+    """Return {"lines", "problems", "submitted", "cancelled"}: the decisions and actions of a cycle.
 
     sites: {host: {"site", "error", "queue"}} of site_info; glideins: {host: result of the module glideins}; demand,
     plan, lease, report: results of demand_info, plan, demand_lease and demand_report. Each may be the result of a
@@ -64,7 +64,8 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
     lines += _section("PROBLEMS", _paragraphs(problems, "problem"))
     if check_mode:
         lines += ["", "Check mode: nothing was leased, submitted, cancelled or reported."]
-    return {"lines": lines, "problems": problems}
+    totals = {key: _glideins_changed(outcomes, key) for key in ("submitted", "cancelled")}
+    return dict(totals, lines=lines, problems=problems)
 
 
 def status_table(plan, demand, sites=None):
@@ -278,6 +279,11 @@ def _changes(outcomes, item, check_mode):
         _number(sum(each["count"] for each in submitted)) + (f" (job {_cut(ids, _MAX_JOB_IDS_WIDTH)})" if ids else ""),
         _number(sum(each["count"] for each in of_item("cancelled"))),
     )
+
+
+def _glideins_changed(outcomes, key):
+    """Return the number of glideins that a cycle submitted or cancelled at all sites, orphans included."""
+    return sum(each["count"] for outcome in outcomes for each in outcome["result"].get(key) or [])
 
 
 def _is_empty(item, changes):
