@@ -32,7 +32,10 @@ class ScheduledPlaybook:
     """A run of one playbook."""
 
     def __init__(self, configuration, name, version, arguments):
-        """configuration: of settings.load; version: directory of the installed version; arguments: further ones."""
+        """Raise InputError if the name is unknown.
+
+        configuration: of settings.load; version: directory of the installed version; arguments: further ones.
+        """
         if name not in configuration["playbooks"]:
             raise InputError(f"{name!r} is unknown; expected one of {', '.join(sorted(configuration['playbooks']))}")
         self._configuration = configuration

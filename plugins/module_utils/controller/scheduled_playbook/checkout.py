@@ -59,7 +59,7 @@ class Checkout:
         self._remove_others(commit)
 
     def last(self):
-        """Return (directory of the last complete inventory, commit, seconds since its update); None if there is none."""
+        """Return (directory, commit, seconds since the update) of the last complete inventory, or None."""
         commit = link_target(self._current)
         if commit is None:
             return None

@@ -7,6 +7,7 @@ Ansible's workers are sessions of their own, and ssh may detach from them, so th
 not reach them all. The runner therefore becomes the parent of all orphans among its descendants, and ends these.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -91,10 +92,8 @@ def _signal_descendants(signum):
     """Send a signal to all descendants that still run; return their process ids."""
     found = descendants(os.getpid())
     for pid in found:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signum)
-        except ProcessLookupError:
-            pass
     return found
 
 

@@ -80,15 +80,15 @@ class Controller:
         return {name: float(value) for name, value in re.findall(r"^glidein_controller_(\w+)\{.*\} (\S+)$", text, re.M)}
 
     def processes(self):
-        """Return the command lines of processes that a script has started with the folder as an argument."""
+        """Return the ids of processes that a script has started with the folder as an argument."""
         found = []
-        for name in os.listdir("/proc"):
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                text = pathlib.Path("/proc", name, "cmdline").read_bytes().decode("utf-8", "replace")
+                text = path.read_bytes().decode("utf-8", "replace")
             except OSError:
                 continue
             if "sleep 300" in text and str(self.folder) in text:
-                found.append(text)
+                found.append(int(path.parent.name))
         return found
 
 
@@ -102,6 +102,10 @@ def wait_for(look):
     while not look():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
 
 
 def report(**more):
@@ -120,7 +124,7 @@ wait
 
 
 def test_a_run_has_its_inventory_environment_and_arguments(controller):
-    controller.settings["vault_password_file"] = "/etc/vault"
+    vault = controller.settings["vault_password_file"] = str(controller.folder / "vault")
     controller.script('pwd; echo "args: $*"; env; umask')
     status, output = controller.run("cycle", "--limit", "slurm")
     assert status == 0, output
@@ -130,7 +134,7 @@ def test_a_run_has_its_inventory_environment_and_arguments(controller):
     for line in (
         "ANSIBLE_CALLBACKS_ENABLED=glidein.ops.play_outcome",
         f"ANSIBLE_COLLECTIONS_PATH={controller.folder}/version/collections",
-        "ANSIBLE_VAULT_PASSWORD_FILE=/etc/vault",
+        f"ANSIBLE_VAULT_PASSWORD_FILE={vault}",
         "LC_ALL=C.UTF-8",
         "0077",
     ):
@@ -182,11 +186,10 @@ def test_the_outcome_and_the_metrics_are_of_the_last_run(controller):
     values = controller.metrics()
     assert (values["exit_status"], values["failed_hosts"]) == (2, 1)
     assert "submitted_glideins" not in values
-    modes = [path.stat().st_mode & 0o777 for path in (controller.state / "cycle", controller.folder / "metrics")]
-    assert modes[0] == 0o700
+    assert (controller.state / "cycle").stat().st_mode & 0o777 == 0o700
     assert (controller.state / "cycle" / "outcome.json").stat().st_mode & 0o777 == 0o600
     assert (controller.folder / "metrics" / "test-cycle.prom").stat().st_mode & 0o777 == 0o644
-    assert os.listdir(str(controller.folder / "metrics")) == ["test-cycle.prom"]
+    assert names(controller.folder / "metrics") == ["test-cycle.prom"]
 
 
 def test_the_report_of_an_earlier_run_is_not_taken_for_the_last_one(controller):
@@ -213,11 +216,11 @@ def test_a_second_run_of_the_same_playbook_is_refused(controller):
     assert not (controller.state / "cycle" / "outcome.json").exists()
     # Another playbook may run beside it. The version in use is locked against its removal.
     assert controller.run("deploy")[0] == 0
-    with open(str(controller.folder / "lock")) as handle, pytest.raises(BlockingIOError):
+    with (controller.folder / "lock").open() as handle, pytest.raises(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=60)
-    with open(str(controller.folder / "lock")) as handle:
+    with (controller.folder / "lock").open() as handle:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -257,8 +260,8 @@ def test_processes_that_ignore_sigterm_are_killed(tmp_path):
         f"from {MODULE} import processes\n"
         "processes.adopt_orphans()\n"
         "try:\n"
-        f"    processes.run(['/bin/sh', '-c', \"trap '' TERM; sleep 300 & : {tmp_path}; wait\"], dict(os.environ), '/', "
-        "0.5, grace_s=0.5)\n"
+        f"    command = ['/bin/sh', '-c', \"trap '' TERM; sleep 300 & : {tmp_path}; wait\"]\n"
+        "    processes.run(command, dict(os.environ), '/', 0.5, grace_s=0.5)\n"
         "except processes.TimeLimitError:\n"
         "    print(processes.descendants(os.getpid()))\n"
     )
@@ -278,26 +281,17 @@ def test_a_kept_connection_outlives_the_run(controller):
     controller.script('(setsid sh -c "sleep 300; : $FOLDER" >/dev/null 2>&1 &)')
     assert controller.run("cycle")[0] == 0
     left = controller.processes()
-    for name in os.listdir("/proc"):
-        if name.isdigit() and controller.folder.name in _command_line(name) and "sleep 300" in _command_line(name):
-            for pid in [*processes.descendants(int(name)), int(name)]:
-                os.kill(pid, signal.SIGKILL)
+    for parent in left:
+        for pid in [*processes.descendants(parent), parent]:
+            os.kill(pid, signal.SIGKILL)
     assert len(left) == 1
-
-
-def _command_line(pid):
-    try:
-        return pathlib.Path("/proc", pid, "cmdline").read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def test_the_log_is_rotated_by_size(controller):
     controller.script("echo 0123456789")
     for _number in range(8):
         assert controller.run("--log", "cycle") == (0, "")
-    names = sorted(path.name for path in (controller.state / "cycle").iterdir())
-    assert names == ["lock", "log", "log.1", "outcome.json"]
+    assert names(controller.state / "cycle") == ["lock", "log", "log.1", "outcome.json"]
     assert (controller.state / "cycle" / "log.1").stat().st_size < 400
     assert "0123456789\n" in (controller.state / "cycle" / "log").read_text()
 
@@ -321,9 +315,9 @@ def test_what_is_wrong_with_the_installation_has_a_status_of_its_own(controller,
 def test_settings_that_cannot_be_read_are_named(controller):
     process = controller.start("cycle")
     process.communicate(timeout=60)
-    config = str(controller.folder / "config.json")
-    os.unlink(config)
-    command = [sys.executable, "-m", MODULE, "--config", config, "--version-dir", "/", "cycle"]
+    config = controller.folder / "config.json"
+    config.unlink()
+    command = [sys.executable, "-m", MODULE, "--config", str(config), "--version-dir", "/", "cycle"]
     done = subprocess.run(
         command,
         env=dict(os.environ, PYTHONPATH=str(COLLECTIONS)),
@@ -333,7 +327,7 @@ def test_settings_that_cannot_be_read_are_named(controller):
         timeout=60,
     )
     assert done.returncode == 78
-    assert config + " cannot be read" in done.stdout.decode("utf-8")
+    assert f"{config} cannot be read" in done.stdout.decode("utf-8")
 
 
 class Repository:
@@ -385,8 +379,8 @@ def test_each_run_has_the_last_commit(controller, repository):
     assert (status, output[:3]) == (0, "two")
     found = controller.outcome()["inventory"]
     assert found["error"] is None and found["commit"] != commit
-    assert os.listdir(found["directory"]) == ["hosts.yml"]
-    assert sorted(os.listdir(str(controller.state / "cycle" / "inventory"))) == sorted([found["commit"], "current"])
+    assert names(pathlib.Path(found["directory"])) == ["hosts.yml"]
+    assert names(controller.state / "cycle" / "inventory") == sorted([found["commit"], "current"])
     # A tag or a commit.
     repository.git("tag", "stable", "main~3")
     controller.settings["repository"]["version"] = "stable"
