@@ -58,7 +58,7 @@ class CallbackModule(CallbackBase):
         path = self.get_option("path")
         if path:
             # set_stats of cycle.yml, which is for no single host.
-            cycle = (stats.custom or {}).get("_run", {}).get("glidein_cycle")
+            cycle = (stats.custom or {}).get("_run", {}).get("cycle_outcome")
             outcome = {"failed": self._failed, "cycle": cycle, "busy": is_refused()}
             write_atomically(path, json.dumps(outcome, default=str))
 

@@ -22,7 +22,7 @@ PLAYS = """\
       ignore_errors: true
     - name: Set the statistics
       ansible.builtin.set_stats:
-        data: {glidein_cycle: {submitted: "{{ 1 + 1 }}", cancelled: 0, problems: [a, b]}}
+        data: {cycle_outcome: {submitted: "{{ 1 + 1 }}", cancelled: 0, problems: [a, b]}}
       run_once: true
     - name: Fail with a secret
       ansible.builtin.fail: {msg: geheim}
