@@ -46,7 +46,11 @@ class Checkout:
         """Fetch and export the version. Raises GlideinError or OSError; the last checkout then stays as it is."""
         url, version = self._repository["url"], self._repository["version"]
         if version.startswith("-") or any(character in url for character in '\n"\\'):
-            raise InputError(f"controller_inventory_repository: {url!r}, version {version!r}: invalid characters")
+            # The address may contain a password.
+            raise InputError(
+                "controller_inventory_repository must not contain a line break, a quotation mark or a backslash, and "
+                "controller_inventory_version must not begin with '-'"
+            )
         self._git(None, "init", "--quiet")
         write_atomically(os.path.join(self._git_dir, "config"), _CONFIG.format(url=url))
         self._remove_stale_locks()
@@ -54,8 +58,14 @@ class Checkout:
         commit = self._git(None, "rev-parse", "--verify", "--quiet", version + "^{commit}").strip()
         if not os.path.isdir(os.path.join(self._checkouts, commit)):
             self._export(commit)
-        replace_link(self._current, commit)
+        if not os.path.isdir(os.path.join(self._checkouts, commit, self._repository["directory"])):
+            raise InputError(
+                f"controller_inventory_directory: {self._repository['directory']!r} is not a directory of commit "
+                f"{commit} of the repository"
+            )
+        # First: what `current` points to always has a time.
         write_atomically(self._updated, commit + "\n")
+        replace_link(self._current, commit)
         self._remove_others(commit)
 
     def last(self):
@@ -63,22 +73,19 @@ class Checkout:
         commit = link_target(self._current)
         if commit is None:
             return None
-        path = os.path.join(self._checkouts, commit, self._repository["directory"])
-        return os.path.normpath(path), commit, time.time() - os.stat(self._updated).st_mtime
+        path = os.path.normpath(os.path.join(self._checkouts, commit, self._repository["directory"]))
+        if not os.path.isdir(path):  # controller_inventory_directory has changed since
+            return None
+        return path, commit, time.time() - os.stat(self._updated).st_mtime
 
     def _export(self, commit):
-        """Write the files of a commit. Raises InputError if it lacks the inventory's directory."""
+        """Write the files of a commit."""
         fresh = os.path.join(self._checkouts, _NEW)
         shutil.rmtree(fresh, ignore_errors=True)
         os.makedirs(fresh)
         try:
             self._git(fresh, "read-tree", commit)
             self._git(fresh, "checkout-index", "--all", "--force")
-            if not os.path.isdir(os.path.join(fresh, self._repository["directory"])):
-                raise InputError(
-                    f"controller_inventory_directory: {self._repository['directory']!r} is not a directory of commit "
-                    f"{commit} of the repository"
-                )
             # The files must not be empty after a power failure.
             os.sync()
             os.rename(fresh, os.path.join(self._checkouts, commit))

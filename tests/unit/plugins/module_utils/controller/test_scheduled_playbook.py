@@ -445,6 +445,23 @@ def test_a_commit_without_the_directory_is_not_used(controller, repository):
 
 
 @needs_git
+def test_a_directory_that_neither_the_last_nor_the_new_commit_has_is_an_error(controller, repository):
+    assert controller.run("cycle")[0] == 0
+    controller.settings["repository"]["directory"] = "other"
+    status, output = controller.run("cycle")
+    assert status == 74 and "one" not in output.splitlines()
+
+
+@needs_git
+@pytest.mark.parametrize("change", [{"url": 'https://geheim"@example.org'}, {"version": "--upload-pack=x"}])
+def test_an_address_or_version_that_git_would_misread_is_refused(controller, repository, change):
+    controller.settings["repository"].update(change)
+    status, output = controller.run("cycle")
+    assert status == 74 and "geheim" not in output
+    assert "controller_inventory_repository must not contain a line break" in output
+
+
+@needs_git
 def test_the_repositorys_password_is_in_no_message(controller, repository):
     controller.settings["repository"]["url"] = "https://user:geheim@127.0.0.1:9/none.git"
     status, output = controller.run("cycle")
