@@ -208,7 +208,8 @@ def _json_or_empty(path):
 
 
 def _say(text):
-    print(f"{outcome.utc(time.time())} {text}", flush=True)
+    sys.stdout.write(f"{outcome.utc(time.time())} {text}\n")
+    sys.stdout.flush()
 
 
 def main(argv=None):
@@ -239,9 +240,9 @@ def main(argv=None):
     except processes.StoppedError as error:
         return 128 + error.signum
     except (InputError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"error: {error}\n")
         return outcome.CONFIGURATION
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

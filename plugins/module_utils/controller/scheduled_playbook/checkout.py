@@ -21,12 +21,12 @@ _NEW = "new"
 # The repository's own settings. The address is in no command line, since it may contain a password.
 _CONFIG = """\
 [core]
-	repositoryformatversion = 0
-	bare = false
+    repositoryformatversion = 0
+    bare = false
 [remote "origin"]
-	url = "{url}"
-	fetch = +refs/heads/*:refs/heads/*
-	fetch = +refs/tags/*:refs/tags/*
+    url = "{url}"
+    fetch = +refs/heads/*:refs/heads/*
+    fetch = +refs/tags/*:refs/tags/*
 """
 
 
