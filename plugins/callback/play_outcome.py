@@ -59,6 +59,8 @@ class CallbackModule(CallbackBase):
         if path:
             # set_stats of cycle.yml, which is for no single host.
             cycle = (stats.custom or {}).get("_run", {}).get("cycle_outcome")
+            if cycle:  # before ansible-core 2.19, templates give numbers as text
+                cycle = dict(cycle, submitted=int(cycle["submitted"]), cancelled=int(cycle["cancelled"]))
             outcome = {"failed": self._failed, "cycle": cycle, "busy": is_refused()}
             write_atomically(path, json.dumps(outcome, default=str))
 
