@@ -66,6 +66,7 @@ RETURN = r"""
 _value:
   description:
     - C(lines), the summary, and C(problems), one text for each problem. The lines contain the problems, too.
+    - C(submitted) and C(cancelled), the numbers of glideins at all sites.
   type: dict
 """
 

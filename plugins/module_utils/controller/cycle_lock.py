@@ -50,6 +50,11 @@ def take(paths):
     _HELD.update(taken)
 
 
+def is_refused():
+    """Return whether another process held a lock that this process has asked for."""
+    return bool(_REFUSED)
+
+
 def _open_locked(path):
     descriptor = None
     try:

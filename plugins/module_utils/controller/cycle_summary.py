@@ -40,7 +40,7 @@ _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTER
 
 
 def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False):
-    """Return {"lines", "problems"}: the decisions and actions of a cycle.
+    """Return {"lines", "problems", "submitted", "cancelled"}: the decisions and actions of a cycle.
 
     sites: {host: {"site", "error", "queue"}} of site_info; glideins: {host: result of the module glideins}; demand,
     plan, lease, report: results of demand_info, plan, demand_lease and demand_report. Each may be the result of a
@@ -72,7 +72,8 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
     lines += _section("PROBLEMS", _paragraphs(problems, "problem"))
     if check_mode:
         lines += ["", "Check mode: nothing was leased, submitted, cancelled or reported."]
-    return {"lines": lines, "problems": problems}
+    totals = {key: _glideins_changed(outcomes, key) for key in ("submitted", "cancelled")}
+    return dict(totals, lines=lines, problems=problems)
 
 
 def status_table(plan, demand, sites=None):
@@ -374,6 +375,11 @@ def _result_of(outcomes, item):
 def _of_item(result, key, item):
     """Return the elements of a list in a result of the module glideins that are about a plan item."""
     return [each for each in result.get(key) or [] if (each["entry"], each["shape"]) == (item["entry"], item["shape"])]
+
+
+def _glideins_changed(outcomes, key):
+    """Return the number of glideins that a cycle submitted or cancelled at all sites, orphans included."""
+    return sum(each["count"] for outcome in outcomes for each in outcome["result"].get(key) or [])
 
 
 def _is_empty(item, changes):

@@ -76,6 +76,8 @@ def test_the_filters_give_what_their_documentation_says():
     assert cycle_summary.FilterModule().filters()["cycle_summary"]({}, {}, demand, plan, {}, {}) == {
         "lines": ["Demand: no idle jobs."],
         "problems": [],
+        "submitted": 0,
+        "cancelled": 0,
     }
     assert status_table.FilterModule().filters()["status_table"](plan, demand) == ["Demand: no idle jobs."]
 

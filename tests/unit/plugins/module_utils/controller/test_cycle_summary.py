@@ -130,6 +130,8 @@ def test_a_cycle_says_what_waits_what_was_done_and_why():
             "  2 idle jobs to serve",
         ],
         "problems": [],
+        "submitted": 2,
+        "cancelled": 0,
     }
 
 

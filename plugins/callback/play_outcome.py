@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+name: play_outcome
+type: notification
+short_description: Write the outcome of ansible-playbook to a file
+version_added: 0.1.0
+author:
+  - the glidein.ops authors (@glidein-ops)
+description:
+  - Writes a JSON file (mode 0600, atomically) when ansible-playbook ends, for the program that started it. The role
+    P(glidein.ops.controller#role) uses it.
+  - C(failed) lists the tasks that failed without C(ignore_errors), and the hosts that were unreachable without
+    C(ignore_unreachable), each with C(host), C(task) and C(msg). The messages of tasks with C(no_log) are hidden.
+  - C(cycle) has C(submitted), C(cancelled) and C(problems) of C(glidein.ops.cycle); otherwise it is null.
+  - C(busy) is true if another cycle held the lock of the inventory, so that this one did nothing.
+requirements:
+  - Enabled in the configuration of Ansible, for example by C(callbacks_enabled).
+options:
+  path:
+    description:
+      - The file. Without it, nothing is written.
+    type: path
+    env:
+      - name: GLIDEIN_PLAY_OUTCOME
+"""
+
+import json
+
+from ansible.plugins.callback import CallbackBase
+from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_lock import is_refused
+
+
+class CallbackModule(CallbackBase):
+    """The callback of this file's name."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "notification"
+    CALLBACK_NAME = "glidein.ops.play_outcome"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._failed = []
+
+    def v2_runner_on_failed(self, result, ignore_errors=False):
+        if not ignore_errors:
+            self._add(result)
+
+    def v2_runner_on_unreachable(self, result):
+        if not result._task.ignore_unreachable:
+            self._add(result)
+
+    def v2_playbook_on_stats(self, stats):
+        path = self.get_option("path")
+        if path:
+            # set_stats of cycle.yml, which is for no single host.
+            cycle = (stats.custom or {}).get("_run", {}).get("cycle_outcome")
+            if cycle:  # before ansible-core 2.19, templates give numbers as text
+                cycle = dict(cycle, submitted=int(cycle["submitted"]), cancelled=int(cycle["cancelled"]))
+            outcome = {"failed": self._failed, "cycle": cycle, "busy": is_refused()}
+            write_atomically(path, json.dumps(outcome, default=str))
+
+    def _add(self, result):
+        found = result._result
+        text = found.get("msg") or found.get("censored") or found.get("stderr") or "failed"
+        self._failed.append({"host": result._host.get_name(), "task": result._task.get_name(), "msg": str(text)})
