@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import (
-    WIDTH,
     cycle_summary,
+    status_report,
     status_table,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import WIDTH
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, demand, group, supply
 from hypothesis import given
 from hypothesis import strategies as st
