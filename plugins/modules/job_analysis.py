@@ -34,7 +34,7 @@ options:
     type: str
   timeout:
     description:
-      - Seconds after which the command is stopped.
+      - Seconds after which a command is stopped.
     type: int
     default: 30
 seealso:
@@ -83,12 +83,27 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
-from ansible_collections.glidein.ops.plugins.module_utils.pool.job_analysis import analysis_command, parse_analysis
+from ansible_collections.glidein.ops.plugins.module_utils.pool.job_analysis import (
+    address_command,
+    analysis_command,
+    parse_analysis,
+)
 
 # The analysis of one job has a line for each condition of its Requirements.
 MAX_OUTPUT_BYTES = 2**20
+
+
+def analyse(condor, job, schedd):
+    """Return the output of the analysis. Raises InputError, CommandError, or OutputError for an unknown schedd."""
+    command = analysis_command(job)
+    if schedd:
+        address = condor.run(address_command(schedd)).strip()
+        if not address:
+            raise OutputError(f"The collector has no schedd {schedd}: see `condor_status -schedd`.")
+        command = analysis_command(job, address.splitlines()[0])
+    return condor.run(command)
 
 
 def main():
@@ -103,10 +118,10 @@ def main():
     runner = Runner(clean_environment(os.environ), module.params["timeout"], MAX_OUTPUT_BYTES)
     text, error = "", ""
     try:
-        text = Condor(runner).run(analysis_command(module.params["job"], module.params["schedd"]))
+        text = analyse(Condor(runner), module.params["job"], module.params["schedd"])
     except InputError as invalid_option:
         module.fail_json(msg=str(invalid_option))
-    except CommandError as failure:
+    except (CommandError, OutputError) as failure:
         error = str(failure)
     module.exit_json(changed=False, error=error, **parse_analysis(text))
 

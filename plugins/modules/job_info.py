@@ -115,7 +115,7 @@ job:
         - C(blocks) is false if the job may start all the same.
       type: list
       elements: dict
-      sample: [{reason: a held job is not matched, action: "Remove the cause, then release it.", blocks: true}]
+      sample: [{reason: A held job is not matched, action: "Remove the cause, then release it.", blocks: true}]
     rejected:
       description: The negotiator's last reason not to match it, or null.
       type: str

@@ -264,7 +264,7 @@ def test_get_job_returns_state_group_and_obstacles(looked_up):
     assert found["text"] == "held for 19 min: via condor_hold (by user alice)"
     assert found["obstacles"] == [
         {
-            "reason": "a held job is not matched",
+            "reason": "A held job is not matched",
             "action": "Remove the cause, then release it: `condor_release 12.0`.",
             "blocks": True,
         }

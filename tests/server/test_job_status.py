@@ -56,20 +56,20 @@ def test_states_in_words(changes, text):
 @pytest.mark.parametrize(
     ("changes", "reason", "action"),
     [
-        ({"status": 5}, "a held job is not matched", "condor_release 12.0"),
-        ({"status": 2}, "the job has a slot", "Nothing"),
-        ({"status": 4}, "the job is completed", "Nothing"),
-        ({"universe": 9}, "its universe is grid: the schedd sends it", "universe = vanilla"),
-        ({"universe": 42}, "its universe is number 42", "universe = vanilla"),
+        ({"status": 5}, "A held job is not matched", "condor_release 12.0"),
+        ({"status": 2}, "The job has a slot", "Nothing"),
+        ({"status": 4}, "The job is completed", "Nothing"),
+        ({"universe": 9}, "Its universe is grid: the schedd sends it", "universe = vanilla"),
+        ({"universe": 42}, "Its universe is number 42", "universe = vanilla"),
         ({"excluded_by": ["pool.users"]}, "does not satisfy pool.users", "demand_server_users"),
         (
             {"unreadable": {"attribute": "RequestMemory", "error": "RequestMemory is undefined"}},
             "RequestMemory is undefined, so that HTCondor never starts it",
             "condor_qedit 12.0 RequestMemory",
         ),
-        ({"deferred_until": NOW + 7200}, "it is deferred: its DeferralTime is 2026-11-20 23:47:53 UTC", "Wait"),
-        ({"cool_down_until": NOW + 60}, "it cools down until", "Wait"),
-        ({"paused": True}, "the demand server is paused", "glidein-demand resume"),
+        ({"deferred_until": NOW + 7200}, "It is deferred: its DeferralTime is 2026-11-20 23:47:53 UTC", "Wait"),
+        ({"cool_down_until": NOW + 60}, "It cools down until", "Wait"),
+        ({"paused": True}, "The demand server is paused", "glidein-demand resume"),
     ],
 )
 def test_what_no_glidein_can_change(changes, reason, action):
@@ -87,13 +87,13 @@ def test_a_deferral_that_is_due_is_no_obstacle():
 def test_a_limit_of_the_negotiator_is_named_with_its_numbers():
     limit = {"limited_by": {"concurrency limit lic: 1, 1 in use": 3}, "over_limit": 3}
     found = only_obstacle(counted={"count": 0, **limit})
-    assert found["reason"] == "all 3 jobs of its group are over a limit: concurrency limit lic: 1, 1 in use"
+    assert found["reason"] == "All 3 jobs of its group are over a limit: concurrency limit lic: 1, 1 in use"
     assert found["blocks"] is True
     found = only_obstacle(counted={"count": 2, **limit})
     assert found["reason"].startswith("3 of 5 jobs of its group are over a limit: ")
     assert found["blocks"] is False
     one = {"limited_by": {"ceiling of submitter a@pool: 1, 1 in use": 1}, "over_limit": 1, "count": 0}
-    assert only_obstacle(counted=one)["reason"].startswith("the only job of its group is over a limit: ceiling of")
+    assert only_obstacle(counted=one)["reason"].startswith("The only job of its group is over a limit: ceiling of")
 
 
 def test_max_jobs_running_of_its_schedd_is_an_obstacle():
@@ -110,7 +110,7 @@ def test_max_materialize_is_an_obstacle_of_a_job_that_is_not_in_the_queue():
 
 def test_a_job_that_the_last_reading_does_not_have_waits_for_the_next_one():
     found = only_obstacle(counted=False, since=NOW + 1)
-    assert found["reason"] == "it became idle after the last reading of the queue, 0 s ago"
+    assert found["reason"] == "It became idle after the last reading of the queue, 0 s ago"
     assert (found["action"], found["blocks"]) == ("Wait for the next reading, at most 5 min.", False)
     assert "does not count it" in only_obstacle(counted=False)["reason"]
 

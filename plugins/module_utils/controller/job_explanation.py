@@ -104,6 +104,9 @@ def _served(row, plan, counted):
 
 
 def _obstacle_lines(job):
+    """Return what keeps a waiting job from starting; the text of other states is enough."""
+    if job["state"] not in _WAITING:
+        return []
     return [line for each in job["obstacles"] for line in wrap(f"{each['reason']}. {each['action']}", "  ")]
 
 

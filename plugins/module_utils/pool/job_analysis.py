@@ -23,13 +23,24 @@ _COUNT = re.compile(r"^\s+(\d+) ((?:are|reject|match) .+)$")
 _LAST_FAILURE = re.compile(r"^Reason for last match failure: (.+)$")
 
 
-def analysis_command(job, schedd=None):
-    """Return the argument list that prints the analysis. schedd: its name; None for this host's. Raises InputError."""
+def address_command(schedd):
+    """Return the argument list that prints the address of a schedd. Raises InputError.
+
+    condor_q -name takes only names that are, or end in, the name of a host in DNS.
+    """
+    if not _SCHEDD.match(schedd):
+        raise InputError(invalid("schedd", schedd, "the name of a schedd as `condor_status -schedd` shows it"))
+    return ["condor_status", "-schedd", "-constraint", f'Name == "{schedd}"', "-autoformat", "MyAddress"]
+
+
+def analysis_command(job, address=None):
+    """Return the argument list that prints the analysis. Raises InputError.
+
+    address: of the schedd; None for this host's schedd.
+    """
     if not _ID.match(job):
         raise InputError(invalid("job", job, "an id such as 123.0"))
-    if schedd is not None and not _SCHEDD.match(schedd):
-        raise InputError(invalid("schedd", schedd, "the name of a schedd as `condor_status -schedd` shows it"))
-    return ["condor_q"] + (["-name", schedd] if schedd else []) + ["-better-analyze", job]
+    return ["condor_q"] + (["-addr", address] if address else []) + ["-better-analyze", job]
 
 
 def parse_analysis(text):

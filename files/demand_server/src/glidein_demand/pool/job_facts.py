@@ -67,9 +67,7 @@ def read(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
     return {"facts": None}
 
 
-def read_history(
-    query: Mapping[str, Any], history: Callable[[str, list[str], int, str], list[Any]]
-) -> dict[str, Any]:
+def read_history(query: Mapping[str, Any], history: Callable[[str, list[str], int, str], list[Any]]) -> dict[str, Any]:
     """Return {"facts"} as `read` does, of a job that has left the queue."""
     constraint = f"ClusterId == {int(query['cluster'])} && ProcId == {int(query['proc'])}"
     for ad in history(constraint, HISTORY_ATTRIBUTES, 1, ""):

@@ -43,7 +43,8 @@ class JobName:
         match = _JOB.match(text.strip())
         if match is None or len(schedd) > 256:
             raise ValueError(
-                f"job: expected an id such as 123.0, or SCHEDD#123.0 with the name of its schedd, not {ascii(text)[:80]}"
+                "job: expected an id such as 123.0, or SCHEDD#123.0 with the name of its schedd, not "
+                f"{ascii(text)[:80]}"
             )
         return cls(int(match["cluster"]), int(match["proc"] or 0), schedd.strip() or match["schedd"] or "")
 

@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-from . import accounting_limits, autoclusters, job_facts, job_waits, jobs, late_materialization, removals, schedds, supply
+from . import (
+    accounting_limits,
+    autoclusters,
+    job_facts,
+    job_waits,
+    jobs,
+    late_materialization,
+    removals,
+    schedds,
+    supply,
+)
 
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h: only the ads of clusters. The bindings have no name for it."""

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import unserved_jobs
@@ -31,15 +31,21 @@ def section(context: PageContext) -> dict[str, Any]:
         "text": found["text"],
         "user": found["user"],
         "queued": format_time(found["queued_at"], context.now) if found["queued_at"] else None,
-        "obstacles": found["obstacles"],
+        # The text of other states is enough.
+        "obstacles": found["obstacles"] if found["state"] in ("idle", "held") else [],
         "rejected": found["rejected"],
         "request": _request(group) if group else "",
         "requirements": group["requirements"] if group else None,
         "group": group["id"] if group else "",
         "anchor": anchor("group", group["id"]) if found["in_demand"] else "",
         "leases": _leases(group["id"], context) if group else [],
-        "why": unserved_jobs.by_group(context).get(group["id"], unserved_jobs.NONE)["why"] if found["in_demand"] else (),
+        "why": _not_served(group["id"], context) if found["in_demand"] else (),
     }
+
+
+def _not_served(group: str, context: PageContext) -> Sequence[str]:
+    why: Sequence[str] = unserved_jobs.by_group(context).get(group, unserved_jobs.NONE)["why"]
+    return why
 
 
 def _request(group: Mapping[str, Any]) -> str:

@@ -123,7 +123,7 @@ def _obstacles(
     found += _limits(schedd, facts, row, demand)
     if paused:
         found.append(obstacle(
-            "the demand server is paused: nothing is submitted until it is resumed there",
+            "The demand server is paused: nothing is submitted until it is resumed there",
             "Resume it: `glidein-demand resume` on the demand server's host.",
         ))  # fmt: skip
     if row is None and not any(each["blocks"] for each in found):
@@ -135,11 +135,11 @@ def _not_idle(job: str, facts: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the obstacle of a job that does not wait for a machine."""
     status = facts["status"]
     if status == HELD:
-        return obstacle("a held job is not matched", f"Remove the cause, then release it: `condor_release {job}`.")
+        return obstacle("A held job is not matched", f"Remove the cause, then release it: `condor_release {job}`.")
     if status in (REMOVED, COMPLETED):
-        return obstacle(f"the job is {_STATES[status]}", "Nothing: it needs no glidein.")
+        return obstacle(f"The job is {_STATES[status]}", "Nothing: it needs no glidein.")
     if status in (RUNNING, TRANSFERRING, SUSPENDED):
-        return obstacle("the job has a slot", "Nothing: it does not wait.")
+        return obstacle("The job has a slot", "Nothing: it does not wait.")
     if status != IDLE:
         return obstacle(f"JobStatus is {status}", f"Look at the job: `condor_q -long {job}`.")
     return None
@@ -152,11 +152,11 @@ def _never(job: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     if universe != VANILLA:
         kind = _OTHER_UNIVERSES.get(universe, f"number {universe}")
         found.append(obstacle(
-            f"its universe is {kind}", "If a glidein is to run it, submit it again with `universe = vanilla`."
+            f"Its universe is {kind}", "If a glidein is to run it, submit it again with `universe = vanilla`."
         ))  # fmt: skip
     for setting in facts["excluded_by"]:
         found.append(obstacle(
-            f"the demand server does not count it: it does not satisfy {setting}",
+            f"The demand server does not count it: it does not satisfy {setting}",
             f"Change the job, or the role's variable demand_server_{setting.partition('.')[2]}.",
         ))  # fmt: skip
     if facts["unreadable"]:
@@ -176,12 +176,12 @@ def _later(job: str, facts: Mapping[str, Any], now: float) -> list[dict[str, Any
         if start > now:
             at = format_time(facts["deferred_until"], now)["at"]
             found.append(obstacle(
-                f"it is deferred: its DeferralTime is {at}",
+                f"It is deferred: its DeferralTime is {at}",
                 f"Wait, or change the time: `condor_qedit {job} DeferralTime SECONDS`.",
             ))  # fmt: skip
     if (facts["cool_down_until"] or 0) > now:
         at = format_time(facts["cool_down_until"], now)["at"]
-        found.append(obstacle(f"it cools down until {at} after a failed start (JobCoolDownExpiration)", "Wait."))
+        found.append(obstacle(f"It cools down until {at} after a failed start (JobCoolDownExpiration)", "Wait."))
     return found
 
 
@@ -197,8 +197,8 @@ def _limits(
     def which(jobs: int) -> str:
         total = row["count"] + over
         if total == 1:
-            return "the only job of its group is"
-        return f"{'all' if jobs == total else f'{jobs:,} of'} {format_count(total, 'job')} of its group are"
+            return "The only job of its group is"
+        return f"{'All' if jobs == total else f'{jobs:,} of'} {format_count(total, 'job')} of its group are"
 
     found = [
         obstacle(
@@ -220,7 +220,7 @@ def _limits(
         ))  # fmt: skip
     if facts["place"] == "factory" and (every or not limits):
         found.append(obstacle(
-            "max_materialize of its submission keeps jobs out of the queue until others end",
+            "The max_materialize of its submission keeps jobs out of the queue until others end",
             "Wait until jobs of the submission end, or raise max_materialize.",
             every,
         ))  # fmt: skip
@@ -234,18 +234,18 @@ def _not_counted(
     failed = {each["name"]: each["error"] for each in demand["schedds"]["failed"]}
     if schedd in failed:
         return obstacle(
-            f"the demand server's last query of {schedd} failed: {failed[schedd]}",
+            f"The demand server's last query of {schedd} failed: {failed[schedd]}",
             "Restore the schedd; the next reading counts its jobs.",
             False,
         )
     wait = f"Wait for the next reading, at most {format_duration(settings.refresh_seconds)}."
     as_of = demand["as_of"]
     if as_of is None:
-        return obstacle("the queue has not been read yet", wait, False)
+        return obstacle("The queue has not been read yet", wait, False)
     read = format_age(as_of, now)
     if (facts["since"] or facts["queued_at"] or 0) >= as_of:
-        return obstacle(f"it became idle after the last reading of the queue, {read}", wait, False)
-    return obstacle(f"the last reading of the queue, {read}, does not count it", wait, False)
+        return obstacle(f"It became idle after the last reading of the queue, {read}", wait, False)
+    return obstacle(f"The last reading of the queue, {read}, does not count it", wait, False)
 
 
 def _rejected(facts: Mapping[str, Any], now: float) -> str | None:

@@ -100,9 +100,7 @@ class ReadResults:
         results = self._parts.pool_state.snapshot().results
         found = self._parts.jobs.find(name, {state.name: state.attributes for state in results.states})
         paused = self._parts.paused()["paused"]
-        return job_status.describe(
-            name.id, found, results.demand(), self._parts.settings, paused, self._parts.clock()
-        )
+        return job_status.describe(name.id, found, results.demand(), self._parts.settings, paused, self._parts.clock())
 
     def history(self, name: str) -> result_cache.JsonResult:
         """Return the history for the charts; name is one of charts.RANGES. Raise ValueError if it is not."""
