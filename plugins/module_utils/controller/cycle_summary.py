@@ -146,7 +146,7 @@ def _status_item(item, supplied):
     work = row.get("work") or {}
     return {
         **{key: item[key] for key in keys},
-        "jobs": sum(item["serves"].values()),
+        "demand": sum(item["serves"].values()),
         "cpus": row.get("cpus", 0),
         "cpus_claimed": row.get("cpus_claimed", 0),
         "granted_core_s": work.get("granted_core_s"),

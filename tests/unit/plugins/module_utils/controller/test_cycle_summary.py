@@ -601,7 +601,7 @@ def test_the_status_for_programs_has_the_numbers_of_the_table():
                 "sick": 0,
                 "registered": 2,
                 "present": 3,
-                "jobs": 4,
+                "demand": 4,
                 "cpus": 4,
                 "cpus_claimed": 3,
                 "granted_core_s": 400,
