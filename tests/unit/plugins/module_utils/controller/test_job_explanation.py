@@ -56,7 +56,7 @@ def job(state="idle", asked=None, **changes):
     )
 
 
-def explained(one, *groups, counts=None, analysis=SKIPPED, sites=None, **demand_changes):
+def explained(one, *groups, counts=None, analysis=None, sites=None, **demand_changes):
     """Return (lines as one text, next step). groups: the idle jobs; counts: numbers of the queue of main/core."""
     now = {"demand": demand(*groups, **demand_changes), "supply": supply()}
     planned = SKIPPED
@@ -65,7 +65,7 @@ def explained(one, *groups, counts=None, analysis=SKIPPED, sites=None, **demand_
             sites = [{"site": site(), "queue": queue({MAIN: counts or {}}), "error": None}]
         asked = with_job(now["demand"], one)
         planned = make_plan(asked, now["supply"], sites, NOW, 900, one["group"]["id"])
-    result = job_explanation(one, now, planned, analysis)
+    result = job_explanation(one, now, planned, SKIPPED if analysis is None else analysis)
     assert max(map(len, result["lines"])) <= WIDTH
     assert len(result["lines"]) <= 60
     return "\n".join(result["lines"]), result["next_step"]
