@@ -73,10 +73,10 @@ def test_jobs_that_no_glidein_will_run(alice, server, page, limit):
     assert "NEXT STEP Wait until running jobs end, or raise the limit in the negotiator." in text
 
 
-def test_a_job_that_waits_for_its_glidein_runs_and_ends(alice, server, slurm_root, page, tmp_path):
+def test_a_job_that_waits_for_its_glidein_runs_and_is_removed(alice, server, slurm_root, page, tmp_path):
     slurm_root.check_output("scontrol update partitionname=cpu state=down")  # queues, and starts nothing
     try:
-        cluster = alice.submit(seconds=20)
+        cluster = alice.submit(seconds=600)
         server.wait_for_jobs(1)
         assert "1 (job " in playbook("cycle").summary
         text = explain(cluster)
@@ -86,7 +86,7 @@ def test_a_job_that_waits_for_its_glidein_runs_and_ends(alice, server, slurm_roo
         assert "queued or starting glideins: slurm/cpu: 1." in page(f"{cluster}.0")
 
         path = tmp_path / "status.json"
-        status = playbook("status", "-e", "output=json", "-e", f"status_file={path}")
+        status = playbook("status", "-e", "output=json", "-e", "status_file=status.json", folder=tmp_path)
         assert (status.rc, path.stat().st_mode & 0o777) == (0, 0o600), status
         found = json.loads(path.read_text(encoding="utf-8"))
         assert found["demand"]["for_glideins"] == 1
@@ -97,5 +97,5 @@ def test_a_job_that_waits_for_its_glidein_runs_and_ends(alice, server, slurm_roo
     text = explain(cluster)
     assert "running on slot1" in text
     assert "NEXT STEP Nothing: it does not wait." in text
-    alice.outputs(cluster)
-    assert "completed" in page(f"{cluster}.0")
+    alice.host.check_output(f"condor_rm {cluster}")
+    wait_for("the end of the job", lambda: "removed" in page(f"{cluster}.0"))
