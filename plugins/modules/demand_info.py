@@ -257,11 +257,11 @@ import time
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     REQUESTS_ERROR,
-    DemandClient,
     server_argument_spec,
+    with_first_token,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_file import read_demand_file
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, RefusedError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 
 
 def single(sites):
@@ -269,24 +269,8 @@ def single(sites):
     return sorted(name for name in set(sites) if sites.count(name) == 1)
 
 
-def read(params):
-    """Return (demand, supply), asked for with the first token that is one and that the server does not refuse.
-
-    Raises GlideinError.
-    """
-    tokens = [token for token in [params["token"]] + params["tokens"] if token] or [None]
-    DemandClient.from_params(dict(params, token=None))  # what is wrong whatever the token is
-    for token in tokens[:-1]:
-        try:
-            return read_with(token, params)
-        except (RefusedError, InputError):
-            continue
-    return read_with(tokens[-1], params)
-
-
-def read_with(token, params):
+def read(client, params):
     """Return (demand, supply). Raises GlideinError."""
-    client = DemandClient.from_params(dict(params, token=token))
     sites = params["sites"]
     asked = {} if sites is None else {"sites": single(sites)}
     demand = client.call_with("get_demand", asked, {"attributes": params["attributes"]} if params["attributes"] else {})
@@ -307,7 +291,7 @@ def main():
         if module.params["demand_file"]:
             demand, supply = read_demand_file(module.params["demand_file"], module.params["max_age"], time.time())
         else:
-            demand, supply = read(module.params)
+            demand, supply = with_first_token(module.params, read)
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())
     module.exit_json(changed=False, demand=demand, supply=supply)

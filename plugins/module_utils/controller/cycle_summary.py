@@ -4,23 +4,23 @@
 """The summary of a cycle and the table of the playbook status, as lines of text. Pure functions."""
 
 import collections
-import textwrap
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import trim
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
+    count,
+    cut,
+    number,
+    one_line,
+    paragraphs,
+    section,
+    table,
+    wrap,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.drains import drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, utc
 
-WIDTH = 100
-# The first columns of a table are names of up to 64 characters each. They share the width that the numbers leave.
-# Numbers of 8 characters everywhere, and SUBMITTED with a job id, leave 4 for each name.
-_NAME_COLUMNS = 3
-_MIN_NAME_WIDTH = 4
-_MAX_NUMBER = 9999999
 _MAX_JOB_IDS_WIDTH = 12
-# A problem may quote a command's output, and there may be a problem or a group of jobs for every user and site.
-_MAX_PROBLEM_LENGTH = 800
-_MAX_PARAGRAPHS = 20
 _MAX_SITES = 5
 _MAX_SUPPLY_PROBLEMS = 5
 # The keys of a result of the module glideins whose difference is the number of glideins that it could not submit.
@@ -53,7 +53,7 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
     items = [_submitted_item(item, 0 if check_mode else _shortfall(outcomes, item)) for item in leased or []]
     lost["whose glideins could not be submitted"] = _served(leased or []) - _served(items)
     plan = dict(plan, plan=items if leased is not None else None)
-    problems = [_one_line(problem) for problem in _cycle_problems(outcomes, demand, plan, lease)]
+    problems = [one_line(problem) for problem in _cycle_problems(outcomes, demand, plan, lease)]
     rows = []
     for before, item in zip(leased or [], items):
         changes = _changes(outcomes, item, check_mode)
@@ -61,15 +61,15 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
             # The problems state once for all shapes of a site why its queue is unknown.
             rows.append((_cycle_row(item, changes), item["reason"] if item["queued"] is not None else _UNKNOWN))
     lines = _demand_lines(demand, plan, lost)
-    lines += _section("", _table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
+    lines += section("", table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
     omitted = len(items) - len(rows)
     if omitted:
-        lines += _section("", [f"{omitted} of {_count(len(items), 'shape')} without glideins, and without new ones."])
-    lines += _section("", _orphan_lines(outcomes, check_mode))
-    lines += _section("DRAINED", _drain_lines(sites))
-    lines += _section("NOT SERVED", _unserved_lines(demand, plan))
-    lines += _section("HELD BACK", _paragraphs(plan.get("notes") or [], "note"))
-    lines += _section("PROBLEMS", _paragraphs(problems, "problem"))
+        lines += section("", [f"{omitted} of {count(len(items), 'shape')} without glideins, and without new ones."])
+    lines += section("", _orphan_lines(outcomes, check_mode))
+    lines += section("DRAINED", _drain_lines(sites))
+    lines += section("NOT SERVED", _unserved_lines(demand, plan))
+    lines += section("HELD BACK", paragraphs(plan.get("notes") or [], "note"))
+    lines += section("PROBLEMS", paragraphs(problems, "problem"))
     if check_mode:
         lines += ["", "Check mode: nothing was leased, submitted, cancelled or reported."]
     totals = {key: _glideins_changed(outcomes, key) for key in ("submitted", "cancelled")}
@@ -88,9 +88,86 @@ def status_table(plan, demand, sites=None):
     work = {(each.get("site"), each.get("entry"), each.get("shape")): each.get("work") for each in supplied}
     rows = []
     for item in items:
-        cells = [_number(item[key]) for key in ("queued", "running", "sick")] + [_number(_registered(item, demand))]
+        cells = [number(item[key]) for key in ("queued", "running", "sick")] + [number(_registered(item, demand))]
         used = _used(work.get((item["site"], item["entry"], item["shape"])))
-        rows.append((_names(item) + cells + [used, _number(_served(item, demand))], ""))
+        rows.append((_names(item) + cells + [used, number(_jobs_for(item, demand))], ""))
+    lines = _demand_lines(demand, plan)
+    lines += section("", table(_STATUS_HEAD, rows))
+    lines += section("DRAINED", _drain_lines(sites or {}))
+    lines += section("WHY", _explanation_lines(plan))
+    lines += section("NOT SERVED", _unserved_lines(demand, plan))
+    lines += section("HELD BACK", paragraphs(plan.get("notes") or [], "note"))
+    return lines + section("PROBLEMS", paragraphs(_status_problems(plan, demand, sites), "problem"))
+
+
+def status_report(plan, demand, sites=None):
+    """Return what status_table shows as a mapping for programs; docs/operations.md has its keys.
+
+    The arguments are those of status_table. An unknown number is None.
+    """
+    supplied = {
+        (each.get("site"), each.get("entry"), each.get("shape")): each
+        for each in (demand.get("supply") or {}).get("entries") or []
+    }
+    return {
+        "format": 1,
+        "as_of": plan.get("as_of"),
+        "demand": _demand_numbers(demand, plan),
+        "entries": [_status_item(item, supplied, demand) for item in plan.get("plan") or []],
+        "drained": [
+            {"site": site["site"], **drain}
+            for site in (sites or {}).values()
+            for drain in (site.get("queue") or {}).get("drains") or []
+        ],
+        "unserved": [
+            {"group": each["group"], "jobs": each["count"], "reason": each["reason"]}
+            for each in plan.get("unserved") or []
+        ],
+        "explanation": plan.get("explanation") or [],
+        "notes": plan.get("notes") or [],
+        "problems": _status_problems(plan, demand, sites),
+    }
+
+
+def _demand_numbers(demand, plan):
+    """Return the numbers of the line that begins the table; None if the demand is unknown."""
+    groups = _groups(demand)
+    if groups is None or demand["demand"].get("as_of") is None:
+        return None
+    stale = sum(group.get("stale", 0) for group in groups)
+    return {
+        "as_of": demand["demand"]["as_of"],
+        "paused": bool(demand["demand"].get("paused")),
+        "groups": len(groups),
+        "idle_jobs": sum(group["count"] for group in groups) - stale,
+        "for_glideins": _served(plan.get("plan") or []),
+        "unserved": sum(each["count"] for each in plan.get("unserved") or []),
+        "leased_by_others": sum(group.get("leased", 0) for group in groups),
+        "over_limit": sum(group.get("over_limit", 0) for group in groups),
+        "stale": stale,
+    }
+
+
+def _status_item(item, supplied, demand):
+    """Return a plan item with what the collector knows of it. supplied: {(site, entry, shape): row of get_supply}."""
+    keys = ("site", "entry", "shape", "queued", "running", "sick", "present")
+    row = supplied.get((item["site"], item["entry"], item["shape"])) or {}
+    work = row.get("work") or {}
+    return {
+        **{key: item[key] for key in keys},
+        "registered": _registered(item, demand),
+        "demand": _jobs_for(item, demand),
+        "cpus": row.get("cpus", 0),
+        "cpus_claimed": row.get("cpus_claimed", 0),
+        "granted_core_s": work.get("granted_core_s"),
+        "busy_core_s": work.get("busy_core_s"),
+        "reason": item["reason"],
+    }
+
+
+def _status_problems(plan, demand, sites=None):
+    """Return one sentence for each problem that the table of sites shows. The arguments are those of status_table."""
+    items = plan.get("plan") or []
     problems = [f"no demand: {demand.get('msg')}"] if demand.get("failed") else []
     problems += _reading_problems(demand, plan)
     # The reason is the same for all entries of a site: its queue is read once.
@@ -101,14 +178,7 @@ def status_table(plan, demand, sites=None):
     unreadable = {site["site"]: site["error"] for site in (sites or {}).values() if not site["entries"]}
     for error in plan.get("errors") or []:
         problems.append(f"{error['site']}: {unreadable.get(error['site']) or error['error']}")
-    lines = _demand_lines(demand, plan)
-    lines += _section("", _table(_STATUS_HEAD, rows))
-    lines += _section("DRAINED", _drain_lines(sites or {}))
-    lines += _section("WHY", _explanation_lines(plan))
-    lines += _section("NOT SERVED", _unserved_lines(demand, plan))
-    lines += _section("HELD BACK", _paragraphs(plan.get("notes") or [], "note"))
-    problems = [_one_line(problem) for problem in dict.fromkeys(problems)]
-    return lines + _section("PROBLEMS", _paragraphs(problems, "problem"))
+    return [one_line(problem) for problem in dict.fromkeys(problems)]
 
 
 def _registered(item, demand):
@@ -117,9 +187,9 @@ def _registered(item, demand):
     return None if demand.get("failed") or supply.get("error") else item["registered"]
 
 
-def _served(item, demand):
-    """Return the idle jobs that a plan item serves; None if the demand is unknown."""
-    return None if demand.get("failed") else sum(item["serves"].values())
+def _jobs_for(item, demand):
+    """Return the number of idle jobs that a plan item serves; None if the demand is unknown."""
+    return None if demand.get("failed") else _served([item])
 
 
 def _outcome(host, site, glideins, report):
@@ -224,8 +294,8 @@ def _explanation_lines(plan):
     """Return the reason why each entry serves the group of the plan's option `explain` or does not serve it."""
     lines = []
     for each in plan.get("explanation") or []:
-        serves = f"{_count(each['serves'], 'job')}; " if each["serves"] else ""
-        lines += _wrap(f"{each['site']}/{each['entry']}/{each['shape']}: {serves}{each['reason']}", "  ")
+        serves = f"{count(each['serves'], 'job')}; " if each["serves"] else ""
+        lines += wrap(f"{each['site']}/{each['entry']}/{each['shape']}: {serves}{each['reason']}", "  ")
     return lines
 
 
@@ -236,7 +306,7 @@ def _drain_lines(sites):
         for drain in (site.get("queue") or {}).get("drains") or []:
             label = f"{site['site']}/{drain['entry']}" if drain["entry"] else site["site"]
             texts.append(f"{label}: {drain_text(drain)}")
-    return _paragraphs(texts, "drain")
+    return paragraphs(texts, "drain")
 
 
 def _cycle_problems(outcomes, demand, plan, lease):
@@ -314,7 +384,7 @@ def _failure_text(path, failures, window_s):
     last = max(failures, key=lambda failure: failure["last"])
     status = "without an exit status" if last["exit_status"] is None else f"with status {last['exit_status']}"
     period = f" in the last {window_s // 3600} h" if window_s else ""
-    number = _count(sum(failure["count"] for failure in failures), "glidein")
+    number = count(sum(failure["count"] for failure in failures), "glidein")
     text = f"{number} of {path} ended {status}{period}, the last one at {utc(last['last'])}"
     return f"{text}: {last['reason']}" if last["reason"] else text
 
@@ -358,12 +428,12 @@ def _changes(outcomes, item, check_mode):
     result = _result_of(outcomes, item)
     if check_mode:
         decisions = _of_item(result, "decisions", item)
-        return tuple(_number(sum(each[key] for each in decisions)) for key in ("submit", "cancel"))
+        return tuple(number(sum(each[key] for each in decisions)) for key in ("submit", "cancel"))
     submitted = _of_item(result, "submitted", item)
     ids = ", ".join(str(each["job_id"] or "unknown") for each in submitted)
     return (
-        _number(sum(each["count"] for each in submitted)) + (f" (job {_cut(ids, _MAX_JOB_IDS_WIDTH)})" if ids else ""),
-        _number(sum(each["count"] for each in _of_item(result, "cancelled", item))),
+        number(sum(each["count"] for each in submitted)) + (f" (job {cut(ids, _MAX_JOB_IDS_WIDTH)})" if ids else ""),
+        number(sum(each["count"] for each in _of_item(result, "cancelled", item))),
     )
 
 
@@ -389,7 +459,7 @@ def _is_empty(item, changes):
 
 
 def _cycle_row(item, changes):
-    return _names(item) + [_number(item[key]) for key in ("present", "queued", "running", "registered")] + list(changes)
+    return _names(item) + [number(item[key]) for key in ("present", "queued", "running", "registered")] + list(changes)
 
 
 def _names(item):
@@ -407,8 +477,8 @@ def _orphan_lines(outcomes, check_mode):
             number = sum(each["count"] for each in result.get("cancelled") or [] if each["entry"] is None)
         if number:
             verb = "to cancel" if check_mode else "cancelled"
-            orphans = _count(number, "queued glidein")
-            lines += _wrap(f"{outcome['site']}: {orphans} {verb} whose entry or shape is not in the inventory.", "")
+            orphans = count(number, "queued glidein")
+            lines += wrap(f"{outcome['site']}: {orphans} {verb} whose entry or shape is not in the inventory.", "")
     return lines
 
 
@@ -432,7 +502,7 @@ def _demand_lines(demand, plan, not_leased=None):
         return []
     stale = sum(group.get("stale", 0) for group in groups)
     idle = sum(group["count"] for group in groups) - stale
-    text = f"Demand: {_count(idle, 'idle job')} in {_count(len(groups), 'group')}" if idle else "Demand: no idle jobs"
+    text = f"Demand: {count(idle, 'idle job')} in {count(len(groups), 'group')}" if idle else "Demand: no idle jobs"
     if idle and plan.get("plan") is not None:
         coming = _served(plan["plan"])
         unserved = sum(each["count"] for each in plan.get("unserved") or [])
@@ -452,7 +522,7 @@ def _demand_lines(demand, plan, not_leased=None):
         (sum(group.get("leased", 0) for group in groups), "that other sites have a lease on"),
     )
     text += "." + "".join(f" Not counted: {number} {description}." for number, description in not_counted if number)
-    return _wrap(text + _reading_age(demand["demand"].get("as_of"), plan.get("as_of")), "")
+    return wrap(text + _reading_age(demand["demand"].get("as_of"), plan.get("as_of")), "")
 
 
 def _reading_age(read_s, now_s):
@@ -469,93 +539,18 @@ def _unserved_lines(demand, plan):
     for each in plan.get("unserved") or []:
         first = groups.get(each["group"], {}).get("first_job")
         example = f" like {first}" if first else ""
-        texts.append(f"{_count(each['count'], 'job')}{example} (group {each['group']}): {each['reason']}")
+        texts.append(f"{count(each['count'], 'job')}{example} (group {each['group']}): {each['reason']}")
     for group in groups.values():
         for reason, jobs in sorted((group.get("limited_by") or {}).items()):
-            texts.append(f"{_count(jobs, 'job')} (group {group['id']}): {reason}")
+            texts.append(f"{count(jobs, 'job')} (group {group['id']}): {reason}")
     for each in (demand.get("demand") or {}).get("unreadable") or []:
         first = each.get("first_job") or "unknown"
         reason = each.get("error") or f"{each.get('attribute')} has no usable value"
-        texts.append(f"{_count(each['count'], 'job')} like {first}: {reason}, so that HTCondor never starts them")
-    return _paragraphs(texts, "group")
-
-
-def _section(title, lines):
-    """Return the lines after an empty line and the title; [] without lines."""
-    return ([""] + ([title] if title else []) + lines) if lines else []
-
-
-def _paragraphs(texts, noun):
-    """Return indented paragraphs, at most _MAX_PARAGRAPHS, and the number of those that are left out."""
-    lines = [line for text in texts[:_MAX_PARAGRAPHS] for line in _wrap(text, "  ")]
-    more = len(texts) - _MAX_PARAGRAPHS
-    return lines + ([f"  and {_count(more, noun)} more"] if more > 0 else [])
-
-
-def _table(head, rows):
-    """Return aligned lines, each followed by its note; [] without rows. rows: [(cells, note)].
-
-    Names that are too long are cut. The note then begins with the full names.
-    """
-    if not rows:
-        return []
-    widths = _widths([head] + [cells for cells, note in rows])
-    lines = [_row(head, widths)]
-    for cells, note in rows:
-        is_cut = any(len(cell) > width for cell, width in zip(cells, widths))
-        texts = (["/".join(cells[:_NAME_COLUMNS])] if is_cut else []) + ([note] if note else [])
-        lines += [_row(cells, widths)] + (_wrap(": ".join(texts), "  ") if texts else [])
-    return lines
-
-
-def _widths(rows):
-    """Return the columns' widths: those of their widest cells, with narrower names if the row is too wide."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    while sum(widths) + 2 * (len(widths) - 1) > WIDTH:
-        widest = max(range(_NAME_COLUMNS), key=lambda column: widths[column])
-        if widths[widest] <= _MIN_NAME_WIDTH:
-            break
-        widths[widest] -= 1
-    return widths
-
-
-def _row(cells, widths):
-    texts = [
-        _cut(cell, width).ljust(width) if column < _NAME_COLUMNS else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(cells, widths))
-    ]
-    return "  ".join(texts).rstrip()
-
-
-def _wrap(text, indent):
-    """Return a text of any origin as lines within the width; all but the first are indented further."""
-    return textwrap.wrap(
-        _one_line(text), WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
-    )
+        texts.append(f"{count(each['count'], 'job')} like {first}: {reason}, so that HTCondor never starts them")
+    return paragraphs(texts, "group")
 
 
 def _used(work):
     """Return the busy share of core-seconds, {"granted_core_s", "busy_core_s"}, in per cent; "-" without any."""
     granted = (work or {}).get("granted_core_s")
     return f"{round(100 * work['busy_core_s'] / granted)}%" if granted else "-"
-
-
-def _one_line(text):
-    """Return a text of any origin in one line, printable, of at most _MAX_PROBLEM_LENGTH characters."""
-    line = " ".join(str(text).split())
-    return _cut("".join(character if character.isprintable() else "?" for character in line), _MAX_PROBLEM_LENGTH)
-
-
-def _cut(text, width):
-    return text if len(text) <= width else text[: width - 3] + "..."
-
-
-def _count(number, noun):
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _number(value):
-    """Return a number as text of at most 8 characters; "?" if it is unknown."""
-    if value is None:
-        return "?"
-    return str(value) if value <= _MAX_NUMBER else f">{_MAX_NUMBER}"

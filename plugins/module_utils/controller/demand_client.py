@@ -146,6 +146,21 @@ class DemandClient:
             return response.status_code, location, b"".join(chunks)
 
 
+def with_first_token(params, read):
+    """Return read(client, params) of the first token that is valid and that the server does not refuse.
+
+    params: of a module with the option `tokens` beside those of the doc fragment `server`. Raises GlideinError.
+    """
+    tokens = [token for token in [params["token"]] + params["tokens"] if token] or [None]
+    DemandClient.from_params(dict(params, token=None))  # an error of another option does not depend on the token
+    for token in tokens[:-1]:
+        try:
+            return read(DemandClient.from_params(dict(params, token=token)), params)
+        except (RefusedError, InputError):
+            continue
+    return read(DemandClient.from_params(dict(params, token=tokens[-1])), params)
+
+
 def _within(seconds, function, *arguments):
     """Return the result of a function, or None if it has not returned after so many seconds.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from .config import Settings
+from .pool.job_lookup import JobLookup
 from .pool.pool_state import PoolState
 from .pool.removals import Removals
 from .pool.requested_attributes import RequestedAttributes
@@ -33,6 +34,7 @@ class AppState:
 
     settings: Settings
     pool_state: PoolState
+    jobs: JobLookup
     leases: Leases
     tokens: Tokens
     reports: Reports

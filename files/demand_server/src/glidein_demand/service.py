@@ -16,6 +16,7 @@ from .app_state import AppState
 from .config import ConfigError, Settings
 from .history_recorder import HistoryRecorder
 from .pool.collector_state import CollectorState
+from .pool.job_lookup import JobLookup
 from .pool.passed_over_detector import PassedOverDetector
 from .pool.pool_state import PoolState
 from .pool.queries import Queries, QueryError
@@ -64,6 +65,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
     parts = AppState(
         settings=settings,
         pool_state=PoolState(settings, clock),
+        jobs=JobLookup(settings, run_query),
         leases=Leases(database, clock),
         tokens=Tokens(database, clock),
         reports=Reports(database, settings.max_sites, clock),

@@ -46,7 +46,7 @@ def unserved_jobs(job_classes, matches, decisions, packed, fit, misfits):
 
 
 def explanation(group_id, job_classes, decisions, errors, misfits):
-    """Return a mapping per shape: how many jobs of the group it serves, and why.
+    """Return a mapping per shape: how many jobs of the group it serves, whether they fit, and why.
 
     errors: {site: why its queue is not known}. Raises InputError for an unknown group.
     """
@@ -56,9 +56,17 @@ def explanation(group_id, job_classes, decisions, errors, misfits):
     rows = []
     for decision in sorted(decisions, key=lambda decision: decision.shape.key):
         site, entry, shape = decision.shape.key
-        reasons = dict.fromkeys(_explained(one, len(chosen) > 1, decision, errors, misfits) for one in chosen)
-        jobs = decision.serves.get(group_id, 0)
-        rows.append({"site": site, "entry": entry, "shape": shape, "serves": jobs, "reason": "; ".join(reasons)})
+        verdicts = [_explained(one, len(chosen) > 1, decision, errors, misfits) for one in chosen]
+        rows.append(
+            {
+                "site": site,
+                "entry": entry,
+                "shape": shape,
+                "serves": decision.serves.get(group_id, 0),
+                "fits": any(fits for fits, _reason in verdicts),
+                "reason": "; ".join(dict.fromkeys(reason for _fits, reason in verdicts)),
+            }
+        )
     return rows
 
 
@@ -143,8 +151,10 @@ def _why_no_more(decision):
 
 
 def _explained(job_class, has_others, decision, errors, misfits):
+    """Return (whether the jobs of a class fit the shape, why it serves them or does not)."""
     shape = decision.shape
     why = misfits.reason(job_class, shape)
+    fits = why is None
     if why is None and shape.counts is None:
         why = f"fits, but the queue is not known: {errors.get(shape.path[0]) or 'no reading was given'}"
     elif why is None:
@@ -153,7 +163,7 @@ def _explained(job_class, has_others, decision, errors, misfits):
         if decision.limited_by:
             why += f"; {decision.limited_by} reached"
         why = "; ".join([why] + ([_overdue(decision)] if decision.overdue else []) + list(decision.notes))
-    return f"of {job_class.user}: {why}" if has_others and job_class.user else why
+    return fits, f"of {job_class.user}: {why}" if has_others and job_class.user else why
 
 
 def _not_registered(shape):

@@ -230,7 +230,7 @@ def test_directives_that_the_batch_system_cannot_have_are_found_before_anything_
 def test_plan_explains_a_group():
     result = planned([a_site()], explain="a")
     assert result["explanation"] == [
-        {"site": "lab", "entry": "main", "shape": "core", "serves": 2, "reason": "fits 1 job per glidein"}
+        {"site": "lab", "entry": "main", "shape": "core", "serves": 2, "fits": True, "reason": "fits 1 job per glidein"}
     ]
 
 

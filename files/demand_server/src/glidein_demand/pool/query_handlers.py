@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
-from . import accounting_limits, autoclusters, job_waits, jobs, late_materialization, removals, schedds, supply
+from . import (
+    accounting_limits,
+    autoclusters,
+    job_facts,
+    job_waits,
+    jobs,
+    late_materialization,
+    removals,
+    schedds,
+    supply,
+)
 
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h: only the ads of clusters. The bindings have no name for it."""
@@ -30,6 +40,10 @@ def run_query(query: dict[str, Any]) -> dict[str, Any]:
     _make_authentication_optional(htcondor2.param)
     if query["type"] == "demand":
         return read_demand(query, _Schedd(query["address"]))
+    if query["type"] == "job":
+        return job_facts.read(query, _Schedd(query["address"]))
+    if query["type"] == "job_history":
+        return job_facts.read_history(query, _Schedd(query["address"]).history)
     if query["type"] == "waits":
         return job_waits.read(query, _Schedd(query["address"]).history)
     collector = htcondor2.Collector(query["collector"] or None)

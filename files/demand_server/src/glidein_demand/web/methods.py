@@ -14,6 +14,7 @@ from pjrpc.server.exceptions import InternalError, InvalidParamsError, JsonRpcEr
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..app_state import AppState
+from ..pool.job_lookup import JobName, LookupFailedError
 from ..store.reports import FullError
 from ..store.site_owners import OwnedError
 from . import parameter_checks
@@ -25,7 +26,7 @@ from .result_cache import JsonResult
 
 log = logging.getLogger(__name__)
 
-METHOD_NAMES = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
+METHOD_NAMES = ("get_state", "monitoring", "get_demand", "get_supply", "get_job", "lease", "report")
 DEFAULT_TTL_S = 1800
 NO_DATABASE = "the server's database is unavailable; try again, and if the error persists, see the server's log"
 _MONITORING_SETTINGS = (
@@ -71,6 +72,14 @@ class Methods:
         _require_read_access(caller, self._settings.reading)
         with _as_rpc_errors():
             return self._results.supply(caller)
+
+    def get_job(self, caller: Caller, job: Any, schedd: Any = "") -> dict[str, Any]:
+        _require_token(caller, "get_job")
+        with _as_rpc_errors():
+            name = JobName.parse(
+                parameter_checks.text("job", job), parameter_checks.text("schedd", "" if schedd is None else schedd)
+            )
+            return self._results.job(name)
 
     def lease(
         self, caller: Caller, site: Any, entries: Any, ttl_s: Any = DEFAULT_TTL_S, deployment: Any = None
@@ -183,6 +192,8 @@ def _as_rpc_errors() -> Iterator[None]:
         raise LimitReachedError(data=str(error)) from error
     except OwnedError as error:
         raise OtherDeploymentError(data=str(error)) from error
+    except LookupFailedError as error:
+        raise UnavailableError(data=str(error)) from error
     except SQLAlchemyError as error:
         raise UnavailableError(data=NO_DATABASE) from error
     except JsonRpcError:
@@ -204,10 +215,14 @@ def _require_read_access(caller: Caller, reading: str) -> None:
         raise UnauthorizedError(data="reading requires the header 'Authorization: Bearer <token>'")
 
 
-def _require_site_token(caller: Caller, method: str) -> None:
+def _require_token(caller: Caller, method: str) -> None:
     _reject_invalid_token(caller)
     if caller.kind == "anonymous":
         raise UnauthorizedError(data=f"{method} requires the header 'Authorization: Bearer <token>'")
+
+
+def _require_site_token(caller: Caller, method: str) -> None:
+    _require_token(caller, method)
     if caller.kind != "site":
         raise UnauthorizedError(data=f"{method} requires a site's token; {caller.name} is a reader")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import __version__
-from . import charts, problems, table_rows
+from . import charts, job_section, problems, table_rows
 from .formatting import format_count, format_number, format_time, printable_values
 from .page_context import PageContext
 
@@ -33,6 +33,7 @@ def template_variables(context: PageContext) -> dict[str, Any]:
             "demand": {**format_time(context.demand["as_of"], context.now), **table_rows.demand_total(context)},
             "groups": groups,
             "more_groups": rest,
+            "job": job_section.section(context),
             "supply": _supply(context),
             "sites": table_rows.site_tables(context, {problem.site for problem in all_problems if problem.site}),
             "clients": [

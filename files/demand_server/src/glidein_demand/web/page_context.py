@@ -44,5 +44,7 @@ class PageContext:
     """`usage.page_data`: core-hours of this month and the last one."""
     caller_has_token: bool = False
     """True if the caller may see user names, Requirements, and texts that contain them."""
+    job: Mapping[str, Any] | None = None
+    """The job in the address (`?job=`): {"query", "result": of get_job} or {"query", "error"}. Needs a token."""
     can_report: bool = True
     """True if at least one token exists with which a site can report."""

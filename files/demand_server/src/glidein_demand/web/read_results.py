@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cached results of get_demand, get_state, get_supply and GET /history."""
+"""The results of get_demand, get_state, get_supply and GET /history, which are cached, and of get_job."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, Callable
 
 from ..app_state import AppState
 from ..pool import supply
+from ..pool.job_lookup import JobName
 from ..store import glidein_tracking
-from . import charts, result_cache, usage
+from . import charts, job_status, result_cache, usage
 from .auth import Caller
 
 HISTORY_SECONDS = 3600
@@ -97,6 +98,13 @@ class ReadResults:
             return {**current, **extra}, now + SUPPLY_CACHE_S
 
         return self._supply.get(snapshot, (self._last_report, known), parts.clock(), make)
+
+    def job(self, name: JobName) -> dict[str, Any]:
+        """Return get_job. It is not cached: a schedd is asked. Raise as JobLookup.find does."""
+        results = self._parts.pool_state.snapshot().results
+        found = self._parts.jobs.find(name, {state.name: state.attributes for state in results.states})
+        paused = self._parts.paused()["paused"]
+        return job_status.describe(name.id, found, results.demand(), self._parts.settings, paused, self._parts.clock())
 
     def history(self, name: str) -> result_cache.JsonResult:
         """Return the history for the charts; name is one of charts.RANGES. Raise ValueError if it is not."""

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import flask
 
+from ..pool.job_lookup import JobName, LookupFailedError
 from . import charts, json_rpc, page, responses, result_cache, usage
 from .app_services import current_services
 from .health import health
@@ -88,12 +91,24 @@ def healthz() -> flask.Response:
     return responses.from_json(result_cache.dump(state), 200 if state["status"] == "ok" else 503)
 
 
+def _job(asked: str) -> dict[str, Any]:
+    """Return PageContext.job."""
+    query = asked[:300]
+    try:
+        return {"query": query, "result": current_services().results.job(JobName.parse(query))}
+    except (ValueError, LookupFailedError) as error:
+        return {"query": query, "error": str(error)}
+
+
 @pages.get("/")
-def status() -> str:
+def status() -> str | flask.Response:
     """Return the status page."""
     services = current_services()
     parts, results = services.parts, services.results
     now = parts.clock()
+    asked = flask.request.args.get("job", "").strip()
+    if asked and not flask.g.caller.is_known:
+        return responses.unauthorized("reading a job requires a token")
     page_context = PageContext(
         settings=parts.settings,
         now=now,
@@ -107,6 +122,7 @@ def status() -> str:
         history=results.history(charts.range_or_default(flask.request.args.get("range"))).value,
         usage=results.usage(flask.g.caller).value,
         caller_has_token=flask.g.caller.is_known,
+        job=_job(asked) if asked else None,
         can_report=any(row["kind"] == "site" for row in parts.tokens.rows()),
     )
     return flask.render_template("status.html", **page.template_variables(page_context))

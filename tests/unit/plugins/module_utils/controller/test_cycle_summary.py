@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import (
-    WIDTH,
     cycle_summary,
+    status_report,
     status_table,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import WIDTH
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
@@ -673,3 +674,64 @@ def test_why_an_entry_serves_a_group_or_not_is_told_when_asked():
         "lab/main/core: 3 jobs; fits 1 job per glidein",
         "lab/gpu/core: asks for 0 gpus, accept has min 1",
     ]
+
+
+# The same for programs
+
+
+def test_the_status_for_programs_has_the_numbers_of_the_table():
+    work = {"since": NOW - 3600, "glideins": 2, "granted_core_s": 400, "busy_core_s": 300, "jobs": 3, "jobs_failed": 0}
+    row = {"site": "lab", "entry": "main", "shape": "core", "cpus": 4, "cpus_claimed": 3, "work": work}
+    plan = planned(item(present=3, queued=1, running=2, registered=2, serves={"a": 4}), unserved=[
+        {"group": "b", "count": 3, "reason": "no shape fits"}
+    ], as_of=NOW)  # fmt: skip
+    demanded = asked(group("a", 4), group("b", 3, leased=2, over_limit=1, stale=1))
+    demanded["supply"] = supply(row)
+    drain = {"entry": None, "since": NOW, "by": "ada", "reason": "disk"}
+    sites = {"h": {"site": "lab", "error": None, "entries": {"main": {}}, "queue": {"drains": [drain]}}}
+    assert status_report(plan, demanded, sites) == {
+        "format": 1,
+        "as_of": NOW,
+        "demand": {
+            "as_of": NOW - 10,
+            "paused": False,
+            "groups": 2,
+            "idle_jobs": 6,
+            "for_glideins": 4,
+            "unserved": 3,
+            "leased_by_others": 2,
+            "over_limit": 1,
+            "stale": 1,
+        },
+        "entries": [
+            {
+                "site": "lab",
+                "entry": "main",
+                "shape": "core",
+                "queued": 1,
+                "running": 2,
+                "sick": 0,
+                "registered": 2,
+                "present": 3,
+                "demand": 4,
+                "cpus": 4,
+                "cpus_claimed": 3,
+                "granted_core_s": 400,
+                "busy_core_s": 300,
+                "reason": "because",
+            }
+        ],
+        "drained": [{"site": "lab", "entry": None, "since": NOW, "by": "ada", "reason": "disk"}],
+        "unserved": [{"group": "b", "jobs": 3, "reason": "no shape fits"}],
+        "explanation": [],
+        "notes": [],
+        "problems": [],
+    }
+
+
+def test_the_status_for_programs_has_null_for_what_is_unknown_and_the_problems_of_the_table():
+    plan = planned(unknown(reason="no ssh"))
+    away = {"failed": True, "msg": "no answer"}
+    report = status_report(plan, away)
+    assert (report["demand"], report["entries"][0]["queued"]) == (None, None)
+    assert report["problems"] == part(status_table(plan, away), "PROBLEMS") == ["no demand: no answer", "lab: no ssh"]

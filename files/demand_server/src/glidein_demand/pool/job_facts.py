@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The facts about one job, from its ad: its state, its demand group, and the attributes that keep it from starting.
+
+Runs in the processes of queries.py only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import classad2
+
+from . import jobs, late_materialization
+
+MAX_TEXT = 500
+"""The longest text of a job that is returned, such as the reason of a hold."""
+
+# {key of the facts: (attribute of the job, type)}.
+_VALUES: Mapping[str, tuple[str, type]] = {
+    "status": ("JobStatus", int),
+    "universe": ("JobUniverse", int),
+    "user": ("User", str),
+    "queued_at": ("QDate", int),
+    "since": ("EnteredCurrentStatus", int),
+    "host": ("RemoteHost", str),
+    "hold_reason": ("HoldReason", str),
+    "remove_reason": ("RemoveReason", str),
+    "exit_status": ("ExitCode", int),
+    "deferred_until": ("DeferralTime", int),
+    "deferral_prep_s": ("DeferralPrepTime", int),
+    "cool_down_until": ("JobCoolDownExpiration", int),
+    "rejected": ("LastRejMatchReason", str),
+    "rejected_at": ("LastRejMatchTime", int),
+}
+
+HISTORY_ATTRIBUTES = ["ClusterId", "ProcId", *(attribute for attribute, _type in _VALUES.values())]
+
+
+class Schedd(Protocol):
+    """The queries of a schedd that `read` makes; query_handlers._Schedd has them."""
+
+    def first(self, constraint: str, projection: list[str]) -> Any:
+        """Return the first job's ad, or None."""
+
+    def clusters(self, constraint: str) -> list[Any]:
+        """Return the complete ads of clusters."""
+
+
+def read(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
+    """Return {"facts": the facts about the job query["cluster"].query["proc"], or None if the queue does not have it}.
+
+    The query has the settings of refresh.demand_queries, with which the schedd's demand is read.
+    """
+    cluster, proc = int(query["cluster"]), int(query["proc"])
+    ad = schedd.first(f"ClusterId == {cluster} && ProcId == {proc}", [])
+    if ad is not None:
+        ad["JobCount"], ad["JobIds"] = 1, f"{cluster}.{proc}"
+        return {"facts": _facts(ad, "queue", query, jobs.demand_groups)}
+    for factory in schedd.clusters(f"ClusterId == {cluster} && JobMaterializeDigestFile isnt undefined"):
+        startable, waiting = late_materialization.unmaterialized_jobs(factory)
+        first = jobs.evaluate(factory, "JobMaterializeNextProcId")
+        if isinstance(first, int) and first <= proc < first + startable + waiting:
+            facts = _facts(factory, "factory", query, late_materialization.demand_groups)
+            return {"facts": {**facts, "status": 1}}
+    return {"facts": None}
+
+
+def read_history(query: Mapping[str, Any], history: Callable[[str, list[str], int, str], list[Any]]) -> dict[str, Any]:
+    """Return {"facts"} as `read` does, of a job that has left the queue."""
+    constraint = f"ClusterId == {int(query['cluster'])} && ProcId == {int(query['proc'])}"
+    for ad in history(constraint, HISTORY_ATTRIBUTES, 1, ""):
+        return {"facts": {**_values(ad), "place": "history", "group": None, "unreadable": None, "excluded_by": []}}
+    return {"facts": None}
+
+
+def _facts(ad: classad2.ClassAd, place: str, query: Mapping[str, Any], groups_of: Callable[..., Any]) -> dict[str, Any]:
+    groups, unreadable = groups_of(
+        [ad], jobs.Rounding(**query["rounding"]), query["attributes"], query["runtime_attributes"]
+    )
+    return {
+        **_values(ad),
+        "place": place,
+        "group": groups[0] if groups else None,
+        "unreadable": unreadable[0] if unreadable else None,
+        "excluded_by": _excluded_by(ad, query),
+    }
+
+
+def _excluded_by(ad: classad2.ClassAd, query: Mapping[str, Any]) -> list[str]:
+    """Return the server's settings whose conditions the job does not satisfy."""
+    tests = {"pool.users": jobs.users_constraint(query["users"]), "pool.constraint": query["constraint"]}
+    return [name for name, test in tests.items() if test and classad2.ExprTree(test).eval(ad) is not True]
+
+
+def _values(ad: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of _VALUES; None for a value that is missing or of another type."""
+    found: dict[str, Any] = {}
+    for key, (attribute, kind) in _VALUES.items():
+        value = jobs.evaluate(ad, attribute)
+        fits = isinstance(value, kind) and not isinstance(value, (bool, classad2.Value))
+        found[key] = (value[:MAX_TEXT] if isinstance(value, str) else value) if fits else None
+    return found

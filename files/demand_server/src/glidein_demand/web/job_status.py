@@ -1,0 +1,256 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The state of one job as text, and what keeps it from starting that no glidein changes: pure functions of its facts.
+
+The page, and the playbook `explain`, show these texts. They may name users: only callers with a token get them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..config import Settings
+from .formatting import format_age, format_count, format_duration, format_number, format_time, printable_values
+
+IDLE, RUNNING, REMOVED, COMPLETED, HELD, TRANSFERRING, SUSPENDED = range(1, 8)
+_STATES = {
+    IDLE: "idle", RUNNING: "running", REMOVED: "removed", COMPLETED: "completed", HELD: "held",
+    TRANSFERRING: "transferring output", SUSPENDED: "suspended",
+}  # fmt: skip
+UNKNOWN = "unknown"
+
+VANILLA = 5
+_OTHER_UNIVERSES = {
+    7: "scheduler: the access point itself runs it",
+    9: "grid: the schedd sends it to another batch system",
+    11: "parallel: it needs machines with a dedicated scheduler",
+    12: "local: the access point itself runs it",
+    13: "vm: it needs a machine that runs virtual machines",
+}
+
+_SCHEDD_INTERVAL_S = 300
+"""HTCondor's default of SCHEDD_INTERVAL: by so much a deferred job is matched before its time."""
+
+
+def describe(
+    job: str, found: Mapping[str, Any], demand: Mapping[str, Any], settings: Settings, paused: bool, now: float
+) -> dict[str, Any]:
+    """Return the result of get_job: docs/protocol.md has its keys.
+
+    job: its id; found: JobLookup.find; demand: the full result of get_demand, before leases.
+    """
+    result: dict[str, Any] = {
+        "job": job, "schedd": None, "schedds": [schedd for schedd, _facts in found["found"]], "as_of": int(now),
+        "state": UNKNOWN, "text": "", "since": None, "queued_at": None, "user": None, "in_demand": False,
+        "group": None, "obstacles": [], "rejected": None,
+    }  # fmt: skip
+    if len(found["found"]) != 1:
+        return printable_values({**result, **_not_one(job, found)})
+    schedd, facts = found["found"][0]
+    group = facts["group"]
+    row = next((each for each in demand["groups"] if group and each["id"] == group["id"]), None)
+    return printable_values(
+        {
+            **result,
+            "schedd": schedd,
+            "state": _STATES.get(facts["status"], UNKNOWN),
+            "text": _text(facts, now),
+            "since": facts["since"],
+            "queued_at": facts["queued_at"],
+            "user": facts["user"],
+            "in_demand": row is not None and facts["status"] == IDLE,
+            "group": group and {key: value for key, value in group.items() if key != "accounting_group"},
+            "obstacles": _obstacles(f"{schedd}#{job}", job, schedd, facts, row, demand, settings, paused, now),
+            "rejected": _rejected(facts, now),
+        }
+    )
+
+
+def obstacle(reason: str, action: str, blocks: bool = True) -> dict[str, Any]:
+    """Return an obstacle. blocks: True if no glidein lets the job start before the operator or the user acts."""
+    return {"reason": reason, "action": action, "blocks": blocks}
+
+
+def _not_one(job: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes of the result if no schedd, or several ones, have the job."""
+    names = [schedd for schedd, _facts in found["found"]]
+    if names:
+        reason = f"{len(names)} schedds have a job {job}: {', '.join(names)}"
+        return {"text": reason, "obstacles": [obstacle(reason, f"Name its schedd: {names[0]}#{job}.")]}
+    if found["errors"]:
+        failed = "; ".join(f"{schedd}: {error}" for schedd, error in found["errors"].items())
+        reason = f"the job was not found, and not all schedds answered: {failed}"
+        return {"text": reason, "obstacles": [obstacle(reason, "Try again when the schedd answers.")]}
+    where = ", ".join(found["schedds"]) or "no schedd"
+    reason = f"neither the queue nor the history of ended jobs has it (read: {where})"
+    action = f"Check the id with `condor_q {job}` and `condor_history {job}` on its access point."
+    return {"text": reason, "obstacles": [obstacle(reason, action)]}
+
+
+def _text(facts: Mapping[str, Any], now: float) -> str:
+    """Return the state in words: "idle for 3 min", "held for 2 h: Error from slot1@node"."""
+    status, since = facts["status"], facts["since"]
+    if facts["place"] == "factory":
+        return "not in the queue yet: its submission is materialized late"
+    text = _STATES.get(status, f"{UNKNOWN}, JobStatus is {status}")
+    if status == RUNNING and facts["host"]:
+        text += f" on {facts['host']}"
+    if since:
+        ended = status in (COMPLETED, REMOVED)
+        text += f" {format_age(since, now)}" if ended else f" for {format_duration(now - since)}"
+    if status == COMPLETED and facts["exit_status"] is not None:
+        text += f", exit status {facts['exit_status']}"
+    reason = facts["hold_reason"] if status == HELD else facts["remove_reason"] if status == REMOVED else None
+    return f"{text}: {reason}" if reason else text
+
+
+def _obstacles(
+    name: str,
+    job: str,
+    schedd: str,
+    facts: Mapping[str, Any],
+    row: Mapping[str, Any] | None,
+    demand: Mapping[str, Any],
+    settings: Settings,
+    paused: bool,
+    now: float,
+) -> list[dict[str, Any]]:
+    ended = _not_idle(job, facts)
+    if ended is not None:
+        return [ended]
+    found = [*_never(job, facts), *_later(job, facts, now)]
+    found += _limits(schedd, facts, row, demand)
+    if paused:
+        found.append(obstacle(
+            "The demand server is paused: nothing is submitted until it is resumed there",
+            "Resume it: `glidein-demand resume` on the demand server's host.",
+        ))  # fmt: skip
+    if row is None and not any(each["blocks"] for each in found):
+        found.append(_not_counted(schedd, facts, demand, settings, now))
+    return found
+
+
+def _not_idle(job: str, facts: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the obstacle of a job that does not wait for a machine."""
+    status = facts["status"]
+    if status == HELD:
+        return obstacle("A held job is not matched", f"Remove the cause, then release it: `condor_release {job}`.")
+    if status in (REMOVED, COMPLETED):
+        return obstacle(f"The job is {_STATES[status]}", "Nothing: it needs no glidein.")
+    if status in (RUNNING, TRANSFERRING, SUSPENDED):
+        return obstacle("The job has a slot", "Nothing: it does not wait.")
+    if status != IDLE:
+        return obstacle(f"JobStatus is {status}", f"Look at the job: `condor_q -long {job}`.")
+    return None
+
+
+def _never(job: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what keeps the job from starting on any glidein."""
+    found = []
+    universe = facts["universe"]
+    if universe != VANILLA:
+        kind = _OTHER_UNIVERSES.get(universe, f"number {universe}")
+        found.append(obstacle(
+            f"Its universe is {kind}", "If a glidein is to run it, submit it again with `universe = vanilla`."
+        ))  # fmt: skip
+    for setting in facts["excluded_by"]:
+        found.append(obstacle(
+            f"The demand server does not count it: it does not satisfy {setting}",
+            f"Change the job, or the role's variable demand_server_{setting.partition('.')[2]}.",
+        ))  # fmt: skip
+    if facts["unreadable"]:
+        attribute = facts["unreadable"]["attribute"]
+        found.append(obstacle(
+            f"{facts['unreadable']['error']}, so that HTCondor never starts it",
+            f"Correct it: `condor_qedit {job} {attribute} VALUE`.",
+        ))  # fmt: skip
+    return found
+
+
+def _later(job: str, facts: Mapping[str, Any], now: float) -> list[dict[str, Any]]:
+    """Return what keeps the job from starting before a time."""
+    found = []
+    if facts["deferred_until"] is not None:
+        start = facts["deferred_until"] - (facts["deferral_prep_s"] or 0) - _SCHEDD_INTERVAL_S
+        if start > now:
+            at = format_time(facts["deferred_until"], now)["at"]
+            found.append(obstacle(
+                f"It is deferred: its DeferralTime is {at}",
+                f"Wait, or change the time: `condor_qedit {job} DeferralTime SECONDS`.",
+            ))  # fmt: skip
+    if (facts["cool_down_until"] or 0) > now:
+        at = format_time(facts["cool_down_until"], now)["at"]
+        found.append(obstacle(f"It cools down until {at} after a failed start (JobCoolDownExpiration)", "Wait."))
+    return found
+
+
+def _limits(
+    schedd: str, facts: Mapping[str, Any], row: Mapping[str, Any] | None, demand: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the limits on running jobs that the job's group exceeds. Without a limit, they are of the whole group."""
+    if row is None:
+        return []
+    limited, over = row.get("limited_by") or {}, row.get("over_limit", 0)
+    every = not row["count"]  # no job of the group can start now
+
+    def which(jobs: int) -> str:
+        total = row["count"] + over
+        if total == 1:
+            return "The only job of its group is"
+        return f"{'All' if jobs == total else f'{jobs:,} of'} {format_count(total, 'job')} of its group are"
+
+    found = [
+        obstacle(
+            f"{which(jobs)} over a limit: {reason}",
+            "Wait until running jobs end, or raise the limit in the negotiator.",
+            every,
+        )
+        for reason, jobs in limited.items()
+    ]
+    if over <= sum(limited.values()):
+        return found
+    limits = [each["limit"] for each in demand.get("waiting_for_limit") or () if each["schedd"] == schedd]
+    if limits:
+        number = format_number(limits[0])
+        found.append(obstacle(
+            f"MAX_JOBS_RUNNING of {schedd} is {number}: jobs beyond it cannot start until others end",
+            "Wait until running jobs end, or raise MAX_JOBS_RUNNING.",
+            every,
+        ))  # fmt: skip
+    if facts["place"] == "factory" and (every or not limits):
+        found.append(obstacle(
+            "The max_materialize of its submission keeps jobs out of the queue until others end",
+            "Wait until jobs of the submission end, or raise max_materialize.",
+            every,
+        ))  # fmt: skip
+    return found
+
+
+def _not_counted(
+    schedd: str, facts: Mapping[str, Any], demand: Mapping[str, Any], settings: Settings, now: float
+) -> dict[str, Any]:
+    """Return why the last reading of the queue does not have the job's group."""
+    failed = {each["name"]: each["error"] for each in demand["schedds"]["failed"]}
+    if schedd in failed:
+        return obstacle(
+            f"The demand server's last query of {schedd} failed: {failed[schedd]}",
+            "Restore the schedd; the next reading counts its jobs.",
+            False,
+        )
+    wait = f"Wait for the next reading, at most {format_duration(settings.refresh_seconds)}."
+    as_of = demand["as_of"]
+    if as_of is None:
+        return obstacle("The queue has not been read yet", wait, False)
+    read = format_age(as_of, now)
+    if (facts["since"] or facts["queued_at"] or 0) >= as_of:
+        return obstacle(f"It became idle after the last reading of the queue, {read}", wait, False)
+    return obstacle(f"The last reading of the queue, {read}, does not count it", wait, False)
+
+
+def _rejected(facts: Mapping[str, Any], now: float) -> str | None:
+    """Return the negotiator's last reason not to match an idle job, as the schedd notes it in its ad."""
+    if facts["status"] != IDLE or not facts["rejected"]:
+        return None
+    at = facts["rejected_at"]
+    return f"{facts['rejected']}{f' ({format_age(at, now)})' if at else ''}"

@@ -1,0 +1,195 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The explanation of one job for the playbook explain: pure functions of what was read."""
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
+    count,
+    cut,
+    number,
+    one_line,
+    section,
+    table,
+    wrap,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+
+_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "JOBS")
+# The states of a job that a glidein may serve, with the titles of their table.
+_WAITING = {"idle": "if the demand counted it", "held": "after its release"}
+# Two lines of the report.
+_MAX_REQUIREMENTS = 160
+# One screen: entries of many sites are summed up.
+_MAX_ENTRIES = 12
+_MAX_CONDITIONS = 6
+_NOT_READ = "no host for condor_q: set explain_host, or add a host to the group glidein_demand_server"
+
+
+def with_job(demand, job):
+    """Return the demand with at least one counted job of the job's group, so that the plan has a verdict on it.
+
+    demand: get_demand; job: get_job. A job that is not counted, such as a held one, is added as one idle job.
+    """
+    group, row = job.get("group"), _row(demand, job)
+    if not group or (row and row["count"] > 0):
+        return demand
+    others = [each for each in demand.get("groups") or [] if each["id"] != group["id"]]
+    return dict(demand, groups=[*others, dict(group, count=1, leased=0, stale=0, unmaterialized=0)])
+
+
+def job_explanation(job, demand, plan, analysis):
+    """Return {"lines", "next_step"}: why a job waits.
+
+    job: get_job; demand: the result of demand_info; plan: the result of plan for the demand of `with_job`, with the
+    option `explain`; analysis: the result of job_analysis. Each result may be that of a task that was skipped or
+    failed.
+    """
+    row = _row(demand.get("demand"), job) if job["state"] == "idle" else None
+    counted = bool(row) and row["count"] > 0
+    rows = (plan.get("explanation") or []) if job.get("group") and job["state"] in _WAITING else []
+    step = _next_step(job, demand, plan, rows, row)
+    lines = _job_lines(job) + _group_lines(job.get("group"), row, plan, counted)
+    lines += section("WHAT NO GLIDEIN CAN CHANGE", _obstacle_lines(job))
+    title = "ENTRIES" if counted else f"ENTRIES, {_WAITING.get(job['state'])}"
+    lines += section(title, _entry_lines(rows, plan, job.get("group"), counted))
+    lines += section("HTCONDOR (condor_q -better-analyze)", _analysis_lines(job, analysis))
+    lines += section("NEXT STEP", wrap(step, "  "))
+    return {"lines": lines, "next_step": step}
+
+
+def _row(demand, job):
+    """Return the group of the demand, get_demand, to which a job belongs, or None."""
+    group = job.get("group") or {}
+    return next((each for each in (demand or {}).get("groups") or [] if each["id"] == group.get("id")), None)
+
+
+def _job_lines(job):
+    name = f"{job['schedd']}#{job['job']}" if job.get("schedd") else job["job"]
+    of = f" of {job['user']}" if job.get("user") else ""
+    queued = f"; submitted {utc(job['queued_at'])}" if job.get("queued_at") else ""
+    return wrap(f"Job {name}{of}: {job['text']}{queued}.", "")
+
+
+def _group_lines(group, row, plan, counted):
+    """Return what the job requests, and how the jobs of its group are served. row: of _row."""
+    if not group:
+        return []
+    request = [count(group["cpus"], "core"), f"{group['memory_mb']} MB of memory", f"{group['disk_mb']} MB of disk"]
+    request += [count(group["gpus"], "GPU")] if group["gpus"] else []
+    request += [f"at most {group['max_runtime_s']} s"] if group["max_runtime_s"] is not None else []
+    lines = wrap(f"It requests {', '.join(request)}: group {group['id']}.", "")
+    if group.get("requirements"):
+        lines += wrap(f"Requirements: {cut(one_line(group['requirements']), _MAX_REQUIREMENTS)}", "")
+    return lines + (wrap(f"Its group: {_served(row, plan, counted)}.", "") if row else [])
+
+
+def _served(row, plan, counted):
+    """Return how the idle jobs of a group are served, in the words of the line that begins the table of status."""
+    coming = sum(item["serves"].get(row["id"], 0) for item in plan.get("plan") or []) if counted else 0
+    unserved = sum(each["count"] for each in plan.get("unserved") or [] if each["group"] == row["id"]) if counted else 0
+    idle = row["count"] - row.get("stale", 0)
+    parts = (
+        (coming, "for glideins on their way"),
+        (idle - coming - unserved if plan.get("plan") else 0, "for free slots"),
+        (unserved, "not served"),
+    )
+    text = ", ".join(f"{jobs} {description}" for jobs, description in parts if jobs > 0)
+    text = f"{count(idle, 'idle job')}{f': {text}' if text else ''}"
+    more = (
+        (row.get("stale", 0), "of schedds that do not answer"),
+        (row.get("leased", 0), "that other sites have a lease on"),
+        (row.get("over_limit", 0), "over a limit"),
+    )
+    return text + "".join(f"; {jobs} more {description}" for jobs, description in more if jobs)
+
+
+def _obstacle_lines(job):
+    """Return what keeps a waiting job from starting; the text of other states is enough."""
+    if job["state"] not in _WAITING:
+        return []
+    return [line for each in job["obstacles"] for line in wrap(f"{each['reason']}. {each['action']}", "  ")]
+
+
+def _entry_lines(rows, plan, group, counted):
+    """Return the table of the verdicts: entries that serve the job first, then those where it fits.
+
+    JOBS is the number of jobs of the group for which glideins are queued, starting or about to be submitted.
+    """
+    items = {(item["site"], item["entry"], item["shape"]): item for item in plan.get("plan") or []}
+    ordered = sorted(rows, key=lambda row: (-row["serves"], not row["fits"], row["site"], row["entry"], row["shape"]))
+    cells = []
+    for row in ordered[:_MAX_ENTRIES]:
+        item = items.get((row["site"], row["entry"], row["shape"]), {})
+        jobs = item.get("serves", {}).get(group["id"], 0) if counted else 0
+        numbers = [number(item.get("queued")), number(item.get("running")), number(jobs)]
+        cells.append(([row["site"], row["entry"], row["shape"], *numbers], row["reason"]))
+    more = len(ordered) - _MAX_ENTRIES
+    fitting = sum(row["fits"] for row in ordered[_MAX_ENTRIES:])
+    left = [f"  and {count(more, 'shape')} more, of which {fitting} fit"] if more > 0 else []
+    return table(_HEAD, cells) + left
+
+
+def _analysis_lines(job, analysis):
+    """Return HTCondor's own analysis of the machines that are in the pool now."""
+    if analysis.get("failed") or analysis.get("unreachable"):
+        return wrap(f"not read: {analysis.get('msg')}", "  ")
+    if analysis.get("error"):
+        return wrap(f"not read: {analysis['error']}", "  ")
+    if "conditions" not in analysis:
+        return wrap(_NOT_READ, "  ") if job.get("schedd") and job["state"] == "idle" else []
+    lines = []
+    machines = analysis["machines"]
+    if machines is None and analysis["conditions"]:
+        lines += wrap("no machine in the pool to compare with", "  ")
+    elif machines is not None:
+        verdicts = ", ".join(f"{each['machines']} {each['verdict']}" for each in analysis["counts"])
+        lines += wrap(f"of {count(machines, 'machine')}: {verdicts or 'nothing to report'}", "  ")
+        conditions = sorted(analysis["conditions"], key=lambda each: each["slots"])
+        for each in conditions[:_MAX_CONDITIONS]:
+            lines += wrap(f"{count(each['slots'], 'slot')}: {each['condition']}", "    ")
+    if analysis["last_failure"]:
+        lines += wrap(f"reason for the last match failure: {analysis['last_failure']}", "  ")
+    return lines
+
+
+def _next_step(job, demand, plan, rows, row):
+    """Return the one thing to do next, in a sentence."""
+    blocking = [each for each in job["obstacles"] if each["blocks"]]
+    if blocking:
+        return blocking[0]["action"]
+    if demand.get("failed"):
+        return f"Restore the demand server, then try again: {demand.get('msg')}"
+    stopped = [item["reason"] for item in plan.get("plan") or [] if item["reason"].endswith(": nothing is changed")]
+    if stopped:
+        return f"Remove what stops the plan: {stopped[0]}"
+    if row and not row["count"] and row.get("leased"):
+        return "Wait: another controller has leased the job for glideins of its sites."
+    if job["obstacles"] and not row:
+        return job["obstacles"][0]["action"]
+    if not rows:
+        return "Add a site: no site of the inventory has an entry that could be read."
+    return _step_of_group(job["group"], plan, rows)
+
+
+def _step_of_group(group, plan, rows):
+    """Return the next step for a job that only lacks a glidein."""
+    items = {(item["site"], item["entry"], item["shape"]): item for item in plan.get("plan") or []}
+    serving = [row for row in rows if row["serves"]]
+    if serving:
+        path = "/".join(serving[0][key] for key in ("site", "entry", "shape"))
+        item = items.get(tuple(serving[0][key] for key in ("site", "entry", "shape")), {})
+        if item.get("waits", {}).get(group["id"]) and not item.get("queued"):
+            return f"Wait for the next cycle, which submits a glidein to {path}; or run glidein.ops.cycle now."
+        if item.get("queued"):
+            return f"Wait: glideins are queued at {path}. If they stay queued, look at its batch queue."
+        return f"Wait: glideins at {path} are starting."
+    fitting = [row for row in rows if row["fits"]]
+    if not fitting:
+        return (
+            "Change the request of the job, or add a shape or an entry that satisfies it: the table has the first "
+            "reason of each entry."
+        )
+    unserved = [each["reason"] for each in plan.get("unserved") or [] if each["group"] == group["id"]]
+    if unserved:
+        return f"Remove what keeps glideins away where it fits: {unserved[0]}"
+    return "Wait for the next negotiation cycle: a free slot of the pool is meant for it."

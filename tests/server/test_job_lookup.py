@@ -1,0 +1,305 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One job: its facts from real ads, its lookup in several schedds, and get_job."""
+
+import threading
+
+import classad2
+import pytest
+from glidein_demand.pool import job_facts, jobs
+from glidein_demand.pool.job_lookup import MAX_LOOKUPS, JobLookup, JobName, LookupFailedError
+from glidein_demand.pool.queries import QueryError
+from glidein_demand.pool.refresh import demand_queries
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import NOW, TOKEN, job_row, settings
+from test_late_materialization import factory
+
+# As `condor_q -long` of HTCondor 23.9.6 prints it, without the attributes that nothing here reads.
+HELD = """[
+AutoClusterId = 3; ClusterId = 12; ProcId = 0; JobStatus = 5; JobUniverse = 5; User = "alice@pool"; Owner = "alice";
+QDate = 1795210000; EnteredCurrentStatus = 1795210100; HoldReason = "via condor_hold (by user alice)";
+HoldReasonCode = 1; RequestCpus = 1; RequestMemory = 100; RequestDisk = 10240; DiskUsage = 40; WantSite = "lab";
+Requirements = (TARGET.GLIDEIN_Site == WantSite) && (TARGET.Arch == "X86_64") && (TARGET.Disk >= RequestDisk);
+ServerTime = 1795211000; LastRejMatchReason = "no match found "; LastRejMatchTime = 1795210090;
+]"""
+
+
+class Queue:
+    """A schedd with these job ads, factories and ended jobs."""
+
+    def __init__(self, *ads, factories=(), ended=()):
+        self.ads, self.factories, self.ended = ads, factories, ended
+
+    def first(self, constraint, projection):
+        assert projection == []
+        return next((ad for ad in self.ads if classad2.ExprTree(constraint).eval(ad) is True), None)
+
+    def clusters(self, constraint):
+        return [ad for ad in self.factories if f"ClusterId == {ad['ClusterId']} " in constraint]
+
+    def history(self, constraint, projection, most, since):
+        return [ad for ad in self.ended if classad2.ExprTree(constraint).eval(ad) is True][:most]
+
+
+def query(cluster=12, proc=0, **pool):
+    schedd = {"name": "cm", "address": {}, "idle": 0}
+    return {**demand_queries(settings(pool=pool), schedd, False)[0], "cluster": cluster, "proc": proc}
+
+
+def facts(*ads, **options):
+    factories = options.pop("factories", ())
+    return job_facts.read(query(**options), Queue(*ads, factories=factories))["facts"]
+
+
+def idle(expressions="", **values):
+    return job_row(expressions, **{"ClusterId": 12, "ProcId": 0, "QDate": NOW - 60, **values})
+
+
+# --- facts ---
+
+
+def test_a_recorded_ad_gives_state_times_reason_and_group():
+    found = facts(classad2.ClassAd(HELD))
+    assert (found["status"], found["place"], found["user"]) == (5, "queue", "alice@pool")
+    assert (found["queued_at"], found["since"]) == (1795210000, 1795210100)
+    assert found["hold_reason"] == "via condor_hold (by user alice)"
+    assert (found["rejected"], found["rejected_at"]) == ("no match found ", 1795210090)
+    assert found["group"]["attributes"] == {"WantSite": "lab"}
+    assert found["group"]["first_job"] == "12.0"
+
+
+def test_the_group_has_the_id_under_which_the_demand_counts_the_job():
+    row = job_row('Requirements = TARGET.X == WantX; WantX = "a";', JobIds="12.0 ... 12.9", JobCount=10)
+    (counted,), _unreadable = jobs.demand_groups([row], jobs.Rounding())
+    ad = idle('Requirements = TARGET.X == WantX; WantX = "a"; Cmd = "/bin/true"; Iwd = "/tmp"; NumJobStarts = 0;')
+    assert facts(ad)["group"]["id"] == counted["id"]
+
+
+def test_an_unknown_job_has_no_facts():
+    assert facts(idle(), cluster=13) is None
+    assert facts(idle(), proc=1) is None
+
+
+def test_a_job_that_is_not_materialized_yet_has_the_group_of_its_factory():
+    found = facts(factories=[factory()], proc=50)
+    assert (found["place"], found["status"], found["group"]["cpus"]) == ("factory", 1, 2)
+    assert facts(factories=[factory()], proc=100) is None  # the last one is 12.99
+    assert facts(factories=[factory()], proc=4) is None  # was materialized, and has ended
+
+
+def test_an_unreadable_request_is_reported_as_in_the_demand():
+    found = facts(idle("RequestMemory = undefined;"))
+    assert (found["group"], found["unreadable"]["error"]) == (None, "RequestMemory is undefined")
+
+
+def test_the_settings_that_exclude_a_job_are_named():
+    ad = idle("WantX = 1;", User="alice@pool", Owner="alice")
+    assert facts(ad, users=["alice"], constraint="WantX == 1")["excluded_by"] == []
+    assert facts(ad, users=["bob"])["excluded_by"] == ["pool.users"]
+    assert facts(ad, constraint="WantY == 1")["excluded_by"] == ["pool.constraint"]
+
+
+def test_values_of_another_type_are_unknown_and_long_texts_are_cut():
+    ad = idle("HoldReason = 3; EnteredCurrentStatus = error;", RemoteHost="x" * 1000, QDate=True)
+    found = facts(ad)
+    assert (found["hold_reason"], found["queued_at"], found["since"]) == (None, None, None)
+    assert len(found["host"]) == job_facts.MAX_TEXT
+
+
+def test_an_ended_job_is_found_in_the_history():
+    ended = classad2.ClassAd({"ClusterId": 12, "ProcId": 0, "JobStatus": 4, "ExitCode": 1})
+    found = job_facts.read_history(query(), Queue(ended=[ended]).history)["facts"]
+    assert (found["place"], found["status"], found["exit_status"], found["group"]) == ("history", 4, 1, None)
+    assert job_facts.read_history(query(13), Queue(ended=[ended]).history) == {"facts": None}
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize(
+    ("text", "schedd", "expected"),
+    [
+        ("123.4", "", (123, 4, "")),
+        (" 123 ", "", (123, 0, "")),
+        ("cm.example.org#123.4", "", (123, 4, "cm.example.org")),
+        ("alice@cm#123.4#1795210000", "", (123, 4, "alice@cm")),
+        ("123.4", "cm", (123, 4, "cm")),
+        ("a#123.4", "b", (123, 4, "b")),
+    ],
+)
+def test_names_of_jobs(text, schedd, expected):
+    name = JobName.parse(text, schedd)
+    assert (name.cluster, name.proc, name.schedd) == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.", ".1", "1.2.3", "#1.0", "1.0 || true", "a b#1.0", "9" * 20, "1.-1"])
+def test_other_texts_are_no_names_of_jobs(text):
+    with pytest.raises(ValueError, match="job: expected an id such as"):
+        JobName.parse(text)
+
+
+@given(st.text())
+def test_any_text_is_a_name_or_a_value_error(text):
+    try:
+        name = JobName.parse(text)
+    except ValueError:
+        return
+    assert JobName.parse(name.id) == JobName(name.cluster, name.proc)
+
+
+# --- lookup ---
+
+
+class Pool:
+    """The answers of a pool: {schedd: facts, None, or the error of its query}."""
+
+    def __init__(self, history=None, **schedds):
+        self.schedds, self.history = schedds, history or {}
+        self.asked = []
+
+    def __call__(self, asked, timeout):
+        assert timeout <= 10
+        if asked["type"] == "schedds":
+            return {"schedds": [{"name": name, "address": {}, "idle": 0} for name in self.schedds]}
+        self.asked.append((asked["type"], asked["schedd"], asked["attributes"]))
+        answer = (self.schedds if asked["type"] == "job" else self.history).get(asked["schedd"])
+        if isinstance(answer, str):
+            raise QueryError(answer)
+        return {"facts": answer}
+
+
+FACTS = {"status": 1}
+
+
+def find(pool, text="1.0", divided_by=(), **sections):
+    return JobLookup(settings(pool=sections), pool).find(JobName.parse(text), dict(divided_by))
+
+
+def test_the_schedd_that_has_the_job_is_found():
+    pool = Pool(a=None, b=FACTS)
+    assert find(pool) == {"found": [("b", FACTS)], "errors": {}, "schedds": ["a", "b"]}
+    assert {schedd for _type, schedd, _attributes in pool.asked} == {"a", "b"}
+
+
+def test_only_the_named_schedd_is_asked():
+    pool = Pool(**{"a.example.org": FACTS, "b.example.org": FACTS})
+    assert find(pool, "A#1.0")["found"] == [("a.example.org", FACTS)]
+    assert [schedd for _type, schedd, _attributes in pool.asked] == ["a.example.org"]
+    with pytest.raises(ValueError, match="is not one of the schedds that the server reads: a.example.org"):
+        find(pool, "c#1.0")
+
+
+def test_the_histories_are_read_if_no_queue_has_the_job():
+    pool = Pool(a=None, b=None, history={"b": FACTS})
+    assert find(pool)["found"] == [("b", FACTS)]
+    assert [kind for kind, _schedd, _attributes in pool.asked] == ["job", "job", "job_history", "job_history"]
+
+
+def test_a_schedd_that_does_not_answer_is_an_error_and_the_others_count():
+    assert find(Pool(a="no answer within 10 s", b=FACTS)) == {
+        "found": [("b", FACTS)], "errors": {"a": "no answer within 10 s"}, "schedds": ["a", "b"],
+    }  # fmt: skip
+    unread = Pool(a=None, history={"a": "no answer within 10 s"})
+    assert find(unread)["errors"] == {"a": "the history of ended jobs: no answer within 10 s"}
+
+
+def test_the_group_is_made_with_the_attributes_that_divide_the_groups():
+    pool = Pool(a=FACTS)
+    find(pool, divided_by={"a": ["ProjectName"]}, attributes=["WantSite"])
+    assert pool.asked == [("job", "a", ["WantSite", "ProjectName"])]
+
+
+def test_a_silent_collector_fails_the_lookup():
+    def refuse(_query, _timeout):
+        raise QueryError("no answer within 10 s")
+
+    with pytest.raises(LookupFailedError, match="the collector: no answer within 10 s"):
+        find(refuse)
+
+
+def test_further_lookups_are_refused_while_a_schedd_hangs():
+    hung, release = threading.Semaphore(0), threading.Event()
+    pool = Pool(a=FACTS)
+
+    def slow(asked, timeout):
+        if asked["type"] == "job":
+            hung.release()
+            assert release.wait(20)
+        return pool(asked, timeout)
+
+    lookup = JobLookup(settings(), slow)
+    threads = [threading.Thread(target=lookup.find, args=(JobName(1, 0), {})) for _number in range(MAX_LOOKUPS)]
+    for thread in threads:
+        thread.start()
+    for _thread in threads:
+        assert hung.acquire(timeout=20)
+    with pytest.raises(LookupFailedError, match="try again"):
+        lookup.find(JobName(1, 0), {})
+    release.set()
+    for thread in threads:
+        thread.join(20)
+    assert lookup.find(JobName(1, 0), {})["found"] == [("a", FACTS)]
+
+
+# --- get_job ---
+
+
+@pytest.fixture
+def looked_up(service):
+    """The service, whose one schedd `cm` has the job 12.0 of HELD."""
+    service.parts.jobs.run_query = Pool(cm=facts(classad2.ClassAd(HELD)))
+    return service
+
+
+def test_get_job_needs_a_token(looked_up):
+    assert looked_up.error("get_job", {"job": "12.0"})["code"] == -32001
+    assert looked_up.result("get_job", {"job": "12.0"}, looked_up.token("grafana", "reader"))["state"] == "held"
+
+
+def test_get_job_returns_state_group_and_obstacles(looked_up):
+    found = looked_up.result("get_job", {"job": "12.0"}, TOKEN)
+    assert (found["schedd"], found["job"], found["state"], found["user"]) == ("cm", "12.0", "held", "alice@pool")
+    assert found["text"] == "held for 19 min: via condor_hold (by user alice)"
+    assert found["obstacles"] == [
+        {
+            "reason": "A held job is not matched",
+            "action": "Remove the cause, then release it: `condor_release 12.0`.",
+            "blocks": True,
+        }
+    ]
+    assert (found["group"]["count"], found["in_demand"]) == (1, False)
+
+
+@pytest.mark.parametrize("params", [{"job": "x"}, {"job": 12}, {"job": "12.0", "schedd": "elsewhere"}, {}])
+def test_get_job_refuses_invalid_parameters(looked_up, params):
+    assert looked_up.error("get_job", params, TOKEN)["code"] == -32602
+
+
+def test_get_job_reports_that_the_collector_is_silent(service):
+    def refuse(_query, _timeout):
+        raise QueryError("no answer within 10 s")
+
+    service.parts.jobs.run_query = refuse
+    response = service.call("get_job", {"job": "12.0"}, TOKEN)
+    assert (response.status_code, response.json["error"]["code"]) == (503, -32005)
+    assert response.json["error"]["data"] == "the collector: no answer within 10 s"
+
+
+# --- page ---
+
+
+def test_the_page_explains_a_job_to_callers_with_a_token(looked_up):
+    html = looked_up.get("/?job=12.0", TOKEN).text
+    assert "via condor_hold (by user alice)" in html
+    assert "glidein.ops.explain -e job=cm#12.0" in html
+    assert looked_up.get("/?job=12.0").status_code == 401
+    assert "WWW-Authenticate" in looked_up.get("/?job=12.0").headers
+
+
+def test_the_page_shows_an_invalid_id_escaped(looked_up):
+    response = looked_up.get("/?job=%3Cb%3E12.0", TOKEN)
+    assert response.status_code == 200
+    assert "<b>12.0" not in response.text
+    assert "expected an id such as 123.0" in response.text

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""job_info with a demand server, and job_analysis with stand-ins for HTCondor's commands."""
+
+import pytest
+from ansible_collections.glidein.ops.plugins.modules import job_analysis, job_info
+from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
+
+TOKEN = "s3cret-token"  # noqa: S105
+STATUS = """#!/bin/sh
+case "$3 $4" in
+'-constraint Name == "cm"') ;;
+esac
+[ "$3" = 'Name == "cm"' ] && echo '<10.0.0.1:9618?sock=schedd>'
+exit 0
+"""
+ANALYSIS = """#!/bin/sh
+[ "$*" = "-addr <10.0.0.1:9618?sock=schedd> -better-analyze 1.0" ] || {{ echo "arguments: $*" >&2; exit 1; }}
+{0}
+"""
+TABLE = "echo '[0]           0  TARGET.X == 1'"
+
+
+@pytest.fixture
+def analyse(tmp_path, monkeypatch):
+    """A function that runs job_analysis with these lines of a shell script for condor_q."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def run(script, **options):
+        for name, text in (("condor_status", STATUS), ("condor_q", ANALYSIS.format(script))):
+            (tmp_path / name).write_text(text)
+            (tmp_path / name).chmod(0o755)
+        return run_module(job_analysis.main, {"job": "1.0", "schedd": "cm", **options}, check=True)
+
+    return run
+
+
+def test_the_schedd_is_found_by_its_address(analyse):
+    result = analyse(TABLE)
+    assert (result["error"], result["changed"]) == ("", False)
+    assert result["conditions"] == [{"slots": 0, "condition": "TARGET.X == 1"}]
+
+
+def test_a_failure_is_a_result(analyse):
+    assert "failed with exit status 3: no permission" in analyse("echo no permission >&2; exit 3")["error"]
+    assert "gave no answer within 1 s" in analyse("sleep 20", timeout=1)["error"]
+    assert "printed more than 1 MB" in analyse("yes")["error"]
+    unknown = analyse(TABLE, schedd="gone")
+    assert unknown["error"] == "The collector has no schedd gone: see `condor_status -schedd`."
+    assert (unknown["conditions"], unknown["machines"]) == ([], None)
+
+
+def test_without_htcondor_the_error_names_the_command(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "condor_q -better-analyze 1.0 could not be started" in run_module(job_analysis.main, {"job": "1.0"})["error"]
+
+
+@pytest.mark.parametrize("options", [{"job": "1.0 -long"}, {"job": "1.0", "schedd": '" || true || "'}])
+def test_an_invalid_option_is_refused(options):
+    assert run_module(job_analysis.main, options)["failed"]
+
+
+def job(**changes):
+    return dict({"job": "1.0", "schedd": "cm", "state": "idle", "obstacles": []}, **changes)
+
+
+def test_job_info_returns_what_the_server_returns(server):
+    server.result(job())
+    result = run_module(job_info.main, {"server_url": server.url, "tokens": [TOKEN], "job": "cm#1.0"}, check=True)
+    assert (result["job"], result["changed"]) == (job(), False)
+    _path, headers, request = server.requests[0]
+    assert headers["Authorization"] == f"Bearer {TOKEN}"
+    assert (request["method"], request["params"]) == ("get_job", {"job": "cm#1.0", "schedd": ""})
+
+
+def test_a_token_that_the_server_refuses_is_replaced_by_the_next(server):
+    def say(_request):
+        if len(server.requests) == 1:
+            return {"error": {"code": -32001, "message": "Unauthorized"}}
+        return {"result": job()}
+
+    server.say(say)
+    options = {"server_url": server.url, "tokens": ["revoked-token", TOKEN], "job": "1.0", "schedd": "cm"}
+    assert run_module(job_info.main, options)["job"] == job()
+    assert [headers["Authorization"] for _path, headers, _request in server.requests] == [
+        "Bearer revoked-token",
+        f"Bearer {TOKEN}",
+    ]
+
+
+@pytest.mark.parametrize("result", [None, {}, [], "x"])
+def test_a_reply_without_a_job_is_an_error(server, result):
+    server.result(result)
+    failed = run_module(job_info.main, {"server_url": server.url, "job": "1.0"})
+    assert "get_job: the reply has no job" in failed["msg"]
