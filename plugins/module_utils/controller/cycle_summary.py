@@ -354,7 +354,7 @@ def _reading_problems(demand, plan):
     reasons = [] if demand.get("failed") else [item["reason"] for item in plan.get("plan") or []]
     if (demand.get("demand") or {}).get("paused"):
         problems.append("the demand server is paused: nothing is submitted until it is resumed there")
-    return problems + list(dict.fromkeys(reason for reason in reasons if reason.endswith(": nothing is changed")))
+    return problems + list(dict.fromkeys(reason for reason in reasons if ": nothing is changed" in reason))
 
 
 def _failure_problems(demand, plan):

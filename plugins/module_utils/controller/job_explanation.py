@@ -159,7 +159,7 @@ def _next_step(job, demand, plan, rows, row):
         return blocking[0]["action"]
     if demand.get("failed"):
         return f"Restore the demand server, then try again: {demand.get('msg')}"
-    stopped = [item["reason"] for item in plan.get("plan") or [] if item["reason"].endswith(": nothing is changed")]
+    stopped = [item["reason"] for item in plan.get("plan") or [] if ": nothing is changed" in item["reason"]]
     if stopped:
         return f"Remove what stops the plan: {stopped[0]}"
     if row and not row["count"] and row.get("leased"):
