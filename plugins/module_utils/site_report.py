@@ -40,6 +40,8 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
                 "cancelled": _total(cancelled, key),
                 "reason": item.get("reason") or "",
                 "error": " ".join(mine) or None,
+                # In each entry, because a server of an earlier version ignores unknown keys only there.
+                "credential_expires": queue.get("credential_expires"),
                 "running_glideins": counts[key]["running_glideins"],
             }
         )

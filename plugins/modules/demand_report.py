@@ -58,6 +58,7 @@ options:
               - One mapping per entry and shape with C(entry), C(shape), C(present), C(wanted), C(queued), C(running),
                 C(sick), C(registered), C(launched), C(cancelled), C(reason) and C(error).
               - C(sick_reasons) is a list of the batch system's reasons.
+              - C(credential_expires) is the expiry time of the site's token for the pool, in epoch seconds.
               - C(running_glideins) is a list of mappings with C(id) and C(wait_s), as in
                 RV(glidein.ops.queue_info#module:queue). Without it, the server cannot count glideins that started
                 and never registered, nor the time that glideins waited.

@@ -14,6 +14,7 @@ import flask
 from . import __version__
 from .app_state import AppState
 from .config import ConfigError, Settings
+from .graphite_exporter import GraphiteExporter
 from .history_recorder import HistoryRecorder
 from .pool.collector_state import CollectorState
 from .pool.passed_over_detector import PassedOverDetector
@@ -54,25 +55,30 @@ class Service:
     results: ReadResults
     app: flask.Flask
     recorder: HistoryRecorder
+    graphite: GraphiteExporter
     reloader: CacheReloader
 
 
 def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service:
     """Open the database and return the server's parts. Raise ConfigError if the database cannot be used."""
     database = Database(settings.database)
+    reports, anonymous = Reports(database, settings.max_sites, clock), AnonymousClients()
+    graphite = GraphiteExporter(
+        settings, reports.reports, reports.monitoring, lambda: anonymous.monitoring(clock())
+    )
     parts = AppState(
         settings=settings,
         pool_state=PoolState(settings, clock),
         leases=Leases(database, clock),
         tokens=Tokens(database, clock),
-        reports=Reports(database, settings.max_sites, clock),
+        reports=reports,
         pause=Pause(database, clock),
         history=History(database, clock, settings.keep_history_days),
         glideins=Glideins(database, clock),
         machine_ads=MachineAds(database, clock),
         passed_over=PassedOverGroups(database),
         glidein_usage=GlideinUsage(database, clock, settings.keep_history_days),
-        anonymous=AnonymousClients(),
+        anonymous=anonymous,
         watch=Watch(database),
         site_owners=SiteOwners(database, clock),
         lease_limits=LeaseLimits(database),
@@ -82,7 +88,8 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
     )
     results = ReadResults(parts)
     reloader = CacheReloader([parts.tokens.cache, parts.pause.cache, parts.leases.cache])
-    return Service(database, parts, results, create_app(parts, results), HistoryRecorder(parts), reloader)
+    app = create_app(parts, results, graphite)
+    return Service(database, parts, results, app, HistoryRecorder(parts), graphite, reloader)
 
 
 def check(settings: Settings) -> None:
@@ -121,6 +128,7 @@ def _serve(service: Service, server: Server, refresher: Refresher) -> None:
     )  # fmt: skip
     refresher.start()
     service.recorder.start()
+    service.graphite.start()
     service.reloader.start()
     service.parts.watch.start(lambda: server.stop(1))
     if not service.parts.tokens.rows():
@@ -134,6 +142,7 @@ def _serve(service: Service, server: Server, refresher: Refresher) -> None:
         service.parts.watch.stop()
         refresher.stop()
         service.recorder.stop()
+        service.graphite.stop()
         service.reloader.stop()
 
 

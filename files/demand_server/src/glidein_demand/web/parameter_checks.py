@@ -84,6 +84,8 @@ class ReportedEntry(Struct):
     reason: Optional[str] = None
     sick_reasons: Optional[Annotated[list[str], Meta(max_length=20)]] = None
     error: Optional[str] = None
+    # The expiry time of the site's token for the pool, in epoch seconds. None: unknown, or no token.
+    credential_expires: Optional[Whole] = None
     # None: the report does not list them.
     running_glideins: Optional[Annotated[list[RunningGlidein], Meta(max_length=2000)]] = None
 
