@@ -18,7 +18,8 @@ from .health import health
 from .metrics import MAX_SERIES
 from .read_results import ReadResults
 
-QUANTILES = {"0.5": 0.5, "0.9": 0.9}
+PERCENTILES = {"50": 0.5, "90": 0.9}
+"""The label `percentile`, and the share of jobs."""
 
 _RECENT = {
     "started": "Glideins that started in the last six hours",
@@ -26,7 +27,7 @@ _RECENT = {
     "never_registered": "Glideins of the last six hours that started and never registered",
     "ended_early": "Glideins of the last six hours that registered and ended within minutes",
 }
-_WAITS = {"wait_median_s": "0.5", "wait_p90_s": "0.9"}
+_WAITS = {"wait_median_s": "50", "wait_p90_s": "90"}
 
 Pair = tuple[str, ...]
 
@@ -50,8 +51,8 @@ class OperationMetrics(Collector):
         yield _family(
             "glidein_demand_job_wait_seconds",
             "Wait of jobs before their first start, of ended jobs that started yesterday or today (UTC)",
-            ["quantile"],
-            {(label,): wait for label, q in QUANTILES.items() if (wait := quantile(waits, q)) is not None},
+            ["percentile"],
+            {(label,): wait for label, q in PERCENTILES.items() if (wait := quantile(waits, q)) is not None},
         )
         yield from _of_reports(parts.reports.reports(), parts.reports.launched())
         yield from _of_recent_glideins(self._results.supply(ANONYMOUS).value["entries"])
@@ -126,7 +127,7 @@ def _of_recent_glideins(entries: Iterable[Mapping[str, Any]]) -> Iterator[Metric
     yield _family(
         "glidein_site_queue_wait_seconds",
         "Wait in the batch system of glideins that started in the last six hours, of the entry's slowest shape",
-        ["site", "entry", "quantile"],
+        ["site", "entry", "percentile"],
         _bounded(waits, len(_WAITS)),
     )
 
