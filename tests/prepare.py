@@ -151,7 +151,10 @@ def ensure_prometheus():
     directory.mkdir(parents=True, exist_ok=True)
     try:
         # As root, apt-get warns that its unprivileged user cannot write here. The package is downloaded nevertheless.
-        subprocess.run(["apt-get", "-q", "download", "prometheus"], cwd=directory, check=True)
+        download = ["apt-get", "-q", "download", "prometheus"]
+        if subprocess.run(download, cwd=directory, check=False).returncode != 0:
+            subprocess.run(["apt-get", "-q", "update"], check=True)
+            subprocess.run(download, cwd=directory, check=True)
         (package,) = directory.glob("prometheus_*.deb")
         subprocess.run(["dpkg", "-x", str(package), str(directory)], check=True)
         package.unlink()

@@ -4,12 +4,15 @@
 
 import socket
 import threading
+import time
 
 import pytest
 from glidein_demand import config, graphite_exporter
+from glidein_demand.store.database import Database
+from glidein_demand.store.reports import Reports
 
 from conftest import NOW, TOKEN, settings, site_report
-from running import free_port
+from running import Running, free_port
 
 
 class Listener:
@@ -168,6 +171,23 @@ def test_a_server_that_does_not_read_delays_nothing_else(new_service, monkeypatc
             assert service.get("/metrics").status_code == 200
         finally:
             graphite.stop()
+
+
+def test_a_running_server_sends_the_reports_of_its_database(tmp_path):
+    server = Running(tmp_path, sites=["PSC"])
+    listener = Listener()
+    with server.config.open("a") as stream:
+        stream.write(f'metrics.graphite_server = "127.0.0.1:{listener.port}"\n')
+    store = Database(server.database)
+    Reports(store).add({**site_report(), "site": "PSC"}, NOW)
+    store.close()
+    with server:
+        deadline = time.monotonic() + 60
+        while not listener.received and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert 'graphite_sends_total{outcome="ok"} 1.0' in server.get("/metrics")[1]
+        assert server.end() == 0
+    assert f"pyglidein.PSC.RM.glideins.running 2 {NOW}" in listener.lines()
 
 
 def test_without_a_server_nothing_is_sent_and_there_is_no_metric(service):

@@ -13,8 +13,10 @@ import time
 import urllib.parse
 from pathlib import Path
 
+import jinja2
 import pytest
 import yaml
+from glidein_demand import config
 from glidein_demand.wait_buckets import bucket
 from prometheus_client.parser import text_string_to_metric_families
 from werkzeug.serving import make_server
@@ -35,17 +37,18 @@ LABEL_VALUES = re.compile(r"label_values\((.*), (\w+)\)")
 # What Prometheus itself adds to the metrics of a target.
 OF_PROMETHEUS = {"up": set()}
 TARGET_LABELS = {"instance", "job"}
-WORDS = set(
-    "absent and avg bool by count delta group_left group_right ignoring increase last_over_time max min min_over_time "
-    "on or rate sum time unless without".split()
-)
+WORDS = {
+    "absent", "and", "avg", "by", "count", "delta", "group_left", "ignoring", "increase", "last_over_time", "max",
+    "min", "min_over_time", "on", "or", "rate", "sum", "time", "unless",
+}  # fmt: skip
 
 TOOLS = {
     name: shutil.which(name, path=f"{ROOT}/.build/prometheus/usr/bin:{os.environ.get('PATH', os.defpath)}")
     for name in ("prometheus", "promtool")
 }
 needs_prometheus = pytest.mark.skipif(
-    None in TOOLS.values(), reason="needs prometheus and promtool in PATH or .build/prometheus: apt-get install prometheus"
+    None in TOOLS.values(),
+    reason="needs prometheus and promtool in PATH or .build/prometheus: apt-get install prometheus",
 )
 
 
@@ -231,7 +234,6 @@ def test_every_alert_fires_in_a_test_of_the_rules():
 def test_promtool_accepts(arguments):
     result = subprocess.run([TOOLS["promtool"], *arguments], capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "18 rules found" in result.stdout + "18 rules found" * (arguments[0] == "test")
 
 
 @needs_prometheus
@@ -250,14 +252,18 @@ class Prometheus:
         self._web = make_server("127.0.0.1", 0, service.app, threaded=True)
         for name in ("prometheus.yml", "alerts.yml"):
             shutil.copy(MONITORING / name, folder)
-        config = folder / "prometheus.yml"
-        text = config.read_text(encoding="utf-8").replace("60s", "1s")
-        config.write_text(text.replace("cm.example.org:11001", f"127.0.0.1:{self._web.port}"), encoding="utf-8")
+        own = folder / "prometheus.yml"
+        text = own.read_text(encoding="utf-8").replace("60s", "1s")
+        own.write_text(text.replace("cm.example.org:11001", f"127.0.0.1:{self._web.port}"), encoding="utf-8")
 
     def __enter__(self):
         threading.Thread(target=self._web.serve_forever, daemon=True).start()
-        command = [TOOLS["prometheus"], f"--config.file={self.folder}/prometheus.yml",
-                   f"--storage.tsdb.path={self.folder}/data", f"--web.listen-address=127.0.0.1:{self.port}"]  # fmt: skip
+        command = [
+            TOOLS["prometheus"],
+            f"--config.file={self.folder}/prometheus.yml",
+            f"--storage.tsdb.path={self.folder}/data",
+            f"--web.listen-address=127.0.0.1:{self.port}",
+        ]
         with (self.folder / "log").open("w") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         return self
@@ -306,7 +312,52 @@ def test_a_real_prometheus_evaluates_all_queries_and_rules(new_service, tmp_path
         assert states["GlideinTokenExpires"] == "firing"
 
 
-def test_reports_of_the_database_without_an_expiry_have_no_series(service):
+def test_a_token_whose_expiry_time_is_unknown_has_no_series(service):
     service.result("report", site_report(), TOKEN)
-    assert service.now == NOW
     assert "glidein_site_credential_expiry_timestamp_seconds" not in exposed(service)
+
+
+def test_an_expiry_time_must_be_a_time(service):
+    entry = {**site_report()["entries"][0], "credential_expires": -1}
+    error = service.error("report", site_report(entries=[entry]), TOKEN)
+    assert error["data"].startswith("entries[0].credential_expires: ")
+
+
+def test_errors_of_a_site_and_of_its_entries_are_metrics(service):
+    entry = site_report()["entries"][0]
+    entries = [entry, {**entry, "shape": "small", "error": "refused"}, {**entry, "entry": "other"}]
+    service.result("report", site_report(entries=entries, error="login needed", orphans=2), TOKEN)
+    text = service.get("/metrics").text
+    assert 'glidein_site_report_error{site="PSC"} 1.0' in text
+    assert 'glidein_site_entry_error{entry="RM",site="PSC"} 1.0' in text
+    assert 'glidein_site_entry_error{entry="other",site="PSC"} 0.0' in text
+    assert 'glidein_site_orphans{site="PSC"} 2.0' in text
+
+
+def test_the_server_is_healthy_while_the_demand_is_recent(service):
+    assert "glidein_demand_healthy 0.0" in service.get("/metrics").text
+    service.read(group(1))
+    assert "glidein_demand_healthy 1.0" in service.get("/metrics").text
+    service.now += service.settings.max_age_seconds + 1
+    assert "glidein_demand_healthy 0.0" in service.get("/metrics").text
+    assert service.get("/healthz").status_code == 503
+
+
+def test_waits_are_those_of_yesterday_and_today(service):
+    day = NOW // 86400 * 86400
+    service.parts.history.add_waits("cm", "1.0", {day - 2 * 86400: {bucket(9e5): 100}, day - 86400: {bucket(60): 1}})
+    (wait,) = re.findall(r'job_wait_seconds{percentile="90"} (\S+)', service.get("/metrics").text)
+    assert 50 < float(wait) < 90
+
+
+def test_the_roles_template_makes_valid_settings_of_its_defaults():
+    role = ROOT / "roles/demand_server"
+    defaults = yaml.safe_load((role / "defaults/main.yml").read_text(encoding="utf-8"))
+    environment = jinja2.Environment(autoescape=False)  # noqa: S701 - a TOML file
+    environment.filters.update(bool=bool, to_json=json.dumps)
+    template = environment.from_string((role / "templates/config.toml.j2").read_text(encoding="utf-8"))
+    own = {"__demand_server_own_bind": "127.0.0.1", "__demand_server_own_port": 1, "__demand_server_has_tls": False}
+    given = {"demand_server_graphite_server": "[::1]:2103", "demand_server_graphite_prefix": "a.b"}
+    checked = config.parse(config.tomllib.loads(template.render({**defaults, **own, **given})))
+    assert (checked.graphite_server, checked.graphite_prefix) == ("[::1]:2103", "a.b")
+    assert checked.graphite_anonymous_clients is False

@@ -150,17 +150,20 @@ class GraphiteExporter:
         return received, points
 
     def _run(self) -> None:
-        while not self._stop.wait(INTERVAL_S):
+        while True:
             try:
                 self.send_and_log()
             except Exception:
                 log.exception("reports cannot be sent to Graphite")
+            if self._stop.wait(INTERVAL_S):
+                return
 
 
 def _path(prefix: str, client: str, partition: str, metric: str) -> str:
-    """Return the name of a metric. PyGlidein's server removes characters from the client's name, not from the partition.
+    """Return the name of a metric.
 
-    A dot or a space would divide a name, so that the partition has "_" instead.
+    PyGlidein's server removes characters from the client's name, and none from the partition. A dot or a space in the
+    partition would divide the name, so they become "_".
     """
     cleaned = re.sub(r"\W+", "", client, flags=re.ASCII) or "_"
     return f"{prefix}.{cleaned}.{re.sub(r'[^A-Za-z0-9_-]', '_', partition) or '_'}.glideins.{metric}"

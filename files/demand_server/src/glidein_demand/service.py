@@ -63,9 +63,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
     """Open the database and return the server's parts. Raise ConfigError if the database cannot be used."""
     database = Database(settings.database)
     reports, anonymous = Reports(database, settings.max_sites, clock), AnonymousClients()
-    graphite = GraphiteExporter(
-        settings, reports.reports, reports.monitoring, lambda: anonymous.monitoring(clock())
-    )
+    graphite = GraphiteExporter(settings, reports.reports, reports.monitoring, lambda: anonymous.monitoring(clock()))
     parts = AppState(
         settings=settings,
         pool_state=PoolState(settings, clock),

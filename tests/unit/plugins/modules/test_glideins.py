@@ -307,6 +307,7 @@ def test_the_report_is_what_the_server_wants(run):
             "cancelled": 0,
             "reason": "why not",
             "error": None,
+            "credential_expires": None,
             "running_glideins": [],
         }
     ]
@@ -370,6 +371,7 @@ def test_a_token_that_has_not_expired_is_used_and_its_end_told(run, site_home):
     result = run({"main": 1})
     assert result["submitted"][0]["count"] == 1
     assert result["before"]["credential_expires"] == end
+    assert {entry["credential_expires"] for entry in result["report"]["entries"]} == {end}
 
 
 def test_with_a_pool_password_there_is_no_credential_file(run, site_home):
