@@ -29,6 +29,8 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
             {
                 "entry": item["entry"],
                 "shape": item["shape"],
+                # In each entry, because a server of an earlier version ignores unknown keys only there.
+                "credential_expires": queue.get("credential_expires"),
                 "present": item["present"],
                 "wanted": item.get("wanted"),
                 "queued": counts[key]["queued"],
@@ -40,8 +42,6 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
                 "cancelled": _total(cancelled, key),
                 "reason": item.get("reason") or "",
                 "error": " ".join(mine) or None,
-                # In each entry, because a server of an earlier version ignores unknown keys only there.
-                "credential_expires": queue.get("credential_expires"),
                 "running_glideins": counts[key]["running_glideins"],
             }
         )

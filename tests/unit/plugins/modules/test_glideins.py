@@ -296,6 +296,7 @@ def test_the_report_is_what_the_server_wants(run):
         {
             "entry": "main",
             "shape": "core",
+            "credential_expires": None,
             "present": 2,
             "wanted": 4,
             "queued": 2,
@@ -307,7 +308,6 @@ def test_the_report_is_what_the_server_wants(run):
             "cancelled": 0,
             "reason": "why not",
             "error": None,
-            "credential_expires": None,
             "running_glideins": [],
         }
     ]

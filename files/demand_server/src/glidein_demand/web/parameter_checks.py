@@ -77,6 +77,8 @@ class ReportedEntry(Struct):
     cancelled: Glideins = 0
     present: Optional[Glideins] = None
     wanted: Optional[Glideins] = None
+    # The expiry time of the site's token for the pool, in epoch seconds. None: unknown, or no token.
+    credential_expires: Optional[Whole] = None
     queued: Optional[Glideins] = None
     running: Optional[Glideins] = None
     sick: Optional[Glideins] = None
@@ -84,8 +86,6 @@ class ReportedEntry(Struct):
     reason: Optional[str] = None
     sick_reasons: Optional[Annotated[list[str], Meta(max_length=20)]] = None
     error: Optional[str] = None
-    # The expiry time of the site's token for the pool, in epoch seconds. None: unknown, or no token.
-    credential_expires: Optional[Whole] = None
     # None: the report does not list them.
     running_glideins: Optional[Annotated[list[RunningGlidein], Meta(max_length=2000)]] = None
 
