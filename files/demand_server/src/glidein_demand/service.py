@@ -62,21 +62,19 @@ class Service:
 def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service:
     """Open the database and return the server's parts. Raise ConfigError if the database cannot be used."""
     database = Database(settings.database)
-    reports, anonymous = Reports(database, settings.max_sites, clock), AnonymousClients()
-    graphite = GraphiteExporter(settings, reports.reports, reports.monitoring, lambda: anonymous.monitoring(clock()))
     parts = AppState(
         settings=settings,
         pool_state=PoolState(settings, clock),
         leases=Leases(database, clock),
         tokens=Tokens(database, clock),
-        reports=reports,
+        reports=Reports(database, settings.max_sites, clock),
         pause=Pause(database, clock),
         history=History(database, clock, settings.keep_history_days),
         glideins=Glideins(database, clock),
         machine_ads=MachineAds(database, clock),
         passed_over=PassedOverGroups(database),
         glidein_usage=GlideinUsage(database, clock, settings.keep_history_days),
-        anonymous=anonymous,
+        anonymous=AnonymousClients(),
         watch=Watch(database),
         site_owners=SiteOwners(database, clock),
         lease_limits=LeaseLimits(database),
@@ -86,6 +84,9 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
     )
     results = ReadResults(parts)
     reloader = CacheReloader([parts.tokens.cache, parts.pause.cache, parts.leases.cache])
+    graphite = GraphiteExporter(
+        settings, parts.reports.reports, parts.reports.monitoring, lambda: parts.anonymous.monitoring(clock())
+    )
     app = create_app(parts, results, graphite)
     return Service(database, parts, results, app, HistoryRecorder(parts), graphite, reloader)
 
