@@ -22,6 +22,7 @@ VENV = ROOT / ".venv"
 BUILD = ROOT / ".build"
 COLLECTIONS = BUILD / "collections"
 COLLECTION = COLLECTIONS / "ansible_collections" / "glidein" / "ops"
+PROMETHEUS = BUILD / "prometheus" / "usr" / "bin"
 
 OLDEST_PYTHON = (3, 11)
 # What galaxy.yml's build_ignore leaves out: changes there need no new build.
@@ -137,6 +138,28 @@ def ensure_nginx():
             apt_install("nginx-light", "nginx is missing", RUNLEVEL="1")
         except MissingError as error:
             print(f"tests through the proxy are skipped: {error}", flush=True)
+
+
+def ensure_prometheus():
+    """Unpack Debian's prometheus in .build. It is not installed: its package starts services.
+
+    Without it, the tests that evaluate the alert rules and the dashboard's queries skip.
+    """
+    if (PROMETHEUS / "promtool").exists() or shutil.which("promtool"):
+        return
+    directory = BUILD / "prometheus"
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        # As root, apt-get warns that its unprivileged user cannot write here. The package is downloaded nevertheless.
+        download = ["apt-get", "-q", "download", "prometheus"]
+        if subprocess.run(download, cwd=directory, check=False).returncode != 0:
+            subprocess.run(["apt-get", "-q", "update"], check=True)
+            subprocess.run(download, cwd=directory, check=True)
+        (package,) = directory.glob("prometheus_*.deb")
+        subprocess.run(["dpkg", "-x", str(package), str(directory)], check=True)
+        package.unlink()
+    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+        print(f"tests with Prometheus are skipped: apt-get download prometheus: {error}", flush=True)
 
 
 def apt_install(package, problem, **variables):

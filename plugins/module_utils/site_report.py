@@ -29,6 +29,8 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
             {
                 "entry": item["entry"],
                 "shape": item["shape"],
+                # In each entry, because a server of an earlier version ignores unknown keys only there.
+                "credential_expires": queue.get("credential_expires"),
                 "present": item["present"],
                 "wanted": item.get("wanted"),
                 "queued": counts[key]["queued"],

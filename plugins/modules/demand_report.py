@@ -60,6 +60,7 @@ options:
               - C(cpus) (cores of each glidein) and C(running_since) (pairs of epoch seconds and number, as in
                 RV(glidein.ops.queue_info#module:queue)) are for core-hours. Without C(cpus) they are not counted.
               - C(sick_reasons) is a list of the batch system's reasons.
+              - C(credential_expires) is the expiry time of the site's token for the pool, in epoch seconds.
               - C(running_glideins) is a list of mappings with C(id) and C(wait_s), as in
                 RV(glidein.ops.queue_info#module:queue). Without it, the server cannot count glideins that started
                 and never registered, nor the time that glideins waited.

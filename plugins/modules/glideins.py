@@ -240,7 +240,7 @@ report:
     entries:
       - {entry: main, shape: core, present: 2, wanted: 2, queued: 1, running: 1, sick: 0, sick_reasons: [],
          registered: 1, launched: 1, cancelled: 0, reason: 2 idle jobs, error: null,
-         running_glideins: [{id: "123_1", wait_s: 340}]}
+         credential_expires: 1797803273, running_glideins: [{id: "123_1", wait_s: 340}]}
     orphans: 0
     summaries: null
 """

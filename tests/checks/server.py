@@ -24,6 +24,7 @@ def pytest_arguments(given):
 def main():
     """Install, then run pytest with the arguments of the command line; its exit status is ours."""
     prepare.ensure_nginx()
+    prepare.ensure_prometheus()
     names = [name for name in prepare.sources() if name.startswith(f"{PACKAGE}/")]
     # Built from a copy: setuptools leaves files behind, which the next build would pick up.
     copy = prepare.BUILD / "server"

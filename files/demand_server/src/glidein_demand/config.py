@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,9 @@ class Settings:
     memory_usage_step_mb: int
     disk_step_mb: int
     disk_usage_step_mb: int
+    graphite_server: str
+    graphite_prefix: str
+    graphite_anonymous_clients: bool
 
     @property
     def max_age_seconds(self) -> int:
@@ -110,6 +114,30 @@ def _attribute_names(default: tuple[str, ...]) -> _Rule:
     )
 
 
+_GRAPHITE_NODE = r"[A-Za-z0-9_-]+"
+_GRAPHITE_PREFIX = re.compile(rf"{_GRAPHITE_NODE}(\.{_GRAPHITE_NODE})*")
+GRAPHITE_PORT = 2003
+"""The default port of Graphite's plaintext protocol."""
+
+
+def host_and_port(address: str, default_port: int) -> tuple[str, int]:
+    """Return the host and the port of "host", "host:port" or "[IPv6 address]:port". Raise ValueError."""
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{1,5}))?", address)
+    port = int(found[3] or default_port) if found else 0
+    if found is None or not 1 <= port <= 65535:
+        raise ValueError(f"{address!r} is not host or host:port")
+    return found[1] or found[2], port
+
+
+def _is_graphite_server(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        return value == "" or bool(host_and_port(value, GRAPHITE_PORT))
+    except ValueError:
+        return False
+
+
 RULES: dict[str, dict[str, _Rule]] = {
     "server": {
         "bind": _Rule("0.0.0.0", "an address of this host, or * for all of IPv4 and IPv6", _is_word),  # noqa: S104
@@ -148,6 +176,17 @@ RULES: dict[str, dict[str, _Rule]] = {
     "state": {
         "database": _line("sqlite:////var/lib/glidein-demand/state.db", "a database URL such as sqlite:////path"),
         "keep_history_days": _integer(400, 7, 3660),
+    },
+    "metrics": {
+        "graphite_server": _Rule(
+            "", f"host or host:port (default port {GRAPHITE_PORT}), or empty to send nothing", _is_graphite_server
+        ),
+        "graphite_prefix": _Rule(
+            "pyglidein",
+            "names of letters, digits, '_' and '-', separated by dots",
+            lambda value: isinstance(value, str) and _GRAPHITE_PREFIX.fullmatch(value) is not None,
+        ),
+        "graphite_anonymous_clients": _flag(False),
     },
 }
 

@@ -14,6 +14,7 @@ import flask
 from . import __version__
 from .app_state import AppState
 from .config import ConfigError, Settings
+from .graphite_exporter import GraphiteExporter
 from .history_recorder import HistoryRecorder
 from .pool.collector_state import CollectorState
 from .pool.job_lookup import JobLookup
@@ -56,6 +57,7 @@ class Service:
     results: ReadResults
     app: flask.Flask
     recorder: HistoryRecorder
+    graphite: GraphiteExporter
     reloader: CacheReloader
 
 
@@ -86,7 +88,11 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
     )
     results = ReadResults(parts)
     reloader = CacheReloader([parts.tokens.cache, parts.pause.cache, parts.leases.cache])
-    return Service(database, parts, results, create_app(parts, results), HistoryRecorder(parts), reloader)
+    graphite = GraphiteExporter(
+        settings, parts.reports.reports, parts.reports.monitoring, lambda: parts.anonymous.monitoring(clock())
+    )
+    app = create_app(parts, results, graphite)
+    return Service(database, parts, results, app, HistoryRecorder(parts), graphite, reloader)
 
 
 def check(settings: Settings) -> None:
@@ -125,6 +131,7 @@ def _serve(service: Service, server: Server, refresher: Refresher) -> None:
     )  # fmt: skip
     refresher.start()
     service.recorder.start()
+    service.graphite.start()
     service.reloader.start()
     service.parts.watch.start(lambda: server.stop(1))
     if not service.parts.tokens.rows():
@@ -138,6 +145,7 @@ def _serve(service: Service, server: Server, refresher: Refresher) -> None:
         service.parts.watch.stop()
         refresher.stop()
         service.recorder.stop()
+        service.graphite.stop()
         service.reloader.stop()
 
 

@@ -296,6 +296,7 @@ def test_the_report_is_what_the_server_wants(run):
         {
             "entry": "main",
             "shape": "core",
+            "credential_expires": None,
             "present": 2,
             "wanted": 4,
             "queued": 2,
@@ -372,6 +373,7 @@ def test_a_token_that_has_not_expired_is_used_and_its_end_told(run, site_home):
     result = run({"main": 1})
     assert result["submitted"][0]["count"] == 1
     assert result["before"]["credential_expires"] == end
+    assert {entry["credential_expires"] for entry in result["report"]["entries"]} == {end}
 
 
 def test_with_a_pool_password_there_is_no_credential_file(run, site_home):

@@ -170,6 +170,20 @@ class History:
             for week, counts in downsampling.weekly(days).items()
         ]
 
+    def recent_waits(self, now: float | None = None) -> dict[int, int]:
+        """Return {bucket: jobs} of the waits of yesterday and today (UTC)."""
+        now = self._clock() if now is None else now
+        total: dict[int, int] = {}
+        with self._db.read() as connection:
+            since = int(now) // DAY * DAY - DAY
+            for bucket, jobs in connection.execute(
+                select(schema.history_wait.c.bucket, schema.history_wait.c.jobs).where(
+                    schema.history_wait.c.day >= since
+                )
+            ):
+                total[bucket] = total.get(bucket, 0) + jobs
+        return total
+
     def weekly_share(self) -> list[dict[str, Any]]:
         """Return [{"week", "glidein_core_hours", "other_core_hours"}] of claimed cores, oldest first."""
         with self._db.read() as connection:

@@ -7,16 +7,18 @@ from __future__ import annotations
 import flask
 
 from ..app_state import AppState
+from ..graphite_exporter import GraphiteExporter
 from . import json_rpc, request_hooks, routes
 from .app_services import EXTENSION, AppServices
 from .errors import errors
 from .methods import Methods
 from .metrics import Metrics
+from .operation_metrics import OperationMetrics
 from .rate_limit import RateLimit
 from .read_results import ReadResults
 
 
-def create_app(parts: AppState, results: ReadResults) -> flask.Flask:
+def create_app(parts: AppState, results: ReadResults, graphite: GraphiteExporter) -> flask.Flask:
     """Return the Flask application for the server's state, `parts`, and its cached results."""
     app = flask.Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = parts.settings.max_body_bytes
@@ -24,8 +26,9 @@ def create_app(parts: AppState, results: ReadResults) -> flask.Flask:
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
     dispatcher = json_rpc.new_dispatcher()
     dispatcher.add_methods(Methods(parts, results).registry())
+    operation = OperationMetrics(parts, results, graphite)
     rate = RateLimit(parts.settings.max_requests_per_minute)
-    app.extensions[EXTENSION] = AppServices(parts, results, rate, Metrics(parts), dispatcher)
+    app.extensions[EXTENSION] = AppServices(parts, results, rate, Metrics(parts, operation), dispatcher)
     for hook in (request_hooks.authenticate, request_hooks.limit_rate, request_hooks.require_token):
         app.before_request(hook)
     app.after_request(request_hooks.add_headers)

@@ -30,11 +30,13 @@ disable_created_metrics()  # no second series for each counter
 
 
 class Metrics:
-    """The metrics registry of one server. Safe for concurrent use by several threads."""
+    """The metrics registry of one server, with `further` collectors. Safe for concurrent use by several threads."""
 
-    def __init__(self, parts: AppState) -> None:
+    def __init__(self, parts: AppState, *further: Collector) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_StateCollector(parts))
+        for collector in further:
+            self._registry.register(collector)
         ProcessCollector(registry=self._registry)
         self._calls = Counter(
             "glidein_demand_rpc_calls", "JSON-RPC calls, by method and outcome", ["method", "outcome"],

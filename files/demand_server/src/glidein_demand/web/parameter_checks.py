@@ -80,6 +80,8 @@ class ReportedEntry(Struct):
     cancelled: Glideins = 0
     present: Optional[Glideins] = None
     wanted: Optional[Glideins] = None
+    # The expiry time of the site's token for the pool, in epoch seconds. None: unknown, or no token.
+    credential_expires: Optional[Whole] = None
     queued: Optional[Glideins] = None
     running: Optional[Glideins] = None
     sick: Optional[Glideins] = None

@@ -13,6 +13,7 @@ NO_VARIABLES = {
     "glidein_",
     "glidein_demand",
     "glidein_central_manager",
+    "glidein_controllers",
     "glidein_demand_server",
     "glidein_sites",
     "glidein_ssh_",
