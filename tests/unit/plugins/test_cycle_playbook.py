@@ -158,7 +158,10 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(play, demand_server
 
 
 def test_a_login_node_that_does_not_answer_is_given_up_after_its_time_limit(play, demand_server, slurm):
-    frozen = {"h_lab": {}, "d_broken": {"glidein_scheduler_options": {"commands": {"squeue": ["/bin/sh", "-c", "exec sleep 97"]}}}}
+    frozen = {
+        "h_lab": {},
+        "d_broken": {"glidein_scheduler_options": {"commands": {"squeue": ["/bin/sh", "-c", "exec sleep 97"]}}},
+    }
     limits = {name: dict(site, glidein_site_timeout="4s") for name, site in frozen.items()}
     begun = time.monotonic()
     cycle = play("cycle", "-l", ",".join(frozen), sites=limits)
