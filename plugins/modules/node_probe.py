@@ -71,6 +71,12 @@ options:
     type: list
     elements: str
     default: []
+  wait:
+    description:
+      - Seconds to wait for the reports after the submission. The action plugin runs the module again every 10 seconds,
+        also after a failure, until RV(unfinished) is 0.
+    type: int
+    default: 0
   script:
     description:
       - Text of the report's script. The action plugin sets it to C(files/discovery/node_report.sh) of the collection.
@@ -92,10 +98,8 @@ EXAMPLES = r"""
   glidein.ops.node_probe:
     scheduler: slurm
     entries: "{{ glidein_entries }}"
+    wait: 900
   register: probe
-  until: probe.unfinished == 0
-  retries: 90
-  delay: 10
   failed_when: false
 
 - name: Cancel the jobs that have not started, and return all reports
@@ -278,6 +282,8 @@ def main():
         scratch={"type": "str"},
         environment={"type": "dict", "default": {}},
         modules={"type": "list", "elements": "str", "default": []},
+        # For the action plugin only.
+        wait={"type": "int", "default": 0},
         script={"type": "str", "required": True},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)

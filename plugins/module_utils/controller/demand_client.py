@@ -218,8 +218,8 @@ def _result(url, method, status, location, body):
         if error.get("code") == _UNAUTHORIZED:
             # Without the method: the same token is refused by each, for one reason.
             raise RefusedError(
-                f"Demand server {url}: no valid token (HTTP {status}, JSON-RPC error {_UNAUTHORIZED}: {message}{data}); "
-                "correct glidein_demand_token, or run glidein.ops.deploy"
+                f"Demand server {url}: no valid token (HTTP {status}, JSON-RPC error {_UNAUTHORIZED}: {message}{data})"
+                "; correct glidein_demand_token, or run glidein.ops.deploy"
             )
         kind = InvalidParamsError if error.get("code") == _INVALID_PARAMS else ServerError
         remedy = _PYGLIDEIN if error.get("code") == _METHOD_NOT_FOUND and method == "get_demand" else ""

@@ -4,13 +4,15 @@
 """Site modules on the controller: options from the host's variables, and when the login node is not contacted."""
 
 import pathlib
+import subprocess
 
 import pytest
 import yaml
+from ansible.plugins.action.normal import ActionModule as NormalActionModule
 from ansible_collections.glidein.ops.plugins.action.glideins import ActionModule as GlideinsAction
 from ansible_collections.glidein.ops.plugins.action.node_probe import ActionModule as NodeProbeAction
 from ansible_collections.glidein.ops.plugins.action.queue_info import ActionModule as QueueAction
-from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import OptionError
+from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import OptionError, SiteActionModule
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
 
 VARIABLES = {"inventory_hostname": "login1", "glidein_scheduler": "slurm", "glidein_entries": {"main": {}}}
@@ -72,6 +74,63 @@ def test_the_probe_of_nodes_gets_its_script_and_the_settings_of_the_batch_job():
     assert (given["scratch"], given["modules"], given["scheduler"]) == ("/scratch", ["apptainer"], "slurm")
     assert given["script"].startswith("#!/bin/sh\n")
     assert given["script"].endswith("\nfact end 0\n")
+
+
+@pytest.fixture
+def read_reports(monkeypatch):
+    """A function that runs the probe with these results of the module; returns the last one and the time waited."""
+    clock = [0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: clock.append(clock.pop() + seconds))
+
+    def run(wait, *results):
+        left = list(results)
+        monkeypatch.setattr(SiteActionModule, "_run_module", lambda *_arguments: left.pop(0))
+        result = action_of(NodeProbeAction, {"wait": wait})._run_module(None, VARIABLES)
+        return result, clock[0], len(left)
+
+    return run
+
+
+def test_the_probe_of_nodes_waits_for_the_reports_without_a_failure_in_the_output(read_reports, capsys):
+    waiting, done = {"unfinished": 2, "waited_s": 9}, {"unfinished": 0, "waited_s": 0}
+    assert read_reports("900", waiting, {"failed": True, "msg": "busy"}, waiting, done) == (done, 30, 0)
+    shown = capsys.readouterr().out
+    assert "[login1] Waiting for 2 reports of compute nodes" in shown
+    assert "FAILED" not in shown
+
+
+def test_the_probe_of_nodes_waits_no_longer_than_it_should(read_reports):
+    late = {"unfinished": 1, "waited_s": 901}
+    assert read_reports(900, late, late) == (late, 0, 1)
+    assert read_reports(0, {"failed": True}, late)[1:] == (0, 1)
+    broken = {"failed": True}
+    assert read_reports(25, *[broken] * 5) == (broken, 30, 1)
+    assert read_reports("soon", late)[0]["msg"] == "wait: 'soon' is invalid; expected a whole number of seconds"
+
+
+class TaskTimeoutError(BaseException):
+    """Stands for Ansible's error of that name."""
+
+
+def test_a_task_that_reaches_its_time_limit_leaves_no_process_and_removes_nothing(monkeypatch):
+    started = []
+
+    def hang(_self, _tmp, _task_vars):
+        process = subprocess.Popen(["sleep", "97"])
+        started.append(process)
+        raise TaskTimeoutError("Timed out after 300 second(s).")
+
+    monkeypatch.setattr(NormalActionModule, "run", hang)
+    action = action_of(GlideinsAction, {"plan": None, "queue": None})
+    action._task.timeout = 300
+    result = action.run(None, dict(VARIABLES, glidein_collector="cm"))
+    assert (result["failed"], result["timed_out"]) == (True, True)
+    assert result["msg"].startswith("the login node did not return a result within 300 s (glidein_site_timeout): ")
+    assert result["msg"].endswith("; submissions may have been made before: the next cycle counts again")
+    assert started[0].poll() is not None
+    # Without a connection this fails if it does anything.
+    action.cleanup()
 
 
 def test_an_option_of_the_task_replaces_a_variable_that_is_not_even_read():
