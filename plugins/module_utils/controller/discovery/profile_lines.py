@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lines of the playbook status about the profiles of sites."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import WIDTH
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import profile_drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import wrapped
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import load_profile
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import WIDTH
 
 
 def profile_lines(hostvars, hosts, facts):
