@@ -370,6 +370,14 @@ def test_at_an_entry_that_fails_they_are_the_probe():
     assert main(planned(100, running((4000, 2)), black_hole()))["serves"] == {}
 
 
+def test_an_entry_with_overdue_glideins_and_a_limit_does_not_claim_that_no_job_is_left():
+    entries = {"main": entry(limits=dict(WIDE, queued=2))}
+    have = {"queued": 2, "oldest_queued_s": 4000, "queued_since": [[NOW - 4000, 2]]}
+    reason = main(planned(5, have, entries=entries))["reason"]
+    assert reason.startswith("it serves no idle job; 0 running, 2 queued; 2 queued for more than 10 min serve no job")
+    assert "lab/main limit queued 2 reached" in reason
+
+
 # Readings that are hard to believe.
 
 
