@@ -109,6 +109,8 @@ def test_check_mode_submits_nothing_and_shows_the_scripts(run, slurm, home):
     result = run("submitted", check=True, diff=True)
     assert (result["changed"], result["nodes"], result["unfinished"]) == (True, {}, 0)
     assert ["#SBATCH --partition=gpu" in diff["after"] for diff in result["diff"]] == [False, True]
+    # The report's script is the same for all.
+    assert ["echo report" in diff["after"] for diff in result["diff"]] == [False, False]
     assert slurm.calls("sbatch") == []
     assert not home.exists()
 
