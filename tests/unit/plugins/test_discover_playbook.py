@@ -138,9 +138,9 @@ def test_the_summary_is_readable_without_settings(play):
 
 
 def test_other_callbacks_get_the_summary_as_a_result(play, monkeypatch):
-    monkeypatch.setenv("ANSIBLE_STDOUT_CALLBACK", "ansible.builtin.oneline")
+    monkeypatch.setenv("ANSIBLE_STDOUT_CALLBACK", "ansible.builtin.minimal")
     done = play(slurm_machine())
-    assert f'"lines": ["{HOST}: slurm 23.11.4, cluster bridges2, user pilot"' in done.output
+    assert f'"{HOST}: slurm 23.11.4, cluster bridges2, user pilot",' in done.output
     assert "\nENTRIES\n" not in done.output
 
 
@@ -171,7 +171,7 @@ def test_a_misspelt_variable_is_a_note(play, tmp_path):
     path.write_text(json.dumps({"glidein_sites": {"hosts": {HOST: {"glidein_limts": {"total": 3}}}}}))
     done = play(slurm_machine(), inventory=str(path))
     assert done.status == 0, done.output
-    assert "glidein_limts: unknown variable; did you mean glidein_limits?" in " ".join(done.summary.split())
+    assert "glidein_limts: unknown variable" in " ".join(done.summary.split())
 
 
 def test_an_existing_file_is_kept_and_the_differences_are_shown(play):

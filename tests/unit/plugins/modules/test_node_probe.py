@@ -246,6 +246,16 @@ def test_the_end_in_check_mode_changes_nothing(run, slurm, directory):
     assert directory.exists()
 
 
+def test_what_a_killed_run_has_left_is_named_without_the_entries(run, slurm, directory):
+    run("submitted")
+    slurm.add("99", "someone-elses")
+    result = run("absent", check=True, entries={})
+    assert result["left"] == [f"job 1 ({MAIN})", f"job 2 ({GPU})", str(directory)]
+    assert len(slurm.jobs()) == 3
+    assert run("absent", entries={})["changed"]
+    assert run("absent", check=True, entries={})["left"] == []
+
+
 def test_a_directory_that_was_there_before_stays(run, home):
     home.mkdir()
     run("submitted")
