@@ -65,7 +65,8 @@ class ActionModule(ActionBase):
             differences = site_drift(facts, self._current(task_vars, file))
             written = self._write(result, file if proposal.entries else None, text, options["force"])
             # Not of the proposal: the operator has answered some of an existing file, which is not changed.
-            unanswered = len(_TODO.findall(text if result["changed"] else (file and file.content) or ""))
+            current = text if result["changed"] else file and file.content
+            unanswered = len(_TODO.findall(current or ""))
         except GlideinError as error:
             raise AnsibleActionFail(str(error)) from error
         except OSError as error:
@@ -79,12 +80,14 @@ class ActionModule(ActionBase):
             drift=differences,
             exists=bool(file and file.exists),
         )
-        for name, question in options["questions"].items():
+        # Without an entry, the playbook writes no file.
+        questions = options["questions"] if proposal.entries else {}
+        for name, question in questions.items():
             proposal.ask((), f"{name}: {question}")
-        asking = [_short(file.path)] * bool(file and unanswered) + list(options["questions"])
+        asking = ([_short(file.path)] if file and unanswered else []) + list(questions)
         steps = [f"Next: {options['next_command']}"]
         if asking:
-            number = unanswered + len(options["questions"])
+            number = unanswered + len(questions)
             steps.insert(
                 0, f"{number} TODO{'' if number == 1 else 's'} must be answered first, in {' and '.join(asking)}."
             )

@@ -55,8 +55,9 @@ def main():
     module = AnsibleModule(argument_spec={name: {"type": "raw"} for name in OPTIONS}, supports_check_mode=True)
     path = "FOLDER/left.json"
     left = json.load(open(path)) if os.path.exists(path) else []
-    assert module.check_mode and module.params["state"] == "absent", module.params
-    module.exit_json(changed=bool(left), left=left, site=module.params["site"])
+    # Without the probe, discovery only looks for what is there.
+    nodes = {} if module.check_mode else json.load(open("FOLDER/nodes.json"))
+    module.exit_json(changed=False, left=left, nodes=nodes, unfinished=0, waited_s=0, msg="reported")
 
 
 if __name__ == "__main__":
@@ -166,6 +167,17 @@ def test_jobs_that_a_probe_has_left_are_named(play, tmp_path):
     assert f"A probe that runs or was interrupted has left {', '.join(left)}. To remove it, run discover with" in text
 
 
+def test_what_the_probe_measured_is_explained_and_kept_by_a_later_discovery(play, tmp_path):
+    seen = {"cpus": 2, "memory_mb": 23280, "limits_enforced": {"memory": False, "cpus": None}, "error": None}
+    (tmp_path / "nodes.json").write_text(json.dumps({"batch": seen}))
+    known = facts(facts_queue("batch"))
+    done = play(known, "-e", "discover_probe=true")
+    assert done.status == 0, done.output
+    path = play.work / "host_vars" / f"{HOST}.yml"
+    assert "# probe: 2 cores, 23280 MB; the batch system states 32 cores, 64000 MB" in path.read_text()
+    assert "is as proposed" in play(known).summary
+
+
 def test_a_misspelt_variable_is_a_note(play, tmp_path):
     path = tmp_path / "hosts.json"
     path.write_text(json.dumps({"glidein_sites": {"hosts": {HOST: {"glidein_limts": {"total": 3}}}}}))
@@ -272,6 +284,7 @@ def test_without_a_batch_system_nothing_is_written(play):
     assert "glidein_scheduler: no batch system was found" in done.summary
     assert "ansible-vault encrypt_string" in done.summary and "the file" not in done.summary
     assert done.summary.endswith("Nothing was written.")
+    assert "hosts.yml" not in done.summary
 
 
 def test_an_inventory_has_the_file_beside_it_and_its_variables_are_used(play, tmp_path):
