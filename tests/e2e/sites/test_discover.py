@@ -136,11 +136,12 @@ def test_the_probe_adds_what_compute_nodes_show_and_leaves_nothing(proposed, slu
     # A later discovery without the probe keeps what it measured, and names what a probe has left.
     slurm_accounting.check_output("install -d -o pilot /home/pilot/.glidein/node_probe.slurm-accounting")
     try:
-        later = Discovery("slurm-accounting", "pilot", tmp_path)
+        later = Discovery("slurm-accounting", "pilot", tmp_path, discover_write=True)
         assert "has left /home/pilot/.glidein/node_probe.slurm-accounting" in " ".join(later.summary.split()), later
     finally:
         slurm_accounting.check_output("rm -r /home/pilot/.glidein")
-    assert "is as proposed" in later.summary, later
+    assert later.variables == probed.variables, later
+    assert later.text.count("# probe: ") == probed.text.count("# probe: ")
 
 
 def test_slurm_accepts_a_job_of_each_proposed_size(proposed):

@@ -43,6 +43,8 @@ _ONE_NODE = ("smp", "shm", "threaded", "openmp", "multicore", "threads")
 # Longer values are not proposed: lines of host_vars would be too long.
 _LONGEST_VALUE = 90
 _SHOWN_ATTRIBUTES = 12
+# In the comment of a shape whose disk_mb a probe measured.
+_FREE_DISK = "the free disk"
 
 
 def propose(facts, nodes=None, batch_system=None, existing=(), measured=None):
@@ -347,12 +349,7 @@ class _Entry:
         kept = {key: self.measured[key] for key in ("node", "shapes") if key in self.measured}
         if gpu_only and (options or kept):
             self._set("gpu_only", True, "all nodes have GPUs; false also accepts jobs without GPUs")
-        for key, (value, source) in kept.items():
-            self._set(key, value, source)
-        if kept:
-            self.disk_known = True
-            return
-        if not options:
+        if not options and not kept:
             self._ask(
                 "shapes",
                 "cores and memory of the nodes are unknown; describe at least one shape",
@@ -360,12 +357,14 @@ class _Entry:
             )
             return
         used = [size for size in [cpu_size, *gpu_sizes] if size and size.is_known]
-        for key, value in options.items():
+        for key, value in () if kept else options.items():
             self._set(key, value, self._size_source(limits["memory_enforced"], used[0]))
-        self.disk_known = all(size.disk_known for size in used)
+        for key, (value, source) in kept.items():
+            self._set(key, value, source)
+        self.disk_known = all(size.disk_known for size in used) or any(_FREE_DISK in kept[key][1] for key in kept)
         if not self.disk_known:
             self._ask(
-                next(iter(options)),
+                next(iter(kept or options)),
                 f"the nodes' local disk is unknown; disk_mb is a guess of {sizes.CAUTIOUS_DISK_PER_CPU_MB} MB for each "
                 "core. -e discover_probe=true measures it",
             )
@@ -382,7 +381,7 @@ class _Entry:
             source = f"{source}; {whole}"
         if not memory_enforced and not size.is_memory_probed:
             source += f"; {sizes.SYSTEM_MEMORY_PERCENT} % of the memory is left to the operating system"
-        probed = [size.corrections, "the free disk" if size.is_disk_probed else ""]
+        probed = [size.corrections, _FREE_DISK if size.is_disk_probed else ""]
         probed = ", ".join(text for text in probed if text)
         return f"probe: {probed}; {source}" if probed else source
 
