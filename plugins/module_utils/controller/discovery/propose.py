@@ -184,7 +184,8 @@ def _probed_scratch(proposal, nodes, measured, entries):
     kept = [path for path in [("glidein_scratch",), *kept] if path in measured]
     for path in kept:
         proposal.set(path, *measured[path])
-    return bool(seen or kept)
+    # A probe that proposed no directory saw that the default suits.
+    return bool(seen or kept or any(("glidein_entries", name) in measured for name in entries))
 
 
 def _scratch(proposal, environment, entries, disks_known):
