@@ -5,6 +5,7 @@
 
 import difflib
 import os
+import re
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
@@ -27,10 +28,15 @@ ARGUMENT_SPEC = {
     "nodes": {"type": "dict", "default": {}},
     "path": {"type": "path"},
     "force": {"type": "bool", "default": False},
+    "notes": {"type": "list", "elements": "str", "default": []},
+    "questions": {"type": "dict", "default": {}},
     "next_command": {"type": "str", "default": "ansible-playbook -i INVENTORY glidein.ops.deploy"},
 }
 # The variables of the host that are compared with the facts.
 _COMPARED = ("glidein_entries", "glidein_scheduler", "glidein_profile")
+
+
+_TODO = re.compile(r"^ *# TODO", re.MULTILINE)
 
 
 class ActionModule(ActionBase):
@@ -52,10 +58,15 @@ class ActionModule(ActionBase):
             existing = {name for name in VARIABLES if task_vars.get(name) is not None}.union(
                 file.names() if file else ()
             )
-            proposal = propose(facts, options["nodes"], kind() if kind else None, existing)
+            measured = file.measured() if file else {}
+            proposal = propose(facts, options["nodes"], kind() if kind else None, existing, measured)
+            proposal.notes += options["notes"]
             text = host_vars_text(proposal, facts, host)
             differences = site_drift(facts, self._current(task_vars, file))
             written = self._write(result, file if proposal.entries else None, text, options["force"])
+            # Not of the proposal: the operator has answered some of an existing file, which is not changed.
+            current = text if result["changed"] else file and file.content
+            unanswered = len(_TODO.findall(current or ""))
         except GlideinError as error:
             raise AnsibleActionFail(str(error)) from error
         except OSError as error:
@@ -68,8 +79,19 @@ class ActionModule(ActionBase):
             left_out=proposal.left_out,
             drift=differences,
             exists=bool(file and file.exists),
-            summary=discovery_summary(host, facts, proposal, differences, written, options["next_command"]),
         )
+        # Without an entry, the playbook writes no file.
+        questions = options["questions"] if proposal.entries else {}
+        for name, question in questions.items():
+            proposal.ask((), f"{name}: {question}")
+        asking = ([_short(file.path)] if file and unanswered else []) + list(questions)
+        steps = [f"Next: {options['next_command']}"]
+        if asking:
+            number = unanswered + len(questions)
+            steps.insert(
+                0, f"{number} TODO{'' if number == 1 else 's'} must be answered first, in {' and '.join(asking)}."
+            )
+        result["summary"] = discovery_summary(host, facts, proposal, differences, written, steps)
         return result
 
     def _current(self, task_vars, file):
@@ -103,7 +125,8 @@ class ActionModule(ActionBase):
             "before_header": f"{file.path} (without other variables)" if file.exists else file.path,
             "after_header": f"{file.path} (proposed)",
         }
-        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "existing", "proposed", n=2, lineterm="")
+        headers = path, f"{path} (proposed)"
+        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), *headers, n=2, lineterm="")
         result["difference"] = list(lines) if file.exists else []
         if file.exists and not force:
             return f"{_short(file.other) if file.content is None else path} exists and is not changed."

@@ -104,8 +104,7 @@ class Runner:
             )
         if process.returncode != 0:
             raise CommandError(
-                f"{quote_argv(argv)} failed with exit status {process.returncode}: "
-                f"{excerpt(err or out) or 'no output'}",
+                f"{quote_argv(argv)} failed with exit status {process.returncode}: {_reason(out, err)}",
                 argv,
                 process.returncode,
                 out,
@@ -159,6 +158,13 @@ def excerpt(text):
     line = " ".join(beginning.split())
     whole = len(line) <= QUOTED_CHARS and len(beginning) == len(text)
     return line if whole else line[:QUOTED_CHARS] + "..."
+
+
+def _reason(out, err):
+    """Return what a command that failed has printed. Some commands print errors to standard output."""
+    if err.strip():
+        return excerpt(err)
+    return f"no error message; standard output: {excerpt(out)}" if out.strip() else "no output"
 
 
 def _kill(process):

@@ -19,7 +19,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
 
 RESOURCES = ("cpus", "memory_mb", "disk_mb", "gpus")
 # Names of queues, accounts and GPU types on real systems: a shell or a directive reads each as one word.
-WORD = text(re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.,:@+/=-]*\Z"), "letters, digits and _ . , : @ + / = - without spaces")
+WORD = text(
+    re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.,:@+/=-]*\Z"),
+    "letters, digits and _ . , : @ + / = - without spaces; the first one a letter, a digit or _",
+)
 # The memory that a glidein needs beside its jobs, measured with HTCondor 23.9.6: 29 MiB before the first job (7 of the
 # daemons, 21 of the unpacked tarball if the scratch directory is a tmpfs), up to 24 of logs and job records in a tmpfs,
 # and 2 MiB for each running job. Both numbers include a margin.

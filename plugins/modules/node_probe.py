@@ -31,7 +31,7 @@ attributes:
     details: No job is submitted or cancelled, and no file is written or removed.
   diff_mode:
     support: full
-    details: Shows the batch scripts of O(state=submitted).
+    details: Shows the batch scripts of O(state=submitted), without the report's script.
 options:
   state:
     description:
@@ -224,6 +224,12 @@ nodes:
       type: list
       elements: str
       sample: ["GPUs: no answer within 60 s"]
+left:
+  description: Jobs and the directory that were there before the module ran. In check mode, they still are.
+  returned: O(state=absent)
+  type: list
+  elements: str
+  sample: ["job 6 (p7720c-61d0b2f0)", /home/pilot/.glidein/node_probe.lab]
 unfinished:
   description: Number of nodes whose report may still come.
   returned: success
@@ -261,12 +267,13 @@ def run(module):
         result["changed"] = bool(probe.entries)
         if module._diff:
             headers = {"before": "", "before_header": ""}
-            result["diff"] = [dict(headers, after=text, after_header=path) for path, text in probe.scripts()]
+            result["diff"] = [dict(headers, after=text, after_header=path) for path, text in probe.headers()]
         if not check:
             probe.submit()
         nodes = {} if check else probe.read()
     elif state == "absent":
-        result["changed"] = probe.is_left()
+        result["left"] = probe.left()
+        result["changed"] = bool(result["left"])
         nodes = probe.read() if check else probe.finish()
     else:
         nodes = probe.read()

@@ -12,6 +12,8 @@ description:
     Comments state the source of each value. Open questions are comments that begin with C(TODO).
   - Also compares the facts with C(glidein_entries) and C(glidein_profile) of the host, or of the existing file.
   - With O(path), writes the file if it does not exist. If no queue can be used, nothing is written.
+  - Values of the existing file that a probe measured, by their comments C(probe:), are proposed again for entries that
+    O(nodes) has no report of.
   - Runs on the controller. It makes no connection.
 author:
   - the glidein.ops authors (@glidein-ops)
@@ -46,9 +48,20 @@ options:
         encrypted or invalid.
     type: bool
     default: false
+  notes:
+    description:
+      - Further notes, which RV(summary) lists.
+    type: list
+    elements: str
+    default: []
+  questions:
+    description:
+      - Further open questions, one for each file that contains one. RV(summary) lists and counts them.
+    type: dict
+    default: {}
   next_command:
     description:
-      - Command that RV(summary) names as the next one.
+      - Command that RV(summary) names as the next one, after the open questions are answered.
     type: str
     default: ansible-playbook -i INVENTORY glidein.ops.deploy
 seealso:

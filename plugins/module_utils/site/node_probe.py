@@ -108,10 +108,10 @@ class NodeProbe:
 
     # -- submitting --------------------------------------------------------------------------------------------
 
-    def files(self, entry_name, walltime_s):
+    def files(self, entry_name, walltime_s, script):
         """Return the files of an entry's job, [(path, text)]; the last one is submitted. Raises InputError.
 
-        The job requests the entry's smallest shape, for at most walltime_s.
+        The job requests the entry's smallest shape, for at most walltime_s, and runs `script`.
         """
         entry = self.entries[entry_name]
         entry = dict(entry, walltime_s=min(walltime_s, entry["walltime_s"]))
@@ -127,19 +127,24 @@ class NodeProbe:
         lines = script_head(self.scheduler, entry, shape, name, self.payload)
         lines += ["", f"# A report of a compute node of the entry {entry_name}, written by glidein.ops."]
         lines += [f"{key}={word}" for key, word in words.items()]
-        files = [(path, "\n".join(lines + ["", self.script]))]
+        files = [(path, "\n".join([*lines, "", script]))]
         description = self.scheduler.description(entry, asked(shape), name, self.payload, path)
         if description is not None:
             files.append((path + ".submit", description))
         return files
 
-    def scripts(self):
-        """Return the files of all jobs, [(path, text)]. An entry whose script cannot be made has no file."""
-        scripts = []
+    def headers(self):
+        """Return the files of all jobs, [(path, text)], without the report's script, which is the same for all.
+
+        An entry whose files cannot be made has none.
+        """
+        headers = []
         for entry in self.entries:
             with contextlib.suppress(InputError):
-                scripts += self.files(entry, WALLTIME_S)
-        return scripts
+                headers += self.files(
+                    entry, WALLTIME_S, "# files/discovery/node_report.sh of the collection follows.\n"
+                )
+        return headers
 
     def submit(self):
         """Submit a job for each entry, after those of earlier runs are cancelled.
@@ -187,7 +192,7 @@ class NodeProbe:
             walltimes.append(self.entries[name]["walltime_s"])
         while True:
             walltime_s = walltimes.pop(0)
-            files = self.files(name, walltime_s)
+            files = self.files(name, walltime_s, self.script)
             for path, text in files:
                 write_atomically(path, text)
             try:
@@ -322,9 +327,10 @@ class NodeProbe:
                 os.rmdir(os.path.dirname(self.directory))  # only if it is empty
         return nodes
 
-    def is_left(self):
-        """Return whether a run has left files or jobs. Raises CommandError, OutputError."""
-        return os.path.isdir(self.directory) or bool(self.jobs())
+    def left(self):
+        """Return what runs have left, in words: jobs and the directory. Raises CommandError, OutputError."""
+        jobs = [f"job {job.id} ({job.name})" for job in self.jobs()]
+        return jobs + ([self.directory] if os.path.isdir(self.directory) else [])
 
     # -- the state file ----------------------------------------------------------------------------------------
 

@@ -38,7 +38,8 @@ class Discovery:
             inventory=(f"{site},",), folder=folder,
         )  # fmt: skip
         assert self.play.rc == 0, self.play
-        self.summary = self.play.summary
+        # The lines that the last task prints.
+        self.summary = self.play.output.rpartition("TASK [Show the proposal]")[2].partition("\nok: [")[0]
         path = folder / "host_vars" / f"{site}.yml"
         # Without an entry, nothing is written.
         self.text = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -126,11 +127,21 @@ def test_the_probe_adds_what_compute_nodes_show_and_leaves_nothing(proposed, slu
     assert set(probed.entries) == set(proposed.entries), probed
     comments = re.sub(r"\n *# ", " ", probed.text)
     assert comments.count("Seen by the probe: Debian") == len(probed.entries), probed
+    assert re.search(r"node: .*# probe: \d+ cores?, .*sinfo.* states 16 cores", comments.replace("\n", " ")), probed
     # The nodes have fewer cores than slurm.conf claims.
     assert max(shape["cpus"] for shape in probed.entries["whole"]["shapes"].values()) < 64
     assert "glidein_scratch" in probed.variables
     assert slurm_accounting.check_output("squeue --noheader --user pilot") == ""
     assert not slurm_accounting.file("/home/pilot/.glidein").exists
+    # A later discovery without the probe keeps what it measured, and names what a probe has left.
+    slurm_accounting.check_output("install -d -o pilot /home/pilot/.glidein/node_probe.slurm-accounting")
+    try:
+        later = Discovery("slurm-accounting", "pilot", tmp_path, discover_write=True)
+        assert "has left /home/pilot/.glidein/node_probe.slurm-accounting" in " ".join(later.summary.split()), later
+    finally:
+        slurm_accounting.check_output("rm -r /home/pilot/.glidein")
+    assert later.variables == probed.variables, later
+    assert later.text.count("# probe: ") == probed.text.count("# probe: ")
 
 
 def test_slurm_accepts_a_job_of_each_proposed_size(proposed):
@@ -190,7 +201,7 @@ def test_a_choice_of_accounts_is_left_to_the_operator(slurm_accounting, tmp_path
 def test_a_user_without_an_account_gets_no_entry_and_the_reason(slurm_accounting, tmp_path):
     guest = Discovery("slurm-accounting", "guest", tmp_path)
     assert not list(tmp_path.iterdir()), guest
-    assert "cpu      guest has no account on campus" in guest.summary, guest
+    assert re.search(r"^  cpu, .*\n +guest has no account on campus", guest.summary, re.MULTILINE), guest
     assert "Nothing was written." in guest.summary
 
 

@@ -43,35 +43,55 @@ if __name__ == "__main__":
     main()
 """
 
+NODE_PROBE = """#!/usr/bin/python
+import json
+import os
+from ansible.module_utils.basic import AnsibleModule
+
+OPTIONS = "state deployment site scheduler scheduler_options entries script addresses cvmfs limits home log_dir".split()
+
+
+def main():
+    module = AnsibleModule(argument_spec={name: {"type": "raw"} for name in OPTIONS}, supports_check_mode=True)
+    path = "FOLDER/left.json"
+    left = json.load(open(path)) if os.path.exists(path) else []
+    # Without the probe, discovery only looks for what is there.
+    nodes = {} if module.check_mode else json.load(open("FOLDER/nodes.json"))
+    module.exit_json(changed=False, left=left, nodes=nodes, unfinished=0, waited_s=0, msg="reported")
+
+
+if __name__ == "__main__":
+    main()
+"""
+# Modules of the login node -> their stand-ins.
+STAND_INS = {"site_facts.py": SITE_FACTS, "node_probe.py": NODE_PROBE}
+
 
 @pytest.fixture
 def collections(tmp_path):
-    """A path of collections with this one, in which site_facts is a stand-in."""
+    """A path of collections with this one, in which site_facts and node_probe are stand-ins."""
     folder = tmp_path / "collections"
     target = folder / "ansible_collections" / "glidein" / "ops"
     modules = target / "plugins" / "modules"
     modules.mkdir(parents=True)
     for source, links in ((ROOT, target), (ROOT / "plugins", target / "plugins"), (ROOT / "plugins/modules", modules)):
         for path in source.iterdir():
-            if not path.name.startswith(".") and path.name not in ("plugins", "modules", "site_facts.py"):
+            if not path.name.startswith(".") and path.name not in ("plugins", "modules", *STAND_INS):
                 (links / path.name).symlink_to(path)
-    (modules / "site_facts.py").write_text(SITE_FACTS.replace("FOLDER", str(tmp_path)))
+    for name, text in STAND_INS.items():
+        (modules / name).write_text(text.replace("FOLDER", str(tmp_path)))
     return folder
 
 
 class Play:
-    """A run of the playbook. shown: {name of a task that shows a message: the message}."""
+    """A run of the playbook. shown: {name of a task that shows lines: the lines}."""
 
     def __init__(self, status, output):
         self.status = status
         self.output = output
-        tasks = re.findall(r"^TASK \[(Show [^\]]*)\][^\n]*\n(.*?)\n\n", output, re.MULTILINE | re.DOTALL)
+        tasks = re.findall(r"^TASK \[(Show [^\]]*)\][^\n]*\n(.*?)\n\n(?=TASK|PLAY)", output, re.MULTILINE | re.DOTALL)
         # Of several hosts, the first one.
-        decode = json.JSONDecoder().raw_decode
-        shown = {name: decode(text.partition("=> ")[2])[0]["msg"] for name, text in tasks if "=> " in text}
-        # As JSON, a text of several lines is readable only as a list.
-        assert all(isinstance(lines, list) for lines in shown.values()), output
-        self.shown = {name: "\n".join(lines) for name, lines in shown.items()}
+        self.shown = {name: text.partition("\nok: [")[0] for name, text in tasks if not text.startswith("skipping:")}
 
     @property
     def summary(self):
@@ -110,6 +130,62 @@ def test_one_host_without_an_inventory_gets_a_whole_inventory(play):
     assert settings == (ROOT / "inventories" / "example" / "ansible.cfg").read_text()
 
 
+def test_the_summary_is_readable_without_settings(play):
+    done = play(slurm_machine())
+    # The format of results is JSON, as without an ansible.cfg.
+    assert "\nTASK [Show the proposal] *" in done.output
+    assert done.summary.startswith(f"{HOST}: slurm 23.11.4, cluster bridges2, user pilot\n\nENTRIES\n")
+    assert "  RM-shared, " not in done.summary and '"' not in done.summary.partition("TODO")[0]
+
+
+def test_other_callbacks_get_the_summary_as_a_result(play, monkeypatch):
+    monkeypatch.setenv("ANSIBLE_STDOUT_CALLBACK", "ansible.builtin.minimal")
+    done = play(slurm_machine())
+    assert f'"{HOST}: slurm 23.11.4, cluster bridges2, user pilot",' in done.output
+    assert "\nENTRIES\n" not in done.output
+
+
+def test_open_questions_are_counted_before_the_next_command(play):
+    done = play(slurm_machine())
+    number = (play.work / "host_vars" / f"{HOST}.yml").read_text().count("# TODO") + 1
+    text = " ".join(done.summary.split())
+    assert f"{number} TODOs must be answered first, in host_vars/{HOST}.yml and hosts.yml. Next: " in text
+    assert "hosts.yml: name the central manager's host instead of cm.example.org" in text
+    # An existing file counts as it is: without TODO, its questions are answered.
+    path = play.work / "host_vars" / f"{HOST}.yml"
+    path.write_text(path.read_text().replace("# TODO", "#"))
+    later = play(slurm_machine())
+    assert "must be answered" not in later.summary and "hosts.yml" not in later.summary
+    assert f"glidein.ops.deploy, with {HOST} in the group glidein_sites" in " ".join(later.summary.split())
+
+
+def test_jobs_that_a_probe_has_left_are_named(play, tmp_path):
+    left = ["job 6 (p7720c-61d0b2f0)", f"/home/pilot/.glidein/node_probe.{HOST}"]
+    (tmp_path / "left.json").write_text(json.dumps(left))
+    done = play(slurm_machine())
+    text = " ".join(done.summary.split())
+    assert f"A probe that runs or was interrupted has left {', '.join(left)}. To remove it, run discover with" in text
+
+
+def test_what_the_probe_measured_is_explained_and_kept_by_a_later_discovery(play, tmp_path):
+    seen = {"cpus": 2, "memory_mb": 23280, "limits_enforced": {"memory": False, "cpus": None}, "error": None}
+    (tmp_path / "nodes.json").write_text(json.dumps({"batch": seen}))
+    known = facts(facts_queue("batch"))
+    done = play(known, "-e", "discover_probe=true")
+    assert done.status == 0, done.output
+    path = play.work / "host_vars" / f"{HOST}.yml"
+    assert "# probe: 2 cores, 23280 MB; the batch system states 32 cores, 64000 MB" in path.read_text()
+    assert "is as proposed" in play(known).summary
+
+
+def test_a_misspelt_variable_is_a_note(play, tmp_path):
+    path = tmp_path / "hosts.json"
+    path.write_text(json.dumps({"glidein_sites": {"hosts": {HOST: {"glidein_limts": {"total": 3}}}}}))
+    done = play(slurm_machine(), inventory=str(path))
+    assert done.status == 0, done.output
+    assert "glidein_limts: unknown variable" in " ".join(done.summary.split())
+
+
 def test_an_existing_file_is_kept_and_the_differences_are_shown(play):
     play(slurm_machine())
     path = play.work / "host_vars" / f"{HOST}.yml"
@@ -122,6 +198,15 @@ def test_an_existing_file_is_kept_and_the_differences_are_shown(play):
     assert "RM: the queue now allows 48h, the entry asks for 24h" in done.summary
     assert "exists and is not changed" in done.summary
     assert "topsecret" not in done.output
+    assert "\n+    walltime: 48h" in done.output
+
+
+def test_the_differences_of_a_written_file_are_shown_once(play):
+    play(facts(facts_queue("old")))
+    done = play(facts(facts_queue("new")), "-e", "discover_write=true", "--diff")
+    assert done.output.count("+    queue: new") == 1
+    done = play(facts(facts_queue("newer")), "-e", "discover_write=true")
+    assert done.output.count("+    queue: newer") == 1
 
 
 def test_discover_write_replaces_the_file_and_keeps_a_copy(play):
@@ -199,6 +284,7 @@ def test_without_a_batch_system_nothing_is_written(play):
     assert "glidein_scheduler: no batch system was found" in done.summary
     assert "ansible-vault encrypt_string" in done.summary and "the file" not in done.summary
     assert done.summary.endswith("Nothing was written.")
+    assert "hosts.yml" not in done.summary
 
 
 def test_an_inventory_has_the_file_beside_it_and_its_variables_are_used(play, tmp_path):

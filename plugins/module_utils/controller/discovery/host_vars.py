@@ -5,7 +5,8 @@
 
 import json
 import re
-import textwrap
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import wrapped
 
 _WIDTH = 120
 _INDENT = "  "
@@ -59,7 +60,7 @@ def host_vars_text(proposal, facts, host):
         "Answer each TODO. docs/variables.md describes the variables, docs/discovery.md how they were found.", 0
     )
     lines += _mapping(proposal, (), proposal.variables, VARIABLES, 0)
-    lines += _list("Queues without an entry:", [(each["queue"], each["reason"]) for each in proposal.left_out])
+    lines += _list("Queues without an entry:", proposal.queues_by_reason())
     lines += _list("Not read:", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]])
     return "\n".join(lines) + "\n"
 
@@ -146,7 +147,7 @@ def _list(title, pairs):
 
 def _wrapped(text, width):
     """Return a text in lines. A word that is longer than a line is not broken: it may be part of a command."""
-    return textwrap.wrap(_one_line(text), width, break_long_words=False, break_on_hyphens=False)
+    return wrapped(_one_line(text), "", width, indent="")
 
 
 def _one_line(text):

@@ -43,6 +43,13 @@ class Proposal:
         if len(path) != 1 or path[0] not in self.existing:
             self.todo.append(Todo(path, question, example, command))
 
+    def queues_by_reason(self):
+        """Return (names, reason) of the queues without an entry; those with the same reason together."""
+        names = {}
+        for each in self.left_out:
+            names.setdefault(each["reason"], []).append(each["queue"])
+        return [(", ".join(queues), reason) for reason, queues in names.items()]
+
     def leave_out(self, queue, reason):
         """Record a queue without an entry."""
         self.left_out.append({"queue": queue, "reason": reason})

@@ -8,6 +8,7 @@ import re
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import shapes as sizes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
+    LIMITED,
     LONGEST_WALLTIME_S,
     choose_queues,
     is_for_gpus,
@@ -42,15 +43,19 @@ _ONE_NODE = ("smp", "shm", "threaded", "openmp", "multicore", "threads")
 # Longer values are not proposed: lines of host_vars would be too long.
 _LONGEST_VALUE = 90
 _SHOWN_ATTRIBUTES = 12
+# In the comment of a shape whose disk_mb a probe measured.
+_FREE_DISK = "the free disk"
 
 
-def propose(facts, nodes=None, batch_system=None, existing=()):
+def propose(facts, nodes=None, batch_system=None, existing=(), measured=None):
     """Return the Proposal for a site.
 
     facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; batch_system: the
     class of facts["scheduler"] (a subclass of schedulers.base.Scheduler), without which its defaults are unknown;
-    existing: names of variables that the host has, which are not asked about.
+    existing: names of variables that the host has, which are not asked about; measured: {path: (value, source)} of
+    what earlier probes saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured).
     """
+    nodes, measured = nodes or {}, measured or {}
     proposal = Proposal(existing)
     _site(proposal, facts, batch_system)
     for account in facts["accounts"]:
@@ -64,13 +69,14 @@ def propose(facts, nodes=None, batch_system=None, existing=()):
     names = _entry_names(chosen)
     disks_known = True
     for queue in chosen:
-        entry = _Entry(proposal, facts, batch_system, queue, names[queue["name"]], nodes or {})
+        entry = _Entry(proposal, facts, batch_system, queue, names[queue["name"]], nodes, measured)
         entry.propose(is_for_gpus(queue, chosen))
         disks_known = disks_known and entry.disk_known
     if not chosen:
         reason = "no queue can be used" if facts["queues"] else "the queues are unknown"
         proposal.ask(("glidein_entries",), f"{reason}; describe at least one entry (docs/variables.md)")
-    _scratch(proposal, facts["environment"], nodes or {}, list(names.values()), disks_known)
+    if not _probed_scratch(proposal, nodes, measured, list(names.values())):
+        _scratch(proposal, facts["environment"], list(names.values()), disks_known)
     _site_limits(proposal, facts)
     return proposal
 
@@ -146,7 +152,8 @@ def _home(proposal, environment):
     if environment["home_network"] is False:
         proposal.ask(
             ("glidein_home",),
-            f"{environment['home']} is a local disk. Name a directory that the compute nodes see, too",
+            f"{environment['home']} is a local disk. Name a directory that the compute nodes see, too, or remove "
+            "these lines if they see this one",
             "/shared/glidein",
         )
 
@@ -159,22 +166,33 @@ def _is_proxy(name, value):
     return not problems and bool(pattern.match(value)) and len(value) <= _LONGEST_VALUE
 
 
-def _scratch(proposal, environment, nodes, entries, disks_known):
-    """Propose the scratch directory: that of the probes, or a local one that a variable of the login node names.
+def _probed_scratch(proposal, nodes, measured, entries):
+    """Propose the scratch directories that probes saw. Return whether they saw any node.
 
-    entries: their names; disks_known: whether the batch system states the local disk of all nodes.
+    entries: their names; nodes, measured: as in propose.
     """
     seen = {name: _scratch_text(nodes[name]) for name in entries if _answered(nodes.get(name))}
-    if seen:
-        texts = set(seen.values())
-        if len(texts) == 1 and len(seen) == len(entries):
-            if None not in texts:
-                proposal.set(("glidein_scratch",), texts.pop(), "seen on compute nodes by the probe")
-            return
-        for name, text in seen.items():
-            if text:
-                proposal.set(("glidein_entries", name, "scratch"), text, "seen on a compute node by the probe")
-        return
+    texts = set(seen.values())
+    if len(texts) == 1 and len(seen) == len(entries):
+        if None not in texts:
+            proposal.set(("glidein_scratch",), texts.pop(), "probe: a local disk of the compute nodes")
+        return True
+    for name, text in seen.items():
+        if text:
+            proposal.set(("glidein_entries", name, "scratch"), text, "probe: a local disk of the compute node")
+    kept = [("glidein_entries", name, "scratch") for name in entries if name not in seen]
+    kept = [path for path in [("glidein_scratch",), *kept] if path in measured]
+    for path in kept:
+        proposal.set(path, *measured[path])
+    # A probe that proposed no directory saw that the default suits.
+    return bool(seen or kept or any(("glidein_entries", name) in measured for name in entries))
+
+
+def _scratch(proposal, environment, entries, disks_known):
+    """Propose a local directory that a variable of the login node names as the scratch directory, or ask for one.
+
+    entries: their names; disks_known: whether the local disk of all nodes is known.
+    """
     for item in environment["scratch"]:
         text = f"${{{item['variable']}:-/tmp}}" if item["variable"] else None
         if item["network"] is False and text and item["variable"] not in ("TMPDIR", "HOME") and _is_scratch(text):
@@ -241,7 +259,7 @@ def _entry_names(queues):
 class _Entry:
     """The entry of one queue."""
 
-    def __init__(self, proposal, facts, batch_system, queue, name, nodes):
+    def __init__(self, proposal, facts, batch_system, queue, name, nodes, measured):
         self.proposal = proposal
         self.facts = facts
         self.batch_system = batch_system
@@ -249,6 +267,12 @@ class _Entry:
         self.name = name
         self.path = ("glidein_entries", name)
         self.node = nodes.get(name) or {}
+        # Option -> (value, source) of an earlier probe; None: the source of the entry itself.
+        self.measured = {}
+        if not _answered(self.node):
+            self.measured = {
+                path[2] if path[2:] else None: measured[path] for path in measured if path[:2] == self.path
+            }
         self.groups = usable_groups(queue)
         self.has_gpus = False
         self.disk_known = False
@@ -323,34 +347,44 @@ class _Entry:
         cpu_size, gpu_sizes = sizes.node_sizes(self.queue, self.groups, limits["memory_enforced"], self.node, gpu_only)
         options = sizes.shapes_of_queue(self.queue, cpu_size, gpu_sizes, self._is_single_core())
         self.has_gpus = bool(gpu_sizes)
-        if not options:
+        kept = {key: self.measured[key] for key in ("node", "shapes") if key in self.measured}
+        if gpu_only and (options or kept):
+            self._set("gpu_only", True, "all nodes have GPUs; false also accepts jobs without GPUs")
+        if not options and not kept:
             self._ask(
                 "shapes",
                 "cores and memory of the nodes are unknown; describe at least one shape",
                 "{core: {cpus: 1, memory_mb: 2000, disk_mb: 10000}}",
             )
             return
-        for key, value in options.items():
-            self._set(key, value, self._size_source(limits["memory_enforced"]))
         used = [size for size in [cpu_size, *gpu_sizes] if size and size.is_known]
-        self.disk_known = all(size.disk_known for size in used)
+        for key, value in () if kept else options.items():
+            self._set(key, value, self._size_source(limits["memory_enforced"], used[0]))
+        for key, (value, source) in kept.items():
+            self._set(key, value, source)
+        self.disk_known = all(size.disk_known for size in used) or any(_FREE_DISK in kept[key][1] for key in kept)
         if not self.disk_known:
             self._ask(
-                next(iter(options)),
+                next(iter(kept or options)),
                 f"the nodes' local disk is unknown; disk_mb is a guess of {sizes.CAUTIOUS_DISK_PER_CPU_MB} MB for each "
                 "core. -e discover_probe=true measures it",
             )
-        if gpu_only:
-            self._set("gpu_only", True, "all nodes have GPUs; false also accepts jobs without GPUs")
 
-    def _size_source(self, memory_enforced):
+    def _size_source(self, memory_enforced, size):
+        """Return the source of the shapes. size: that of the node that a probe would see."""
         source = self._source("node_groups", "the nodes' cores and memory")
+        if size.corrections:
+            stated = self._source("node_groups", "the batch system")
+            source = f"{stated} states {sizes.describe_node(size.group)}"
+            self.proposal.notes.append(f"{self.name}: the probe saw a node of {size.corrections}; {source}.")
         if self.queue["whole_nodes"]:
             whole = self._source("whole_nodes", "the queue allots whole nodes")
             source = f"{source}; {whole}"
-        if not memory_enforced:
+        if not memory_enforced and not size.is_memory_probed:
             source += f"; {sizes.SYSTEM_MEMORY_PERCENT} % of the memory is left to the operating system"
-        return source
+        probed = [size.corrections, _FREE_DISK if size.is_disk_probed else ""]
+        probed = ", ".join(text for text in probed if text)
+        return f"probe: {probed}; {source}" if probed else source
 
     def _parallel_environments(self):
         return [name for name in self.queue["parallel_environments"] if is_word(name)]
@@ -397,9 +431,9 @@ class _Entry:
         of_accounts = [account for account in self.facts["accounts"] if account["name"] in names]
         sources = []
         for key, bounded in (("max_queued", ("queued", "total")), ("max_running", ("total",))):
-            where = [(self.queue[key], self._source(key, f"{key} of the queue"))]
-            where += [(account[key], f"{key} of the account") for account in of_accounts]
-            where += [(self.facts["limits"][key], f"{key} of your jobs")]
+            where = [(self.queue[key], self._source(key, f"the queue's limit on {LIMITED[key]}"))]
+            where += [(account[key], f"the account's limit on {LIMITED[key]}") for account in of_accounts]
+            where += [(self.facts["limits"][key], f"your limit on {LIMITED[key]}")]
             for limit, source in where:
                 lowered = [name for name in bounded if limit and limit < limits[name]]
                 limits.update(dict.fromkeys(lowered, limit))
@@ -407,7 +441,7 @@ class _Entry:
         for key, resource in (("max_cpus", "cores"), ("max_gpus", "gpus")):
             if self.queue.get(key):
                 limits[resource] = self.queue[key]
-                sources.append(self._source(key, f"{key} of the queue"))
+                sources.append(self._source(key, f"the queue's limit on {LIMITED[key]}"))
         limits["queued"] = min(limits["queued"], limits["total"])
         limits["per_cycle"] = min(limits["per_cycle"], limits["queued"])
         max_array = self.facts["limits"]["max_array"]
@@ -419,13 +453,17 @@ class _Entry:
     def _seen(self):
         """Add what the login node and the probe show about the nodes."""
         repositories = self.node.get("cvmfs") if _answered(self.node) else self.facts["environment"]["cvmfs"]
-        source = "seen by the probe" if _answered(self.node) else "mounted on the login node"
+        source = "probe: can be read" if _answered(self.node) else "mounted on the login node"
         repositories = sorted(name for name in repositories or () if _REPOSITORY.match(name))
-        if repositories:
+        if "cvmfs" in self.measured:
+            self._set("cvmfs", *self.measured["cvmfs"])
+        elif repositories:
             self._set("cvmfs", repositories, source)
         if self.node.get("error"):
             self._ask("", f"the probe of this entry failed: {self.node['error']}")
         if not _answered(self.node):
+            if None in self.measured:
+                self._describe(self.measured[None][1])
             return
         if self.node.get("outbound") is False:
             self._ask(
@@ -436,12 +474,16 @@ class _Entry:
             f"GPU {gpu['name']}" + (f" with {gpu['memory_mb']} MB" if gpu.get("memory_mb") else "")
             for gpu in {gpu["name"]: gpu for gpu in self.node.get("gpus") or []}.values()
         ]
-        facts.append("limits enforced" if sizes.limits_enforced(self.node) else "limits not enforced")
+        facts.append(f"enforced limits: {sizes.describe_limits(self.node)}")
         attributes = [f"{name} = {value!r}" for name, value in sorted((self.node.get("attributes") or {}).items())]
         text = f"Seen by the probe: {', '.join(facts)}"
         if attributes:
             more = f" and {len(attributes) - _SHOWN_ATTRIBUTES} more" if len(attributes) > _SHOWN_ATTRIBUTES else ""
             text += f". Jobs can match {', '.join(attributes[:_SHOWN_ATTRIBUTES])}{more}"
+        self._describe(text)
+
+    def _describe(self, text):
+        """Add a sentence to the comment of the entry."""
         described = self.proposal.sources.get(self.path)
         self.proposal.sources[self.path] = f"{described}. {text}" if described else text
 

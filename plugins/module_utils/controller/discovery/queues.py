@@ -21,6 +21,15 @@ _INTERACTIVE = re.compile(r"(?:^|[-_.])(?:interact\w*|jupyter\w*|desktop\w*|vdi|
 _TEST = re.compile(r"(?:^|[-_.])(?:debug\w*|tests?|testing|devel\w*|dev)(?:[-_.]|\Z)", re.IGNORECASE)
 _GPU = re.compile(r"gpu|cuda", re.IGNORECASE)
 _PREEMPTED = re.compile(r"preempt|scaveng|backfill|standby|idle", re.IGNORECASE)
+# Limit of the facts -> what it limits, for sentences.
+LIMITED = {
+    "max_queued": "queued jobs",
+    "max_running": "running jobs",
+    "max_cpus": "cores in use",
+    "max_gpus": "GPUs in use",
+    "max_cpus_per_job": "cores of a job",
+    "max_nodes_per_job": "nodes of a job",
+}
 # Limits of a queue that an equivalent queue must reach.
 _LIMITS = ("max_queued", "max_running", "max_cpus_per_job", "max_memory_per_cpu_mb")
 
@@ -103,7 +112,9 @@ def _unusable(queue, facts):
     """Return the reason why a queue cannot be used, or None."""
     # The queue of a batch system without queues has an empty name.
     if queue["name"] and not is_word(queue["name"]):
-        return f"its name is not valid for an entry: {WORD.expected}"
+        if len(queue["name"]) > _LONGEST_NAME:
+            return f"an entry cannot name it: its name is longer than {_LONGEST_NAME} characters"
+        return f"an entry cannot name it; expected {WORD.expected}"
     if queue["problems"]:
         return "; ".join(queue["problems"])
     if queue["node_groups"] and not usable_groups(queue):
@@ -112,7 +123,7 @@ def _unusable(queue, facts):
         return f"jobs may run for {duration_text(queue['walltime_s'])} only"
     for key in ("max_queued", "max_running", "max_cpus_per_job", "max_nodes_per_job"):
         if queue[key] == 0:
-            return f"{key} is 0{_source(queue, key)}"
+            return f"its limit on {LIMITED[key]} is 0{_source(queue, key)}"
     accounts = usable_accounts(queue, facts["accounts"])
     if accounts is not None and not accounts:
         problems = [f"{account['name']}: {account['problem']}" for account in facts["accounts"] if account["problem"]]

@@ -33,20 +33,31 @@ class NodeSize:
         self.group = group
         self.gpus = group["gpus"] or 0
         self.gpu_type = group["gpu_type"] if is_word(group["gpu_type"]) else None
-        self.cpus = _smallest(group["cpus"], queue["max_cpus_per_job"]) if group["cpus"] else None
-        self.memory_mb = _memory_mb(group, queue, self.cpus, memory_enforced)
-        self.disk_mb = group["disk_mb"] or None
-        self.disk_known = True
-        if node and not limits_enforced(node):
-            # Otherwise these are the limits of the probe's own job.
-            self.cpus = self.cpus and _smallest(self.cpus, node.get("cpus"))
-            self.memory_mb = self.memory_mb and _smallest(self.memory_mb, node.get("memory_mb"))
-        free_mb = scratch_directory(node)["free_mb"] if scratch_directory(node) else None
-        if free_mb:
-            self.disk_mb = round_down(free_mb)
-        elif not self.disk_mb:
-            self.disk_known = False
+        # With limits, these are the resources of the probe's own job.
+        seen = {} if limits_enforced(node) else node
+        self._node_cpus = _smallest(group["cpus"], seen.get("cpus")) if group["cpus"] else None
+        self.cpus = _smallest(self._node_cpus, queue["max_cpus_per_job"]) if self._node_cpus else None
+        stated_mb = _node_memory_mb(group["memory_mb"], memory_enforced)
+        self._node_memory_mb = _smallest(stated_mb, seen.get("memory_mb")) if stated_mb else None
+        self.is_memory_probed = self._node_memory_mb != stated_mb
+        self.memory_mb = _memory_of_job_mb(self._share(self._node_memory_mb), queue, self.cpus)
+        scratch = scratch_directory(node)
+        self.is_disk_probed = scratch is not None
+        # Only one digit: the free space changes from probe to probe.
+        self.disk_mb = self._share(round_down(scratch["free_mb"], 1) if scratch else group["disk_mb"])
+        self.disk_known = self.disk_mb is not None
+        if not self.disk_known:
             self.disk_mb = CAUTIOUS_DISK_PER_CPU_MB * (self.cpus or 1)
+
+    def _share(self, number):
+        """Return one job's share of a resource of the node, in proportion to its cores; None if it is unknown."""
+        return max(1, number * self.cpus // self._node_cpus) if number and self.cpus else number or None
+
+    @property
+    def corrections(self):
+        """Return in words what a probe saw less of than the batch system states: "2 cores, 23280 MB", or ""."""
+        texts = [_cores(self._node_cpus)] if self._node_cpus != self.group["cpus"] else []
+        return ", ".join(texts + ([f"{self._node_memory_mb} MB"] if self.is_memory_probed else []))
 
     @property
     def is_known(self):
@@ -94,6 +105,15 @@ def limits_enforced(node):
     return any(enforced.values()) if isinstance(enforced, dict) else bool(enforced)
 
 
+def describe_limits(node):
+    """Return in words what a probe saw the batch system limit: "memory and cores", "memory", "none"."""
+    enforced = node.get("limits_enforced")
+    if not isinstance(enforced, dict):
+        enforced = dict.fromkeys(("memory", "cpus"), enforced)
+    words = [word for key, word in (("memory", "memory"), ("cpus", "cores")) if enforced.get(key)]
+    return " and ".join(words) or "none"
+
+
 def scratch_directory(node):
     """Return the scratch directory of a probe's report that suits glideins best, or None."""
     found = [item for item in node.get("scratch") or [] if item.get("free_mb") and item.get("executable") is not False]
@@ -106,10 +126,10 @@ def scratch_directory(node):
     return best
 
 
-def round_down(number):
-    """Return a number with its first two digits only: free space changes all the time."""
-    digits = len(str(number))
-    return number if digits <= 2 else number // 10 ** (digits - 2) * 10 ** (digits - 2)
+def round_down(number, kept=2):
+    """Return a number with its first digits only. kept: how many."""
+    step = 10 ** max(0, len(str(number)) - kept)
+    return number // step * step
 
 
 def main_group(groups):
@@ -180,14 +200,17 @@ def _gpu_name(name, size, sizes):
     return as_name(f"{name}-{size.gpu_type}")
 
 
-def _memory_mb(group, queue, cpus, memory_enforced):
-    """Return the memory that one job may request, or None."""
-    memory_mb = group["memory_mb"]
+def _node_memory_mb(memory_mb, memory_enforced):
+    """Return the memory of a node that jobs may use, or None. memory_mb: what the batch system states."""
+    if not memory_mb or memory_enforced:
+        return memory_mb or None
+    return memory_mb * (100 - SYSTEM_MEMORY_PERCENT) // 100
+
+
+def _memory_of_job_mb(memory_mb, queue, cpus):
+    """Return the memory that one job may request, or None. memory_mb: its share of the node."""
     if not memory_mb or not cpus:
         return None
-    memory_mb = memory_mb * cpus // group["cpus"]
-    if not memory_enforced:
-        memory_mb = memory_mb * (100 - SYSTEM_MEMORY_PERCENT) // 100
     per_cpu_mb = queue["max_memory_per_cpu_mb"]
     return _smallest(memory_mb, per_cpu_mb * cpus if per_cpu_mb else None, queue.get("max_memory_per_job_mb"))
 
@@ -196,12 +219,21 @@ def _smallest(*numbers):
     return min((number for number in numbers if number is not None), default=None)
 
 
+def _cores(number):
+    return f"{'?' if number is None else number} core{'' if number == 1 else 's'}"
+
+
+def describe_node(group):
+    """Return cores and memory of a group's nodes in words: "128 cores, 253000 MB"."""
+    memory = "memory unknown" if group["memory_mb"] is None else f"{group['memory_mb']} MB"
+    return f"{_cores(group['cpus'])}, {memory}"
+
+
 def describe_groups(queue):
     """Return the sizes of a queue's nodes in words: "488 nodes of 128 cores, 253000 MB; ..."."""
     texts = []
     for group in usable_groups(queue):
-        parts = [f"{'?' if group['cpus'] is None else group['cpus']} core{'' if group['cpus'] == 1 else 's'}"]
-        parts.append("memory unknown" if group["memory_mb"] is None else f"{group['memory_mb']} MB")
+        parts = [describe_node(group)]
         if group["gpus"]:
             parts.append(
                 f"{group['gpus']} GPU{'' if group['gpus'] == 1 else 's'}"

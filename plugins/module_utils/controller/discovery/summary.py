@@ -3,30 +3,34 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The summary of glidein.ops.discover: queues, open questions, differences, the next command."""
 
+import re
 import textwrap
 
 # Ansible indents the lines by 8 columns and, as JSON, quotes them: they fit a terminal of 100 columns.
 _WIDTH = 88
 _NAME_MOST = 20
+# A number and its unit stay on one line.
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|(?:MB|cores?|GPUs?|nodes?|glideins?|s)\b))")
+_NO_BREAK = "\u00a0"
 
 
-def discovery_summary(host, facts, proposal, drift, written, next_command):
+def discovery_summary(host, facts, proposal, drift, written, next_steps):
     """Return lines of at most 88 columns; only a long word, such as a path, makes a line longer.
 
-    drift: sentences; written: a sentence about the file; next_command: the command that the operator runs next, which
-    is not shown without entries.
+    drift: sentences; written: a sentence about the file; next_steps: sentences about what the operator does next, which
+    are not shown without entries.
     """
     system = " ".join(text for text in (facts["scheduler"], facts["version"]) if text) or "no batch system found"
     cluster = f", cluster {facts['cluster']}" if facts["cluster"] else ""
     lines = wrapped(f"{host}: {system}{cluster}, user {facts['user']}", "")
     lines += _section("ENTRIES", [(name, _entry_text(entry)) for name, entry in proposal.entries.items()])
-    lines += _section("QUEUES WITHOUT AN ENTRY", [(each["queue"], each["reason"]) for each in proposal.left_out])
+    lines += _section("QUEUES WITHOUT AN ENTRY", proposal.queues_by_reason())
     lines += _section("NOT READ", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]])
     lines += _section("NOTES", [("", note) for note in proposal.notes])
     lines += _section("TODO", _questions(proposal.todo))
     lines += _section("DRIFT", [("", sentence) for sentence in drift])
     lines += ["", *wrapped(written, "")]
-    return lines + (wrapped(f"Next: {next_command}", "") if proposal.entries else [])
+    return lines + [line for step in next_steps if proposal.entries for line in wrapped(step, "")]
 
 
 def _questions(todo):
@@ -69,25 +73,27 @@ def _section(title, rows):
     for name, text in rows:
         # A long name has a line of its own.
         if len(name) > width:
-            lines.append(f"  {_printable(name)}")
+            lines += wrapped(name, "  ")
             name = ""
         lines += wrapped(text, f"  {name.ljust(width)}  " if width else "  ")
     return lines
 
 
-def wrapped(text, start, width=_WIDTH):
-    """Return a text in lines of at most `width` columns, of which the further ones are indented as the first one is.
+def wrapped(text, start, width=_WIDTH, indent=None):
+    """Return a text in lines of at most `width` columns.
 
-    A longer word, such as an argument of a command, is not broken.
+    start: the beginning of the first line; indent: that of the further ones, by default blanks of the same width. A
+    longer word, such as an argument of a command, is not broken.
     """
-    return textwrap.wrap(
-        _printable(text),
+    lines = textwrap.wrap(
+        _UNIT.sub(_NO_BREAK, _printable(text)),
         width,
         initial_indent=_printable(start),
-        subsequent_indent=" " * len(start) or "  ",
+        subsequent_indent=" " * len(start) or "  " if indent is None else indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
 def _printable(text):

@@ -18,6 +18,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import InputErr
 _SUFFIXES = ("", ".yml", ".yaml", ".json")
 _KEY = re.compile(r"^['\"]?([^\s'\"#:-][^'\":]*)['\"]?\s*:")
 _KEPT = "# Variables that discovery does not propose:"
+# The part of a comment that a probe has written: its value was measured on a compute node.
+_PROBED = re.compile(r"(?:Seen by the )?\bprobe: .*")
+# The options of an entry that a probe measures.
+_MEASURED = ("node", "shapes", "scratch", "cvmfs")
 _SECRET = re.compile(r"(?:token|secret|passw\w*)['\"]?\s*[:=](?!\s*!vault)", re.IGNORECASE)
 
 
@@ -42,6 +46,52 @@ class VariablesFile:
     def names(self):
         """Return the names of the variables of the content; [] if it cannot be parsed."""
         return list(_variables(self.content or "") or {})
+
+    def measured(self):
+        """Return {path: (value, comment)} of what a probe measured, as the comments of the content state.
+
+        A path is a tuple of keys, as in Proposal. An entry itself has the value None. Other values are left out, and
+        those that cannot be parsed.
+        """
+        try:
+            loader = ansible_yaml.SafeLoader(self.content or "")
+            variables = _items(loader.get_single_node())
+            entries = _items(variables.get("glidein_entries", (None, None))[1])
+            found = {("glidein_scratch",): variables["glidein_scratch"]} if "glidein_scratch" in variables else {}
+            for name, (key, entry) in entries.items():
+                found["glidein_entries", name] = key, None
+                found.update(
+                    {
+                        ("glidein_entries", name, option): item
+                        for option, item in _items(entry).items()
+                        if option in _MEASURED
+                    }
+                )
+            comments = {path: self._comment(*item) for path, item in found.items()}
+            return {
+                path: (value and loader.construct_object(value, deep=True), comments[path])
+                for path, (_key, value) in found.items()
+                if comments[path]
+            }
+        # Of any type, as in _variables.
+        except Exception:  # pylint: disable=broad-exception-caught
+            return {}
+
+    def _comment(self, key, value):
+        """Return the part of the comment above a key, and after it or its value, that a probe has written; or "".
+
+        key, value: nodes of YAML; value: None if only the line of the key counts.
+        """
+        lines = self.content.splitlines()
+        number = key.start_mark.line
+        end = value.end_mark if value and value.end_mark.line == number else key.end_mark
+        texts = [lines[number][end.column :].partition("#")[2]]
+        for line in reversed(lines[:number]):
+            if not line.lstrip().startswith("#"):
+                break
+            texts.insert(0, line.lstrip()[1:])
+        found = _PROBED.search(" ".join(" ".join(texts).split()))
+        return found.group() if found else ""
 
     def with_others(self, text):
         """Return a text, followed by the variables of the content that it does not have; None if that is impossible.
@@ -94,6 +144,12 @@ def without_secrets(text):
         if not hidden:
             lines.append("# (not shown)" if _SECRET.search(line) else line)
     return "\n".join(lines) + "\n"
+
+
+def _items(node):
+    """Return {key: (its node, the value's node)} of a mapping; {} of anything else."""
+    value = node.value if node is not None and node.id == "mapping" else []
+    return {str(key.value): (key, item) for key, item in value}
 
 
 def _variables(text):

@@ -28,6 +28,19 @@ def test_a_failure_carries_command_status_and_both_outputs():
     assert "exit status 3: no such partition" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "code, reason",
+    [
+        ("print('queue cpu')", "exit status 1: no error message; standard output: queue cpu"),
+        ("", "exit status 1: no output"),
+    ],
+)
+def test_standard_output_is_not_taken_for_the_reason_of_a_failure(code, reason):
+    with pytest.raises(CommandError) as raised:
+        Runner({}).run([sys.executable, "-c", f"{code}\nraise SystemExit(1)"])
+    assert str(raised.value).endswith(reason)
+
+
 def test_a_command_that_is_not_there_is_named():
     with pytest.raises(CommandError, match="/no/such/sbatch could not be started: No such file") as raised:
         Runner({}).run(["/no/such/sbatch"])

@@ -109,6 +109,8 @@ def test_check_mode_submits_nothing_and_shows_the_scripts(run, slurm, home):
     result = run("submitted", check=True, diff=True)
     assert (result["changed"], result["nodes"], result["unfinished"]) == (True, {}, 0)
     assert ["#SBATCH --partition=gpu" in diff["after"] for diff in result["diff"]] == [False, True]
+    # The report's script is the same for all.
+    assert ["echo report" in diff["after"] for diff in result["diff"]] == [False, False]
     assert slurm.calls("sbatch") == []
     assert not home.exists()
 
@@ -242,6 +244,16 @@ def test_the_end_in_check_mode_changes_nothing(run, slurm, directory):
     assert (result["changed"], states(result)) == (True, {"main": "queued", "gpu": "queued"})
     assert len(slurm.jobs()) == 2
     assert directory.exists()
+
+
+def test_what_a_killed_run_has_left_is_named_without_the_entries(run, slurm, directory):
+    run("submitted")
+    slurm.add("99", "someone-elses")
+    result = run("absent", check=True, entries={})
+    assert result["left"] == [f"job 1 ({MAIN})", f"job 2 ({GPU})", str(directory)]
+    assert len(slurm.jobs()) == 3
+    assert run("absent", entries={})["changed"]
+    assert run("absent", check=True, entries={})["left"] == []
 
 
 def test_a_directory_that_was_there_before_stays(run, home):

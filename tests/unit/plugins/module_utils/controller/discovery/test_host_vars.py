@@ -71,8 +71,77 @@ def test_long_arguments_of_commands_are_not_broken():
     known = facts(queue("a"), gaps=[{"what": "accounts", "command": f"sacctmgr -nP {argument}", "error": "refused"}])
     proposal = propose(known)
     assert argument in host_vars_text(proposal, known, HOST)
-    lines = discovery_summary(HOST, known, proposal, [], "x", "y")
+    lines = discovery_summary(HOST, known, proposal, [], "x", ["y"])
     assert argument in "\n".join(lines)
+
+
+def test_a_number_and_its_unit_are_on_one_line():
+    known = facts(queue("a", *(group(cpus, memory_mb=15104) for cpus in range(1, 20))))
+    proposal = propose(known)
+    proposal.notes.append("The login node has " + "15104 MB, " * 50)
+    lines = host_vars_text(proposal, known, HOST).splitlines() + discovery_summary(HOST, known, proposal, [], "x", [])
+    assert [line for line in lines if line.lstrip(" #").startswith(("MB", "cores"))] == []
+    assert all("\u00a0" not in line for line in lines)
+
+
+def test_a_reason_is_stated_once_for_all_queues():
+    known = facts(*(queue(name) for name in ("-rf", "..", "=VALUE", "good")))
+    proposal = propose(known)
+    for lines in (discovery_summary(HOST, known, proposal, [], "x", []), host_vars_text(proposal, known, HOST).split()):
+        assert " ".join(lines).count("an entry cannot name it") == 1
+    assert "-rf, .., =VALUE: an entry cannot name it" in host_vars_text(proposal, known, HOST)
+
+
+def probed_file(path):
+    """Write the file of a probed machine; return (facts, the probe's reports, VariablesFile)."""
+    known = MACHINES["slurm"]()
+    seen = {
+        "outbound": True,
+        "scratch": [{"path": "/nvme", "variable": None, "free_mb": 71000}],
+        "memory_mb": 23280,
+        "cpus": 2,
+        "limits_enforced": {"memory": False, "cpus": None},
+        "os": "Debian GNU/Linux 13 (trixie), " + "a long name " * 20,
+        "gpus": [],
+        "cvmfs": ["icecube.opensciencegrid.org"],
+        "attributes": {"Arch": "X86_64"},
+        "error": None,
+    }
+    nodes = dict.fromkeys(["RM", "GPU", "RM-shared"], seen)
+    path.write_text(host_vars_text(propose(known, nodes, SCHEDULERS["slurm"]()), known, HOST), encoding="utf-8")
+    return known, nodes, VariablesFile(str(path))
+
+
+def test_a_discovery_without_a_probe_keeps_what_a_probe_measured(tmp_path):
+    known, _nodes, file = probed_file(tmp_path / "host.yml")
+    assert "probe: 2 cores, 23280 MB, the free disk;" in file.content
+    proposal = propose(known, None, SCHEDULERS["slurm"](), (), file.measured())
+    assert host_vars_text(proposal, known, HOST) == file.content
+    assert proposal.entries["RM"]["shapes"]["node"]["cpus"] == 2
+    assert proposal.variables["glidein_scratch"] == "/nvme"
+
+
+def test_a_probe_replaces_what_an_earlier_one_measured(tmp_path):
+    known, nodes, file = probed_file(tmp_path / "host.yml")
+    nodes = dict(nodes, RM=dict(nodes["RM"], cpus=3), GPU={"error": "not started"})
+    proposal = propose(known, nodes, SCHEDULERS["slurm"](), (), file.measured())
+    assert proposal.entries["RM"]["shapes"]["node"]["cpus"] == 3
+    assert proposal.entries["GPU"]["shapes"]["gpu-v100"]["cpus"] <= 2
+
+
+def test_a_value_without_the_comment_of_a_probe_is_proposed_anew(tmp_path):
+    _known, _nodes, file = probed_file(tmp_path / "host.yml")
+    content = file.content.replace("probe:", "by hand")
+    (tmp_path / "host.yml").write_text(content, encoding="utf-8")
+    assert VariablesFile(str(tmp_path / "host.yml")).measured() == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", "- a", "glidein_entries: 3  # probe: x", "glidein_entries: {a: 3}", "a: &b *b"]
+)
+def test_a_file_of_another_form_has_no_measured_values(tmp_path, text):
+    (tmp_path / "host.yml").write_text(text)
+    assert VariablesFile(str(tmp_path / "host.yml")).measured() == {}
 
 
 def test_a_variable_that_the_host_has_is_not_asked_for():
@@ -273,7 +342,7 @@ def _shapes(entry):
 @given(FACTS)
 def test_every_summary_has_at_most_100_columns(known):
     proposal = propose(known, None, SCHEDULERS[known["scheduler"]]())
-    lines = discovery_summary(HOST, known, proposal, ["RM: x " * 30], "host_vars/x was written.", "cycle")
+    lines = discovery_summary(HOST, known, proposal, ["RM: x " * 30], "host_vars/x was written.", ["cycle"])
     assert max(map(len, lines)) <= 100
     assert all(line.isprintable() for line in lines)
 

@@ -99,7 +99,7 @@ def check(evaluated, scheduler, found, gaps, **changes):
     proposal = propose(known, None, SCHEDULERS[scheduler]())
     text = host_vars_text(proposal, known, HOST)
     assert evaluated(text) == proposal.variables
-    assert all(line.isprintable() for line in discovery_summary(HOST, known, proposal, [], "written", "next"))
+    assert all(line.isprintable() for line in discovery_summary(HOST, known, proposal, [], "written", ["next"]))
 
 
 WORDS = {

@@ -66,9 +66,17 @@ def test_the_default_queue_comes_first():
         ({"problems": ["State=DOWN", "no access"]}, "State=DOWN; no access"),
         ({"node_groups": [group(usable_nodes=0)]}, "none of its nodes can be used now"),
         ({"walltime_s": 600}, "jobs may run for 10m only"),
-        ({"max_running": 0, "sources": {"max_running": "MaxJobs=0"}}, "max_running is 0 (MaxJobs=0)"),
+        ({"max_running": 0, "sources": {"max_running": "MaxJobs=0"}}, "its limit on running jobs is 0 (MaxJobs=0)"),
         ({"accounts": []}, "no account of yours can use it"),
-        ({"name": "a{{ b }}"}, "its name is not valid for an entry"),
+        (
+            {"name": "a{{ b }}"},
+            "an entry cannot name it; expected letters, digits and _ . , : @ + / = - without spaces;",
+        ),
+        (
+            {"name": "-rf"},
+            "an entry cannot name it; expected letters, digits and _ . , : @ + / = - without spaces; the",
+        ),
+        ({"name": "x" * 81}, "an entry cannot name it: its name is longer than 80 characters"),
     ],
 )
 def test_a_queue_that_cannot_be_used_is_listed_with_the_reason(changes, reason):
@@ -399,7 +407,12 @@ def test_a_probe_corrects_disk_and_scratch():
     local = {"path": "/local/scratch", "free_mb": 987654}
     chosen = proposed(queue("a", group(32)), nodes={"a": report(scratch=[{"path": TMP, "free_mb": 5000}, local])})
     assert chosen.variables["glidein_scratch"] == "/local/scratch"
-    assert chosen.entries["a"]["node"]["disk_mb"] == 780000
+    assert chosen.entries["a"]["node"]["disk_mb"] == 720000
+    # The free space has changed a little.
+    again = proposed(
+        queue("a", group(32)), nodes={"a": report(scratch=[{"path": "/local/scratch", "free_mb": 935000}])}
+    )
+    assert again.entries["a"]["node"] == chosen.entries["a"]["node"]
     assert not questions(chosen, "glidein_entries", "a", "node")
     assert not questions(chosen, "glidein_scratch")
 
@@ -447,6 +460,38 @@ def test_a_probe_without_limits_shows_the_nodes_size(enforced):
     assert (node["cpus"], node["memory_mb"]) == (30, 60000)
 
 
+def test_a_probe_of_a_smaller_node_is_explained():
+    seen = report(memory_mb=23280, cpus=2, scratch=[{"path": TMP, "free_mb": 70000}])
+    known = queue("a", group(32, 64000), sources={"node_groups": "sinfo"})
+    chosen = proposed(known, nodes={"a": seen}, limits=limits(memory_enforced=False))
+    assert chosen.entries["a"]["node"] == {"cpus": 2, "memory_mb": 23280, "disk_mb": 56000}
+    source = "sinfo states 32 cores, 64000 MB"
+    assert chosen.sources["glidein_entries", "a", "node"] == f"probe: 2 cores, 23280 MB, the free disk; {source}"
+    assert f"a: the probe saw a node of 2 cores, 23280 MB; {source}." in chosen.notes
+
+
+@pytest.mark.parametrize(
+    "enforced, words",
+    [
+        ({"memory": True, "cpus": True}, "memory and cores"),
+        ({"memory": False, "cpus": True}, "cores"),
+        ({"memory": None, "cpus": None}, "none"),
+        (True, "memory and cores"),
+    ],
+)
+def test_a_probe_names_the_limits_that_are_enforced(enforced, words):
+    chosen = proposed(queue("a"), nodes={"a": report(limits_enforced=enforced)})
+    assert chosen.sources["glidein_entries", "a"].endswith(f"enforced limits: {words}")
+
+
+def test_a_job_gets_the_share_of_the_disk_that_it_gets_of_the_cores():
+    found = entry(queue("limited", group(16, 64000, disk_mb=100000), max_cpus_per_job=8))
+    assert found["node"] == {"cpus": 8, "memory_mb": 32000, "disk_mb": 40000}
+    nodes = {"limited": report(scratch=[{"path": TMP, "free_mb": 100000}], cpus=2)}
+    # The node has fewer cores than the queue allows: the job gets all of its disk.
+    assert entry(queue("limited", group(16, 64000), max_cpus_per_job=8), nodes=nodes)["node"]["disk_mb"] == 80000
+
+
 @pytest.mark.parametrize("enforced", [True, {"memory": True, "cpus": None}])
 def test_limits_of_the_probes_own_job_are_not_the_nodes_size(enforced):
     nodes = {"a": report(memory_mb=1000, cpus=1, limits_enforced=enforced)}
@@ -459,7 +504,7 @@ def test_what_a_probe_saw_is_a_comment():
     )
     chosen = proposed(queue("a"), nodes={"a": {**seen, "cvmfs": ["x.org"]}})
     assert chosen.sources[("glidein_entries", "a")].endswith(
-        "Seen by the probe: Rocky Linux 9.4, GPU A100 with 40000 MB, limits not enforced. "
+        "Seen by the probe: Rocky Linux 9.4, GPU A100 with 40000 MB, enforced limits: none. "
         "Jobs can match Arch = 'X86_64', GLIBC = 2"
     )
     assert chosen.entries["a"]["cvmfs"] == ["x.org"]

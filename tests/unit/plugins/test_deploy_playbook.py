@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The checks of the playbook deploy before its first change, run by a real ansible-playbook."""
+
+import json
+import pathlib
+
+from ansible_collections.glidein.ops.tests.unit.support.playbooks import run_playbook
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SITE = {
+    "glidein_scheduler": "slurm",
+    "glidein_entries": {"cpu": {"walltime": "2h", "node": {"cpus": 8, "memory_mb": 16000, "disk_mb": 10000}}},
+    "glidein_collector": "cm.example.org",
+    "glidein_demand_url": "https://demand.example.org",
+}
+
+
+def check(tmp_path, **sites):
+    """Return the output of the checks. sites: {host: its variables besides SITE}."""
+    folder = tmp_path / "inventory"
+    folder.mkdir()
+    hosts = {host: {**SITE, **variables} for host, variables in sites.items()}
+    (folder / "hosts.json").write_text(json.dumps({"glidein_sites": {"hosts": hosts}}))
+    # All other tasks have a tag.
+    arguments = ["glidein.ops.deploy", "-i", str(folder), "--tags", "none"]
+    status, output = run_playbook(*arguments, folder=folder, collections=ROOT.parents[2])
+    assert status == 0, output
+    return output
+
+
+def test_a_site_without_a_token_of_the_demand_server_is_named(tmp_path):
+    output = check(tmp_path, named={}, revoked={"glidein_revoked": True}, good={"glidein_demand_token": "x" * 16})
+    assert output.count("WARNING: ") == 1
+    assert '"msg": "WARNING: named has no glidein_demand_token.' in output
