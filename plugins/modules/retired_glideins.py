@@ -125,7 +125,7 @@ def retire(params, check_mode, condor, clock=time.monotonic, pause=time.sleep):
     """
     expression = constraint(params["site"], params["entry"])
     deadline = clock() + params["patience"]
-    found, seen, failure = set(), set(), None
+    found, seen, failures = set(), set(), []
     while True:
         registered, accepting = read_glideins(condor.run(status_command(expression)))
         found |= accepting
@@ -134,15 +134,15 @@ def retire(params, check_mode, condor, clock=time.monotonic, pause=time.sleep):
         if check_mode or not (accepting or missing):
             return found, accepting, missing
         if clock() >= deadline:
-            if accepting and failure:
-                raise failure
+            if accepting and failures:
+                raise failures[0]
             return found, accepting, missing
         if accepting:
+            failures = []
             try:
                 condor.run(off_command(expression))
-                failure = None
             except CommandError as error:  # such as: the ad of a master is not in the collector yet
-                failure = error
+                failures = [error]
         pause(INTERVAL_S)
 
 

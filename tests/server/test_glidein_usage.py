@@ -101,9 +101,8 @@ def test_the_reason_of_an_end_is_cut_and_may_be_missing(service):
 
 def test_only_failures_before_registration_in_the_last_hours_count_as_such(work):
     assert work.unregistered() == {}
-    lost = {"registered": None, "exit_status": 35}
-    work.add("PSC", told(glidein(1, **lost), glidein(2, **dict(lost, exit_status=None)), glidein(3, exit_status=18)))
-    work.add("PSC", told(*(glidein(4 + number, **dict(lost, exit_status=end)) for number, end in enumerate((0, 143)))))
+    lost = [glidein(1 + number, registered=None, exit_status=end) for number, end in enumerate((35, None, 0, 143))]
+    work.add("PSC", told(*lost, glidein(9, exit_status=18)))
     assert work.unregistered() == {("PSC", "RM"): 2}
     assert work.unregistered(NOW + 6 * 3600 + 1) == {}
 

@@ -247,8 +247,7 @@ def test_a_site_where_nothing_was_to_be_done_reports_what_its_queue_shows():
     assert report.pop("entries") == [
         {"entry": "main", "shape": "core", "present": 3, "wanted": None, "queued": 1, "running": 2, "sick": 0,
          "sick_reasons": [], "registered": 2, "launched": 0, "cancelled": 0, "reason": "3 jobs", "error": None,
-         "cpus": 1, "running_since": [[NOW - 60, 2]], "credential_expires": None,
-          "running_glideins": []}
+         "cpus": 1, "running_since": [[NOW - 60, 2]], "credential_expires": None, "running_glideins": []}
     ]  # fmt: skip
     assert report == {"as_of": NOW, "error": None, "orphans": 1, "summaries": None}
 

@@ -136,10 +136,15 @@ def test_a_server_that_is_down_is_named_with_the_reason_alone(monkeypatch, proxy
         DemandClient("http://127.0.0.1:9").call("get_demand")
 
 
+def close_first_connection(listener):
+    connection, _address = listener.accept()
+    connection.close()
+
+
 def test_a_server_that_ends_during_a_call_is_reported_in_one_sentence():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = "http://127.0.0.1:{0}".format(listener.getsockname()[1])
-        thread = threading.Thread(target=lambda: listener.accept()[0].close())
+        thread = threading.Thread(target=close_first_connection, args=(listener,))
         thread.start()
         with pytest.raises(ServerError) as raised:
             DemandClient(url).call("report")
