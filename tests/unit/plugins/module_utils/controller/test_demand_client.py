@@ -142,7 +142,9 @@ def close_first_connection(listener):
 
 
 def test_a_server_that_ends_during_a_call_is_reported_in_one_sentence():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
         url = "http://127.0.0.1:{0}".format(listener.getsockname()[1])
         thread = threading.Thread(target=close_first_connection, args=(listener,))
         thread.start()

@@ -48,7 +48,7 @@ def probe(scheduler="slurm", entries=None, **changes):
 
 @pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
 def test_scripts_are_the_golden_ones_and_sh_can_read_them(scheduler):
-    made = [text for unused, text in probe(scheduler).files("main", 600)]
+    made = [text for unused, text in probe(scheduler).files("main", 600, "echo report\n")]
     paths = [GOLDEN / (scheduler + suffix) for suffix in (".batch", ".submit")][: len(made)]
     if os.environ.get("GLIDEIN_WRITE_GOLDEN"):
         for path, text in zip(paths, made):
@@ -63,7 +63,7 @@ def test_no_golden_file_is_left_over():
 
 def test_the_walltime_of_a_shorter_entry_is_kept():
     entries = {"short": raw_entry(walltime="5m")}
-    assert "#SBATCH --time=0:05:00" in probe(entries=entries).files("short", 600)[0][1].splitlines()
+    assert "#SBATCH --time=0:05:00" in probe(entries=entries).files("short", 600, "echo report\n")[0][1].splitlines()
 
 
 @pytest.mark.parametrize(

@@ -561,8 +561,8 @@ def test_a_group_can_be_explained_entry_by_entry():
     sites = [planned_site(site({"a": entry(accept={"cpus": {"min": 2}}), "b": entry()}))]
     shown = {"site": "lab", "shape": "core"}
     assert planned([group(count=3)], sites, explain="a")["explanation"] == [
-        shown | {"entry": "a", "serves": 0, "fits": False, "reason": "asks for 1 cpus, accept has min 2"},
-        shown | {"entry": "b", "serves": 3, "fits": True, "reason": "fits 1 job per glidein"},
+        dict(shown, entry="a", serves=0, fits=False, reason="asks for 1 cpus, accept has min 2"),
+        dict(shown, entry="b", serves=3, fits=True, reason="fits 1 job per glidein"),
     ]
     with pytest.raises(InputError, match="explain: 'zzz'"):
         planned([], explain="zzz")
