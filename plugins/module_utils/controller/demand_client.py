@@ -187,8 +187,10 @@ def _within(seconds, function, *arguments):
 def _reason(error):
     """Return the reason of a failed request: the error that requests and urllib3 have wrapped in others."""
     source = "the HTTP proxy: " if isinstance(error, requests.exceptions.ProxyError) else ""
-    while error.__cause__ or error.__context__:
-        error = error.__cause__ or error.__context__
+    inner = error
+    while inner is not None:
+        error = inner
+        inner = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return excerpt(source + (getattr(error, "strerror", None) or str(error)))
 
 
