@@ -199,7 +199,7 @@ def _ansible_cfg(directory, option):
 
 
 def _json_or_empty(path):
-    """Return the object in a JSON file; {} if there is none."""
+    """Return the object that a JSON file contains; {} for a missing or invalid file."""
     try:
         found = json.loads(read_or_none(path) or b"{}")
     except ValueError:

@@ -465,7 +465,7 @@ def failure(count=3, exit_status=17, last=NOW, reason="fewer GPUs (DetectedGPUs=
 
 
 def failed(*failures, shape="core", entry="main", **counts):
-    """What the demand server has of a shape whose glideins failed."""
+    """Return a row of get_supply for a shape whose glideins failed."""
     numbers = dict({"never_registered": sum(one["count"] for one in failures)}, **counts)
     return supplied(entry=entry, shape=shape, history=history(failures=list(failures), **numbers))
 
