@@ -48,3 +48,15 @@ attributes:
       - glidein.ops.glidein
       - glidein.ops.server
 """
+
+    # Modules that only read.
+    INFO = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+    details: The module only reads.
+  diff_mode:
+    support: N/A
+    details: The module only reads.
+"""

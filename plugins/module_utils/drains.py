@@ -9,12 +9,10 @@ site_drain keeps the drains of a site on its login node, and queue_info returns 
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import is_name
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import LATEST, utc
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 LONGEST_TEXT = 300
-# 9999-12-31, the last day that time.strftime accepts.
-_LATEST = 253402300799
 
 
 def check_text(where, text):
@@ -34,7 +32,7 @@ def check_drains(where, drains):
         entry, since = drain.get("entry"), drain.get("since")
         if entry is not None and not (isinstance(entry, str) and is_name(entry)):
             raise InputError(invalid(f"{here}.entry", entry, "the name of an entry, or null for the whole site"))
-        if isinstance(since, bool) or not isinstance(since, int) or not 0 <= since <= _LATEST:
+        if isinstance(since, bool) or not isinstance(since, int) or not 0 <= since <= LATEST:
             raise InputError(invalid(f"{here}.since", since, "epoch seconds"))
         for key in ("by", "reason"):
             check_text(f"{here}.{key}", drain.get(key))

@@ -15,15 +15,9 @@ author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
+  - glidein.ops.attributes.info
   - glidein.ops.attributes.actiongroup_server
   - glidein.ops.server
-attributes:
-  check_mode:
-    support: full
-    details: The module only reads.
-  diff_mode:
-    support: N/A
-    details: The module only reads.
 options:
   demand_file:
     description:
@@ -37,17 +31,17 @@ options:
     default: 900
   sites:
     description:
-      - Sites that are planned for. Jobs that they hold leases on count as demand; those of other sites do not. A site
-        whose queue could not be read keeps its leases, and its glideins may still come, so it is not to be named.
-      - A name that is given twice counts as not given. The plan leaves such sites out.
-      - Without it, that is so for the site whose token is given.
+      - Sites to plan for. Jobs that these sites have leased count as demand. Jobs that other sites have leased do not.
+        Leave out a site whose queue could not be read. It keeps its leases, because its glideins may still start.
+      - A name that occurs twice is ignored. The plan leaves such sites out.
+      - Without this option, only the site of O(token) is planned for.
     type: list
     elements: str
   attributes:
     description:
-      - Names of job attributes that the server is to divide its groups by, at most 20; those that sites'
-        C(accept_requirements) refer to. It does so from its next reading on, for callers with a token.
-      - A server of an earlier version is asked without them.
+      - Names of job attributes by which the server also divides its groups, at most 20. They are the attributes that
+        the sites' C(accept_requirements) use. The server uses them from its next query on, for callers with a token.
+      - The module sends none to a server of an earlier version.
     type: list
     elements: str
     default: []

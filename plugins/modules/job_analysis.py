@@ -16,12 +16,7 @@ author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-attributes:
-  check_mode:
-    support: full
-    details: Changes nothing in either mode.
-  diff_mode:
-    support: none
+  - glidein.ops.attributes.info
 options:
   job:
     description:

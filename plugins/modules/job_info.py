@@ -15,15 +15,9 @@ author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
+  - glidein.ops.attributes.info
   - glidein.ops.attributes.actiongroup_server
   - glidein.ops.server
-attributes:
-  check_mode:
-    support: full
-    details: The module only reads.
-  diff_mode:
-    support: N/A
-    details: The module only reads.
 options:
   job:
     description:

@@ -19,14 +19,8 @@ author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
+  - glidein.ops.attributes.info
   - glidein.ops.attributes.actiongroup_glidein
-attributes:
-  check_mode:
-    support: full
-    details: The module only reads.
-  diff_mode:
-    support: N/A
-    details: The module only reads.
 options:
   hosts:
     description:

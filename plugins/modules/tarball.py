@@ -123,6 +123,7 @@ reason:
 
 import contextlib
 import os
+import re
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import make_private_directory, read_or_none
@@ -139,6 +140,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool.tarballs import (
     archives_of,
     file_sha256,
 )
+
+# A JSON Web Token, such as HTCondor's IDTOKENs. A pool password's file never has this form.
+_TOKEN = re.compile(rb"eyJ[A-Za-z0-9_-]+[.][A-Za-z0-9_-]+[.][A-Za-z0-9_-]+\s*\Z")
 
 
 def missing_inputs(params, archives, condor):
@@ -173,6 +177,10 @@ def pool_password(path, roots):
     content = next((text for text in map(read_or_none, paths) if text is not None), None)
     if content is not None and content.startswith(b"$ANSIBLE_VAULT"):
         raise InputError(f"the pool password {path or PASSWORD_MEMBER} is encrypted by Ansible Vault: decrypt it")
+    if content is not None and _TOKEN.match(content):
+        raise InputError(
+            f"the pool password {path or PASSWORD_MEMBER} is a token: for a token, set glidein_credential=token"
+        )
     return content
 
 

@@ -99,14 +99,6 @@ def test_the_reason_of_an_end_is_cut_and_may_be_missing(service):
     assert (endings["PSC", "2"]["reason"], endings["PSC", "2"]["entry"]) == ("", "RM")
 
 
-def test_only_failures_before_registration_in_the_last_hours_count_as_such(work):
-    assert work.unregistered() == {}
-    lost = [glidein(1 + number, registered=None, exit_status=end) for number, end in enumerate((35, None, 0, 143))]
-    work.add("PSC", told(*lost, glidein(9, exit_status=18)))
-    assert work.unregistered() == {("PSC", "RM"): 2}
-    assert work.unregistered(NOW + 6 * 3600 + 1) == {}
-
-
 def test_names_are_forgotten_in_the_end(work, database):
     work.add("PSC", told(glidein(1)))
     work.delete_old(NOW + work_module.KEEP_NAMES_S + 1)
@@ -177,7 +169,7 @@ def test_a_black_hole_that_no_report_lists_as_running_is_in_the_history_and_on_t
     assert shown["history"]["failures"] == [{"exit_status": 17, "count": 3, "last": NOW - 65, "reason": reason}]
     text = "RM/node: 3 of 3 glideins that started in the last 6 h never registered. 3 ended with status 17: " + reason
     assert text in service.page()
-    assert 'glidein_site_unregistered_failures{entry="RM",site="PSC"} 3.0' in service.get("/metrics").text
+    assert 'glidein_site_recent_never_registered{entry="RM",site="PSC"} 3.0' in service.get("/metrics").text
 
 
 def test_one_users_broken_jobs_are_no_black_hole(service):

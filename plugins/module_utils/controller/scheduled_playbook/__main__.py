@@ -104,7 +104,9 @@ class ScheduledPlaybook:
         # With arguments, such as --check or a limit, a run is a person's and says nothing about the schedule.
         if not self._arguments:
             self._write(record)
-        _say(f"{self._playbook['playbook']} ended with status {status} after {record['seconds']} s. {message}".rstrip())
+        _print_now(
+            f"{self._playbook['playbook']} ended with status {status} after {record['seconds']} s. {message}".rstrip()
+        )
         return status
 
     def _run(self, start_s, inventory):
@@ -141,7 +143,7 @@ class ScheduledPlaybook:
         )
         inventory["directory"], inventory["commit"], inventory["error"] = found
         if inventory["error"]:
-            _say(inventory["error"])
+            _print_now(inventory["error"])
 
     def _argv(self, directory):
         sources = self._configuration["inventory_sources"]
@@ -207,7 +209,7 @@ def _json_or_empty(path):
     return found if isinstance(found, dict) else {}
 
 
-def _say(text):
+def _print_now(text):
     sys.stdout.write(f"{outcome.utc(time.time())} {text}\n")
     sys.stdout.flush()
 
@@ -235,7 +237,7 @@ def main(argv=None):
             scheduled.log_to_file()
         return scheduled.run()
     except BusyError as error:
-        _say(str(error))
+        _print_now(str(error))
         return outcome.BUSY
     except processes.StoppedError as error:
         return 128 + error.signum

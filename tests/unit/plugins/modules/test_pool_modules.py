@@ -399,10 +399,17 @@ def test_a_supplied_tarball_without_a_password_gives_one_tarball(tmp_path, items
     assert build(tmp_path, sources={"supplied": archive()})["built"] == ["supplied.tar.gz"]
 
 
-def test_an_encrypted_pool_password_is_refused(tmp_path, items, archive):
-    (tmp_path / "password").write_bytes(b"$ANSIBLE_VAULT;1.1;AES256\n6162\n")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"$ANSIBLE_VAULT;1.1;AES256\n6162\n", "password is encrypted by Ansible Vault: decrypt it"),
+        (b"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl\n", "password is a token"),
+    ],
+)
+def test_a_file_that_is_no_pool_password_is_refused(tmp_path, items, archive, content, message):
+    (tmp_path / "password").write_bytes(content)
     failed = build(tmp_path, sources={"supplied": archive()}, pool_password_file=str(tmp_path / "password"))
-    assert "password is encrypted by Ansible Vault: decrypt it" in failed["msg"]
+    assert message in failed["msg"]
 
 
 def test_missing_inputs_are_a_change_in_check_mode_and_an_error_otherwise(tmp_path, commands):

@@ -13,12 +13,11 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
-from sqlalchemy import Connection, delete, func, or_, select, tuple_
+from sqlalchemy import Connection, delete, func, select, tuple_
 
 from ..values import Key
 from . import schema
 from .database import Database, upsert
-from .glidein_tracking import SIGNALS, WINDOW_S
 from .schema import USAGE_SUMS
 
 HOUR, DAY, WEEK = 3600, 86400, 7 * 86400
@@ -125,21 +124,6 @@ class GlideinUsage:
         with self._db.read() as connection:
             rows = connection.execute(query.where(column.received >= since).order_by(column.ended)).all()
         return {(row.site, row.batch_id): {name: getattr(row, name) for name in names} for row in rows}
-
-    def unregistered(self, now: float | None = None) -> dict[tuple[str, str], int]:
-        """Return {(site, entry): glideins that failed before they registered}, received within WINDOW_S.
-
-        The entry is "" if an earlier version of this program has stored the glideins.
-        """
-        now = self._clock() if now is None else now
-        column = schema.ended_glidein.c
-        failed = or_(column.exit_status.is_(None), column.exit_status.not_in((0, *SIGNALS)))
-        query = select(column.site, column.entry, func.count()).where(
-            column.received >= now - WINDOW_S, column.registered.is_(None), failed
-        )
-        with self._db.read() as connection:
-            rows = connection.execute(query.group_by(column.site, column.entry)).all()
-        return {(site, entry or ""): int(number) for site, entry, number in rows}
 
     def delete_old(self, now: float | None = None) -> None:
         """Delete old sums and names, at most once an hour."""

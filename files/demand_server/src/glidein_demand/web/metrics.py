@@ -85,8 +85,7 @@ class _StateCollector(Collector):
             "glidein_site_report_timestamp_seconds", "Time of a site's last report", ["site"],
             {(site,): report["received"] for site, report in reports.items()},
         )  # fmt: skip
-        totals, unregistered = parts.glidein_usage.totals(), parts.glidein_usage.unregistered()
-        yield from _of_sites(reports, snapshot.supply, totals, unregistered)
+        yield from _of_sites(reports, snapshot.supply, parts.glidein_usage.totals())
         yield from _of_core_hours(parts.core_hours)
 
 
@@ -124,7 +123,6 @@ def _of_sites(
     reports: Mapping[str, Any],
     supply: Mapping[str, Any],
     ever: Mapping[tuple[str, str, str], Mapping[str, int]],
-    unregistered: Mapping[tuple[str, str], int],
 ) -> Iterator[Metric]:
     reported: dict[tuple[str, str], collections.Counter[str]] = {}
     for site, report in reports.items():
@@ -146,12 +144,6 @@ def _of_sites(
         for name in names:
             values = {pair: source[pair][name] for pair in selected if pair in source and name in source[pair]}
             yield _labelled_gauge(f"glidein_site_{name}", f"{_HELP[name]}, {origin}", ["site", "entry"], values)
-    yield _labelled_gauge(
-        "glidein_site_unregistered_failures",
-        "Glideins of the last 6 hours that failed before they registered, by their summaries",
-        ["site", "entry"],
-        {pair: unregistered.get(pair, 0) for pair in selected if pair in worked},
-    )
     for name, (metric, text) in _WORK.items():
         family = CounterMetricFamily(f"glidein_site_{metric}", text, labels=["site", "entry"])
         for pair in selected:
