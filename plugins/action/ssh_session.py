@@ -263,7 +263,7 @@ class ActionModule(ActionBase):
         try:
             typed = display.prompt_until(f"[{self.host}]{hint}\n{text}", private=hidden, seconds=seconds)
         except AnsiblePromptNoninteractive:
-            raise NoTerminalError("no terminal at which a person could answer") from None
+            raise NoTerminalError("no terminal where a person could answer") from None
         except AnsiblePromptInterrupt:
             raise LoginError("stopped by the person at the terminal") from None
         if time.monotonic() - started >= seconds:

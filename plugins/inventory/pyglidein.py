@@ -46,7 +46,7 @@ options:
     type: str
   site:
     description:
-      - Name of the site, if it is not to be that of the configuration.
+      - Name of the site. The default is the name in the configuration.
     type: str
   clients:
     description:

@@ -4,7 +4,7 @@
 
 DOCUMENTATION = r"""
 name: ssh_session_args
-short_description: SSH arguments with which Ansible uses a session that a person opened
+short_description: SSH arguments for the use of a session that a person has opened
 version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)

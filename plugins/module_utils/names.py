@@ -49,7 +49,7 @@ def job_name(deployment, site, entry, shape):
 
 
 def probe_prefix(deployment, site):
-    """Return the first 7 characters of the names of the batch jobs with which node_probe examines a site's nodes.
+    """Return the first 7 characters of the names of node_probe's batch jobs at a site.
 
     They differ from those of glideins, so that such a job is not counted as one.
     """

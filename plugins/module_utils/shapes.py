@@ -68,7 +68,7 @@ def entry_shapes(problems, variable, entry):
     """Return {name: shape} of an entry, each shape with all keys of SHAPE and `asked_memory_mb`.
 
     problems: a list that the errors are appended to; with an error, the result is incomplete. variable: the path of the
-    entry; entry: its options, of which those of SHAPE_OPTIONS and `granted` are read.
+    entry; entry: its options; only those of SHAPE_OPTIONS and `granted` are read.
     """
     known = len(problems)
     if entry["node"] is not None:

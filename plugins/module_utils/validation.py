@@ -206,7 +206,7 @@ class Spec:
     def _messages(self, error, variable, found):
         """Return Ansible's error (AnsibleValidationError) as errors that begin with the path of the option.
 
-        found: the values, of which an invalid one is replaced by None.
+        found: the values; an invalid one is replaced by None.
         """
         if isinstance(error, RequiredError):
             required = [name for name, option in self.options.items() if option.get("required") and found[name] is None]

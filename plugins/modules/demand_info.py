@@ -101,7 +101,7 @@ demand:
       elements: str
       sample: [ProjectName]
     paused:
-      description: Whether the server is paused. Every lease is then zero, and nothing is to be submitted.
+      description: Whether the server is paused. Every lease is then zero, and cycles submit nothing.
       type: bool
       sample: false
 supply:

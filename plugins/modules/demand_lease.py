@@ -56,7 +56,7 @@ options:
     type: str
   ttl:
     description:
-      - Seconds for which the jobs are leased. Must be longer than the time between two cycles.
+      - Lifetime of the leases in seconds. Must be longer than the time between two cycles.
     type: int
     default: 1800
   as_of:

@@ -74,7 +74,7 @@ options:
     default: token
   scratch:
     description:
-      - Directory on the compute node in which a glidein creates its own. The compute node replaces variables in it, in
+      - Directory on the compute node where a glidein creates its own. The compute node replaces variables in it, in
         the forms C($NAME), C(${NAME}) and C(${NAME:-path}).
     type: str
     default: "${TMPDIR:-/tmp}"
@@ -98,7 +98,7 @@ options:
     description:
       - Settings of HTCondor in every glidein, such as V(STARTD_DEBUG) or V(LOWPORT). C(condor_config) of an entry adds
         to them and overrides them.
-      - Settings by which the glidein is secured, counted or placed are refused.
+      - Settings that secure, count or place the glidein are refused.
     type: dict
     default: {}
   log_days:
@@ -212,7 +212,7 @@ errors:
   elements: dict
   sample: []
 hints:
-  description: Options with which the batch system would refuse less, such as C(limits.array). Each is also a warning.
+  description: Options that would make the batch system refuse less, such as C(limits.array). Each is also a warning.
   returned: always, when the queue could be read
   type: list
   elements: str

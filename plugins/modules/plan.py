@@ -105,7 +105,7 @@ options:
     type: int
   allocation:
     description:
-      - The way in which entries of one priority share the jobs. V(priority) fills one after the other, in the order of
+      - How entries of one priority share the jobs. V(priority) fills one after the other, in the order of
         their names.
         V(spread) orders the next glidein from the entry that has the fewest cores for its C(weight).
     type: str
@@ -158,7 +158,7 @@ options:
         default: true
       ramp_first:
         description:
-          - Glideins that may be queued or starting at an entry of which no glidein has registered.
+          - Glideins that may be queued or starting at an entry without registered glideins so far.
         type: int
         default: 25
       ramp_factor:
@@ -173,7 +173,7 @@ options:
         default: 3
       cancel_delay:
         description:
-          - Seconds for which queued glideins that no job needs stay in the queue.
+          - Seconds that queued glideins stay in the queue when no job needs them.
           - The earlier name C(patience) is an alias.
         type: int
         default: 600
@@ -198,7 +198,7 @@ options:
         default: 100
       hold_readings:
         description:
-          - The number of readings for which the last plan is held when the demand is not believed.
+          - Number of readings during which the last plan is kept when the demand is implausible.
           - For as many cycles nothing is ordered at a site whose queue shows far fewer glideins than its last reports,
             or far fewer running ones than are registered. V(0) switches both off.
         type: int

@@ -89,7 +89,7 @@ denied_identities:
   elements: str
   sample: ["glidein-bridges@*"]
 digest:
-  description: 12 hexadecimal digits over the state, by which a running collector reports that it has read it.
+  description: 12 hexadecimal digits computed from the state. A collector that has read the state reports them.
   returned: success
   type: str
   sample: 3f2a9c01b2d4

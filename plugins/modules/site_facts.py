@@ -197,7 +197,7 @@ facts:
           type: dict
           sample: {walltime_s: "scontrol show partition: MaxTime=2-00:00:00"}
     accounts:
-      description: The user's accounts. C(problem) is null, or the reason for which the account cannot be charged.
+      description: The user's accounts. C(problem) is null, or the reason why the account cannot be charged.
         C(max_queued) and C(max_running) limit the jobs of the account.
       type: list
       elements: dict

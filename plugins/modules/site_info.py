@@ -71,7 +71,7 @@ EXAMPLES = r"""
 RETURN = r"""
 sites:
   description:
-    - One definition for each host, by the host's name. The keys are those of O(glidein.ops.plan#module:sites).
+    - One definition for each host, by the host's name, with the keys of O(glidein.ops.plan#module:sites).
     - C(queue) is null if C(error) is not.
   returned: success
   type: dict

@@ -71,7 +71,7 @@ options:
         type: str
   persist:
     description:
-      - Seconds for which the session lives after its last use.
+      - Seconds that the session lives after its last use.
     type: int
     default: 43200
   timeout:

@@ -375,7 +375,7 @@ def test_a_mode_that_keeps_the_owner_out_is_named(open_folder, path, mode, remed
     os.chown(folder / "state" / "state.db", nobody.pw_uid, nobody.pw_gid)
     (folder / path).chmod(mode)
     line = one_line(answer_as(None, "--config", settings_in(folder), "pause"))
-    assert f"{path} has the mode {mode:04o}, with which its owner nobody cannot use it; run: {remedy} {folder}/" in line
+    assert f"{path} has the mode {mode:04o}: its owner nobody cannot use it; run: {remedy} {folder}/" in line
     assert "belongs to" not in line
 
 

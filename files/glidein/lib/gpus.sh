@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # GPUs: determine which ones the batch system has assigned to this job, with HTCondor's condor_gpu_discovery.
 
-# Variables in which batch systems name the GPUs of a job, by number, UUID or MIG instance. The first one with a list counts.
+# Variables of batch systems with the GPUs of a job, by number, UUID or MIG instance. The first one with a list counts.
 NVIDIA_VARIABLES="CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 AMD_VARIABLES="ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES"
 NO_GPU=10000   # HTCondor's number for a missing device

@@ -65,7 +65,7 @@ check_clock() {
       "at most $MAX_CLOCK_OFFSET_S s is allowed"
 }
 
-# clock_offset DIRECTORY: print the seconds by which the clock of the machine that serves a directory is ahead of this node's
+# clock_offset DIRECTORY: print how many seconds the clock of a directory's server is ahead of this node's
 # clock, by the time of a new file. Print 0 if the directory is local, and nothing if no file can be written there.
 clock_offset() {
   probe=$1/.clock.$$.${SCRATCH##*.}

@@ -81,7 +81,7 @@ def status_table(plan, demand, sites=None):
 
     plan, demand: results of plan and demand_info; sites: {host: definition} of site_info.
 
-    USED is the part of the granted core-hours in which jobs ran, for glideins that ended in the last 7 days.
+    USED is the share of the granted core-hours that jobs used, of glideins that ended in the last 7 days.
     """
     items = plan.get("plan") or []
     supplied = (demand.get("supply") or {}).get("entries") or []

@@ -109,7 +109,7 @@ class DemandClient:
         """Request leases on jobs for a site; return {"granted", "expires", "site_limit"}.
 
         claims, granted: {entry: {group id: jobs}}; expires: epoch seconds; site_limit: the site's limit on leased jobs
-        if it has reduced the grant, else None. deployment: the name by which the server refuses a second deployment
+        if it has reduced the grant, else None. deployment: its name; the server refuses a second deployment
         that uses the site's name; None: not checked. Raises ServerError.
         """
         newer = {} if deployment is None else {"deployment": deployment}

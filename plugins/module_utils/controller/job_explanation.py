@@ -125,7 +125,7 @@ def _entry_lines(rows, plan, group, counted):
         cells.append(([row["site"], row["entry"], row["shape"], *numbers], row["reason"]))
     more = len(ordered) - _MAX_ENTRIES
     fitting = sum(row["fits"] for row in ordered[_MAX_ENTRIES:])
-    left = [f"  and {count(more, 'shape')} more, of which {fitting} fit"] if more > 0 else []
+    left = [f"  and {count(more, 'shape')} more ({fitting} fit)"] if more > 0 else []
     return table(_HEAD, cells) + left
 
 

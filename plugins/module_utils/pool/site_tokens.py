@@ -49,7 +49,7 @@ def claims(token):
 
 
 def renewal_reason(token, key, wanted, now):
-    """Return the reason for which a stored token must be replaced, or None if it is valid.
+    """Return why a stored token must be replaced, or None if it is valid.
 
     token: text, or None if it is missing; key: fingerprint of the key that it was signed with, None if unknown;
     now: epoch seconds.
@@ -159,7 +159,7 @@ class TokenStore:
             return []
 
     def renewal_reason(self, site, wanted, now):
-        """Return the reason for which a site's token must be replaced, or None. See the function of this name."""
+        """Return why a site's token must be replaced, or None. See the function of this name."""
         path = self._path(site)
         try:
             with open(path, encoding="utf-8", errors="replace") as handle:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tarballs of glideins, one for each platform, and the lists by which glidein.sh chooses one.
+"""The tarballs of glideins, one for each platform, and the lists that glidein.sh chooses from.
 
 The same inputs give the same bytes. MANIFEST.json in a tarball describes it; SHA256SUMS has the sum of every file.
 """
@@ -227,7 +227,7 @@ class TarballDirectory:
             return False
 
     def _state_file(self, file_name):
-        """Return the path of the hashes by which a later run finds that a tarball is current."""
+        """Return the path of the hashes that show a later run that a tarball is current."""
         return self.path / (file_name + ".state.json")
 
     def _leftover(self):

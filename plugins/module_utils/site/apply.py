@@ -110,7 +110,7 @@ class QueueUpdate:
 
     @property
     def changes(self):
-        """Return whether anything is to be submitted or cancelled."""
+        """Return whether there are glideins to submit or cancel."""
         return bool(self.scripts or self.orphans or any(decision.cancel for decision in self.decisions))
 
     def act(self):

@@ -48,7 +48,7 @@ class LoginNode:
     """The login node. `gaps`: those of its Reader."""
 
     def __init__(self, environment, timeout_s, mounts=None):
-        """environment: with which commands run; timeout_s: of all commands; mounts: text, default /proc/mounts."""
+        """environment: of the commands; timeout_s: of all commands; mounts: text, default /proc/mounts."""
         self._environment = environment
         self._deadline = time.monotonic() + timeout_s
         self._reader = Reader(environment, {}, timeout_s, _STEP_TIMEOUT_S)

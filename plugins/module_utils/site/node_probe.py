@@ -240,7 +240,7 @@ class NodeProbe:
         return nodes
 
     def _read_one(self, record, jobs, is_last):
-        """Return the node of an entry. record: its state, in which the times and an unknown job id are set."""
+        """Return the node of an entry. Sets the times and an unknown job id in `record`, its state."""
         if record["error"]:
             return self._node(record, FAILED, error=record["error"])
         named = [job for job in jobs if job.name == record["job_name"]]
@@ -305,7 +305,7 @@ class NodeProbe:
     # -- ending ------------------------------------------------------------------------------------------------
 
     def finish(self):
-        """Cancel the jobs that have not ended and remove all files. Return {entry: node}, of which none is unfinished.
+        """Cancel the jobs that have not ended and remove all files. Return {entry: node}; all nodes are finished.
 
         Raises CommandError, OutputError if the queue cannot be read; then nothing is changed.
         """

@@ -262,7 +262,7 @@ def test_the_factor_may_be_asked_at_a_bastion_and_a_new_host_key_is_a_persons_de
         glidein_ssh_prompts=jump.prompts(),
     )
     unattended = log_in(inventory)
-    assert "no terminal at which a person could answer" in " ".join(unattended.output.split()), unattended
+    assert "no terminal where a person could answer" in " ".join(unattended.output.split()), unattended
     (tmp_path / "open").mkdir(mode=0o750)
     opened = log_in(inventory, "-e", f"glidein_ssh_session_dir={tmp_path}/open")
     assert "that other users cannot enter" in " ".join(opened.output.split()), opened

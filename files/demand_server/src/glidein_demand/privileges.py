@@ -55,7 +55,7 @@ def _check_access(path: Path, needed: int, advice: str) -> None:
         if owner == me:
             mode, rights = stat.S_IMODE(status.st_mode), "rwx" if path.is_dir() else "rw"
             raise UnusableError(
-                f"state.database: {path} has the mode {mode:04o}, with which its owner {me} cannot use it; run: "
+                f"state.database: {path} has the mode {mode:04o}: its owner {me} cannot use it; run: "
                 f"chmod u+{rights} {path}"
             )
         raise UnusableError(f"state.database: {path} belongs to {owner}, {me} cannot write it; {advice}")

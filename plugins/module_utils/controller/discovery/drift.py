@@ -165,7 +165,7 @@ def _fits(queue, group, shape):
 
 
 def _too_large(queue, groups, name, shape, key):
-    """Return the sentence for a resource of which no node has enough for a shape, or None."""
+    """Return the sentence for a resource that no node has enough of for a shape, or None."""
     of_group, unit = _RESOURCES[key]
     known = [_available(queue, group, of_group) for group in groups]
     if None in known or shape[key] <= max(known):

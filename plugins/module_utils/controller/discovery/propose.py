@@ -26,13 +26,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.units import duration_
 # Cautious limits of an entry, below the collection's defaults. Idle whole nodes and GPUs cost more.
 LIMITS = {"queued": 5, "total": 50, "per_cycle": 5}
 COSTLY_LIMITS = {"queued": 2, "total": 20, "per_cycle": 2}
-# Clock differences in seconds from which the operator is informed.
+# Clock differences in seconds that the operator is informed of.
 CLOCK_OFFSET_S = 60
 # The tarball, the payload and the logs of a site need about this much in the home directory.
 HOME_MB = 1000
 # Names that batch systems have before the site sets one.
 _UNNAMED = ("cluster", "default", "linux", "slurm", "slurm_cluster", "localhost")
-# Features by which sites name the nodes that reach the internet.
+# Features that name nodes with internet access.
 _OUTBOUND = re.compile(r"egress|internet|outbound|external", re.IGNORECASE)
 _ARGUMENT = re.compile(r"^[A-Za-z0-9_./+=,:@-]+\Z")
 _PROXY = re.compile(r"^(?:https?://)?[A-Za-z0-9.-]+(?::[0-9]+)?/?\Z")

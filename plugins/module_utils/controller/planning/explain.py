@@ -89,9 +89,9 @@ def item_reason(decision, silent_schedds):
     if decision.added > 0:
         text += f", {decision.added} to add"
     elif decision.added < 0:
-        text += f", of which {-decision.added} serve no job and go"
+        text += f", {-decision.added} of them to cancel (no job needs them)"
     elif decision.unused and silent_schedds:
-        text += f", of which {decision.unused} serve no job and stay because schedds did not answer: {silent_schedds}"
+        text += f", {decision.unused} that no job needs are kept because schedds did not answer: {silent_schedds}"
     if decision.overdue:
         text += f"; {_overdue(decision)}"
     if counts["sick"]:

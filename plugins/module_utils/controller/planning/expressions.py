@@ -61,7 +61,7 @@ def text_of(tokens):
 
 
 def _at(tokens, now_s):
-    """Return tokens in which time() is a number."""
+    """Return the tokens, with time() replaced by a number."""
     found = []
     for token in tokens:
         found.append(token)

@@ -39,7 +39,7 @@ def conditions_of_class(job_class, matcher):
 
 
 class Fit:
-    """Matches job classes with capacities, of which it returns masks."""
+    """Matches job classes with capacities, and returns masks of them."""
 
     def __init__(self, capacities, matcher):
         """capacities: each EntryShape, then each OtherMachines; matcher: classad.Matcher."""

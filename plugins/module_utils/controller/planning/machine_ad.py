@@ -105,7 +105,7 @@ def machine_ad(site, entry, shape_name, sample, now_s):
 
 
 def sampled_ad(sample):
-    """Return the ad of a machine of which only a sample of its attributes is known."""
+    """Return the ad of a machine that is known only by a sample of its attributes."""
     ad = dict(ASSUMED)
     ad.update((name.lower(), value) for name, value in sample.items())
     ad.update(NAMES)

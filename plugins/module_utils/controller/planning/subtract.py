@@ -54,7 +54,7 @@ def subtract(job_classes, matches, capacities, queued):
 
     Free slots come first, then starting glideins, then queued ones. Small glideins are filled before large ones: all
     existing glideins are then full before any is ordered, so that a new one never takes the place of a queued one.
-    Machines of which only the resources are known get the jobs that no free slot of an EntryShape takes.
+    If only the resources of machines are known, they get the jobs that no free slot of an EntryShape takes.
 
     An overdue glidein serves no job, but its entry gets no further glidein for the jobs that it has room for. Other
     entries may serve them. Jobs that other controllers lease have a place there, too: otherwise two controllers would

@@ -41,7 +41,7 @@ _LSF = {
     **dict.fromkeys(("-J", "-o", "-e", "-oo", "-eo"), ""),
 }
 _KEYS = {"slurm": _SLURM, "torque": _PBS, "pbspro": _PBS, "sge": _GRID_ENGINE, "uge": _GRID_ENGINE, "lsf": _LSF}
-# Characters with which only a shell can run a command.
+# Characters that require a shell to run the command.
 _SHELL = re.compile(r"[|;&$`()<>*?]")
 _GPUS = re.compile(r"^(?:gpu:)?(?:(?P<type>[A-Za-z_][A-Za-z0-9_.-]*)[:=])?(?P<number>[0-9]+)\Z")
 _MODULE = re.compile(r"^module\s+(?:load|add)\s+(?P<names>.+)\Z")

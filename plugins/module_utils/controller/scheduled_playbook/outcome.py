@@ -19,7 +19,7 @@ _METRICS = (
     ("last_success_timestamp_seconds", "End of the last run with exit status 0"),
     ("run_duration_seconds", "Duration of the last run"),
     ("exit_status", "Exit status of the last run"),
-    ("failed_hosts", "Hosts at which a task of the last run failed, or that were unreachable"),
+    ("failed_hosts", "Hosts that were unreachable, or had a failed task, in the last run"),
     ("problems", "Problems that the summary of the last cycle lists"),
     ("submitted_glideins", "Glideins that the last cycle submitted"),
     ("cancelled_glideins", "Queued glideins that the last cycle cancelled"),

@@ -18,7 +18,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
-# The states of a job, to which those of all batch systems are mapped.
+# The states of a job. The states of all batch systems are mapped to them.
 QUEUED = "queued"
 RUNNING = "running"
 COMPLETING = "completing"
@@ -64,7 +64,7 @@ class Scheduler(abc.ABC):
     # collection's options after the operator's, and the last one wins: so only options are refused that the collection
     # does not set and that would break counting, the number of glideins, or the submission.
     refused_options = {}
-    # The submitting command's one-letter options without a value, of which one word may contain several.
+    # The submitting command's one-letter options without a value. One word may contain several.
     flag_letters = ""
     # Prefixes of environment variables that would change the commands or their output, and exceptions.
     scrub_prefixes = ()

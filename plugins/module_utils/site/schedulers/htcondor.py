@@ -110,7 +110,7 @@ class HTCondor(Scheduler):
     remove_command = "condor_rm"
     # Each of these would change the configuration of the commands. CONDOR_CONFIG does not match.
     scrub_prefixes = ("_CONDOR_", "_condor_", "_Condor_")
-    # Variables with which a site selects its schedd.
+    # Variables that select a site's schedd.
     keep = tuple(
         prefix + name
         for prefix in ("_CONDOR_", "_condor_")

@@ -179,7 +179,7 @@ class PbsPro(Pbs):
             why = comment
             state = SICK if _NEVER_STARTS.match(why) else state
         started = letter in _STARTED
-        # stime of a waiting task is the time at which the first task of the array started.
+        # stime of a waiting task is the start of the array's first task.
         begun = self._epoch(job_id, job.get("stime")) if started and "stime" in job else None
         return Job(
             job_id,

@@ -250,7 +250,7 @@ class Slurm(Scheduler):
             why = state if not why else f"{state}: {why}"
         has_started = common in (RUNNING, COMPLETING) or state in _STARTED
         if not has_started:
-            started_s = None  # %S of a pending job is the time at which Slurm expects its start
+            started_s = None  # %S of a pending job is its expected start
         return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s, never_starts)
 
     def cancel_argv(self, user, ids, running):

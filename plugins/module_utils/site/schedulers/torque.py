@@ -176,6 +176,6 @@ class Torque(Pbs):
 
 
 def _without_index(name, job_id):
-    """Return the name with which an array was submitted: Torque names its task 3 NAME-3."""
+    """Return the submitted name of an array: Torque names its task 3 NAME-3."""
     suffix = f"-{job_id[job_id.index('[') + 1 : job_id.index(']')]}"
     return name[: -len(suffix)] if name.endswith(suffix) else name

@@ -51,7 +51,7 @@ class Schedd(Protocol):
 def read(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
     """Return {"facts": the facts about the job query["cluster"].query["proc"], or None if the queue does not have it}.
 
-    The query has the settings of refresh.demand_queries, with which the schedd's demand is read.
+    The query has the settings of refresh.demand_queries, like the query of the schedd's demand.
     """
     cluster, proc = int(query["cluster"]), int(query["proc"])
     ad = schedd.first(f"ClusterId == {cluster} && ProcId == {proc}", [])

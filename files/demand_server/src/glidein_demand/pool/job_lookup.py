@@ -67,7 +67,7 @@ class JobLookup:
         """Return {"found": [(schedd, facts of job_facts.read)], "errors": {schedd: text}, "schedds": [names]}.
 
         found: of every schedd that has a job of this id, unless `name` names the schedd. The histories are read only if
-        no queue has it. divided_by: {schedd: names of the attributes by which its groups are divided}. Raise ValueError
+        no queue has it. divided_by: {schedd: names of the attributes that divide its groups}. Raise ValueError
         if the pool has no schedd of this name, and LookupFailedError if the collector does not answer or too many
         lookups are running.
         """

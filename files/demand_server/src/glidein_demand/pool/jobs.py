@@ -49,7 +49,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True)
 class Rounding:
-    """Steps in MiB to which requests are rounded up.
+    """Steps in MiB for rounding up requests.
 
     `memory_mb` and `disk_mb` are for requests that the user stated. By default these are not rounded: the steps in
     which a startd divides its machine apply to the remaining resources, not to whether a job fits an empty machine.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Late materialization: submitted jobs that the schedd has not put in its queue yet.
 
-Such a submission (max_idle, max_materialize) is a *job factory*: a cluster ad from which the schedd makes jobs.
+Such a submission (max_idle, max_materialize) is a *job factory*: the schedd makes jobs from its cluster ad.
 Runs in the processes of queries.py only.
 """
 
@@ -55,7 +55,7 @@ def demand_groups(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the demand groups of factories' ads, and the unreadable rows, as jobs.demand_groups does.
 
-    Values that differ between jobs are those of the factory's first job: those of other jobs are unknown before they
+    If values differ between jobs, the first job's count: those of other jobs are unknown before they
     are materialized.
     """
     found, unreadable = [], []

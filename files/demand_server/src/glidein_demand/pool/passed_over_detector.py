@@ -30,11 +30,11 @@ SHARE_OF_ALL = 10
 """The number of glideins that must be passed over, as PASSED_OVER_LEAST and the constants beside it in the plan."""
 
 ORDER_LIFETIME_S = 6 * 3600
-"""Seconds for which the glideins of an entry count as ordered for a group that the entry leased."""
+"""Seconds that an entry's glideins count as ordered for a group that the entry leased."""
 
 
 class OldestJob(NamedTuple):
-    """A group's oldest idle job, the first time (epoch seconds) at which it was the oldest, and its stated run time."""
+    """A group's oldest idle job, when it was first the oldest (epoch seconds), and its stated run time."""
 
     job: str
     since: int

@@ -34,7 +34,7 @@ class ScheddState:
     """The last result of one schedd, and the error of the last query if it failed. Times are epoch seconds.
 
     result, as_of: None if no query succeeded. gone_since: the time since which the collector, or the configuration, no
-    longer has the schedd. attributes: the names of the job attributes by which its groups are divided.
+    longer has the schedd. attributes: the names of the job attributes that divide its groups.
     """
 
     name: str
@@ -93,7 +93,7 @@ def _about(states: Sequence[ScheddState]) -> dict[str, Any]:
 
 
 def _attributes(states: Iterable[ScheddState]) -> list[str]:
-    """Return the names of the job attributes by which the groups of all schedds are divided."""
+    """Return the names of the job attributes that divide the groups of all schedds."""
     read = [state.attributes for state in states if state.result is not None]
     return sorted(set(read[0]).intersection(*read[1:])) if read else []
 

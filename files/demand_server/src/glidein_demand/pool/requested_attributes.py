@@ -20,7 +20,7 @@ MAX_NAMES = 50
 """The most names of all callers; the first in alphabetical order are used."""
 
 EXPIRY_S = 24 * 3600
-"""Seconds for which a name is used if its caller does not request it again."""
+"""Seconds that a name is used if its caller does not request it again."""
 
 # Attributes that differ in every job, or that may hold secrets.
 _REFUSED = re.compile(
@@ -46,7 +46,7 @@ class RequestedAttributes:
             self._requests[caller] = {"names": names, "time": self._clock()}
 
     def names(self) -> list[str]:
-        """Return the names by which the next refresh divides groups, each in one spelling."""
+        """Return the attributes that divide groups in the next refresh, each in one spelling."""
         now = self._clock()
         with self._lock:
             self._requests = {caller: row for caller, row in self._requests.items() if now - row["time"] < EXPIRY_S}

@@ -56,7 +56,7 @@ def free_size(slot: Slot) -> Size:
 
 
 def clock_offset(slot: Slot) -> int:
-    """Return the seconds by which the collector's clock is ahead of the machine's: the ad's reception minus sending."""
+    """Return how many seconds the collector's clock is ahead of the machine's: the ad's reception minus sending."""
     sent, received = positive_int(slot, "MyCurrentTime"), positive_int(slot, "LastHeardFrom")
     return received - sent if sent and received else 0
 

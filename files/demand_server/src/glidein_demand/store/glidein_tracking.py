@@ -40,7 +40,7 @@ _PLAN = ("present", "wanted", "queued", "running", "registered", "launched", "ca
 
 @dataclass(frozen=True)
 class Glidein:
-    """One batch job, and the times at which it was seen.
+    """One batch job, and when it was seen.
 
     running, left: first seen running in a report, first missing from a later one. looked: last time that the collector
     was read while it ran and had not registered. registered, gone: first seen in the collector, first missing from it

@@ -25,7 +25,7 @@ WINDOW_DAYS = 7
 """The days that the page shows: whole days of UTC, including today."""
 
 KEEP_HOURS_S = 30 * DAY
-"""The age at which sums per hour are deleted. Sums per day are kept like the history, sums of all time for ever."""
+"""The age limit of sums per hour. Sums per day are kept like the history, sums of all time for ever."""
 
 KEEP_NAMES_S = 7 * DAY
 MOST_NAMES_OF_A_SITE = 20_000

@@ -19,10 +19,10 @@ from .database import Database, upsert
 from .glidein_tracking import Glidein
 
 KEEP_S = 48 * 3600
-"""The time for which a glidein is stored after it was last seen, and an entry after its last report."""
+"""How long a glidein is stored after it was last seen, and an entry after its last report."""
 
 OPEN_S = 30 * 86400
-"""The time for which a glidein is stored that no report shows as ended: the longest walltime."""
+"""How long a glidein is stored if no report shows its end: the longest walltime."""
 
 MOST_OF_A_SITE = 20_000
 MOST = 200_000
@@ -183,7 +183,7 @@ def _save(connection: Connection, changed: list[Glidein]) -> None:
 
 
 def _keep_newest(connection: Connection, condition: ColumnElement[bool], most: int) -> None:
-    """Delete the oldest glideins for which `condition` is true, if there are more than `most`."""
+    """Delete the oldest glideins that match `condition`, if there are more than `most`."""
     number = connection.execute(select(func.count()).select_from(schema.glidein).where(condition)).scalar_one()
     if number > most:
         first = (

@@ -197,7 +197,7 @@ def grants(
 
 
 def without(total: Mapping[str, int], parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return `total` minus `parts`, which are summands of it, without the groups of which no job is left."""
+    """Return `total` minus its `parts`, without the groups that have no job left."""
     remaining = dict(total)
     for part in parts:
         for group, jobs in part.items():

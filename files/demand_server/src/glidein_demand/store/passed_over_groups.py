@@ -15,7 +15,7 @@ from . import schema
 from .database import Database, upsert
 
 FIRST_S = 600
-"""The time for which no glidein is ordered after the first time. Each further time doubles it."""
+"""How long no glidein is ordered after the first time. Each further time doubles it."""
 
 LONGEST_S = 3600
 
@@ -57,7 +57,7 @@ class PassedOverGroups:
                 self._rows = _read(connection)
 
     def closed(self, now: float) -> dict[Key, dict[str, dict[str, Any]]]:
-        """Return {(site, entry, shape): {group id: {"until", "times"}}} of groups for which nothing is ordered now."""
+        """Return {(site, entry, shape): {group id: {"until", "times"}}} of groups that nothing is ordered for now."""
         found: dict[Key, dict[str, dict[str, Any]]] = {}
         for (key, group), row in self._rows.items():
             if now < row["until"]:

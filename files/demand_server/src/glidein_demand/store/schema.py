@@ -59,7 +59,7 @@ glidein_core_time = Table(
     Column("core_s", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
-# The running glideins of the last report, from which the next report's core-seconds are computed.
+# The running glideins of the last report. The next report's core-seconds are computed from them.
 glidein_reading = Table(
     "glidein_reading",
     metadata,

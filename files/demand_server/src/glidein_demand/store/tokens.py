@@ -116,7 +116,7 @@ class Tokens:
         return [{key: row[key] for key in row if key != "digest"} for _name, row in sorted(found.items())]
 
     def made(self, name: str) -> int:
-        """Return the time at which the token of `name` was made (epoch seconds); 0 for an unknown name."""
+        """Return the creation time of the token of `name` (epoch seconds); 0 for an unknown name."""
         with self._db.read() as connection:
             return connection.execute(select(schema.token.c.created).where(schema.token.c.name == name)).scalar() or 0
 
@@ -133,7 +133,7 @@ class Tokens:
         return found[1]
 
     def store_uses(self) -> None:
-        """Store the times at which tokens were used, once per token and hour.
+        """Store the times of last use, once per token and hour.
 
         A background thread calls it: no request waits for this write. If it fails, the next hour's use is stored.
         """

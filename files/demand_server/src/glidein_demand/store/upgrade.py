@@ -23,7 +23,7 @@ from ..config import ConfigError, UnusableError
 from . import schema
 
 BASELINE = "0001"
-"""The revision whose tables are those of schema_version 1: versions of this program before Alembic."""
+"""The revision that has the tables of schema_version 1, from before Alembic."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -48,7 +48,7 @@ def missing_tables(connection: Connection) -> list[str]:
 def bring_to_newest(connection: Connection, file: str | None) -> None:
     """Make the tables, or upgrade them, in the open transaction of `connection`.
 
-    file: the path of a SQLite database, of which a copy is kept before an upgrade; None for a database on a server.
+    file: the path of a SQLite database, which is copied before an upgrade; None for a database on a server.
     Raise ConfigError if the database has an unknown revision, and UnusableError if the copy or the upgrade fails.
     """
     revision = revision_of(connection)

@@ -15,7 +15,7 @@ from .page_context import PageContext
 def section(context: PageContext) -> dict[str, Any]:
     """Return the template's variables: {"query", "error", "name", "text", ...}; only "query" if no job is asked for.
 
-    leases: the sites that hold leases on jobs of its group, for which glideins are queued or starting there.
+    leases: the sites that hold leases on jobs of its group. Glideins for these jobs are queued or starting there.
     """
     asked = context.job
     if asked is None:

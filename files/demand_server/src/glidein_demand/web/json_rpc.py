@@ -194,7 +194,7 @@ def invalid_request(reason: str) -> dict[str, Any]:
 
 
 def error_response(error: exceptions.JsonRpcError, status: int | None = None) -> RpcResponse:
-    """Return the error response to a body from which no method is called."""
+    """Return the error response to a body that calls no method."""
     response = _rpc_response(_error(error))
     return response if status is None else RpcResponse(status, response.body)
 

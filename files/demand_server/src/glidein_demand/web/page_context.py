@@ -47,4 +47,4 @@ class PageContext:
     job: Mapping[str, Any] | None = None
     """The job in the address (`?job=`): {"query", "result": of get_job} or {"query", "error"}. Needs a token."""
     can_report: bool = True
-    """True if at least one token exists with which a site can report."""
+    """True if a site can report: at least one token exists."""

@@ -58,7 +58,7 @@ MODULES = {
 
 
 def no_facts():
-    """Return the facts of a batch system of which nothing is known, in the form that each read() returns."""
+    """Return the facts of an unknown batch system, in the form that each read() returns."""
     return {
         "version": None,
         "cluster": None,

@@ -33,7 +33,7 @@ _COMMAND_TIMEOUT_S = 10
 
 
 def find_schedulers(environment, commands, timeout_s):
-    """Return (names of the batch systems of this host, of which the first one is probably the site's; gaps).
+    """Return (names of this host's batch systems, probably the site's first; gaps).
 
     environment: of the commands; commands: {name: argument list to run instead}, as glidein_scheduler_options.commands;
     timeout_s: for all commands together. A command that cannot be executed is always a gap. Other reasons for which a

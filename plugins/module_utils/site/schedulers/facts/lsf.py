@@ -14,7 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.
     queue_record,
 )
 
-# Statuses of bhosts -w with which jobs start now or after others have ended.
+# Statuses of bhosts -w in which a host starts jobs, now or after others have ended.
 _USABLE = ("ok", "closed", "closed_Full", "closed_Excl", "closed_Busy", "closed_Wind", "closed_cu_excl", "closed_EGO")
 _UNITS = ("KB", "MB", "GB")
 

@@ -46,7 +46,7 @@ def clock_s(text):
 
 
 def number(text):
-    """Return a whole number, of which a fraction is cut off. Raises ValueError."""
+    """Return a whole number, without the fraction. Raises ValueError."""
     match = re.match(r"^([0-9]{1,18})(?:\.[0-9]+)?\Z", text)
     if not match:
         raise ValueError(text)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The records of which the facts of a batch system consist. RETURN of the module site_facts describes their keys."""
+"""The records in the facts of a batch system. RETURN of the module site_facts describes their keys."""
 
 # Nodes whose memory differs by less than this are equal: the kernel reserves a little more on some of them.
 _EQUAL_MEMORY = 1.02
@@ -100,6 +100,6 @@ def _group(nodes):
 
 
 def _order(group):
-    """Return the key by which groups are sorted: most nodes first, then the largest nodes."""
+    """Return the sort key of groups: most nodes first, then the largest nodes."""
     sizes = [-(group[key] or 0) for key in ("nodes", "cpus", "memory_mb", "gpus")]
     return sizes, group["gpu_type"] or "", group["features"]

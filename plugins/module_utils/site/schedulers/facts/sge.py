@@ -136,7 +136,7 @@ class _GridEngine:
         }
 
     def _gpu_request(self, counted):
-        """Return the resource with which GPUs are requested, None without GPUs."""
+        """Return the name of the GPU resource; None without GPUs."""
         present = [name for name in self.gpus if any(name in host.resources for host in self.hosts)]
         return next((name for name in present if name in counted), present[0] if present else None)
 

@@ -16,7 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.slurm_output import duration_s, number
 
-# Node groups of which one node each is looked up in detail: a limit on the load of slurmctld.
+# Largest number of node groups that are looked up in detail, by one node each: a limit on the load of slurmctld.
 _MAX_EXAMPLES = 100
 
 # Node groups of a queue. With more, nodes that differ only in their features are one group: some sites name racks so.
@@ -80,7 +80,7 @@ def _read_output(reader, user):
 
 
 def _configuration(group):
-    """Return what nodes of a group have in common with other nodes of which the details are the same."""
+    """Return the properties of a node group that show which groups have the same details."""
     return group.cpus, group.memory_mb, group.disk_mb, tuple(sorted(group.gpus.items())), group.features
 
 
@@ -173,7 +173,7 @@ def _largest(rows, column):
 
 
 def _associations_of(output, account, partition):
-    """Return the user's associations with which jobs of an account (None: any) run in a partition."""
+    """Return the user's associations that allow jobs of an account (None: any) in a partition."""
     rows = [row for row in output.associations or () if account in (None, row["Account"])]
     own = [row for row in rows if row["Partition"] == partition]
     return own or [row for row in rows if not row["Partition"]]
@@ -250,7 +250,7 @@ def _memory_limit(output, partition, setting):
 
 
 def _problems(output, partition):
-    """Return the reasons of the partition itself for which the user's jobs do not run in it."""
+    """Return the reasons of the partition itself that keep the user's jobs out."""
     problems = []
 
     def add(key, reason):

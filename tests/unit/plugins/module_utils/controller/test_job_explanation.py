@@ -171,7 +171,7 @@ def test_an_analysis_that_is_missing_says_why(analysis, line):
 def test_many_entries_are_summed_up():
     names = [f"s{number:02d}" for number in range(40)]
     sites = [{"site": site(name=name), "queue": queue({MAIN: {}}, name), "error": None} for name in names]
-    assert "  and 28 shapes more, of which 28 fit" in explained(job(), group("a", 1), sites=sites)[0]
+    assert "  and 28 shapes more (28 fit)" in explained(job(), group("a", 1), sites=sites)[0]
 
 
 def test_a_site_whose_queue_is_not_known_is_told():

@@ -433,7 +433,7 @@ def test_a_queued_glidein_that_no_job_needs_goes_and_a_running_one_stays():
         )
     )
     assert item["present"] == 3
-    assert "3 queued, of which 2 serve no job and go" in item["reason"]
+    assert "3 queued, 2 of them to cancel (no job needs them)" in item["reason"]
 
 
 def test_without_demand_only_the_running_stay():

@@ -43,7 +43,9 @@ def test_queued_glideins_are_withdrawn_and_running_ones_stay():
     result, items = planned(9, [drained(have, [drain()])])
     main = items[("lab", "main")]
     assert (main["present"], main["queued"], main["running"]) == (2, 3, 2)
-    assert main["reason"].endswith(f"; 2 running (2 starting), 3 queued, of which 3 serve no job and go; {TEXT}")
+    assert main["reason"].endswith(
+        f"; 2 running (2 starting), 3 queued, 3 of them to cancel (no job needs them); {TEXT}"
+    )
     assert items[("lab", "other")]["reason"] == f"it serves no idle job; 0 running, 0 queued; {TEXT}"
     assert items[("lab", "other")]["present"] == 0
     assert sum(one["count"] for one in result["unserved"]) == 7  # two start in running glideins
