@@ -76,6 +76,7 @@ PARTS = [
     check("bench", python("-m", "pytest", "-p", "no:cacheprovider", "tests/bench"), ("fast", "all")),
     check("ansible-lint", ["ansible-lint", "--strict", "--nocolor"], needs=("venv", "collection")),
     check("antsibull-docs", python("tests/checks/docs.py"), needs=("venv", "collection")),
+    check("galaxy-importer", python("tests/checks/galaxy_importer.py"), needs=("venv", "collection")),
     check("roles", python("tests/checks/roles.py")),
     check("shellcheck", python("tests/checks/shell.py")),
     check("vermin", ["vermin", "--target=3.6-", "--no-tips", "--violations", "plugins"]),

@@ -59,7 +59,7 @@ class Controller:
     def start(self, *arguments):
         config = self.folder / "config.json"
         config.write_text(json.dumps(self.settings))
-        command = [sys.executable, "-m", MODULE, "--config", str(config)]
+        command = [sys.executable, "-m", f"{MODULE}.main", "--config", str(config)]
         command += ["--version-dir", str(self.folder / "version")] + list(arguments)
         environment = dict(os.environ, PYTHONPATH=str(COLLECTIONS), ANSIBLE_NOCOLOR="0", ANSIBLE_FORKS="3")
         return subprocess.Popen(
@@ -317,7 +317,7 @@ def test_settings_that_cannot_be_read_are_named(controller):
     process.communicate(timeout=60)
     config = controller.folder / "config.json"
     config.unlink()
-    command = [sys.executable, "-m", MODULE, "--config", str(config), "--version-dir", "/", "cycle"]
+    command = [sys.executable, "-m", f"{MODULE}.main", "--config", str(config), "--version-dir", "/", "cycle"]
     done = subprocess.run(
         command,
         env=dict(os.environ, PYTHONPATH=str(COLLECTIONS)),
