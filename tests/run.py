@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run checks and tests, several at a time, and say of each whether it passed and how long it took.
@@ -86,6 +86,7 @@ PARTS = [
     check("ruff", ["ruff", "check", "."]),
     check("ruff-format", ["ruff", "format", "--check", "--diff", "."]),
     check("changelog", ["antsibull-changelog", "lint"]),
+    check("reuse", ["reuse", "lint"]),
 ]
 
 
