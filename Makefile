@@ -1,3 +1,5 @@
+# Copyright (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
 # A table of contents: the work is done by tests/prepare.py (environment), tests/run.py (checks and tests)
 # and tests/lab/lab.py (the containers). Everything that is made lies in .venv, .build and .lab.
 

@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run checks and tests, several at a time, and say of each whether it passed and how long it took.
@@ -76,6 +76,7 @@ PARTS = [
     check("bench", python("-m", "pytest", "-p", "no:cacheprovider", "tests/bench"), ("fast", "all")),
     check("ansible-lint", ["ansible-lint", "--strict", "--nocolor"], needs=("venv", "collection")),
     check("antsibull-docs", python("tests/checks/docs.py"), needs=("venv", "collection")),
+    check("galaxy-importer", python("tests/checks/galaxy_importer.py"), needs=("venv", "collection")),
     check("roles", python("tests/checks/roles.py")),
     check("shellcheck", python("tests/checks/shell.py")),
     check("vermin", ["vermin", "--target=3.6-", "--no-tips", "--violations", "plugins"]),
@@ -85,6 +86,7 @@ PARTS = [
     check("ruff", ["ruff", "check", "."]),
     check("ruff-format", ["ruff", "format", "--check", "--diff", "."]),
     check("changelog", ["antsibull-changelog", "lint"]),
+    check("reuse", ["reuse", "lint"]),
 ]
 
 

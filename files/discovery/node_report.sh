@@ -1,4 +1,5 @@
 #!/bin/sh
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Report what a compute node offers to glideins, as lines "node: KEY=VALUE" on standard output. A key may occur several times.
 # The last line is "node: end=0". The module node_probe runs this script in a batch job.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # A glidein: a batch job that starts an HTCondor startd on this node. The startd joins a pool and runs the pool's jobs.
 #

@@ -1,4 +1,6 @@
 #!/bin/sh
+# Copyright (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Replaces condor_master in tests of glidein.sh: signals, endings, clean-up. It writes the log lines of HTCondor 23.9.6 that
 # glidein.sh reads. etc/behaviour selects what it does.
 set -u

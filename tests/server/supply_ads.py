@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Ads for tests of the supply: recorded ones (HTCondor 23.9.6), and a small collector to ask for them."""
 

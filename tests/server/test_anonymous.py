@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Monitoring data of PyGlidein clients without a token: accepted, bounded, shown apart, and used for nothing."""
 

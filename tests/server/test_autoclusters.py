@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Grouping by AutoClusterId gives what grouping by Requirements gives, whatever the schedd does meanwhile.
 

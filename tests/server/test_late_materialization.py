@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How many jobs of a late-materialising submission are still to come. Ads are as HTCondor 23.9 gives them."""
 

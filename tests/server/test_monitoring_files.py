@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """files/monitoring: the dashboard and the alert rules use metrics that the server has, and Prometheus accepts them."""
 

@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Removed idle jobs are distinguished from started ones by the counters of a schedd of HTCondor 23.9."""
 

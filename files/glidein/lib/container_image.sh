@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # Run the whole glidein inside a container image: apptainer or singularity starts glidein.sh again in the image.

@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # The credential: an IDTOKEN outside the tarball, which may be renewed while the glidein runs, or the pool password in the

@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # GPUs: determine which ones the batch system has assigned to this job, with HTCondor's condor_gpu_discovery.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The guard: guard.sh PID_OF_GLIDEIN_SH PID_OF_MASTER SCRATCH. It runs in a session of its own beside condor_master.
 # Descriptor 3 is the glidein's log. If glidein.sh is killed (kill -9), the guard stops the daemons, saves their logs, writes

@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # Jobs that are held because they have exhausted the memory or the disk of the glidein. The ids of such jobs are added to

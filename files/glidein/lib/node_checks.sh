@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # Checks of this node. Before HTCondor is started: the memory, the collector's name, the clock, and whether the collector

@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # The log lines of a glidein, its endings, its signals, and --help. All output goes to stdout, the batch job's log.

@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # The resources that jobs may use. Most batch systems give what was requested. Some round up or give a whole node. Then the

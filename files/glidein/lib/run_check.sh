@@ -1,4 +1,5 @@
 #!/bin/sh
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Run one check as a STARTD_CRON job of the startd: run_check.sh NAME ARGUMENTS... runs NAME in the directory of this script.
 # A check may print lines GLIDEIN_Resource_<name> = True and GLIDEIN_Metric_<name> = <number or "text">. Without a line for NAME

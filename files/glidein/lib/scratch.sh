@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # The scratch directory: the only place on the node where a glidein and its jobs write.

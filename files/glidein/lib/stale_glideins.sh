@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # Remove what stale glideins of this user have left on this node. A glidein is stale if it was killed together with its guard,

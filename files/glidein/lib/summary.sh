@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # The jobs that a glidein has run, and its summary, a line of JSON at its end. The startd writes an ad for each job that has

@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # The tarball: choose one that fits this node, verify and unpack it, and test whether HTCondor runs. Each failure has a status

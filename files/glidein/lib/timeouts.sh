@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # Time limits. A file server, a name server or a driver may not respond. What needs one runs in a process of its own, for a

@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The negotiator's limits on the number of running jobs: concurrency limits, submitters' ceilings and group quotas.
 

@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Grouping of a schedd's idle jobs, by AutoClusterId instead of Requirements if the ids are consistent.
 

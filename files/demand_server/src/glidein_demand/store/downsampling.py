@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules for downsampling old history, and for reading it as series: pure functions of rows, without a database."""
 

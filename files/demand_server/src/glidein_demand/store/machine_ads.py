@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The machine ad of each entry: the last ad of one of its slots, in the form of pool/machine_ads.py."""
 

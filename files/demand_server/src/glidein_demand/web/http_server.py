@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The HTTP server, waitress. The role installs a reverse proxy, which adds TLS and limits slow clients."""
 

@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The command that a timer or cron starts, with a script in the place of ansible-playbook and a real git."""
@@ -59,7 +59,7 @@ class Controller:
     def start(self, *arguments):
         config = self.folder / "config.json"
         config.write_text(json.dumps(self.settings))
-        command = [sys.executable, "-m", MODULE, "--config", str(config)]
+        command = [sys.executable, "-m", f"{MODULE}.main", "--config", str(config)]
         command += ["--version-dir", str(self.folder / "version")] + list(arguments)
         environment = dict(os.environ, PYTHONPATH=str(COLLECTIONS), ANSIBLE_NOCOLOR="0", ANSIBLE_FORKS="3")
         return subprocess.Popen(
@@ -317,7 +317,7 @@ def test_settings_that_cannot_be_read_are_named(controller):
     process.communicate(timeout=60)
     config = controller.folder / "config.json"
     config.unlink()
-    command = [sys.executable, "-m", MODULE, "--config", str(config), "--version-dir", "/", "cycle"]
+    command = [sys.executable, "-m", f"{MODULE}.main", "--config", str(config), "--version-dir", "/", "cycle"]
     done = subprocess.run(
         command,
         env=dict(os.environ, PYTHONPATH=str(COLLECTIONS)),

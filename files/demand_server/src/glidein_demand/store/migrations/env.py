@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Alembic's environment: it runs the migrations on the connection, and in the transaction, of store/upgrade.py."""
 

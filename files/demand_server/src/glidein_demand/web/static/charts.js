@@ -1,4 +1,4 @@
-// Copyright: (c) 2026, the glidein.ops authors
+// Copyright (c) 2026, the glidein.ops authors
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Draws the history of GET /history (format: web/charts.py) with Chart.js. Times are epoch seconds, UTC.
 "use strict";

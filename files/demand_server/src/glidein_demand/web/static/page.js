@@ -1,4 +1,4 @@
-// Copyright: (c) 2026, the glidein.ops authors
+// Copyright (c) 2026, the glidein.ops authors
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Reloads the page's data regularly, and filters the sites. The page is complete without this script.
 "use strict";

@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tables of core-hours: of glideins by site, entry and shape, and of jobs by site, entry, user and project."""
 
