@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes `ansible_collections.glidein.ops` importable when pytest runs by itself in a collection path.
+"""Fixtures of the unit tests; makes `ansible_collections.glidein.ops` importable outside ansible-test.
 
-(ansible-test does that on its own.)
+ansible-test sets up the import path itself.
 """
 
 import os
@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The same examples in every run: a check must not fail by chance. HYPOTHESIS_PROFILE=explore looks for new ones.
+# Every run uses the same examples, so that no check fails at random. HYPOTHESIS_PROFILE=explore generates new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=200)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
-# .../ansible_collections/glidein/ops/tests/unit/conftest.py; elsewhere (a bare checkout) there is nothing to add.
+# .../ansible_collections/glidein/ops/tests/unit/conftest.py; in a bare checkout there is no path to add.
 _COLLECTIONS = next(
     (folder.parent for folder in Path(__file__).resolve().parents if folder.name == "ansible_collections"), None
 )
@@ -28,7 +28,7 @@ if _COLLECTIONS and str(_COLLECTIONS) not in sys.path:
 
 @pytest.fixture
 def slurm(tmp_path, monkeypatch):
-    """A strict stand-in for Slurm's commands, first in PATH; see support/fake_slurm.py."""
+    """Install a strict stand-in for Slurm's commands first in PATH; see support/fake_slurm.py."""
     from ansible_collections.glidein.ops.tests.unit.support.fake_slurm import FakeSlurm
 
     fake = FakeSlurm(str(tmp_path / "slurm"))
@@ -38,7 +38,7 @@ def slurm(tmp_path, monkeypatch):
 
 @pytest.fixture
 def site_home(tmp_path):
-    """A login node's home with the site `lab` deployed: version aaaaaaaaaaaa, a credential."""
+    """Return the home of a login node with the site `lab` deployed: version aaaaaaaaaaaa and a credential."""
     home = tmp_path / "home"
     version = home / "lab" / "aaaaaaaaaaaa"
     version.mkdir(parents=True)
@@ -50,7 +50,7 @@ def site_home(tmp_path):
 
 @pytest.fixture
 def server():
-    """A demand server that answers what the test says."""
+    """Start a demand server whose answers the test sets."""
     from ansible_collections.glidein.ops.tests.unit.support.http_server import answering
 
     with answering() as answers:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbooks cycle and status, run by a real ansible-playbook with stand-ins for Slurm and the demand server."""
+"""Tests of the playbooks cycle and status in a real ansible-playbook run, with stand-ins for Slurm and the server."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ from ansible_collections.glidein.ops.tests.unit.support.playbooks import run_pla
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TOKEN = "token-of-lab"  # noqa: S105
-# Hosts in the order of their names: the first one's variables are those of tasks that run once.
+# Hosts in the order of their names: tasks that run once use the variables of the first one.
 SITES = {
     "a_undefined": {"glidein_entries": "{{ missing_entries }}", "glidein_site": "undefined"},
     "b_misspelt": {"glidein_limts": {"total": 1}, "glidein_site": "misspelt"},
@@ -35,7 +35,7 @@ SITES = {
 
 
 class Server:
-    """What the demand server answers: idle jobs, no glideins, leases as they are requested."""
+    """The demand server's answers: idle jobs, no glideins, leases as requested."""
 
     def __init__(self, answers):
         self.answers = answers
@@ -68,7 +68,7 @@ class Server:
         return {"jsonrpc": "2.0", "id": 1, "result": result}
 
     def reports(self):
-        """{site: its report}."""
+        """Return {site: its report}."""
         sent = [
             request["params"] for _path, _headers, request in self.answers.requests if request["method"] == "report"
         ]
@@ -92,7 +92,7 @@ def demand_server(server):
 
 @pytest.fixture
 def play(tmp_path, slurm, site_home, server):
-    """Run a playbook over SITES, each with the directory of a deployed site."""
+    """Return a function that runs a playbook over SITES, each with the directory of a deployed site."""
     variables = {
         "ansible_connection": "local",
         "ansible_python_interpreter": sys.executable,
@@ -117,7 +117,7 @@ def play(tmp_path, slurm, site_home, server):
         path = str(ROOT / "playbooks" / f"{playbook}.yml")
         done = run_playbook(
             "-i", str(folder), path, *arguments, folder=folder, collections=ROOT.parents[2],
-            ANSIBLE_HOST_PATTERN_MISMATCH="ignore",  # ansible-test makes an error of a group that is missing
+            ANSIBLE_HOST_PATTERN_MISMATCH="ignore",  # ansible-test turns a missing group into an error
             ANSIBLE_FORKS="1",  # the stand-in for Slurm serves one command at a time
         )  # fmt: skip
         return Play(*done)
@@ -141,7 +141,7 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(play, demand_server
     assert problems.count("left as it is") == 5, cycle.output
     assert re.search(r"^lab +main +core +2 +0 +0 +0 +2 \(job \d+\) +0$", cycle.shown, re.MULTILINE), cycle.output
     assert len(slurm.jobs()) == 2
-    # A token is in no output, also not in the most verbose one. A token that is invalid is not sent.
+    # The output contains no token, not even with the highest verbosity. An invalid token is not sent.
     assert TOKEN not in cycle.output
     assert "two words" not in cycle.output
     reports = demand_server.reports()
@@ -149,10 +149,10 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(play, demand_server
     assert reports["misspelt"]["error"].startswith("glidein_limts: unknown variable")
     assert not re.search("(ok|changed|fatal|skipping): .(f_revoked|g_pull)", cycle.output), cycle.output
 
-    # The queue is as planned: the login node of the valid site is not contacted again.
+    # The queue matches the plan, so the valid site's login node is not contacted again.
     calls = len(slurm.read()["calls"])
     again = play("cycle")
-    assert len(slurm.read()["calls"]) - calls == 3, again.output  # lab, misspelt, token: their queues
+    assert len(slurm.read()["calls"]) - calls == 3, again.output  # the queues of lab, misspelt and token
     assert re.search(r"h_lab +: .*changed=0 ", again.output), again.output
     assert demand_server.reports()["lab"]["entries"][0]["queued"] == 2
 
@@ -222,7 +222,7 @@ def test_without_a_lease_nothing_is_ordered(play, demand_server, slurm):
     assert "no lease, so nothing new was ordered" in " ".join(refused.shown.split()), refused.output
     assert slurm.jobs() == []
     assert refused.status != 0
-    # The task ends before it makes a request.
+    # The task ends before it sends a request.
     broken = play("cycle", "-l", "h_lab", "-e", "glidein_lease_ttl=soon")
     assert "no lease, so nothing new was ordered" in " ".join(broken.shown.split()), broken.output
     assert slurm.jobs() == []

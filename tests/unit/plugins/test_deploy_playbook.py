@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checks of the playbook deploy before its first change, run by a real ansible-playbook."""
+"""Tests of the playbook deploy's checks before its first change, in a real ansible-playbook run."""
 
 import json
 import pathlib
@@ -22,7 +22,7 @@ def check(tmp_path, **sites):
     folder = tmp_path / "inventory"
     folder.mkdir()
     hosts = {host: {**SITE, **variables} for host, variables in sites.items()}
-    # ansible-test makes an unknown group an error.
+    # ansible-test turns an unknown group into an error.
     groups = {"glidein_sites": {"hosts": hosts}, "glidein_central_manager": {}, "glidein_demand_server": {}}
     (folder / "hosts.json").write_text(json.dumps(groups))
     # All other tasks have a tag.

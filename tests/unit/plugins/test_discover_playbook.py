@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook discover, run by a real ansible-playbook. A stand-in for site_facts returns facts from a file."""
+"""Tests of the playbook discover in a real ansible-playbook run, with a stand-in for site_facts that reads a file."""
 
 import json
 import pathlib
@@ -63,13 +63,13 @@ def main():
 if __name__ == "__main__":
     main()
 """
-# Modules of the login node -> their stand-ins.
+# Modules of the login node and their stand-ins.
 STAND_INS = {"site_facts.py": SITE_FACTS, "node_probe.py": NODE_PROBE}
 
 
 @pytest.fixture
 def collections(tmp_path):
-    """A path of collections with this one, in which site_facts and node_probe are stand-ins."""
+    """Return a collections path with this collection, in which site_facts and node_probe are stand-ins."""
     folder = tmp_path / "collections"
     target = folder / "ansible_collections" / "glidein" / "ops"
     modules = target / "plugins" / "modules"
@@ -90,7 +90,7 @@ class Play:
         self.status = status
         self.output = output
         tasks = re.findall(r"^TASK \[(Show [^\]]*)\][^\n]*\n(.*?)\n\n(?=TASK|PLAY)", output, re.MULTILINE | re.DOTALL)
-        # Of several hosts, the first one.
+        # The first of several hosts.
         self.shown = {name: text.partition("\nok: [")[0] for name, text in tasks if not text.startswith("skipping:")}
 
     @property
@@ -100,7 +100,7 @@ class Play:
 
 @pytest.fixture
 def play(tmp_path, collections):
-    """Run the playbook in an empty directory, on hosts that are this machine."""
+    """Run the playbook in an empty directory, with hosts that are this machine."""
     work = tmp_path / "work"
     work.mkdir()
 
@@ -132,7 +132,7 @@ def test_one_host_without_an_inventory_gets_a_whole_inventory(play):
 
 def test_the_summary_is_readable_without_settings(play):
     done = play(slurm_machine())
-    # The format of results is JSON, as without an ansible.cfg.
+    # The result format is JSON, as without an ansible.cfg.
     assert "\nTASK [Show the proposal] *" in done.output
     assert done.summary.startswith(f"{HOST}: slurm 23.11.4, cluster bridges2, user pilot\n\nENTRIES\n")
     assert "  RM-shared, " not in done.summary and '"' not in done.summary.partition("TODO")[0]
@@ -151,7 +151,7 @@ def test_open_questions_are_counted_before_the_next_command(play):
     text = " ".join(done.summary.split())
     assert f"{number} TODOs must be answered first, in host_vars/{HOST}.yml and hosts.yml. Next: " in text
     assert "hosts.yml: name the central manager's host instead of cm.example.org" in text
-    # An existing file counts as it is: without TODO, its questions are answered.
+    # An existing file is used as it is: without TODO, its questions count as answered.
     path = play.work / "host_vars" / f"{HOST}.yml"
     path.write_text(path.read_text().replace("# TODO", "#"))
     later = play(slurm_machine())

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hostile texts of a login node, from its commands' output to the variables that Ansible reads: never code."""
+"""Tests that hostile texts from a login node's commands reach Ansible's variables as data, never as code."""
 
 import re
 
@@ -71,7 +71,7 @@ FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChec
 
 @pytest.fixture(scope="module")
 def evaluated(tmp_path_factory):
-    """Return a function that returns the variables of a host_vars file, as Ansible reads and evaluates them."""
+    """Return a function that returns the variables of a host_vars file after Ansible has read and evaluated them."""
     folder = tmp_path_factory.mktemp("inventory")
     (folder / "host_vars").mkdir()
     (folder / "hosts").write_text(HOST + "\n")
@@ -94,7 +94,7 @@ def test_ansible_evaluates_what_is_not_tagged(evaluated):
 
 
 def check(evaluated, scheduler, found, gaps, **changes):
-    """Assert that what Ansible reads is exactly the proposal, and that the summary has no control characters."""
+    """Assert that Ansible reads exactly the proposal, and that the summary has no control characters."""
     known = facts(scheduler=scheduler, gaps=gaps, **{**found, **changes})
     proposal = propose(known, None, SCHEDULERS[scheduler]())
     text = host_vars_text(proposal, known, HOST)

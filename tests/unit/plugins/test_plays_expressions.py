@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Expressions of plays and roles that decide something."""
+"""Tests of decisive expressions in plays and roles."""
 
 import pathlib
 
@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 
 
 def fact_of(path, task, name, **variables):
-    """What a task of set_fact sets a fact to, with these variables."""
+    """Return the value that a set_fact task sets a fact to, with these variables."""
     loaded = yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
     tasks = loaded[0].get("tasks", loaded)
     facts = next(each for each in tasks if each["name"] == task)["ansible.builtin.set_fact"]

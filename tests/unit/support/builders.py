@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tests are built from: a small valid input each, changed by keyword."""
+"""Builders of the tests' inputs: each returns a small valid input, changed by keyword."""
 
 import base64
 import contextlib
@@ -24,7 +24,7 @@ def raw_entry(**changes):
 
 
 def site(entries=None, limits=None, name="lab"):
-    """A normalised site; by default with the entry `main` that has the shape `core`."""
+    """Return a normalised site; by default with the entry `main` that has the shape `core`."""
     return normalise_site("glidein", name, entries or {"main": raw_entry()}, limits)
 
 
@@ -66,21 +66,21 @@ def supplied(entry="main", shape_name="core", registered=0, free=(), site_name="
 
 
 def history(plans=(), **counts):
-    """What the server remembers of an entry and shape. plans: [{"age_s": seconds ago, ...}], oldest first."""
+    """Return the server's history of an entry and shape. plans: [{"age_s": seconds ago, ...}], oldest first."""
     told = [dict({"as_of": NOW - plan["age_s"]}, **plan) for plan in plans]
     numbers = {"window_s": 21600, "started": 0, "registered": 0, "never_registered": 0, "ended_early": 0}
     return dict(numbers, plans=told, **counts)
 
 
 def token(**claims):
-    """A token as HTCondor makes it, with these claims besides its own."""
+    """Return a token as HTCondor makes it, with these claims besides its own."""
     claims = dict({"iat": NOW, "iss": "pool", "jti": "0123", "sub": "glidein-lab@pool"}, **claims)
     parts = [json.dumps(part).encode("utf-8") for part in ({"alg": "HS256", "kid": "POOL"}, claims)] + [b"signature"]
     return ".".join(base64.urlsafe_b64encode(part).decode("ascii").rstrip("=") for part in parts) + "\n"
 
 
 def queue(counts=None, name="lab", orphans=None):
-    """A `queue` of queue_info. counts: {(entry, shape): {"queued": 1, ...}}."""
+    """Return a `queue` of queue_info. counts: {(entry, shape): {"queued": 1, ...}}."""
     entries = []
     for key, states in (counts or {}).items():
         entry = {"entry": key[0], "shape": key[1], "queued": 0, "running": 0, "completing": 0, "sick": 0}
@@ -97,7 +97,7 @@ def queue(counts=None, name="lab", orphans=None):
 
 
 def planned_site(one=None, reading="empty", error=None):
-    """A site as make_plan takes it; `reading` is None, "empty", or a `queue`, in which missing pairs have no jobs."""
+    """Return a site as make_plan expects it; `reading` is None, "empty", or a `queue`. Missing pairs have no jobs."""
     one = one or site()
     if reading is not None:
         reading = queue(name=one["site"]) if reading == "empty" else reading
@@ -109,7 +109,7 @@ def planned_site(one=None, reading="empty", error=None):
 
 
 def run_module(main, arguments, check=False, diff=False):
-    """Run a module's main() with these options; return what it printed, as Ansible would get it."""
+    """Run a module's main() with these options; return its output as Ansible would get it."""
     options = dict(
         arguments,
         _ansible_check_mode=check,

@@ -81,7 +81,7 @@ def facts(*queues, **changes):
 
 
 def slurm_machine():
-    """A machine with whole-node, shared and GPU partitions, two accounts of which one has expired."""
+    """Return a machine with whole-node, shared and GPU partitions, and two accounts, of which one has expired."""
     partition = "scontrol show partition: "
     whole = {"whole_nodes": True, "sources": {"walltime_s": partition + "MaxTime=2-00:00:00"}}
     return facts(
@@ -125,7 +125,7 @@ def slurm_machine():
 
 
 def pbs_machine():
-    """A machine with PBS Professional whose compute nodes use a proxy, with several accounts and a refused command."""
+    """Return a PBS Professional machine with a proxy on compute nodes, several accounts and a refused command."""
     return facts(
         queue(
             "express",
@@ -163,7 +163,7 @@ def pbs_machine():
 
 
 def sge_machine():
-    """A department's Grid Engine with two parallel environments, and a queue without one."""
+    """Return a department's Grid Engine with two parallel environments, and a queue without one."""
     return facts(
         queue(
             "long.q",
@@ -182,7 +182,7 @@ def sge_machine():
 
 
 def htcondor_machine():
-    """A pool with some GPU machines."""
+    """Return a pool with some GPU machines."""
     return facts(
         queue(
             "",

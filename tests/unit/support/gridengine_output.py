@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Grid Engine printed (Debian's 8.1.9, recorded), and output made like it."""
+"""Output of Grid Engine (Debian's 8.1.9): recorded, and generated in its form."""
 
 import collections
 from pathlib import Path
@@ -17,7 +17,7 @@ HEAD = """\
 
 
 def answers(name):
-    """The commands of a recorded transcript with what they printed, in order."""
+    """Return the commands of a recorded transcript with their output, in order."""
     found = []
     for block in (RECORDED / f"gridengine_8.1.9_{name}.txt").read_text(encoding="utf-8").split("\n$ "):
         lines = block.splitlines()
@@ -32,12 +32,12 @@ def answers(name):
 
 
 def answer(name, command):
-    """The first recorded answer to a command that begins so."""
+    """Return the first recorded answer to a command with this prefix."""
     return next(found for found in answers(name) if found.command.startswith(command))
 
 
 def record(state="qw", number="7", task="1", name="g5bf7a-7eb8c79c", user="me", times=None):
-    """An element job_list; times: {tag: text}, by default the one that 8.1.9 prints for the state."""
+    """Return a job_list element; times: {tag: text}, by default the tag that 8.1.9 prints for the state."""
     if times is None:
         tag = "JAT_start_time" if set(state) & set("rtsST") else "JB_submission_time"
         times = {tag: "2026-11-21T06:53:13"}
@@ -52,13 +52,13 @@ def record(state="qw", number="7", task="1", name="g5bf7a-7eb8c79c", user="me", 
 
 
 def listing(*pending, running=()):
-    """A document of qstat -xml."""
+    """Return a document of qstat -xml."""
     first, second = "".join(running), "".join(pending)
     return f"{HEAD}  <queue_info>\n{first}  </queue_info>\n  <job_info>\n{second}  </job_info>\n</job_info>\n"
 
 
 def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
-    """A queue with so many jobs of somebody else, and so many tasks of `user`, half of them running."""
+    """Return a queue with these numbers of jobs of another user and tasks of `user`; half of the tasks are running."""
     theirs = [record("qw", str(number), "", "job.sh", "other") for number in range(1, others + 1)]
     mine = [record("r" if task % 2 else "qw", str(others + 1), str(task), name, user) for task in range(1, ours + 1)]
     return listing(*theirs, *mine[1::2], running=mine[::2])

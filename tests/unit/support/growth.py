@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the cost of a function grows with its input: independent of how fast the machine is."""
+"""A check of how a function's cost grows with its input, independent of the machine's speed."""
 
 import gc
 import time
@@ -13,8 +13,8 @@ _ROUNDS = 3
 def assert_linear(function, small, large):
     """Assert that `function` takes about SCALE times as long for `large`, which is SCALE times as long as `small`.
 
-    Linear growth gives a ratio of SCALE, quadratic growth one of SCALE squared; the bound lies between the two, far
-    enough from both for a machine that is busy. Returns the result for `large`.
+    Linear growth gives a ratio of SCALE, quadratic growth one of SCALE squared. The bound is between the two, with
+    enough distance from both for a busy machine. Return the result for `large`.
     """
     small_s, large_s = [], []
     for _unused in range(_ROUNDS):

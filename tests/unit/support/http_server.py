@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real HTTP server in a thread that answers every POST as the test says, and remembers what it was asked."""
+"""A real HTTP server in a thread that answers every POST as the test sets it and records the requests."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 
 class Answers:
-    """What to answer: status, headers and body (text or JSON value). `requests`: [(path, headers, JSON)]."""
+    """The answer: status, headers and body (text or JSON value). `requests`: [(path, headers, JSON)]."""
 
     def __init__(self, url):
         self.url = url
@@ -26,7 +26,7 @@ class Answers:
 
 @contextlib.contextmanager
 def answering():
-    """Serve on a free port of the loopback interface as long as the context lasts; gives Answers."""
+    """Serve on a free port of the loopback interface while the context lasts; yield Answers."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs playbooks with a real ansible-playbook."""
+"""A runner of playbooks with a real ansible-playbook."""
 
 import os
 import subprocess

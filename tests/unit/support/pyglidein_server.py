@@ -14,7 +14,7 @@ RESULTS = {"get_state": STATE, "monitoring": ""}
 
 @contextlib.contextmanager
 def pyglidein_server():
-    """Serve on a free port of the loopback interface; gives (URL, methods that were called)."""
+    """Serve on a free port of the loopback interface; yield (URL, methods that were called)."""
     called = []
 
     class Handler(BaseHTTPRequestHandler):

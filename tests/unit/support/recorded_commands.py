@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Reader that takes the output of commands from a transcript of real ones.
+"""A Reader that takes the output of commands from a recorded transcript.
 
 A transcript has for each command a line `$ COMMAND`, the lines of its standard output, those of its standard error with
-`[stderr] ` before them, and its exit status as `[rc=N]`.
+the prefix `[stderr] `, and its exit status as `[rc=N]`.
 """
 
 import os
@@ -28,10 +28,10 @@ def parse_transcript(text):
 
 
 class RecordedReader(Reader):
-    """A Reader without processes. `asked`: the argument lists that were asked for."""
+    """A Reader without processes. `asked`: the argument lists that were requested."""
 
     def __init__(self, path, change=lambda argv, output: output):
-        """path: of a transcript; change: returns what a command prints instead, or None if it is refused."""
+        """Set the transcript's path, and `change`: it returns a command's replaced output, or None if it is refused."""
         super().__init__(dict(os.environ), {})
         self.asked = []
         self._recorded = parse_transcript(path.read_text())

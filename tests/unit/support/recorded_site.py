@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Helpers of the tests of facts: recorded facts, changed output, refused commands."""
+"""Helpers of the facts tests: recorded facts, changed output, refused commands."""
 
 import json
 import re
@@ -13,7 +13,7 @@ RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "s
 
 
 def unchanged(argv, output):
-    """Print what was recorded."""
+    """Return the recorded output."""
     return output
 
 
@@ -32,7 +32,7 @@ def refused(*words):
 
 
 class RecordedSite:
-    """A batch system that prints what was recorded."""
+    """A batch system that prints recorded output."""
 
     def __init__(self, module, transcript, user="glidein"):
         self.module = module
@@ -62,7 +62,7 @@ class RecordedSite:
         return parse_transcript(self.path.read_text())[argv][0]
 
     def commands(self):
-        """Return the argument lists that read() asks for."""
+        """Return the argument lists that read() requests."""
         reader = RecordedReader(self.path)
         self.module.read(reader, self.user)
         return [tuple(argv) for argv in reader.asked]

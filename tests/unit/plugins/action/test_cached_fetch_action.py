@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The task glidein.ops.cached_fetch as ansible runs it, delegated from a site to the central manager."""
+"""Tests of the action plugin cached_fetch in a real ansible run, delegated from a site to the central manager."""
 
 import hashlib
 import json

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The task glidein.ops.file_tree as ansible runs it, with a target that is reached without SSH."""
+"""Tests of the action plugin file_tree in a real ansible run, with a target that needs no SSH."""
 
 import json
 import os

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Site modules on the controller: options from the host's variables, and when the login node is not contacted."""
+"""Tests of the site modules' action plugins: options from host variables, and runs that skip the login node."""
 
 import pathlib
 import subprocess
@@ -39,7 +39,7 @@ class Task:
 
 
 class Templar:
-    """Stands for Ansible's: a variable that names another one which is missing cannot be templated."""
+    """A stand-in for Ansible's Templar: it fails for a variable that refers to an undefined one."""
 
     def template(self, value):
         if value == "{{ missing }}":
@@ -78,7 +78,7 @@ def test_the_probe_of_nodes_gets_its_script_and_the_settings_of_the_batch_job():
 
 @pytest.fixture
 def read_reports(monkeypatch):
-    """A function that runs the probe with these results of the module; returns the last one and the time waited."""
+    """Return a function that runs the probe with these module results; it returns the last one and the time waited."""
     clock = [0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr("time.sleep", lambda seconds: clock.append(clock.pop() + seconds))
@@ -110,7 +110,7 @@ def test_the_probe_of_nodes_waits_no_longer_than_it_should(read_reports):
 
 
 class TaskTimeoutError(BaseException):
-    """Stands for Ansible's error of that name."""
+    """A stand-in for Ansible's error of that name."""
 
 
 def test_a_task_that_reaches_its_time_limit_leaves_no_process_and_removes_nothing(monkeypatch):
@@ -129,7 +129,7 @@ def test_a_task_that_reaches_its_time_limit_leaves_no_process_and_removes_nothin
     assert result["msg"].startswith("the login node did not return a result within 300 s (glidein_site_timeout): ")
     assert result["msg"].endswith("; submissions may have been made before: the next cycle counts again")
     assert started[0].poll() is not None
-    # Without a connection this fails if it does anything.
+    # Any attempt to use the missing connection fails.
     action.cleanup()
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each filter file gives the one filter of its name, which takes what its documentation says, in that order."""
+"""Tests that each filter file defines the filter of its name, with the documented arguments in the documented order."""
 
 import base64
 import inspect

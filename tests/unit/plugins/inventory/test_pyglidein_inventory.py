@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventory plugin pyglidein, read as ansible-inventory reads it."""
+"""Tests of the inventory plugin pyglidein, loaded as ansible-inventory loads it."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import
 CLIENTS = Path(__file__).resolve().parent / "pyglidein_clients"
 CONFIGURATIONS = ["sections.config", "flat.config", "partitions.config", "htcondor.config", "lsf.config", "uge.config"]
 CONFIGURATIONS += ["node.slurm"]
-# A folder with a checkout of PyGlidein, whose configurations are all tried.
+# A folder with a checkout of PyGlidein; the tests convert all its configurations.
 CHECKOUT = os.environ.get("PYGLIDEIN_CHECKOUT", "")
 
 
@@ -33,15 +33,15 @@ DEFAULTS = {"pbs": "torque", "token_variable": "vault_glidein_demand_token", "sh
 
 
 class Clients:
-    """A directory with the configurations."""
+    """A directory with PyGlidein configurations."""
 
     def __init__(self, directory):
         self.directory = directory
 
     def read(self, text):
-        """Return the inventory and the warnings of an inventory file of this text in the directory.
+        """Return the inventory and the warnings of an inventory file with this text in the directory.
 
-        Ansible's loader of plugins, which would read the options, is left out: it needs an installed collection.
+        It bypasses Ansible's plugin loader, which would read the options but needs an installed collection.
         """
         path = self.directory / "test.pyglidein.yml"
         path.write_text("plugin: glidein.ops.pyglidein\n" + text, encoding="utf-8")
@@ -65,7 +65,7 @@ def clients(tmp_path):
 
 
 def converted(path):
-    """The variables of the one host of a configuration, and the warnings."""
+    """Return the variables of a configuration's only host, and the warnings."""
     built = build([{"config": [str(path)]}], check_entry)
     assert len(built["hosts"]) == 1
     host, variables = next(iter(built["hosts"].items()))
@@ -74,7 +74,7 @@ def converted(path):
 
 
 def assert_usable(variables, pool):
-    """Every variable is known, the entries are valid for the batch system, and a script can be made of each shape."""
+    """Assert that the variables are known, the entries valid for the batch system, and each shape has a script."""
     names = [name for name in [*variables, *pool] if name.startswith("glidein_")]
     assert set(names) <= set(KNOWN)
     assert pool["glidein_collector"]
@@ -133,7 +133,7 @@ def test_a_configuration_with_sections_makes_the_request_that_pyglidein_made():
 
 def test_a_file_without_section_headers_means_the_same():
     sections, flat = (converted(CLIENTS / name) for name in ("sections.config", "flat.config"))
-    # The option of a misspelt section counts there.
+    # The option of a misspelt section belongs to that section.
     assert set(flat[0]["glidein_entries"]["RM"].pop("checks")) == {"cvmfs", "endpoint"}
     assert any(
         "[StardChecks]: unknown section (did you mean 'StartdChecks'?)" in text for text in sections[1]["warnings"]
@@ -314,7 +314,7 @@ def test_the_name_of_the_file_decides(tmp_path, name, accepted):
 
 
 def checkout_configurations():
-    """The configurations in a checkout of PyGlidein: configs/, docs/ and dev_build/."""
+    """Return the configurations in a checkout of PyGlidein: configs/, docs/ and dev_build/."""
     root = Path(CHECKOUT)
     patterns = ("configs/*", "docs/*.config", "dev_build/client_*/root/etc/sv/pyglidein_client/*_config")
     return [str(path.relative_to(root)) for pattern in patterns for path in sorted(root.glob(pattern))]
@@ -335,7 +335,7 @@ def test_the_configurations_of_a_checkout_are_all_converted():
 
 
 def test_ansible_inventory_prints_it_as_yaml(clients):
-    """The command that the documentation names, with the installed collection."""
+    """Run the documented command with the installed collection."""
     command = shutil.which("ansible-inventory")
     collections = next(
         (folder.parent for folder in Path(__file__).parents if folder.name == "ansible_collections"), None

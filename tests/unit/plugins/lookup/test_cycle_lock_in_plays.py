@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lock of an inventory, held by a real ansible-playbook."""
+"""Tests of the inventory's lock in a real ansible-playbook run."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 
-# A task that takes the lock, and one in a worker process that looks whether it is still held.
+# One task takes the lock; a worker process checks that it is still held.
 PLAY = """\
 - hosts: glidein_sites
   gather_facts: false
@@ -29,7 +29,7 @@ TRY_LOCK = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY)
 def inventory(tmp_path):
     folder = tmp_path / "inventory"
     folder.mkdir()
-    # Nothing of a cycle is done for a revoked site.
+    # A cycle skips a revoked site.
     host = "{ansible_connection: local, ansible_python_interpreter: '" + sys.executable + "', glidein_revoked: true}"
     (folder / "hosts.yml").write_text("all: {children: {glidein_sites: {hosts: {lab: " + host + "}}}}\n")
     (tmp_path / "play.yml").write_text(PLAY.format(python=sys.executable, try_lock=TRY_LOCK, inventory=folder))
@@ -49,7 +49,7 @@ def play(inventory, playbook, *arguments):
         os.environ,
         ANSIBLE_COLLECTIONS_PATH=str(ROOT.parents[2]),
         ANSIBLE_HOME=str(inventory.parent / "ansible"),
-        ANSIBLE_HOST_PATTERN_MISMATCH="ignore",  # ansible-test makes an error of a group that is missing
+        ANSIBLE_HOST_PATTERN_MISMATCH="ignore",  # ansible-test turns a missing group into an error.
         ANSIBLE_LOCALHOST_WARNING="false",
         LC_ALL="C.UTF-8",
     )

@@ -86,7 +86,7 @@ def test_a_command_that_prints_without_end_is_stopped_with_its_children(tmp_path
 
 
 def _runs(pid):
-    """Whether a process is alive; one that has ended and that nobody has waited for is not."""
+    """Return True if a process is alive; a zombie is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -94,7 +94,7 @@ def _runs(pid):
 
 
 def test_no_more_memory_is_taken_than_the_output_may_have():
-    # In a process of its own that may have 800 MB of address space: one that reads on ends with a MemoryError.
+    # Limit the address space of a process to 800 MB, so that reading without a limit ends with a MemoryError.
     code = (
         "import os, resource\n"
         "from ansible_collections.glidein.ops.plugins.module_utils import command\n"

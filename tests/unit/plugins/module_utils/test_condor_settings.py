@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operator's own settings of HTCondor: what is accepted, and what is refused with which reason."""
+"""Tests of the operator's own HTCondor settings: accepted ones, and refused ones with the reason."""
 
 import re
 from pathlib import Path

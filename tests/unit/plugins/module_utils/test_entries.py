@@ -139,7 +139,7 @@ def test_a_site_that_gives_memory_by_the_core_is_asked_for_more_cores():
 
 
 def memory(shape_name="core", **changes):
-    """Return (what jobs are offered, what the batch system is asked for)."""
+    """Return (memory offered to jobs, memory requested from the batch system)."""
     made = normalised(**changes)["shapes"][shape_name]
     return made["memory_mb"], made["asked_memory_mb"]
 
@@ -192,7 +192,7 @@ def test_a_glidein_that_takes_what_the_node_has_goes_on_with_less_disk(changes, 
             "(TARGET.RequestMemory ?: 0) > 2000 && (TARGET.RequestMemory ?: 0) <= 64000",
         ),
         ({"accept": {"cpus": {"max": 4}, "gpus": {"min": 0}}}, "(TARGET.RequestCpus ?: 1) <= 4"),
-        # KiB, of which a part counts as a whole MiB.
+        # KiB are rounded up to a whole MiB.
         (
             {"accept": {"disk_mb": {"min": 2, "max": 100}}},
             "(TARGET.RequestDisk ?: 0) > 1024 && (TARGET.RequestDisk ?: 0) <= 102400",
@@ -206,7 +206,7 @@ def test_glideins_start_only_the_jobs_that_they_are_ordered_for(changes, expecte
 
 
 def sizes(shapes, **changes):
-    """{name: (cpus, memory_mb)} of the shapes that an entry's are made into."""
+    """Return {name: (cpus, memory_mb)} of the normalised shapes."""
     made = normalised(shapes=shapes, **changes)["shapes"]
     return {name: (of["cpus"], of["memory_mb"]) for name, of in made.items()}
 

@@ -22,7 +22,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.file_tree import (
 
 @pytest.fixture
 def folder(tmp_path):
-    """Files of the controller: a, lib/b and what must not be sent."""
+    """Create files of the controller: a, lib/b, and files that must not be sent."""
     top = tmp_path / "controller"
     for name, text in {"a": "A\n", "lib/b": "B\n", "lib/.hidden": "", "lib/__pycache__/b.pyc": ""}.items():
         (top / name).parent.mkdir(parents=True, exist_ok=True)

@@ -105,5 +105,5 @@ def test_scratch_never_runs_anything(text):
         word = scratch_word(text)
     except ValueError:
         return
-    # One word, and nothing written but what was asked for.
+    # The value stays one word, and the shell writes no file.
     assert printed_by_sh("set -- {0}; printf %s $#".format(word)) == "1"

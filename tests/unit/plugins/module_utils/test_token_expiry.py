@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize("end", [NOW, NOW + 0.5])
-@pytest.mark.parametrize("subject", ["a", "ab", "abc", "abcd"])  # all lengths of base64 without its padding
+@pytest.mark.parametrize("subject", ["a", "ab", "abc", "abcd"])  # all lengths of base64 without padding
 def test_the_end_of_a_token_is_read(end, subject):
     assert expires(token(exp=end, sub=subject)) == NOW
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""demand_info, plan, demand_lease and demand_report: what runs on the controller."""
+"""Tests of the modules that run on the controller: demand_info, plan, demand_lease and demand_report."""
 
 import json
 import stat
@@ -157,10 +157,10 @@ def test_demand_report_writes_a_private_file_instead_of_sending(server, tmp_path
     written = json.loads(path.read_text())
     sent = {"as_of": NOW, "entries": [{"entry": "main", "shape": "core"}], "orphans": 1}
     assert written == {"lease_requests": claims["lab"], "report": sent}
-    # What the file has is what the module takes again.
+    # The module accepts the file's content as its input.
     server.result({"accepted": True})
     assert report(server, {"site": "lab", "report": written["report"]})["accepted"] == ["lab"]
-    # Without a plan there are no lease requests, and the time is now.
+    # Without a plan there are no lease requests, and the time is the current one.
     report(server, reporting(report={"error": "no demand"}), report_file=str(path))
     written = json.loads(path.read_text())
     assert (written["lease_requests"], written["report"]["error"]) == ({}, "no demand")
@@ -322,7 +322,7 @@ def presents(result):
 
 
 def granting(*rounds):
-    """Answers of a server that grants so much of group `a` to sites, {site: jobs}, one after the other."""
+    """Return a server's answers, one for each request, that grant {site: jobs} of group `a`."""
     left = {}
     for grants in rounds:
         for name, jobs in grants.items():

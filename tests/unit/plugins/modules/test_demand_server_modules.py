@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules demand_server_pause and demand_server_token, with a stand-in for the command glidein-demand."""
+"""Tests of demand_server_pause and demand_server_token, with a stand-in for the command glidein-demand."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from ansible_collections.glidein.ops.plugins.modules import demand_server_pause,
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
 
 SECRET = "-".join(["correct", "horse", "battery", "staple"])
-# Keeps its state in a JSON file and records its arguments, as the demand server's command behaves.
+# A stand-in for the demand server's command. It keeps its state in a JSON file and records its arguments.
 PROGRAM = """#!{python}
 import json, pathlib, sys
 folder = pathlib.Path({folder!r})
@@ -47,7 +47,7 @@ OFF = {"paused": False, "since": None, "reason": "", "by": "", "configured": Fal
 
 @pytest.fixture
 def server(tmp_path):
-    """The folder of the stand-in."""
+    """Return the folder of the stand-in."""
     (tmp_path / "state.json").write_text(json.dumps({"pause": OFF, "tokens": {}}))
     (tmp_path / "glidein-demand").write_text(PROGRAM.format(python=sys.executable, folder=str(tmp_path)))
     (tmp_path / "glidein-demand").chmod(0o755)

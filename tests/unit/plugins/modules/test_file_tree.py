@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module as its action plugin runs it: first without an archive, then with what is missing."""
+"""Tests of the module as its action plugin runs it: first without an archive, then with the missing files."""
 
 import base64
 import io

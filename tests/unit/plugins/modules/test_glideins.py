@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module as Ansible runs it, against commands that keep a queue."""
+"""Tests of the module as Ansible runs it, with commands that keep a queue."""
 
 import json
 import os
@@ -250,7 +250,7 @@ def test_a_glidein_that_can_never_start_is_not_replaced_by_another_of_the_same_r
     for _cycle in range(3):
         assert not run({"main": 1})["changed"]
     assert len(slurm.jobs()) == 1
-    # Another request may start.
+    # A later request may start.
     smaller = {"main": raw_entry(walltime="1h")}
     assert [one["count"] for one in run({"main": 1}, entries=smaller)["submitted"]] == [1]
     assert [one["job_ids"] for one in run({"main": 1}, entries=smaller)["cancelled"]] == [["1_1"]]
@@ -450,7 +450,7 @@ def test_commands_of_the_sites_own_can_count(run, slurm):
     slurm.set("1_1", "RUNNING")
     result = run({"main": 3}, scheduler_options=options)
     assert counts(result) == {"main": (2, 1, 0)}
-    # What has no id of the batch system's cannot be cancelled, and nothing is pretended.
+    # A job without a batch id cannot be cancelled, and the result does not list it as cancelled.
     assert run({"main": 0}, scheduler_options=options)["cancelled"] == []
     assert len(slurm.jobs()) == 3
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module `glideins` with PBS Professional, which refuses arrays of jobs that must not be rerun."""
+"""Tests of the module `glideins` with PBS Professional, which refuses arrays of jobs that must not be rerun."""
 
 import os
 import time
@@ -14,7 +14,7 @@ from ansible_collections.glidein.ops.tests.unit.support.fake_pbspro import FakeP
 
 @pytest.fixture
 def pbspro(tmp_path, monkeypatch):
-    """A strict stand-in for the commands of PBS, first in PATH."""
+    """Install a strict stand-in for the PBS commands first in PATH."""
     fake = FakePbsPro(tmp_path / "pbs")
     monkeypatch.setenv("PATH", fake.bin + os.pathsep + os.environ["PATH"])
     return fake
@@ -22,7 +22,7 @@ def pbspro(tmp_path, monkeypatch):
 
 @pytest.fixture
 def submit(pbspro, site_home):
-    """Run the module for so many glideins of the deployed site `lab`; return {"submitted": ..., ...}."""
+    """Run the module for n glideins of the deployed site `lab`; return {"submitted": ..., ...}."""
 
     def runner(present, **scheduler_options):
         return run_module(

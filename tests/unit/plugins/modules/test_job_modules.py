@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""job_info with a demand server, and job_analysis with stand-ins for HTCondor's commands."""
+"""Tests of job_info with a demand server, and of job_analysis with stand-ins for HTCondor's commands."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.modules import job_analysis, job_info
@@ -24,7 +24,7 @@ TABLE = "echo '[0]           0  TARGET.X == 1'"
 
 @pytest.fixture
 def analyse(tmp_path, monkeypatch):
-    """A function that runs job_analysis with these lines of a shell script for condor_q."""
+    """Return a function that runs job_analysis with these shell script lines as condor_q."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
     def run(script, **options):

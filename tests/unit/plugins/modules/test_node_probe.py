@@ -66,7 +66,7 @@ def report(directory):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Make time pass: clock(seconds) moves the module's clock."""
+    """Return clock(seconds), which advances the module's clock."""
     now = [1795211280.0]
     monkeypatch.setattr(probe_utils.time, "time", lambda: now[0])
 
@@ -77,7 +77,7 @@ def clock(monkeypatch):
 
 
 def end(slurm, *job_ids):
-    """Let jobs leave the queue."""
+    """Remove jobs from the queue."""
     state = slurm.read()
     state["jobs"] = [job for job in state["jobs"] if job["id"] not in job_ids]
     slurm._write(state)
@@ -109,7 +109,7 @@ def test_check_mode_submits_nothing_and_shows_the_scripts(run, slurm, home):
     result = run("submitted", check=True, diff=True)
     assert (result["changed"], result["nodes"], result["unfinished"]) == (True, {}, 0)
     assert ["#SBATCH --partition=gpu" in diff["after"] for diff in result["diff"]] == [False, True]
-    # The report's script is the same for all.
+    # All jobs run the same report script.
     assert ["echo report" in diff["after"] for diff in result["diff"]] == [False, False]
     assert slurm.calls("sbatch") == []
     assert not home.exists()
@@ -268,7 +268,7 @@ def test_a_later_run_replaces_what_a_killed_run_has_left(run, slurm, directory, 
     slurm.set("1", "RUNNING")
     (directory / "jobs.json").write_text('{"entries": {')
     result = run("submitted", entries={"main": raw_entry()})
-    # Job 2 was of an entry that is no longer there.
+    # Job 2 belongs to an entry that has been removed.
     assert [(job_id, name) for job_id, name, unused in slurm.jobs()] == [("3", MAIN)]
     assert result["nodes"]["main"]["job_id"] == "3"
     assert sorted(path.name for path in directory.iterdir()) == ["jobs.json", "main.sh"]
@@ -309,7 +309,7 @@ def test_the_log_directory_of_the_site_is_used(run, tmp_path, home):
 
 
 def test_the_whole_report_of_a_job_of_lsf(tmp_path, monkeypatch, home):
-    """The real script, as a job of the stand-in for LSF, which runs it with the environment that LSF gives."""
+    """Run the real script as a job of the stand-in for LSF, in the environment that LSF sets."""
     monkeypatch.setenv("FAKE_BATCH_RUN", "1")
     fake = FakeLsf(tmp_path / "lsf", "openlava")
     monkeypatch.setenv("PATH", fake.bin + os.pathsep + os.environ["PATH"])

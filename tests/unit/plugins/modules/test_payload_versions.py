@@ -33,7 +33,7 @@ def run(slurm, site_home):
 
 @pytest.fixture
 def add_version(site_home):
-    """Lay down a version that is not current; with an id, one that a submission was made from."""
+    """Create a version that is not current; with a job id, also a submission of it."""
 
     def adder(version, job_id=None):
         folder = site_home / "lab" / version

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of the plan module: which are refused, and the earlier names that are still accepted."""
+"""Tests of the plan module's options: refused ones, and the earlier names that are still accepted."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import GUARD, options_of

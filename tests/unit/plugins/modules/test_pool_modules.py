@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules of the central manager as Ansible runs them, with stand-ins for HTCondor's commands."""
+"""Tests of the central manager's modules as Ansible runs them, with stand-ins for HTCondor's commands."""
 
 import io
 import json
@@ -33,7 +33,7 @@ SEC_TOKEN_POOL_SIGNING_KEY_FILE) echo {key} ;;
 *) echo "Not defined: $1" >&2; exit 1 ;;
 esac
 """
-# Prints a token as condor_token_create does. The claims depend on the arguments.
+# Prints a token as condor_token_create does. The arguments determine the claims.
 CREATE_COMMAND = """#!{python}
 import base64, json, sys, time
 now = int(time.time())
@@ -46,7 +46,7 @@ print(".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in p
 
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
-    """A function that puts a command into the PATH; at first it has no command of HTCondor."""
+    """Return a function that adds a command to PATH, which contains no HTCondor command at first."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -60,7 +60,7 @@ def commands(tmp_path, monkeypatch):
 
 @pytest.fixture
 def pool(commands, tmp_path):
-    """The commands of a pool with a signing key."""
+    """Install the commands of a pool with a signing key."""
     key = tmp_path / "POOL"
     key.write_bytes(b"the key")
     commands("condor_config_val", CONFIG_VAL.format(key=key))
@@ -149,7 +149,7 @@ PING_COMMAND = """#!/bin/sh
 
 @pytest.fixture
 def keys(pool, commands):
-    """A function that runs the module; the pool's key is in pool/passwords.d."""
+    """Return a function that runs the module; the pool's key is in pool/passwords.d."""
     folder = pool / "passwords.d"
     folder.mkdir()
     (pool / "POOL").rename(folder / "POOL")
@@ -179,11 +179,11 @@ def test_a_new_key_signs_new_tokens_until_the_old_one_is_removed(keys, pool):
     assert (folder / first).read_text() not in json.dumps(done)
     assert tokens(pool, **signed)["minted"] == dict.fromkeys("ab", "the signing key has changed")
     assert tokens(pool, **signed)["changed"] is False
-    # A second run, as after an interruption, makes no third key.
+    # A second run, as after an interruption, does not create a third key.
     again = keys("rotated")
     assert (again["changed"], again["current"]) == (False, first)
 
-    # The pool's own key stays. One that this module has made is removed.
+    # The module keeps the pool's own key and removes a key that it has created.
     assert keys("finished", check=True)["changed"] is True
     finished = keys("finished")
     assert (finished["changed"], finished["removed"], finished["previous"]) == (True, [], None)
@@ -306,7 +306,7 @@ def test_a_pool_that_does_not_answer_is_an_error(pool, commands):
 
 @pytest.fixture
 def items(monkeypatch):
-    """The files of an installed HTCondor: one program."""
+    """Return the files of an installed HTCondor: one program."""
     found = {"sbin/condor_master": Item(b"program", 0o755)}
     monkeypatch.setattr(tarball, "installed_items", lambda condor: found)
     about = {"htcondor": "23.9.6", "platform": "X86_64-Debian_13", "arch": "x86_64", "glibc": "2.38"}
@@ -360,7 +360,7 @@ def test_an_upstream_tarball_with_another_sum_is_refused(pool):
 
 @pytest.fixture
 def archive(tmp_path, monkeypatch):
-    """A function that makes the source of an upstream tarball with one program and further files ({name: bytes})."""
+    """Return a function that creates an upstream tarball with one program and further files ({name: bytes})."""
     monkeypatch.setattr(tarball, "upstream_items", lambda root: {"sbin/condor_master": Item(b"program", 0o755)})
 
     def make(**files):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""demand_info with a PyGlidein server at glidein_demand_url, as during a migration."""
+"""Tests of demand_info with a PyGlidein server at glidein_demand_url, as during a migration."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import DemandClient

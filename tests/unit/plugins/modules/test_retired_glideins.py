@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module retired_glideins, with stand-ins for HTCondor's commands."""
+"""Tests of the module retired_glideins, with stand-ins for HTCondor's commands."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
@@ -9,14 +9,14 @@ from ansible_collections.glidein.ops.plugins.modules import retired_glideins
 from ansible_collections.glidein.ops.plugins.modules.retired_glideins import off_command, read_glideins, retire
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
 
-# As HTCondor 23.9.6 prints it; a glidein that retires has no START.
+# As HTCondor 23.9.6 prints it; a retiring glidein has no START.
 ACCEPTS = '"3_1" "slot1@glidein_3_1_5b69ac74@slurm" time() < 1795375328 && (true)\n'
 RETIRES = '"3_2" "slot1@glidein_3_2_11111111@slurm" undefined\n'
 LAB = 'is_glidein && GLIDEIN_Site == "lab"'
 
 
 class StandIn:
-    """The commands of a pool. readings: what condor_status prints each time; the last one for ever."""
+    """The commands of a pool. readings: the output of each condor_status call; the last one is repeated."""
 
     def __init__(self, *readings, failures=0):
         self.readings = list(readings)
@@ -80,7 +80,7 @@ def test_an_ad_of_a_master_may_come_later_than_that_of_the_startd():
     pool = StandIn(ACCEPTS, failures=99)
     with pytest.raises(CommandError, match="Can't find addresses"):
         outcome(pool)
-    # A failure that did not recur is not the reason for which glideins still accept jobs.
+    # A failure that did not recur does not explain why glideins still accept jobs.
     assert len(outcome(StandIn(ACCEPTS, failures=1))[1]) == 1
 
 
@@ -98,7 +98,7 @@ def test_an_entry_is_retired_alone():
 
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
-    """A pool with a glidein that retires when it is told, as commands in the PATH."""
+    """Install commands of a pool in PATH; its only glidein retires when it is requested to."""
     (tmp_path / "condor_status").write_text(f"#!/bin/sh\n[ -e {tmp_path}/told ] || printf '%s' '{ACCEPTS}'\n")
     (tmp_path / "condor_off").write_text(f"#!/bin/sh\n: >{tmp_path}/told\n")
     for name in ("condor_status", "condor_off"):

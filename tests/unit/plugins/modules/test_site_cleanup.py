@@ -41,14 +41,14 @@ def run(slurm, site_home, tmp_path):
 
 
 def age(path, days):
-    """Set the times of a file or directory, not of what a link leads to."""
+    """Set the times of a file or directory; do not follow a link."""
     then = time.time() - days * DAY
     os.utime(str(path), (then, then), follow_symlinks=False)
 
 
 @pytest.fixture
 def scratch(tmp_path):
-    """A function that makes the scratch directory of a glidein of batch job `batch_id`."""
+    """Return a function that creates the scratch directory of a glidein of batch job `batch_id`."""
 
     def make(name, batch_id="7_1", days=3, site="lab"):
         folder = tmp_path / "scratch" / name
@@ -98,7 +98,7 @@ def test_everything_that_is_not_in_use_is_listed_and_removed(run, slurm, site_ho
     assert sorted(path.name for path in site.iterdir() if path.name != ".lock") == [
         *("aaaaaaaaaaaa", OLD, "credential", "current", "log"),
     ]
-    # Its submission is of unknown outcome: the version was in use as long as a glidein was queued.
+    # The outcome of the submission is unknown, so the version counts as used while a glidein may be queued.
     subprocess.run(["scancel", "--user", USER, "--state", "PENDING", "6"], check=True)
     assert kinds(run()) == [("version", OLD)]
     again = run()

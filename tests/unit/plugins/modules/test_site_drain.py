@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module site_drain as Ansible runs it, with a stand-in for Slurm; and what the cycle's modules make of a drain."""
+"""Tests of site_drain as Ansible runs it, with a stand-in for Slurm, and of a drain's effect on the cycle's modules."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ def run(slurm, options):
 
 @pytest.fixture
 def drains(slurm, options):
-    """The drains that queue_info returns."""
+    """Return the drains that queue_info returns."""
     return lambda: run_module(queue_info.main, options, check=True)["queue"]["drains"]
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module site_facts, with commands that print what a real Slurm printed."""
+"""Tests of the module site_facts, with commands that print recorded output of Slurm."""
 
 import collections
 import json
@@ -18,10 +18,10 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import run_modu
 
 RECORDED = Path(__file__).parent.parent / "module_utils" / "site" / "recorded" / "slurm_24.11.5_accounting.txt"
 
-# The transcript is of this user.
+# The user of the transcript.
 USER = collections.namedtuple("User", "pw_name pw_dir pw_shell")("pilot", None, "/bin/sh")
 
-# Prints what the transcript has for the command, and exits as the real one did.
+# Prints the transcript's output of the command and exits with its status.
 REPLAY = """\
 #!{python}
 import shlex, sys
@@ -38,7 +38,7 @@ sys.exit("not recorded: " + " ".join(argv))
 
 @pytest.fixture
 def login_node(tmp_path, monkeypatch):
-    """A login node with recorded commands, and a home whose .profile the test may write. Returns its directories."""
+    """Create a login node with recorded commands and a home for the test's .profile; return its directories."""
     folder, home = tmp_path / "bin", tmp_path / "home"
     folder.mkdir()
     home.mkdir()

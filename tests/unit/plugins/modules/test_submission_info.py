@@ -32,7 +32,7 @@ def run(slurm, site_home):
 
 @pytest.fixture
 def write_log(site_home):
-    """Write the log of one glidein as files/glidein does; returns its path."""
+    """Write the log of one glidein as files/glidein does; return its path."""
 
     def writer(task, text, job_id="7"):
         folder = site_home / "lab" / "log"

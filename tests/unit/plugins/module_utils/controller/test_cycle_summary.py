@@ -19,24 +19,24 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-# Of a task that Ansible skipped, for want of a plan or of a reading of the queue.
+# The result of a task that Ansible skipped because there was no plan or no reading of the queue.
 SKIPPED = {"changed": False, "skipped": True, "skip_reason": "Conditional result was False"}
 STALE = "the demand is 2000 s old, at most 900 s are allowed: nothing is changed"
 
 
 def item(site="lab", entry="main", shape="core", reason="because", **changes):
-    """A plan item; by default of a shape that nothing is the matter with."""
+    """Return a plan item; its shape has no problems by default."""
     numbers = {"present": 0, "queued": 0, "running": 0, "sick": 0, "registered": 0, "serves": {}}
     return dict(numbers, site=site, entry=entry, shape=shape, reason=reason, **changes)
 
 
 def unknown(**changes):
-    """A plan item of a site whose queue is not known."""
+    """Return a plan item of a site whose queue is unknown."""
     return dict(item(), present=None, queued=None, running=None, sick=None, **changes)
 
 
 def applied(**changes):
-    """A result of the module glideins."""
+    """Return a result of the module glideins."""
     return dict({"changed": False, "submitted": [], "cancelled": [], "decisions": [], "errors": []}, **changes)
 
 
@@ -45,7 +45,7 @@ def submitted(count=1, job_id="7", entry="main", shape="core"):
 
 
 def outcome(site="lab", host=None, error=None, result=None, report_error=None, queue=None):
-    """What happened at one site; `arguments` makes the results of a cycle of several."""
+    """Return the outcome of one site; `arguments` combines several into the results of a cycle."""
     return {
         "host": host or ("login1" if site == "lab" else f"login-{site}"),
         "site": site,
@@ -57,7 +57,7 @@ def outcome(site="lab", host=None, error=None, result=None, report_error=None, q
 
 
 def arguments(outcomes, demand, plan, lease, check_mode):
-    """The arguments of cycle_summary for these outcomes."""
+    """Return the arguments of cycle_summary for these outcomes."""
     errors = [{"site": each["site"], "error": each["report_error"]} for each in outcomes if each["report_error"]]
     return {
         "sites": {each["host"]: {key: each[key] for key in ("site", "error", "queue")} for each in outcomes},
@@ -75,7 +75,7 @@ def planned(*items, **changes):
 
 
 def asked(*groups, **changes):
-    """A result of demand_info."""
+    """Return a result of demand_info."""
     return {"demand": demand(*groups, **changes), "supply": supply()}
 
 
@@ -85,7 +85,7 @@ def summary(outcomes=None, demanded=None, plan=None, check_mode=False, lease=Non
 
 
 def rows(lines, head="SITE"):
-    """The table's rows as lists of cells, by the titles of its columns."""
+    """Return the table's rows as {column title: cell}."""
     start = next(number for number, line in enumerate(lines) if line.startswith(head))
     titles = lines[start].replace("TO ", "TO_").split()
     found = []
@@ -99,7 +99,7 @@ def rows(lines, head="SITE"):
 
 
 def part(lines, title):
-    """The paragraphs below a title, as one text each; [] when there is no such part."""
+    """Return the paragraphs below a title as one string each, or [] if the section is missing."""
     if title not in lines:
         return []
     found = []
@@ -113,7 +113,7 @@ def part(lines, title):
     return found
 
 
-# A cycle that went well
+# Successful cycles
 
 
 def test_a_cycle_says_what_waits_what_was_done_and_why():
@@ -236,7 +236,7 @@ def test_check_mode_says_what_would_be_done():
     assert result["lines"][-1] == "Check mode: nothing was leased, submitted, cancelled or reported."
 
 
-# What goes wrong
+# Failures
 
 
 def test_without_demand_nothing_was_changed():
@@ -274,7 +274,7 @@ def test_a_refused_token_is_one_problem():
     lease = {"failed": True, "msg": refused, "errors": [{"site": "lab", "error": refused}], "plan": []}
     result = summary([outcome(report_error=refused)], lease=lease)
     assert result["problems"] == [f"lab: no lease, so nothing new was ordered: {refused}"]
-    # Another error of the report is a problem of its own.
+    # Another error of the report is a separate problem.
     assert len(summary([outcome(report_error="HTTP 500")], lease=lease)["problems"]) == 2
 
 
@@ -471,7 +471,7 @@ def failed(*failures, shape="core", entry="main", **counts):
 
 
 def problems_of(*supplied_entries):
-    """The problems of a cycle; those of the status are the same."""
+    """Return the problems of a cycle; assert that the status shows the same ones."""
     demanded = dict(asked(), supply=supply(*supplied_entries))
     found = summary(demanded=demanded, plan=planned(item()))["problems"]
     assert part(status_table(planned(item()), demanded), "PROBLEMS") == found
@@ -501,7 +501,7 @@ def test_failures_of_all_shapes_of_an_entry_are_one_problem_for_each_status():
         [failed(failure(2))],
         [failed(failure(3), registered=30)],
         [failed(failure(9), entry="another")],
-        [supplied(history=history(never_registered=9))],  # of an earlier version of the server
+        [supplied(history=history(never_registered=9))],  # from an earlier version of the server
     ],
 )
 def test_few_failures_and_those_of_other_entries_are_no_problem(entries):
@@ -520,7 +520,7 @@ def test_of_very_many_problems_the_first_are_shown_and_all_are_returned():
     assert (len(told), told[-1], len(result["problems"])) == (21, "and 10 problems more", 30)
 
 
-# How things stand
+# Status
 
 
 def test_the_status_shows_every_shape():
@@ -597,7 +597,7 @@ job_ids = st.none() | st.from_regex(r"\A[0-9]{1,20}(\.[a-z.]{0,40})?\Z")
 
 @st.composite
 def cycles(draw):
-    """(outcomes, demand, plan) of a cycle, all numbers and texts of any size."""
+    """Generate (outcomes, demand, plan) of a cycle, with numbers and texts of any size."""
     items, outcomes = [], []
     for _unused in range(draw(st.integers(0, 4))):
         site, entry, shape = draw(names), draw(names), draw(names)
@@ -627,7 +627,7 @@ def test_no_line_is_ever_wider_than_a_terminal(cycle, check_mode):
     assert all(line.isprintable() for line in lines)
 
 
-# Leases, and what is held back.
+# Leases and held-back jobs.
 
 
 def test_the_table_shows_the_plan_that_the_lease_left():
@@ -676,7 +676,7 @@ def test_why_an_entry_serves_a_group_or_not_is_told_when_asked():
     ]
 
 
-# The same for programs
+# Machine-readable results
 
 
 def test_the_status_for_programs_has_the_numbers_of_the_table():

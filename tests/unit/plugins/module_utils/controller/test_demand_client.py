@@ -14,7 +14,7 @@ TOKEN = "s3cret-token"  # noqa: S105
 
 @pytest.fixture
 def trickling():
-    """A server that sends a byte of its reply every 0.2 s, without an end."""
+    """Start a server that sends a byte of its reply every 0.2 s and never ends it."""
     ended = threading.Event()
 
     def serve(listener):
@@ -114,7 +114,7 @@ def test_a_pyglidein_server_is_named_with_what_to_do(server):
     server.say({"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": 1}, 400)
     assert "looks like a PyGlidein server" in failure(server)
     assert "glidein_demand_url" in failure(server)
-    # A demand server of an earlier version has get_demand, too.
+    # An earlier demand server has get_demand, too.
     assert "PyGlidein" not in failure(server, "report")
 
 

@@ -8,7 +8,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import KNOWN, unknown_variables
 
 ROOT = pathlib.Path(__file__).parents[5]
-# Groups of hosts, a Python package, and what is left of names such as glidein_ssh_*.
+# Host groups, a Python package, and prefixes of patterns such as glidein_ssh_*.
 NO_VARIABLES = {
     "glidein_",
     "glidein_demand",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The explanation of a job, with real plans for its group."""
+"""Tests of the explanation of a job, with real plans for its group."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import job_explanation, with_job
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 MAIN = ("main", "core")
 SKIPPED = {"changed": False, "skipped": True}
-# As job_analysis returns it for tests/unit/.../pool/test_job_analysis.py's NO_MATCH.
+# As job_analysis returns it for NO_MATCH of tests/unit/.../pool/test_job_analysis.py.
 ANALYSIS = {
     "error": "",
     "conditions": [
@@ -36,7 +36,7 @@ HELD = {"reason": "A held job is not matched", "action": "Release it.", "blocks"
 
 
 def job(state="idle", asked=None, **changes):
-    """A job as get_job returns it, of the group `a`."""
+    """Return a job as get_job returns it, of group `a`."""
     return dict(
         {
             "job": "1.0",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many jobs a site's glideins can run at once: no site needs leases on more."""
+"""Tests of the number of jobs that a site's glideins can run at once, the limit of its leases."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_limits import lease_limits

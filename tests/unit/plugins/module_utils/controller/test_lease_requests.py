@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The leases that a plan requests, and the plan that is left when fewer are granted."""
+"""Tests of the leases that a plan requests, and of the plan after the server has granted fewer."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import (
     lease_requests_of,
@@ -68,7 +68,7 @@ def test_what_a_removed_or_renamed_entry_held_is_released_where_the_site_is_know
 
 
 class Server:
-    """Grants as the demand server does: at most what others leave of ten jobs; requests take turns."""
+    """A stand-in for the demand server: it grants what other entries leave of ten jobs, in order of the requests."""
 
     def __init__(self, **held):
         self.held = held

@@ -8,7 +8,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.module_fail
 @pytest.mark.parametrize(
     "printed",
     [
-        # ansible-core 2.19 on Python 3.6, and on 3.7.
+        # From ansible-core 2.19 on Python 3.6 and 3.7.
         '  File "AnsiballZ_queue_info.py", line 3\n    from __future__ import annotations\n    ^\n'
         "SyntaxError: future feature annotations is not defined",
         "ansible-core requires a minimum of Python version 3.8. Current version: 3.7.16 (default)",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Profiles of known machines: their schema, what they fill in, and the scripts of their entries."""
+"""Tests of profiles of known machines: their schema, the variables that they set, and their entries' scripts."""
 
 import pathlib
 import re
@@ -32,7 +32,7 @@ GUIDE = {"url": "https://example.org/guide", "says": "48 h"}
 
 
 def raw(**changes):
-    """A small valid profile."""
+    """Return a small valid profile."""
     return dict(
         {
             "name": "one",
@@ -145,7 +145,7 @@ def _hours(seconds):
     return f"{seconds // 3600}:{seconds % 3600 // 60:02d}"
 
 
-# What the batch script, or the submit description, says: {batch system: {what: function of the value}}.
+# Functions that return the expected text of the batch script or submit description, by batch system and setting.
 _PBS = {
     "queue": lambda value: f"#PBS -q {value}\n",
     "account": lambda value: f"#PBS -A {value}\n",
@@ -156,7 +156,7 @@ _SGE = {
     "queue": lambda value: f"#$ -q {value}\n",
     "account": lambda value: f"#$ -P {value}\n",
     "walltime": lambda value: f"#$ -l h_rt={value}\n",
-    "memory": lambda _value: "#$ -l mem_free=",  # of one slot
+    "memory": lambda _value: "#$ -l mem_free=",  # per slot
 }
 SAID = {
     "slurm": {
@@ -189,7 +189,7 @@ def test_the_batch_script_of_each_entry_says_what_the_profile_says(name, entry_n
     profile = profiles.load_profile(name)
     site = normalise_site("glidein", name, {entry_name: dict(profile["entries"][entry_name], account=ACCOUNT)})
     entry = site["entries"][entry_name]
-    # It checks the entry's resources and directives.
+    # make_scheduler checks the entry's resources and directives.
     scheduler = make_scheduler(profile["scheduler"], entries=site["entries"])
     said = SAID[profile["scheduler"]]
     for shape_name, shape in entry["shapes"].items():
@@ -199,7 +199,7 @@ def test_the_batch_script_of_each_entry_says_what_the_profile_says(name, entry_n
         expected += [said["queue"](entry["queue"])] if entry["queue"] else []
         expected += [entry["constraint"]] if entry["constraint"] else []
         expected += [f"{scheduler.directive_prefix} {directive}\n" for directive in entry["directives"]]
-        # The key states another way to request memory, or that it is not requested.
+        # The profile's `memory` resource requests memory in another way, or not at all.
         expected += [] if "memory" in entry["resources"] else [said["memory"](shape["asked_memory_mb"])]
         expected += [f"GLIDEIN_CPUS='{shape['cpus']}'\n", f"GLIDEIN_MEMORY_MB='{shape['memory_mb']}'\n"]
         assert [words for words in expected if words not in script] == [], script
@@ -221,13 +221,13 @@ def test_the_documentation_lists_all_profiles():
 
 
 def test_limits_of_profiles_are_stated():
-    """The defaults (10 queued, 100 in all) may be above what a machine allows."""
+    """Assert that each profile sets its limits: the defaults (10 queued, 100 in all) may exceed the machine's."""
     for name, entry in ENTRIES:
         limits = profiles.load_profile(name)["entries"][entry].get("limits") or {}
         assert {"queued", "total"} <= set(limits), f"{name}: entries.{entry}.limits: expected queued and total"
 
 
-# -- what a profile fills in ------------------------------------------------------------------------------------------
+# -- variables that a profile sets -------------------------------------------------------------------------------------
 
 
 def entries_with(own):

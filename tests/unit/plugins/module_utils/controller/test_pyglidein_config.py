@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PyGlidein's files, read and converted. The forms of whole files are in plugins/inventory."""
+"""Tests of reading and converting PyGlidein's files. Tests of whole files are in plugins/inventory."""
 
 import re
 
@@ -35,7 +35,7 @@ def client(text, **arguments):
 
 
 def entry(cluster="", submit_file=""):
-    """The one entry of a configuration with these further lines in [Cluster] and [SubmitFile]."""
+    """Return the only entry of a configuration with these additional lines in [Cluster] and [SubmitFile]."""
     text = BASE.replace("scheduler = SLURM\n", "scheduler = SLURM\n" + cluster) + submit_file
     return client(text).entries["Cluster"]
 
@@ -308,7 +308,7 @@ _LINES = st.one_of(
 
 
 def check_entry(scheduler, name, raw):
-    """The errors of an entry, by itself or for the batch system."""
+    """Return the errors of an entry, its own or those of its batch system."""
     try:
         site = normalise_site("glidein", "site", {name: raw})
     except InputError as error:

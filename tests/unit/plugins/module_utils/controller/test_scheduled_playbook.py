@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command that a timer or cron starts, with a script in the place of ansible-playbook and a real git."""
+"""Tests of the command that a timer or cron starts, with a script in place of ansible-playbook and a real git."""
 
 import fcntl
 import json
@@ -24,7 +24,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not i
 
 
 class Controller:
-    """An installed controller below a directory, whose ansible-playbook is a script."""
+    """An installed controller in a directory; its ansible-playbook is a script."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -109,12 +109,12 @@ def names(folder):
 
 
 def report(**more):
-    """Return a shell command that writes what the callback play_outcome writes."""
+    """Return a shell command that writes an outcome file as the callback play_outcome does."""
     text = json.dumps(dict({"failed": [], "cycle": None, "busy": False}, **more))
     return f"cat > $GLIDEIN_PLAY_OUTCOME <<'END'\n{text}\nEND"
 
 
-# A process in a session of its own, as Ansible's workers are, and one that has detached, as a kept SSH connection is.
+# Ansible's workers run in a process session of their own; a persistent SSH connection is detached.
 ENDLESS = """
 touch "$FOLDER/started"
 setsid sh -c "sleep 300; : $FOLDER" &
@@ -181,7 +181,7 @@ def test_the_outcome_and_the_metrics_are_of_the_last_run(controller):
     assert later["failed"][0] == failed[0] and len(later["failed"][1]["msg"]) == 1000
     assert (later["failed_hosts"], later["cycle"]) == (["cm"], None)
     assert later["message"] == "ansible-playbook ended with status 2."
-    # The time of the last success stays; what this run does not state is omitted.
+    # The time of the last success is kept; metrics that this run does not report are omitted.
     assert later["last_success_s"] == found["end_s"]
     values = controller.metrics()
     assert (values["exit_status"], values["failed_hosts"]) == (2, 1)
@@ -214,7 +214,7 @@ def test_a_second_run_of_the_same_playbook_is_refused(controller):
     assert status == outcome.BUSY == 75
     assert "The previous glidein.ops.cycle is still running: this one ends and changes nothing." in output
     assert not (controller.state / "cycle" / "outcome.json").exists()
-    # Another playbook may run beside it. The version in use is locked against its removal.
+    # Another playbook may run at the same time. The lock keeps the version in use from being removed.
     assert controller.run("deploy")[0] == 0
     with (controller.folder / "lock").open() as handle, pytest.raises(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -398,10 +398,10 @@ def test_a_repository_that_cannot_be_read_leaves_the_last_inventory_in_use(contr
     assert "the inventory was not updated: git fetch" in output and "\none" in output
     assert controller.outcome()["message"].startswith("the inventory was not updated")
     assert controller.metrics()["inventory_updated"] == 0
-    # A failure of the playbook itself has the playbook's status.
+    # A failed playbook determines the exit status.
     controller.script("exit 4")
     assert controller.run("cycle")[0] == 4
-    # Nothing runs with an inventory that is too old.
+    # The controller does not run a playbook with an outdated inventory.
     updated = controller.state / "cycle" / "inventory_updated"
     os.utime(str(updated), (time.time() - 3700, time.time() - 3700))
     controller.script("echo ran")

@@ -17,23 +17,23 @@ TOKEN_OF_A_SITE = "glidein_demand_token"  # noqa: S105
 
 
 def host(**variables):
-    """Variables of a host."""
+    """Return variables of a host."""
     return dict({"glidein_scheduler": "slurm"}, **variables)
 
 
 def define(hosts, **queues):
-    """The definitions of hosts, whose queues were read or gave another result, as a list."""
+    """Return the definitions of the hosts as a list; queues: results of queue_info other than QUEUE."""
     found = site_definitions(hosts, list(hosts), dict({name: {"queue": QUEUE} for name in hosts}, **queues))
     assert list(found) == list(hosts)
     return list(found.values())
 
 
 class AnsibleVaultError(Exception):
-    """Stands for Ansible's error of that name."""
+    """A stand-in for Ansible's error of that name."""
 
 
 class Unreadable(collections.abc.Mapping):
-    """Variables of which one cannot be read: it names an undefined one, or is in a vault."""
+    """Variables of which one cannot be read, because it refers to an undefined one or is in a vault."""
 
     def __init__(self, name, variables, error=None):
         self.name = name
@@ -165,7 +165,7 @@ def test_a_site_without_a_session_says_why_its_queue_was_not_read():
 
 
 class Counted(dict):
-    """hostvars that counts how often a host's are put together."""
+    """A hostvars mapping that counts its lookups."""
 
     looked_up = 0
 

@@ -14,7 +14,7 @@ REQUIREMENTS = Path(__file__).parents[5] / "files" / "demand_server" / "requirem
 
 
 def fake_pip(script):
-    """Arguments of a Python that does what pip would; it gets the directory to write to as sys.argv[1]."""
+    """Return the arguments of a Python script that stands for pip; its sys.argv[1] is the output directory."""
     return lambda target: [sys.executable, "-c", script, target]
 
 

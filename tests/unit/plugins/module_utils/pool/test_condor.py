@@ -1,13 +1,13 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How HTCondor's settings are read: from the files, and from a running daemon."""
+"""Tests of reading HTCondor's settings from the files and from a running daemon."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor, words
 
-# As condor_config_val of 23.9.6 answers.
+# As condor_config_val of 23.9.6 prints it.
 COMMAND = r"""#!/bin/sh
 case "$*" in
 UID_DOMAIN) echo pool ;;

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""condor_q -better-analyze: the commands, and the output of HTCondor 23.9.6."""
+"""Tests of condor_q -better-analyze: the commands, and the output of HTCondor 23.9.6."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -14,7 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool.job_analysis impo
 from hypothesis import given
 from hypothesis import strategies as st
 
-# Recorded with HTCondor 23.9.6: a job that no slot matches, in a pool with one glidein.
+# Recorded with HTCondor 23.9.6: a job that matches no slot, in a pool with one glidein.
 NO_MATCH = """\
 
 
@@ -57,7 +57,7 @@ WARNING:  Be advised:
    No machines matched the jobs's constraints
 
 """  # noqa: W291
-# The same in a pool without machines: no summary.
+# The same job in a pool without machines: no summary.
 NO_MACHINE = NO_MATCH.partition("No successful match")[0].replace("[12]          2", "[11]          0")
 # An id that the schedd does not have.
 UNKNOWN_JOB = "\n\n-- Schedd: cm : <10.89.2.10:9618?...\n"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The content of the tarball; the same inputs give the same bytes."""
+"""Tests of the tarball's content: the same inputs give the same bytes."""
 
 import io
 import json
@@ -53,7 +53,7 @@ VERSION = b"$CondorVersion: 23.9.6 2026-07-12 PackageID: 1 $\0$CondorPlatform: X
 
 @pytest.fixture()
 def release(tmp_path):
-    """Make an unpacked upstream HTCondor with empty programs; condor_master needs libcondor, which needs libz."""
+    """Create an unpacked upstream HTCondor with empty programs; condor_master needs libcondor, which needs libz."""
     for name in PROGRAMS:
         path = tmp_path / "condor" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -202,7 +202,7 @@ def results(directory):
 
 
 def build(release, out, password=None):
-    """Write the tarball directory of one platform; return whether anything changed."""
+    """Write the tarball directory of one platform; return True if it changed."""
     directory = tb.TarballDirectory(out, {"el9": upstream_items(release)}, password)
     changed = directory.changed
     directory.write()

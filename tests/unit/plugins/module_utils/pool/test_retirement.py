@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The removal of a revoked site's ads and jobs from a pool."""
+"""Tests of removing a revoked site's ads and jobs from a pool."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.pool import retirement
@@ -17,9 +17,9 @@ def test_jobs_are_found_by_the_startd_whichever_slot_they_run_in():
 
 
 class Pool:
-    """HTCondor's commands, as far as they are used, over a pool with one machine and its jobs. Time passes by pauses.
+    """A pool with one machine and its jobs, behind stand-ins for the HTCondor commands. Pauses advance its clock.
 
-    obeys: jobs leave after so many seconds, None: only when they are to vacate fast, "never".
+    obeys: the seconds after which jobs leave, None if they leave only at a fast vacate, or "never".
     """
 
     def __init__(self, jobs=(), obeys=0, others=()):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state of revoked sites, and the settings that follow from it."""
+"""Tests of the state of revoked sites and of the settings derived from it."""
 
 import hashlib
 
@@ -21,12 +21,12 @@ def site(before, denied, machines=()):
     [
         ({}, [], {}),
         ({}, ["a"], {"a": site(NOW, True)}),
-        # The time of the first run counts: later ones change nothing.
+        # The time of the first run is kept; later runs do not change it.
         ({"a": site(5, True, [MACHINE])}, ["a"], {"a": site(5, True, [MACHINE])}),
-        # A site that is trusted again needs a token issued later: a stolen one may have been used to get another.
+        # A site that is trusted again needs a newer token, because a stolen one may have been used to request another.
         ({"a": site(5, True, [MACHINE])}, [], {"a": site(NOW, False)}),
         ({"a": site(5, False)}, [], {"a": site(5, False)}),
-        # A site that has left the inventory is not trusted.
+        # A site that is removed from the inventory stays revoked.
         ({"left": site(5, True, [MACHINE])}, [], {"left": site(5, True, [MACHINE])}),
         ({"a": site(5, False), "b": site(6, True)}, ["a", "b"], {"a": site(NOW, True), "b": site(6, True)}),
     ],
@@ -60,7 +60,7 @@ def test_a_damaged_state_is_an_error_and_not_forgotten(tmp_path, text):
 
 
 def test_the_digest_is_that_of_existing_configurations():
-    """It was made by Ansible's filters to_json and hash: another text would change the files of all pools."""
+    """Assert the digest that Ansible's filters to_json and hash made: a new digest would change files of all pools."""
     state = {"b": site(5, True, [MACHINE]), "a": site(7, False)}
     text = (
         '[{"key": "a", "value": {"before": 7, "denied": false}}, {"key": "b", "value": {"before": 5, "denied": true}}]'

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a site's token is minted again, and how it is stored."""
+"""Tests of when a site's token is minted again and how it is stored."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ WANTED = st.Wanted("glidein-a@pool", "pool", 30 * DAY, 15 * DAY, "key", 0)
 
 
 def token(**changes):
-    """A token as HTCondor 23.9.6 makes it, minted a day ago for 30 days."""
+    """Return a token as HTCondor 23.9.6 makes it, minted a day ago for 30 days."""
     claims = {
         "exp": NOW + 29 * DAY,
         "iat": NOW - DAY,
@@ -164,7 +164,7 @@ def test_tokens_are_minted_again_if_the_keys_file_is_damaged(tokens, text):
 
 
 class Condor:
-    """HTCondor's commands with answers of the test's."""
+    """HTCondor's commands with answers that the test sets."""
 
     def __init__(self, key, answer):
         self.settings = {
@@ -185,7 +185,7 @@ class Condor:
 
 @pytest.fixture
 def mint(tmp_path):
-    """A function that makes a Mint whose condor_token_create prints, or raises, what it is given."""
+    """Return a function that creates a Mint whose condor_token_create prints or raises the given value."""
     key = tmp_path / "POOL"
     key.write_bytes(b"the key")
     return lambda answer: st.Mint(Condor(key, answer), lambda: NOW)

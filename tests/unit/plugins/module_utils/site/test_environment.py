@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of a login node other than its batch system."""
+"""Tests of the facts of a login node other than its batch system."""
 
 import json
 import os
@@ -114,7 +114,7 @@ esac"""
         {"path": "/p/scratch", "variable": "SCRATCH", "free_mb": 900000, "network": True},
         {"path": "/scratch/pilot", "variable": None, "free_mb": 1024, "network": True},
     ]
-    # A directory that a variable names is expected to exist; the others are guesses.
+    # A directory from a variable must exist; the others are guesses.
     assert [gap["what"] for gap in gaps] == ["scratch /gone"]
     assert gaps[0]["command"] == "df -Pk /gone"
 
@@ -313,7 +313,7 @@ def test_a_look_up_that_hangs_is_not_waited_for(monkeypatch):
     assert time.monotonic() - started < 4
 
 
-# -- garbage ---------------------------------------------------------------------------------------------------------
+# -- invalid output ----------------------------------------------------------------------------------------------------
 
 
 @given(st.text(max_size=300))

@@ -83,7 +83,7 @@ DAY = 86400
 
 @pytest.fixture
 def logs(tmp_path):
-    """A directory with logs of three ages, ours and others'."""
+    """Return a directory with logs of three ages, of this deployment and of others."""
     names = {
         job_name("glidein", "lab", "main", "core") + ".12_1.out": 15,
         job_name("glidein", "lab", "main", "core") + ".14[1].pbshost.pbs.out-1": 15,

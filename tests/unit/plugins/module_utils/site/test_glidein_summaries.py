@@ -91,7 +91,7 @@ def test_only_what_was_written_since_is_told_and_how_far_it_went(tmp_path):
     log(tmp_path, 4, 3000, "2026-11-21T00:33:20Z glidein: start of lab/main/core\n")
     assert found(tmp_path) == ([1, 2, 3], NOW - 3000)
     assert found(tmp_path, NOW - 4500) == ([3], NOW - 3000)
-    # Files that show late: they are told again for a while, and the server knows them.
+    # Some files become visible late, so summaries are reported again for a while. The server ignores repeated ones.
     assert found(tmp_path, NOW - 3900) == ([3], NOW - 3000)
     assert found(tmp_path, NOW - 3000) == ([], NOW - 3000)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 
-# Directives of the operator, in the words of each batch system.
+# An operator's directives in the syntax of each batch system.
 DIRECTIVES = {
     "slurm": ["-C EGRESS", "--qos=low"],
     "pbspro": ["-W group_list=physics", "-l software=condor"],
@@ -71,7 +71,7 @@ CASES = {
         lost_timeout="30m",
         log_mb=50,
     ),
-    # Text values are not among these: shellcheck mistakes their quotes for the shell's.
+    # Text values are not included, because shellcheck takes their quotes for shell quotes.
     "attributes": raw_entry(attributes={"HasCVMFS": True, "Generation": 8}),
 }
 
@@ -93,7 +93,7 @@ def payload(**changes):
 
 
 def files(scheduler, entry, **changes):
-    """Return the texts of what is handed over: the script, and its submit description where there is one."""
+    """Return the texts of the submitted files: the script and, where one is used, the submit description."""
     entry = dict(entry)
     resources = {
         key: word for key, word in entry.pop("resources", {}).items() if key in SCHEDULERS[scheduler]().resources
@@ -125,7 +125,7 @@ def test_scripts_are_the_golden_ones_and_sh_can_read_them(scheduler, case):
 
 @pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
 def test_the_submitting_commands_are_the_golden_ones(scheduler):
-    """An array of three, one of one, and a job that is no array."""
+    """Compare an array of three, an array of one, and a job that is not an array."""
     made = make_scheduler(scheduler)
     lines = [
         " ".join(made.submit_argv("/home/me/main.core.sh", "g952ce-1c5e5ee7", tasks))
@@ -265,7 +265,7 @@ PLACES = (
 
 
 def odd_entry(values):
-    """An entry with each of these values in its place."""
+    """Return an entry with these values, one in each place."""
     entry = raw_entry(**{key: values[key] for key in PLACES[:8] if key in values})
     entry["shapes"] = {"core": shape(gpus=1, gpu_type=values.get("gpu_type"))}
     for key in ("environment", "job_environment", "condor_config"):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The batch scripts of node_probe. With GLIDEIN_WRITE_GOLDEN=1 the golden files are written anew."""
+"""Tests of node_probe's batch scripts. GLIDEIN_WRITE_GOLDEN=1 writes the golden files."""
 
 import os
 import subprocess

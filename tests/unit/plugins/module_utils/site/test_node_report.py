@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_report import EMPTY, is_complete, parse_report
 from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
 
-# As node_report.sh printed it on a node of Debian 13, with other values of cores and memory.
+# As node_report.sh printed it on a Debian 13 node, with other values of cores and memory.
 REPORT = """\
 module: loading apptainer
 node: host=r001
@@ -107,11 +107,11 @@ def test_an_output_without_a_report_has_no_facts():
 @pytest.mark.parametrize(
     ("lines", "cpus", "memory_mb", "enforced"),
     [
-        # A job of a whole node: that it has all cores does not show whether they would be limited.
+        # A job of a whole node gets all cores, which does not show whether the batch system limits cores.
         (("node_cpus=8", "cpus=8"), 8, None, {"memory": None, "cpus": None}),
         (("node_cpus=8", "cpus=8"), 2, None, {"memory": None, "cpus": False}),
         (("node_memory_mb=1000", "usable_memory_mb=969", "cgroup_memory_mb="), 1, 969, {"memory": False, "cpus": None}),
-        # A control group with more than the node has is no limit.
+        # A control group's memory above the node's is not a limit.
         (
             ("node_memory_mb=1000", "usable_memory_mb=969", "cgroup_memory_mb=4000"),
             1,
@@ -140,7 +140,7 @@ def test_outbound_is_unknown_if_no_connection_was_tried(statuses, outbound):
 def test_the_scripts_text_needs_no_other_file(tmp_path):
     text = node_report_script()
     assert '. "$NODE_REPORT_PAYLOAD' not in text
-    # Grid Engine reads each line that begins with its prefix, wherever it is in the script.
+    # Grid Engine reads every line that begins with its prefix, anywhere in the script.
     assert not [line for line in text.splitlines() if line.startswith(("#$", "#PBS", "#BSUB", "#SBATCH"))]
     path = tmp_path / "job.sh"
     path.write_text(text)

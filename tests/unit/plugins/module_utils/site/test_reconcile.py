@@ -22,7 +22,7 @@ def some(state, number, first=1, **changes):
 
 
 def counted(queued=0, running=0, sick=0, completing=0, held=0, never=0, orphans=()):
-    """sick: suspended ones, which have started; held, never: sick ones that have not started, or never will."""
+    """Return counts. sick: suspended glideins, which have started; held, never: sick ones that have not or cannot."""
     jobs = some("queued", queued) + some("running", running, 1000) + some("sick", sick, 2000)
     jobs += some("sick", held, 4000, cancellable=True)
     jobs += [one._replace(never_starts=True) for one in some("sick", never, 5000, cancellable=True)]

@@ -73,7 +73,7 @@ def test_the_text_of_a_missing_file_is_empty(tmp_path):
 
 def test_a_site_directory_of_another_deployment_is_refused(site_home):
     directory = SiteDirectory(str(site_home), "lab")
-    directory.check_owner("glidein")  # nobody's yet
+    directory.check_owner("glidein")  # not a site's directory yet
     (site_home / "lab" / "deployment").write_text("glidein\n")
     directory.check_owner("glidein")
     with pytest.raises(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Differences between the inventory's entries and the facts of a login node."""
+"""Tests of the differences between the inventory's entries and the facts of a login node."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift, site_drift
@@ -119,7 +119,7 @@ def test_each_difference_has_a_sentence(known, changes, sentence):
         (facts(queue("RM", group(features=["a", "b"]))), {"constraint": "(a|b)&a*2"}),
         (facts(queue("RM", default=True)), {"queue": None}),
         (facts(queue("", group(features=["Rocky9"]))), {"constraint": "HasCVMFS"}),
-        # Longer walltimes need longer tokens: the operator may have chosen the present one for that.
+        # Longer walltimes need longer tokens, so the operator may have chosen the present walltime on purpose.
         (facts(queue("RM", walltime_s=60 * 86400)), {"walltime": "288h"}),
     ],
 )

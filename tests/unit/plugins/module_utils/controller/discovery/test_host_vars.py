@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""host_vars/HOST.yml as text, and what holds for every proposal. UPDATE_GOLDEN=1 writes the golden files."""
+"""Tests of host_vars/HOST.yml as text, and properties of every proposal. UPDATE_GOLDEN=1 writes the golden files."""
 
 import os
 import pathlib
@@ -155,7 +155,7 @@ def test_a_variable_that_the_host_has_is_not_asked_for():
 
 # -- every proposal ------------------------------------------------------------------------------------------------
 
-# Facts have many parts, and take long to generate.
+# Facts have many parts and take long to generate.
 FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 TEXTS = st.text(max_size=40) | st.sampled_from(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The variables that are proposed for the facts of a login node."""
+"""Tests of the variables that are proposed for the facts of a login node."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
@@ -25,7 +25,7 @@ def proposed(*queues, nodes=None, **changes):
 
 
 def entry(*queues, **changes):
-    """The only entry of a proposal."""
+    """Return the only entry of a proposal."""
     (found,) = proposed(*queues, **changes).entries.values()
     return found
 
@@ -39,7 +39,7 @@ def questions(proposal, *path):
 
 
 def report(**changes):
-    """A probe's report about a compute node."""
+    """Return a probe's report about a compute node."""
     known = {"outbound": True, "scratch": [], "memory_mb": None, "cpus": None, "limits_enforced": False, "os": None}
     return {**known, "gpus": [], "cvmfs": [], "attributes": {}, "error": None, **changes}
 
@@ -159,7 +159,7 @@ def test_a_gpu_gets_its_share_of_the_node():
         queue("gpu", group(64, 512000, gpus=4, gpu_type="a100", disk_mb=100000)), gpu_request="gpus-per-node"
     )
     found = chosen.entries["gpu"]
-    # The batch job requests the glidein's own memory in addition.
+    # The batch job also requests the memory of the glidein itself.
     share_mb = 128000 - 64 - 4 * 16
     assert found["shapes"]["gpu"] == {
         "cpus": 16,
@@ -488,7 +488,7 @@ def test_a_job_gets_the_share_of_the_disk_that_it_gets_of_the_cores():
     found = entry(queue("limited", group(16, 64000, disk_mb=100000), max_cpus_per_job=8))
     assert found["node"] == {"cpus": 8, "memory_mb": 32000, "disk_mb": 40000}
     nodes = {"limited": report(scratch=[{"path": TMP, "free_mb": 100000}], cpus=2)}
-    # The node has fewer cores than the queue allows: the job gets all of its disk.
+    # The node has fewer cores than the queue allows, so the job gets all of its disk.
     assert entry(queue("limited", group(16, 64000), max_cpus_per_job=8), nodes=nodes)["node"]["disk_mb"] == 80000
 
 

@@ -46,7 +46,7 @@ def only(result):
 
 
 def misfit(entry_changes, shape_changes, group_changes):
-    """Why a job does not fit the only shape, or None."""
+    """Return the reason why a job does not fit the only shape, or None."""
     one = site({"main": entry(shapes={"core": shape(**shape_changes)}, **entry_changes)})
     reasons = [row["reason"] for row in planned([group(**group_changes)], [planned_site(one)])["unserved"]]
     return reasons[0].replace("no shape fits: lab/main/core: ", "") if reasons else None
@@ -62,7 +62,7 @@ def misfit(entry_changes, shape_changes, group_changes):
         ({"disk_mb": 10000}, None),
         ({"disk_mb": 10001}, "asks for 10001 disk_mb, the shape has 10000"),
         ({"gpus": 1}, "asks for 1 gpus, the shape has 0"),
-        # Two minutes before its walltime of two hours is over a glidein stops by itself; two are for its start.
+        # A glidein stops two minutes before its walltime of two hours ends; two more minutes are for its start.
         ({"max_runtime_s": 6960}, None),
         ({"max_runtime_s": 6961}, "may run 6961 s, a glidein there has 6960 s for a job"),
     ],
@@ -169,7 +169,7 @@ def test_no_job_is_ordered_for_at_two_entries():
 
 
 def two_entries(**changes):
-    """Sites with an entry each, `a` and `b`, of one priority."""
+    """Return two sites of equal priority with one entry each, `a` and `b`."""
     return [planned_site(site({name: entry(**changes.get(name, {}))}, name="s" + name)) for name in ("a", "b")]
 
 
@@ -252,7 +252,7 @@ def test_slots_that_the_negotiator_passes_over_serve_nobody():
 
 
 def passed_over(passed, free=0, registered=None, retired=0, **changes):
-    """What is ordered for three jobs where so many whole glideins are passed over, and so many are free."""
+    """Return how many glideins are ordered for three jobs beside these passed-over and free whole glideins."""
     whole = {"disk_mb": 10000, **changes}
     registered = passed + free if registered is None else registered
     busy = {"running": registered}
@@ -266,15 +266,15 @@ def passed_over(passed, free=0, registered=None, retired=0, **changes):
 @pytest.mark.parametrize(
     "passed, free, registered, retired, ordered",
     [
-        (1, 0, 1, 0, 0),  # all there are
-        (1, 0, 9, 0, 3),  # one odd node among eight that work
+        (1, 0, 1, 0, 0),  # all of them
+        (1, 0, 9, 0, 3),  # one of nine
         (2, 0, 9, 0, 3),
         (3, 0, 9, 0, 0),
-        (3, 0, 31, 0, 3),  # not one in ten
+        (3, 0, 31, 0, 3),  # less than one in ten
         (4, 0, 31, 0, 0),
         (3, 3, 9, 0, 0),
-        (3, 4, 9, 0, 3),  # most of the free ones are taken
-        (1, 0, 2, 1, 0),  # the other one takes no jobs any more
+        (3, 4, 9, 0, 3),  # most of the free ones match
+        (1, 0, 2, 1, 0),  # the other one is retired
     ],
 )
 def test_what_the_negotiator_passes_over_closes_an_entry_when_it_is_not_the_odd_one(
@@ -321,7 +321,7 @@ def test_of_many_groups_that_are_not_served_the_largest_say_why_at_each_site():
 
 
 def closed(until):
-    """The supply of an entry where the server remembers that the negotiator passed group `a` over."""
+    """Return the supply of an entry where the server has recorded that the negotiator passed over group `a`."""
     return supply(supplied(registered=0, passed_over_groups={"a": {"until": until, "times": 2}}))
 
 
@@ -502,7 +502,7 @@ def test_limits_of_an_entry_of_a_site_and_of_the_deployment_are_kept(limits, mos
 def test_the_deployment_counts_what_was_last_queued_at_sites_that_cannot_be_read():
     sites = [planned_site(site({"a": entry()}, name="x")), planned_site(site(name="away"), None, "down")]
     told = history([{"age_s": 300, "queued": 4, "running": 3}])
-    for registered, ordered in ((3, 1), (0, 1), (6, 4)):  # with six registered, three of those have started since
+    for registered, ordered in ((3, 1), (0, 1), (6, 4)):  # three of the six registered glideins have started since
         known = supply(supplied(registered=registered, site_name="away", history=told))
         result = planned([group(count=50)], sites, supply_=known, options={"limits": {"queued": 5}})
         assert presents(result)[("x", "a", "core")] == ordered
@@ -530,7 +530,7 @@ def test_options_out_of_range_are_errors_that_name_the_option(options, words):
     assert words in str(raised.value)
 
 
-# Say why.
+# Reasons.
 
 
 def test_jobs_that_fit_nowhere_are_counted_with_the_reason():
@@ -725,7 +725,7 @@ def test_the_same_site_twice_is_an_error():
         planned([], [planned_site(), planned_site()])
 
 
-# What the demand server says about its demand.
+# Notes about the demand server's demand.
 
 
 def test_nothing_is_ordered_for_jobs_of_a_schedd_that_is_silent_for_long():

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an entry says for the plan alone: shapes made of a node, and whom it is for."""
+"""Tests of entry settings that only the plan uses: shapes derived from a node, and accepted jobs."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site

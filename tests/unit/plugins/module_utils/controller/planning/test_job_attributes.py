@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which job attributes sites' accept_requirements refer to."""
+"""Tests of the job attributes that accept_requirements refers to."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_attributes import (

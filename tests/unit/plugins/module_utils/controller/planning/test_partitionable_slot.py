@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many jobs a partitionable slot holds, beside what a startd of HTCondor 23.9.6 did."""
+"""Tests of how many jobs a partitionable slot holds, compared with a startd of HTCondor 23.9.6."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import (
@@ -15,7 +15,7 @@ sizes = st.tuples(st.integers(1, 64), st.integers(1, 20000), st.integers(1, 9000
 requests = st.tuples(st.integers(1, 8), st.integers(1, 4000), st.integers(1, 3000), st.integers(0, 2))
 
 
-# What is left of disk is not from the startd: it offers KiB.
+# The remaining disk is not recorded from the startd, which reports KiB.
 @pytest.mark.parametrize(
     "slot, asked, jobs, left",
     [
@@ -41,7 +41,7 @@ def test_a_job_that_asks_for_more_of_one_resource_does_not_fit(resource):
 
 
 def after_one_job(slot, asked):
-    """Return what one job leaves of a slot, or None if it does not fit: the startd's rule, step by step."""
+    """Return the slot's remainder after one job, or None if the job does not fit, by the startd's rule step by step."""
     for memory_mb in (-(-asked[1] // 128) * 128, asked[1]):
         if all(there >= need for there, need in zip(slot, (asked[0], memory_mb, asked[2], asked[3]))):
             taken = (asked[0], memory_mb, min(asked[2] + 1, slot[2]), asked[3])

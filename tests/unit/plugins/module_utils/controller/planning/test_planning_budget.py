@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan keeps to the core-hours of a budget, and explains it."""
+"""Tests that the plan stays within the core-hours of a budget and explains it."""
 
 import datetime
 import random
@@ -38,7 +38,7 @@ NOVEMBER, DECEMBER, YEAR = epoch(2026, 11, 1), epoch(2026, 12, 1), epoch(2026, 1
 
 
 def used(*rows, as_of=NOW - 10, month=NOVEMBER, year=YEAR):
-    """The server's core-hours. rows: (entry, core-hours of the month, those of the year, more).
+    """Return the server's core-hours. rows: (entry, core-hours of the month, core-hours of the year, other keys).
 
     Entries without a row have used nothing.
     """
@@ -65,7 +65,7 @@ def lab(entries, have=None, budget=None):
 
 
 def planned(jobs, site, known, now_s=NOW, guard=False, **more):
-    """(result, {entry: item}) of a plan for jobs of 28 cores."""
+    """Return (result, {entry: item}) of a plan for jobs of 28 cores."""
     told = supply(*more.pop("supplies", ()), as_of=now_s - 10, core_hours=known, **more)
     asked = demand(group(count=jobs, cpus=28, memory_mb=100000), as_of=now_s - 10)
     result = make_plan(asked, told, [site], now_s, 900, options={"guard": guard})
@@ -98,7 +98,7 @@ def test_a_budget_with_room_is_explained_too():
 
 def test_running_glideins_reserve_what_is_left_of_their_walltime_and_queued_ones_all_of_it():
     have = {("RM", "node"): {"queued": 1, "running": 2, "sick": 1, "running_since": [[NOW - 5 - 47 * HOUR, 1]]}}
-    # One hour, 48 h without a known start, and 48 h for the queued and the held one.
+    # One hour, 48 h without a known start, and 48 h each for the queued and the held glidein.
     reserved = 28 * (1 + 48 + 48 + 48)
     for room, present in ((0, 3), (1, 4), (2, 5)):
         known = used(("RM", 0, 0, {"read_at": NOW}))
@@ -111,7 +111,7 @@ def test_what_the_reports_have_not_counted_yet_is_reserved():
     have = {("RM", "node"): {"running": 1, "running_since": [[NOW - 5 - 47 * HOUR, 1]]}}
     known = used(("RM", 100, 100, {"read_at": NOW - 10 - HOUR, "cores": 3 * 28}))
     item = planned(0, lab({"RM": entry(1000)}, have), known)[1]["RM"]
-    # An hour of the mean of three and one glideins, 10 s more, and an hour of the one that runs.
+    # An hour of the mean of three glideins and one, 10 s more, and an hour of the running glidein.
     assert "100 of 1,000 core-hours used in November 2026, 84 reserved" in item["reason"]
 
 
@@ -156,11 +156,11 @@ def test_a_budget_of_the_site_is_shared_by_its_entries_and_counts_removed_ones()
 
 def test_a_new_month_has_a_new_budget_and_december_pays_for_what_runs_in_it():
     now_s = DECEMBER - HOUR
-    # The budget of November is nearly used up: room for an hour of two nodes.
+    # The budget of November is nearly used up: it has room for an hour of two nodes.
     known = used(("RM", 28 * 48 * 2 - 56, 0, {}), as_of=now_s - 10)
     item = planned(9, lab({"RM": entry(28 * 48 * 2)}), known, now_s)[1]["RM"]
     assert item["present"] == 2
-    # In December, there is room for two nodes of 48 h, whatever November has left.
+    # In December there is room for two nodes of 48 h, whatever remains of November's budget.
     item = planned(9, lab({"RM": entry(28 * 48 * 2)}), used(as_of=now_s - 10), now_s)[1]["RM"]
     assert item["present"] == 2
     assert "lab/RM budget of 2,688 core-hours in December 2026 reached" in item["reason"]
@@ -219,7 +219,7 @@ ages = st.lists(st.tuples(st.integers(0, 50 * HOUR), st.integers(1, 3)), max_siz
 
 @st.composite
 def budgeted(draw):
-    """(sites' entries, glideins, budgets, core-hours of the server, time)."""
+    """Generate (sites' entries, glideins, budgets, core-hours of the server, time)."""
     now_s = draw(st.sampled_from([NOW, DECEMBER - 1, DECEMBER - 30 * HOUR, NOVEMBER + 60]))
     entries, have, rows = {}, {}, []
     for name in ("a", "b"):
@@ -242,7 +242,7 @@ def budgeted(draw):
 
 
 def worst_case(site, known, item, now_s, per):
-    """Core-seconds of an entry's plan until the end of the period (with those used), and after it."""
+    """Return an entry's core-seconds until the end of the period, including those used, and after it."""
     one = site["site"]["entries"][item["entry"]]
     cpus, walltime_s = one["shapes"]["node"]["cpus"], one["walltime_s"]
     left_s = (DECEMBER if per == "month" else epoch(2027, 1, 1)) - now_s
@@ -276,14 +276,17 @@ def test_no_plan_exceeds_a_budget(jobs, pool, guarded, silent):
             continue
         parts = [worst_case(site, known, items[name], now_s, budget["per"]) for name in names]
         exceeded = max(sum(one[0] for one in parts), sum(one[1] for one in parts)) > budget["core_hours"] * HOUR
-        # What runs, and what is held, is not the plan's to change.
+        # The plan cannot change running and held glideins.
         assert not exceeded or all(items[name]["present"] == items[name]["running"] for name in names)
     served = sum(item["serves"].get("a", 0) for item in items.values())
     assert served + sum(row["count"] for row in result["unserved"]) == jobs
 
 
 def test_cycles_of_two_months_stay_within_each_month_s_budget():
-    """Glideins start and end at random times; the server counts by its reports (see store/core_seconds.py)."""
+    """Simulate glideins that start and end at random times.
+
+    The server derives core-hours from the reports; see store/core_seconds.py.
+    """
     chance = random.Random(7)  # noqa: S311
     step_s, hours, cpus = 900, 5000, 28
     now_s = DECEMBER - 12 * 86400
@@ -316,4 +319,4 @@ def test_cycles_of_two_months_stay_within_each_month_s_budget():
     for month in (NOVEMBER, DECEMBER):
         assert abs(counted[month] - true[month]) < error
         assert counted[month] <= hours * HOUR + cpus * step_s * 60
-        assert counted[month] > 0.9 * hours * HOUR  # it is used up, nearly
+        assert counted[month] > 0.9 * hours * HOUR  # nearly used up

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requirements, RequireGPUs and accept_requirements: evaluated as HTCondor does."""
+"""Tests that Requirements, RequireGPUs and accept_requirements are evaluated as HTCondor evaluates them."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad, make_plan
@@ -42,7 +42,7 @@ def planned(jobs, entries=None, known=(), **more):
 
 
 def why(requirements, attributes=None, machine=None, sample=None, **more):
-    """Why a job with these Requirements is not served, or None."""
+    """Return the reason why a job with these Requirements is not served, or None."""
     known = [supplied(sample=sample)] if sample else []
     entries = {"main": raw_entry(attributes=machine or {}, **more)}
     jobs = [group(requirements=requirements, attributes=attributes or {})]
@@ -78,7 +78,7 @@ def test_references_that_the_text_does_not_show_are_known_to_be_there(expression
     assert conditions_of(expression)[0].opaque
 
 
-# Against HTCondor's rules.
+# HTCondor's rules.
 
 
 @needs_library
@@ -86,30 +86,30 @@ def test_references_that_the_text_does_not_show_are_known_to_be_there(expression
     "expression, result",
     [
         ("TARGET.Memory >= RequestMemory", True),
-        ('OpSysAndVer == "RHEL9"', True),  # not in the job: looked up in the machine
+        ('OpSysAndVer == "RHEL9"', True),  # missing in the job: looked up in the machine
         ('WantOS == "RHEL9"', True),  # in the job
-        ("Cpus == 1", True),  # in both: the job's
+        ("Cpus == 1", True),  # in both: the job's value
         ("TARGET.Cpus == 8", True),
-        ("MY.OpSysAndVer is undefined", True),  # with MY. the machine is not looked at
+        ("MY.OpSysAndVer is undefined", True),  # MY. excludes the machine
         ('MY.OpSysAndVer is undefined && OpSysAndVer == "RHEL9"', True),
         ('(MY.OpSysAndVer is undefined) == (OpSysAndVer == "RHEL9")', True),
         ("HasNothing", False),
         ("HasNothing =?= undefined", True),
         ("!HasNothing", False),
         ("HasNothing || TARGET.Cpus == 8", True),
-        ("TARGET.Cpus", True),  # a number that is not zero
+        ("TARGET.Cpus", True),  # a nonzero number
         ("TARGET.Cpus - 8", False),
-        ('TARGET.OpSysAndVer == "rhel9"', True),  # == on texts ignores case
+        ('TARGET.OpSysAndVer == "rhel9"', True),  # == on strings ignores case
         ('TARGET.OpSysAndVer =?= "rhel9"', False),
         ("TARGET.OpSysAndVer > 3", False),  # an error
         ('stringListIMember(TARGET.OpSysAndVer, "rhel8, rhel9")', True),
         ('eval("OpSysAndVer") == "RHEL9"', True),
         ('regexp("^RHEL[89]$", OpSysAndVer)', True),
         ("'OpSysAndVer' == WantOS", True),
-        ("'odd name' == 3", True),  # no identifier, and in the machine alone
+        ("'odd name' == 3", True),  # not an identifier, and only in the machine
         ("TARGET.'odd name' == 3", True),
         ("'it\\'s' == 4", True),
-        ("'error' == 5", True),  # a word of the language
+        ("'error' == 5", True),  # a reserved word
         ("MY.'odd name' is undefined && 'odd name' == 3", True),
     ],
 )
@@ -170,7 +170,7 @@ def test_earlier_glideins_tell_more_and_the_operator_has_the_last_word():
 )
 @pytest.mark.parametrize("last", ["slot1_1@glidein_7_x@node5", None])
 def test_a_job_that_wants_another_node_fits_a_glidein_that_is_to_come(requirements, last):
-    # The name that the collector has seen is one of many.
+    # The name in the collector is only one of many.
     sample = {"Machine": "badnode", "Name": "slot1@glidein_17_x@badnode", "SlotID": 1}
     attributes = {"LastRemoteHost": last} if last else {}
     assert why(requirements, attributes) is None
@@ -214,7 +214,7 @@ def test_an_attribute_of_jobs_is_not_looked_for_in_machines():
 @needs_library
 @pytest.mark.parametrize("sample", [None, {"PYGLIDEIN_TIME_TO_LIVE": 40, "Arch": "X86_64"}])
 def test_what_changes_with_time_is_that_of_a_glidein_that_starts_now(sample):
-    # Of a walltime of two hours the last ten minutes are for jobs to end.
+    # The last ten minutes of a walltime of two hours are for jobs to end.
     assert why("TARGET.PYGLIDEIN_TIME_TO_LIVE >= 6600", sample=sample) is None
     assert why("PYGLIDEIN_TIME_TO_LIVE > 6600", sample=sample) is not None
     assert why(f"TARGET.MyCurrentTime == {NOW} && TARGET.DaemonStartTime == {NOW}", sample=sample) is None
@@ -228,7 +228,7 @@ def test_a_condition_with_time_is_shown_as_it_is_written():
     assert why("time() > 1 && time() < 5") == "Requirements want time() < 5"
 
 
-# What condor_submit 23.9 writes for deferral_time and for cron_hour.
+# As condor_submit 23.9 writes it for deferral_time and for cron_hour.
 DEFERRED = (
     "TARGET.HasJobDeferral && (((time() + ScheddInterval) >= (DeferralTime - DeferralPrepTime)) && "
     "(time() < (DeferralTime + DeferralWindow)))"
@@ -339,7 +339,7 @@ def test_free_slots_of_unknown_sites_are_matched_with_their_sample():
     assert len(unserved(False)) == 1
 
 
-# The site's own word.
+# An expression of the site.
 
 
 @needs_library

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan for drained sites and entries."""
+"""Tests of the plan for drained sites and entries."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import cycle_summary, status_table
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
@@ -29,7 +29,7 @@ def drain(entry=None):
 
 
 def drained(have, drains, entries=None, name="lab"):
-    """A site with these glideins, {(entry, shape): counts}, and drains."""
+    """Return a site with these glideins, {(entry, shape): counts}, and drains."""
     return planned_site(site(entries or BOTH, name=name), dict(queue(have, name=name), drains=drains))
 
 
@@ -48,7 +48,7 @@ def test_queued_glideins_are_withdrawn_and_running_ones_stay():
     )
     assert items[("lab", "other")]["reason"] == f"it serves no idle job; 0 running, 0 queued; {TEXT}"
     assert items[("lab", "other")]["present"] == 0
-    assert sum(one["count"] for one in result["unserved"]) == 7  # two start in running glideins
+    assert sum(one["count"] for one in result["unserved"]) == 7  # running glideins serve two
     assert "lab/main limit of 0 new glideins while drained" in result["unserved"][0]["reason"]
 
 
@@ -69,7 +69,7 @@ def test_the_guard_keeps_no_glidein_there():
     told = supply(supplied(history=history([{"age_s": 60, "wanted": 5, "running": 0, "launched": 5}])))
     assert planned(0, [drained(have, [])], told)[1][("lab", "main")]["present"] == 5
     assert planned(0, [drained(have, [drain()])], told)[1][("lab", "main")]["present"] == 0
-    # Neither if the demand is not believed.
+    # The same holds if the guard doubts the demand.
     told = dict(told, demand_history=[[NOW - 300, 5000], [NOW - 600, 5000]])
     assert planned(0, [drained(have, [drain()])], told)[1][("lab", "main")]["present"] == 0
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the guard holds back, by the history that the server keeps."""
+"""Tests of the guard's limits, which depend on the history that the server keeps."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
@@ -211,7 +211,7 @@ def test_what_is_kept_takes_its_room_in_the_limits():
 
 
 def since(*ages_and_numbers):
-    """What queue_info says of glideins that have waited for so long, by its own clock."""
+    """Return counts as queue_info reports them for glideins queued for these times, by its own clock."""
     told = [[NOW - 5 - age, number] for age, number in ages_and_numbers]
     return {"queued": sum(number for unused, number in told), "queued_since": told}
 
@@ -220,7 +220,7 @@ NODE = {"node": shape(cpus=28, memory_mb=120000, disk_mb=200000)}
 
 
 def three_sites(jobs, bridges, cedar=None, umd=None, leased=0, **guard):
-    """Bridges has all its places taken; the queues of Cedar and UMD are short. All have the same priority."""
+    """Plan for Bridges, whose places are all taken, and for Cedar and UMD with short queues, all of equal priority."""
     shapes = {
         "Bridges": NODE,
         "Cedar": {"whole": shape(cpus=4, memory_mb=8000)},
@@ -320,7 +320,7 @@ def test_where_a_doubtful_jump_adds_nothing_what_is_overdue_still_serves_nobody(
 
 
 def test_a_queue_that_tells_no_times_is_known_by_its_oldest():
-    # The oldest is overdue; the others may be young.
+    # The oldest glidein is overdue; the others may be younger.
     assert main(planned(5, {"queued": 5, "oldest_queued_s": 601}))["overdue"] == 1
     assert main(planned(5, {"queued": 5, "oldest_queued_s": 600}))["overdue"] == 0
     told = supplied(history=history([{"age_s": 900, "launched": 3}, {"age_s": 300, "launched": 2}]))
@@ -331,7 +331,7 @@ def test_a_queue_that_tells_no_times_is_known_by_its_oldest():
 
 
 def running(*ages_and_numbers):
-    """What queue_info says of glideins that have run for so long, by its own clock."""
+    """Return counts as queue_info reports them for glideins running for these times, by its own clock."""
     told = [[NOW - 5 - age, number] for age, number in ages_and_numbers]
     return {"running": sum(number for unused, number in told), "running_since": told}
 
@@ -378,7 +378,7 @@ def test_an_entry_with_overdue_glideins_and_a_limit_does_not_claim_that_no_job_i
     assert "lab/main limit queued 2 reached" in reason
 
 
-# Readings that are hard to believe.
+# Implausible readings.
 
 
 def test_a_demand_that_falls_to_nothing_keeps_what_is_queued():

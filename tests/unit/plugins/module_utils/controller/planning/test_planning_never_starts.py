@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the plan makes of queued glideins of which the batch system says that they can never start."""
+"""Tests of queued glideins that the batch system reports as never able to start."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is true of every plan."""
+"""Properties of every plan."""
 
 import collections
 import random
@@ -64,10 +64,10 @@ slots = st.lists(st.builds(dict, sizes, count=few, until=ends), max_size=3)
 
 @st.composite
 def pools(draw, limits=limit_sets, registered=None, free=no_slots):
-    """(sites for make_plan, supply).
+    """Generate (sites for make_plan, supply).
 
-    registered: None for any number, else all running glideins are registered; free: the free slots that each entry of
-    the supply may have, and those of glideins that no entry of a site stands for.
+    registered: None for any number, "all" if all running glideins are registered; free: the free slots that each entry
+    of the supply may have, including entries that no site defines.
     """
     sites = []
     supplies = [supplied("gone", "x", 1, draw(free), site_name=name) for name in ("s1", "not-in-this-plan")]
@@ -99,7 +99,7 @@ unlimited = pools(limits=st.just(NO_LIMITS), free=slots)
 
 
 def plan(groups, pool, **options):
-    """The plan before the guard, unless told otherwise."""
+    """Return the plan before the guard, unless the options set a guard."""
     return make_plan(demand(*groups), pool[1], pool[0], NOW, 900, options=dict({"guard": False}, **options))
 
 
@@ -293,7 +293,7 @@ def test_more_jobs_of_a_kind_never_order_less(wanted, more, pool):
 
 
 def provided(result, groups):
-    """Jobs by group that what is there, or is ordered, will serve."""
+    """Return the number of jobs of each group that present or ordered glideins will serve."""
     left = collections.Counter()
     for row in result["unserved"]:
         left[row["group"]] += row["count"]
@@ -304,7 +304,7 @@ def provided(result, groups):
 def test_more_jobs_of_one_group_never_provide_for_fewer_of_any_other(groups, pool, which, more, allocation):
     if not groups:
         return
-    # Where a slot of unknown machines is the only place, jobs compete for it.
+    # Where a slot of unknown machines is the only place, the groups compete for it.
     pool = (pool[0], dict(pool[1], entries=[one for one in pool[1]["entries"] if one["entry"] != "gone"]))
     grown = [dict(one, count=one["count"] + more * (n == which % len(groups))) for n, one in enumerate(groups)]
     before = provided(plan(groups, pool, allocation=allocation), groups)
@@ -338,14 +338,14 @@ def _applied(result, sites):
         for count in one["queue"]["entries"]:
             present = items[(one["site"]["site"], count["entry"], count["shape"])]["present"]
             entries.append(dict(count, queued=present - count["running"]))
-        # Limits of a site that are per cycle start anew.
+        # The per-cycle limits of a site start again.
         after.append(dict(one, queue=dict(one["queue"], entries=entries)))
     return after
 
 
 @st.composite
 def overdue_pools(draw):
-    """Pools without limits, or with some, in which queued glideins have waited for some time."""
+    """Generate pools, some with limits, in which queued glideins have waited for some time."""
     sites, read = draw(pools(limits=st.sampled_from([NO_LIMITS, dict(NO_LIMITS, queued=9), dict(NO_LIMITS, total=12)])))
     aged = []
     for one in sites:
@@ -402,7 +402,7 @@ def test_cycles_in_which_nothing_starts_come_to_an_end_and_no_entry_gets_more_th
 
 
 def _later(result, sites, seconds):
-    """Sites where the plan was applied, the newest cancelled first, and some time has passed."""
+    """Return the sites after the plan was applied, newest glideins cancelled first, and some time has passed."""
     items = rows(result)
     after = []
     for one in sites:

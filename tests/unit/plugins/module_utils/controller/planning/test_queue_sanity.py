@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the plan makes of a queue that shows far fewer glideins than there should be."""
+"""Tests of a queue that shows far fewer glideins than expected."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
@@ -22,7 +22,7 @@ NOTHING = {"age_s": 300, "queued": 0, "running": 0, "registered": 4, "wanted": 7
 
 
 def planned(have, *reports, registered=0, jobs=50, entries=None, supply_age_s=10, **guard):
-    """The result of make_plan, and its item of main/core. reports: plans of the history, the oldest first."""
+    """Return the result of make_plan, and its item of main/core. reports: plans of the history, oldest first."""
     known = supplied(registered=registered, history=history(reports) if reports else None)
     sites = [planned_site(site(entries or {"main": raw_entry()}), queue({("main", "core"): have}))]
     read = supply(known, as_of=NOW - supply_age_s)
@@ -31,7 +31,7 @@ def planned(have, *reports, registered=0, jobs=50, entries=None, supply_age_s=10
 
 
 def orders(*arguments, **more):
-    """Whether anything is ordered."""
+    """Return True if the plan orders glideins."""
     item = planned(*arguments, **more)[1]
     return item["present"] > item["queued"] + item["running"]
 

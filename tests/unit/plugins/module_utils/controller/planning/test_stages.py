@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stages of the plan take values, leave them as they are, and return the same result for the same input."""
+"""Tests that the plan's stages do not change their input and return the same result for the same input."""
 
 import copy
 
@@ -48,7 +48,7 @@ def inputs():
 
 
 def twice(stage, *arguments):
-    """Return a stage's result, after a second call with the same arguments."""
+    """Call the stage twice with the same arguments; return the second result."""
     before = copy.deepcopy(arguments)
     first = stage(*arguments)
     kept = copy.deepcopy(first)
@@ -76,7 +76,7 @@ def test_each_stage_returns_a_new_value_and_leaves_its_input_as_it_is():
     queued = [number + new for number, new in zip(queued, packed.ordered)]
     decisions = twice(decide_shapes, shapes, job_classes, queued, subtracted, packed)
     assert [one.queued for one in decisions] == [4, 3]
-    # The demand has jumped from 1 to 49 idle jobs: nothing is added, so the jobs of two new glideins are held back.
+    # The demand has jumped from 1 to 49 idle jobs. The guard adds nothing and holds back the jobs of two new glideins.
     corrected, held_back = twice(guard.apply, decisions, findings, pool.sites, settings, NOW)
     assert [one.queued for one in corrected] == [2, 3]
     assert held_back == {("x", "held back for now"): 3, ("y", "held back for now"): 3}

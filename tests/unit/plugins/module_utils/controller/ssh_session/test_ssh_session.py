@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Command lines about a session, and a login through ssh's helper for questions, with a stand-in for ssh itself."""
+"""Tests of the session's command lines, and of a login through SSH_ASKPASS with a stand-in for ssh."""
 
 import os
 import stat
@@ -26,7 +26,7 @@ def test_the_opening_command_checks_host_keys_and_tries_once():
     assert {"ControlMaster=yes", "ControlPersist=600", "StrictHostKeyChecking=ask", "NumberOfPasswordPrompts=1"} < set(
         options
     )
-    # The user's own arguments come after, where they cannot change these.
+    # The user's own arguments come last, where they cannot override these.
     assert argv[-8:] == ["-J", "bastion", "-p", "2222", "-l", "pilot", "login.example.org", "true"]
 
 
@@ -71,7 +71,7 @@ def test_arguments_without_a_usable_socket_are_refused(arguments, said):
 
 
 def test_without_a_session_ssh_says_so_and_connects_nowhere(tmp_path):
-    # The real ssh: nothing listens on port 1, and it does not even try.
+    # The real ssh: nothing listens on port 1, and ssh does not try to connect.
     login = master.Login("127.0.0.1", str(tmp_path / "socket"), arguments=["-p", "1"])
     with pytest.raises(CommandError) as raised:
         master.Runner(dict(os.environ), 10).run(master.try_argv(login))
@@ -112,7 +112,7 @@ code=$("$SSH_ASKPASS" '(pilot@login) Verification code: ')
 
 @pytest.fixture
 def log_in(tmp_path):
-    """A function that logs in with a stand-in for ssh; it returns what was asked of the person: [(text, before)]."""
+    """Return a function that logs in with a stand-in for ssh; it returns the person's prompts: [(text, before)]."""
 
     def run(script, rules=(), typed=None, timeout_s=20, thinks_s=0):
         ssh = tmp_path / "ssh"
@@ -162,7 +162,7 @@ def test_a_refused_key_is_no_refused_answer(log_in):
 
 
 def test_nothing_is_sent_when_there_is_no_answer(log_in, tmp_path):
-    # An empty answer would reach the site as a wrong one.
+    # The site would take an empty answer for a wrong one.
     script = '#!/bin/sh\nanswer=$("$SSH_ASKPASS" "Colour: ")\necho "sent: $answer" > "$0.sent"\n'
     with pytest.raises(LoginError, match="Colour:: nobody is here"):
         log_in(script)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Codes that are given once, what is remembered of a session, and how its loss is told."""
+"""Tests of one-time codes, the session's state file, and notifications about a lost session."""
 
 import stat
 import sys
@@ -19,7 +19,7 @@ NOW = 1795248000
 
 
 class Clock:
-    """A clock that goes on when somebody sleeps."""
+    """A clock that sleep() moves forward."""
 
     def __init__(self, now):
         self.now = now
@@ -108,7 +108,7 @@ def test_a_loss_is_told_once_and_again_only_a_while_after_that_failed(tmp_path):
     assert record.is_notification_due(lost, NOW)
     tried = dict(lost, tried=NOW)
     assert [record.is_notification_due(tried, NOW + later) for later in (0, 300, 600)] == [False, False, True]
-    # A clock that was ahead keeps nobody from being told.
+    # A clock that was ahead does not suppress a notification.
     assert record.is_notification_due(tried, NOW - 3600)
     assert not record.is_notification_due(record.notified(tried, NOW), NOW + 3600)
     assert record.is_notification_due(record.checked(record.opened(tried, NOW + 1), False, NOW + 2), NOW + 2)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who answers what during a login, and when it has to end."""
+"""Tests of which answer each prompt of a login gets, and of when the login ends."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
@@ -49,7 +49,7 @@ def test_what_no_rule_matches_is_for_the_person_who_types_it_hidden():
     decision = talk.decide(Prompt("(pilot@login) Favourite colour: "))
     assert (decision.answer, decision.secret, decision.hidden) == ("ask", None, True)
     assert not talk.gave_stored
-    # One stored answer is enough for a schedule to knock with, whatever was to come from a person.
+    # After one stored answer an unattended login may be tried, whatever the person would answer.
     talk.decide(PASSWORD)
     assert talk.gave_stored
 
@@ -64,7 +64,7 @@ def test_a_question_that_comes_again_ends_the_try(first):
 
 
 def test_the_same_password_is_not_tried_by_another_method():
-    # After PAM has refused it, ssh goes on with the method "password", in words of its own.
+    # When PAM has refused the password, ssh tries the method "password" with a prompt of its own.
     talk = Conversation(rules(*STORED))
     talk.decide(PASSWORD)
     with pytest.raises(LoginError) as raised:

@@ -47,7 +47,7 @@ def test_n_means_exactly_n(count, largest, smallest):
 
 
 class Recorder:
-    """A runner that gives its answers in turn and keeps the argument lists."""
+    """A runner that returns its answers in turn and records the argument lists."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -59,7 +59,7 @@ class Recorder:
 
 
 class Careless(Scheduler):
-    """A batch system whose cancelling command also ends what runs, as most do."""
+    """A batch system whose cancel command also ends running jobs, as in most batch systems."""
 
     name = "careless"
     remove_command = "cancel"

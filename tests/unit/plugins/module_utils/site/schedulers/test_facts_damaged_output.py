@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of all batch systems from invalid output: gaps and unknown values, never an error."""
+"""Tests of facts from invalid output of all batch systems: gaps and unknown values, never an error."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import (

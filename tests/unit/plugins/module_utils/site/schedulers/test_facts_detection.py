@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The detection of a login node's batch systems, with commands that print recorded output."""
+"""Tests of the detection of a login node's batch systems, with commands that print recorded output."""
 
 import ast
 import stat
@@ -65,7 +65,7 @@ def test_batch_systems_by_their_commands(found, scripts, expected):
 
 
 def test_slurms_commands_of_other_batch_systems_are_none_of_these(found):
-    # slurm-wlm-torque has a qstat that does not know --version; Slurm's contribs have a bsub, but no bqueues.
+    # The qstat of slurm-wlm-torque has no --version; Slurm's contribs have a bsub but no bqueues.
     wrappers = {"qsub": "exit 1", "qstat": "echo 'Unknown option: version' >&2; exit 2", "bsub": "exit 1"}
     assert found(dict(SLURM, **wrappers)) == ["slurm"]
 
@@ -92,7 +92,7 @@ def test_a_command_that_hangs_is_not_waited_for(found, tmp_path):
 def test_a_command_that_is_not_executable_is_a_gap(found, tmp_path):
     assert found(dict(SLURM, **HTCONDOR)) == ["slurm", "htcondor"]
     (tmp_path / "sbatch").chmod(0)
-    # The other batch system is probably not the site's.
+    # The other batch system is probably not the one that the site uses.
     assert found({}) == ["htcondor"]
     error = (
         "this user cannot execute it: its mode is 0000. Correct the mode, or name another file in "
@@ -120,7 +120,7 @@ def test_why_no_batch_system_was_recognised(found, tmp_path):
 
 
 def test_every_batch_system_has_facts():
-    """The functions of the registry import what is named, one for each batch system."""
+    """Assert that the registry's functions import an existing module for each batch system."""
     assert sorted(facts.MODULES) == sorted(SCHEDULERS)
     tree = ast.parse(Path(facts.__file__).read_text())
     assert {function.name for function in tree.body if isinstance(function, ast.FunctionDef)} >= {

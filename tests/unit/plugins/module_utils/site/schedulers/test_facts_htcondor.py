@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of HTCondor, from recorded output of 23.9.6."""
+"""Tests of facts of HTCondor, from recorded output of 23.9.6."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError

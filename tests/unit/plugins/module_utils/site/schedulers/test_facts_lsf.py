@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of LSF, from recorded output of Volclava 2.2. Forms that only IBM's LSF prints are from its documentation."""
+"""Tests of facts of LSF, from recorded output of Volclava 2.2 and from IBM's documentation."""
 
 import re
 
@@ -28,7 +28,7 @@ node01           -               -            -            -            -
 
 @pytest.fixture
 def product(tmp_path):
-    """A function that returns the recorded cluster as one of another product. change: see RecordedReader."""
+    """Return a function that returns the recorded cluster with another product's name. change: see RecordedReader."""
 
     def make(first_line):
         text = LSF.path.read_text().replace("volclava project 2.2, Nov 22 2026", first_line)
@@ -49,7 +49,7 @@ def environment(monkeypatch):
 
 def test_the_directory_of_lsf_conf_is_that_of_the_login_shell():
     reader = RecordedReader(LSF.path)
-    reader.environment = {"LSF_ENVDIR": "/sw/lsf/conf"}  # the module's own process has another one
+    reader.environment = {"LSF_ENVDIR": "/sw/lsf/conf"}  # the module's own process has a different environment
     lsf.read(reader, "glidein")
     assert ["cat", "/sw/lsf/conf/lsf.conf"] in reader.asked
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of PBS Professional, from recorded output of OpenPBS 23.06.06."""
+"""Tests of facts of PBS Professional, from recorded output of OpenPBS 23.06.06."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
@@ -56,7 +56,7 @@ def test_the_limit_on_the_memory_of_a_job():
         ("closed", ["enabled=False: it takes no jobs", "started=False: it starts no jobs"]),
         ("secret", ["acl_groups=chemistry: glidein is in none of them"]),
         ("short", ["from_route_only=True: its jobs come through the route queue route"]),
-        # OpenPBS accepted this job: it compares all groups of the user.
+        # OpenPBS accepted this job, because it compares all groups of the user.
         ("physicsq", []),
     ],
 )
@@ -117,7 +117,7 @@ def test_nodes_that_belong_to_a_queue():
             "features": [],
         }
     ]
-    assert sum(group["nodes"] for group in PBS.queue("workq")["node_groups"]) == 2  # those of no queue
+    assert sum(group["nodes"] for group in PBS.queue("workq")["node_groups"]) == 2  # those in no queue
 
 
 def test_nodes_that_the_default_chunk_of_a_queue_chooses():
@@ -167,7 +167,7 @@ def test_nodes_that_are_given_whole(sharing, whole):
 
 
 def test_the_notice_before_the_kill_is_known_if_all_usable_queues_set_it():
-    assert PBS.facts()["limits"]["grace_s"] is None  # kill_delay of workq only
+    assert PBS.facts()["limits"]["grace_s"] is None  # only the kill_delay of workq
 
     def change(argv, output):
         without = output.replace("    kill_delay = 60\n", "")

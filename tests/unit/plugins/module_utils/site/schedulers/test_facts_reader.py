@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner of the commands from which facts are read: its time limits, and commands that fail in each way."""
+"""Tests of the runner of facts commands: its time limits, and each kind of failing command."""
 
 import collections
 import os
@@ -14,7 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandT
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import MODULES, reader
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 
-# Every command from which facts of a batch system are read.
+# All commands whose output facts of a batch system are read from.
 COMMANDS = [
     "scontrol",
     "sinfo",
@@ -40,7 +40,7 @@ COMMANDS = [
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that only commands move. Returns the list of (command, time limit) of the commands that were run."""
+    """Replace the clock by one that only commands advance; return the list of (command, time limit) that were run."""
     now, ran = [1000.0], []
 
     def run(runner, argv, stdin=os.devnull):
@@ -109,7 +109,7 @@ def test_commands_that_fail_leave_gaps(scheduler, failure, tmp_path):
     facts = MODULES[scheduler]().read(commands, "pilot")
     assert time.monotonic() - started < timeout_s + 10
     assert [queue["name"] for queue in facts["queues"]] in ([], [""])
-    # An empty answer is valid for a few commands, such as condor_status: it has no slots.
+    # A few commands may print nothing: condor_status prints nothing if there are no slots.
     assert commands.gaps
     texts = collections.Counter(gap["error"] for gap in commands.gaps)
     assert all(texts), commands.gaps

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sizes, durations and records of the facts of batch systems."""
+"""Tests of sizes, durations and records in the facts of batch systems."""
 
 import contextlib
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of Grid Engine, from recorded output of Son of Grid Engine 8.1.9."""
+"""Tests of facts of Grid Engine, from recorded output of Son of Grid Engine 8.1.9."""
 
 import os
 
@@ -64,7 +64,7 @@ def test_memory_of_a_slot():
 
 
 def test_only_environments_that_allot_all_slots_on_one_host():
-    # mpi: $fill_up; smp: $pe_slots; six: 6, and not in the list of any queue
+    # mpi: $fill_up; smp: $pe_slots; six: 6, in no queue's list
     assert SGE.queue("long.q")["parallel_environments"] == ["smp"]
     change = replaced(r"pe_name +smp\n(.*\n)user_lists +NONE", r"pe_name smp\n\1user_lists chemists", "-sp")
     assert SGE.queue("long.q", change)["parallel_environments"] == []
@@ -211,7 +211,7 @@ def test_invalid_output_is_refused(parse, text):
 
 @pytest.fixture
 def commands(tmp_path):
-    """A function that makes the reader's commands run a shell script."""
+    """Return a function that makes the reader's commands run a shell script."""
 
     def make(script):
         path = tmp_path / "grid_engine"
@@ -223,7 +223,7 @@ def commands(tmp_path):
 
 
 def test_no_object_of_a_kind_is_no_gap(commands):
-    # qconf exits with 1 and reports this (recorded).
+    # qconf exits with 1 and prints this (recorded).
     script = 'case "$2" in -sprjl) echo "no project list defined" >&2; exit 1;; esac; exit 3'
     reader = Reader(dict(os.environ), commands(script))
     assert sge.read(reader, "glidein")["accounts"] == []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of Slurm, from recorded output of 24.11.5 (Debian 13)."""
+"""Tests of facts of Slurm, from recorded output of 24.11.5 (Debian 13)."""
 
 import json
 import re
@@ -15,9 +15,9 @@ from ansible_collections.glidein.ops.tests.unit.support.recorded_site import REC
 from hypothesis import given
 from hypothesis import strategies as st
 
-# A database of accounts, QOS, GPUs of two types, features. User pilot: accounts physics and physics2025.
+# With a database of accounts, QOS, GPUs of two types, and features. User pilot: accounts physics and physics2025.
 ACCOUNTING = RECORDED / "slurm_24.11.5_accounting.txt"
-# No database; cores and memory that are reserved for the system, a reservation for the user glidein, power saving.
+# No database; cores and memory reserved for the system, a reservation for the user glidein, and power saving.
 RESERVED = RECORDED / "slurm_24.11.5_reserved.txt"
 
 TEXTS = [output for output, _status in parse_transcript(ACCOUNTING.read_text() + RESERVED.read_text()).values()]
@@ -243,13 +243,13 @@ def test_an_account_for_another_partition():
     assert queue("cpu", change=only_gpu)["problems"] == ["the accounts of pilot are for other partitions"]
 
 
-# sacctmgr of the same system for two other users.
+# From sacctmgr of the same system for two other users.
 USER_HEADER = "Def Acct|Cluster|Account|Partition|QOS|Def QOS|MaxJobs|MaxSubmit|MaxWall|MaxTRES|GrpJobs|GrpSubmit\n"
 MEMBER = "physics|campus|chemistry|gpu|normal|||||||\nphysics|campus|physics||normal|||||||\n"
 
 
 def associations(rows):
-    """Return a `change` after which sacctmgr lists these associations of the user."""
+    """Return a `change` that makes sacctmgr list these associations of the user."""
 
     def change(argv, output):
         return USER_HEADER + rows if "user" in argv else output
@@ -419,7 +419,7 @@ def test_everything_refused():
     assert (found["queues"], found["accounts"], found["version"]) == ([], [], None)
 
 
-# -- garbage ---------------------------------------------------------------------------------------------------------
+# -- invalid output ----------------------------------------------------------------------------------------------------
 
 ANY_TEXT = st.text(max_size=200) | st.sampled_from(TEXTS)
 

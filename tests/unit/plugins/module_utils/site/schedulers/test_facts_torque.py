@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts of Torque, from recorded output of 6.1.3."""
+"""Tests of facts of Torque, from recorded output of 6.1.3."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import torque
@@ -40,7 +40,7 @@ def test_queues_that_refuse_the_user(name, problems):
 
 
 def test_torque_compares_the_first_group_unless_the_list_is_sloppy():
-    # Torque refused this job, and accepted it with -W group_list=physics, or with acl_group_sloppy.
+    # Torque refused this job; it accepted the job with -W group_list=physics, or with acl_group_sloppy.
     assert TORQUE.queue("long")["problems"] == [
         "acl_groups=physics: not the first group of glidein; it needs the directive -W group_list=physics"
     ]
@@ -74,7 +74,7 @@ def test_nodes():
         "features": ["batch", "fast"],
     }
     assert (groups[0]["nodes"], groups[0]["usable_nodes"], groups[0]["gpus"]) == (2, 0, 4)
-    assert groups[0]["memory_mb"] is None  # a node that is down reports none
+    assert groups[0]["memory_mb"] is None  # a node that is down reports no value
 
 
 def test_the_property_that_chooses_nodes_is_shown_to_managers_only():

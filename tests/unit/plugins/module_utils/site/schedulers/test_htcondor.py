@@ -38,7 +38,7 @@ PAYLOAD = {
 
 
 class Answering:
-    """A runner that answers with text, or fails with an error; keeps how it was called."""
+    """A runner that returns text or raises an error, and records its calls."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -56,7 +56,7 @@ def answering(answer):
 
 
 def failed(answer):
-    """The error of the runner for a recorded failure."""
+    """Return the runner's error for a recorded failure."""
     assert answer.rc
     return CommandError("it failed", ["condor"], answer.rc, answer.stdout, answer.stderr)
 
@@ -66,14 +66,14 @@ def parsed(**changes):
 
 
 def files(entry=None, **changes):
-    """(script, description) of an entry's glideins; entries are checked as the modules do."""
+    """Return (script, description) of an entry's glideins, after the same checks as in the modules."""
     one = site({"main": raw_entry(**(entry or {}))})
     made = make_scheduler("htcondor", entries=one["entries"])
     return [text for _path, text in batch_files(made, one, "main", "core", dict(PAYLOAD, **changes), "/s/main.core.sh")]
 
 
 def commands(entry=None, **changes):
-    """The description's commands as a dict."""
+    """Return the description's commands as a dict."""
     lines = [line for line in files(entry, **changes)[1].splitlines() if line and not line.startswith("#")]
     found = dict(line.split(" = ", 1) for line in lines)
     assert len(found) == len(lines)
@@ -86,7 +86,7 @@ def commands(entry=None, **changes):
 def test_any_number_is_one_command_that_reads_the_description():
     made = answering(answer_to("condor_submit -terse -queue 3").stdout)
     assert made.submit("/a b=c/s.sh.submit", "g", 3) == "28"
-    # As an argument, a path with = would be an assignment.
+    # In an argument, condor_submit would take a path with = for an assignment.
     assert made.runner.called == [(["condor_submit", "-terse", "-queue", "3"], "/a b=c/s.sh.submit")]
     assert made.submit_argv("/s", "g", None)[-2:] == ["-queue", "1"]
 
@@ -352,7 +352,7 @@ def test_the_notice_is_what_the_site_says():
 
 def test_resources_are_asked_for_in_the_units_of_htcondor():
     found = commands({"shapes": {"core": shape(cpus=8, memory_mb=15999, disk_mb=50000)}})
-    # Disk in KiB, with room for the payload and HTCondor itself.
+    # Disk in KiB, with room for the payload and HTCondor.
     assert (found["request_cpus"], found["request_memory"], found["request_disk"]) == ("8", "16095", "51302400")
     assert "request_gpus" not in found
 

@@ -40,7 +40,7 @@ SYSTEMS = ("openlava_4.0", "volclava_2.2")
 
 
 def transcript(system, part):
-    """The recorded runs of commands, [(command, standard output, standard error, exit status)]."""
+    """Return the recorded commands of a part: [(command, standard output, standard error, exit status)]."""
     runs = []
     for line in (RECORDED / f"{system}_{part}.txt").read_text().splitlines():
         if line.startswith("$ "):
@@ -55,12 +55,12 @@ def transcript(system, part):
 
 
 def recorded(system, part, command):
-    """What one command printed when it was first run: (standard output, standard error, exit status)."""
+    """Return the first recorded result of a command: (standard output, standard error, exit status)."""
     return next(tuple(run[1:]) for run in transcript(system, part) if run[0] == command)
 
 
 class Answering:
-    """A runner that answers each command in turn with text, or fails with an error."""
+    """A runner that answers each command in turn with text or an error."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -85,7 +85,7 @@ def failed(stdout, stderr, rc):
 
 
 def document(*records):
-    """What IBM's documentation of bjobs says that -o ... -json prints."""
+    """Return the output of bjobs -o ... -json as IBM's documentation shows it."""
     full = []
     for record in records:
         values = {"JOBID": "7", "JOBINDEX": "0", "STAT": "PEND", "JOB_NAME": NAME, "SUBMIT_TIME": "Nov 21 05:58"}
@@ -144,7 +144,7 @@ def test_wide_lines_are_read(line, job_id, name, state):
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_recorded_arrays_are_listed_one_by_one_under_one_id(system):
-    # So the names in a list of an array give the ids with which one element is cancelled, as recorded, too.
+    # The job names of an array's elements therefore give the ids that cancel one element. The recording shows it, too.
     printed = recorded(system, "arrays", "bjobs -w")[0]
     names = re.findall(r"arr\[\d\]", printed)
     assert sorted(names) == ["arr[1]", "arr[2]", "arr[3]"]
@@ -300,7 +300,7 @@ def test_a_missing_command_is_an_error_and_nothing_else_is_tried():
     [
         recorded("openlava_4.0", "basic", "bjobs -o 'jobid stat exit_code' -json"),
         recorded("volclava_2.2", "arrays", "bjobs -o 'jobid jobindex stat job_name'"),
-        # Volclava with -json: no jobs and no answer look like this.
+        # With -json, Volclava prints this for no jobs and for no answer.
         ('{\n\t"COMMAND":\t"bjobs",\n\t"JOBS":\t0,\n\t"RECORDS":\t[]\n}\n', "", 255),
     ],
 )
@@ -366,7 +366,7 @@ def test_when_all_have_started_meanwhile_there_are_no_reasons():
         ("11/20-22:06:19", (2026, 11, 21, 6, 0, 0), (2026, 11, 20, 22, 6, 19)),
         ("Nov  1 05:58", (2026, 11, 21, 6, 0, 0), (2026, 11, 1, 5, 58, 0)),
         ("Dec 31 23:59", (2027, 1, 1, 0, 0, 10), (2026, 12, 31, 23, 59, 0)),
-        # The master's clock is a little ahead of ours, over New Year.
+        # At New Year, the master's clock is slightly ahead of the login node's.
         ("Jan  1 00:01", (2026, 12, 31, 23, 59, 50), (2027, 1, 1, 0, 1, 0)),
         ("Nov 23 06:00", (2026, 11, 21, 6, 0, 0), (2025, 11, 23, 6, 0, 0)),
         ("Feb 29 12:00", (2027, 3, 1, 0, 0, 0), (2024, 2, 29, 12, 0, 0)),
@@ -556,7 +556,7 @@ def test_what_has_started_is_spared_by_looking_again():
     assert made.runner.called[-1] == ["bkill", "7[1]"]
 
 
-# -- what an entry asks for --------------------------------------------------------------------------------------------
+# -- an entry's resource requests --------------------------------------------------------------------------------------
 
 
 def made_script(log_dir="/home/me/.glidein/lab/log", **changes):
@@ -567,7 +567,7 @@ def made_script(log_dir="/home/me/.glidein/lab/log", **changes):
 
 
 def asked(**changes):
-    """The #BSUB lines of an entry's script as {option: value}."""
+    """Return the #BSUB lines of an entry's script as {option: value}."""
     lines = re.findall(r"^#BSUB (\S+) ?(.*)$", made_script(**changes), re.MULTILINE)
     return {option: value.strip('"') for option, value in lines}
 
@@ -797,11 +797,11 @@ def test_the_batch_id_on_the_node_is_the_one_in_the_list(environment, batch_id):
     assert printed.decode() == batch_id
 
 
-# -- the whole cycle, against the stand-in -----------------------------------------------------------------------------
+# -- whole cycles with the stand-in ------------------------------------------------------------------------------------
 
 
 class Site:
-    """A batch system in a folder, and the backend that uses it."""
+    """A stand-in batch system in a folder, and the backend that uses it."""
 
     def __init__(self, folder, flavour, timeout=20, **environment):
         self.fake = fake_lsf.FakeLsf(folder / "lsf", flavour)
@@ -891,7 +891,7 @@ def test_volclavas_plain_job_with_the_name_of_an_array_is_one_glidein(tmp_path):
 
 
 def test_the_recorded_line_of_such_a_job_is_read():
-    # Volclava 2.2 with MAX_JOB_ARRAY_SIZE = 5 after bsub -J 'ge9590-d4a86e65[1-8]'.
+    # From Volclava 2.2 with MAX_JOB_ARRAY_SIZE = 5 after bsub -J 'ge9590-d4a86e65[1-8]'.
     line = wide("ge9590-d4a86e65[1-8]", "RUN", "vcnode", "11/22-09:09:23", "11/22-09:09:24")
     made = answering()
     made.now = lambda: NOW + 2 * 86400
@@ -905,7 +905,7 @@ def test_the_largest_array_is_what_bparams_says(tmp_path, flavour):
     assert at.lsf.largest_array() == 1000
     assert len(at.fake.calls("bparams")) == 1
     at.fake.largest_array(5)
-    assert (at.lsf.largest_array(), len(at.fake.calls("bparams"))) == (1000, 1)  # asked once in a run
+    assert (at.lsf.largest_array(), len(at.fake.calls("bparams"))) == (1000, 1)  # queried once per run
     (tmp_path / "again").mkdir()
     other = Site(tmp_path / "again", flavour)
     other.fake.mode("bparams", "refuse")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What PBS Professional and Torque have in common."""
+"""Tests of what PBS Professional and Torque have in common."""
 
 import contextlib
 import fnmatch
@@ -53,7 +53,7 @@ def answering(kind, answer):
 
 @pytest.fixture
 def system(kind, tmp_path, monkeypatch):
-    """(scheduler, stand-in, user)"""
+    """Return (scheduler, stand-in, user) of each batch system."""
     fake = FAKES[kind][0](tmp_path / "pbs")
     monkeypatch.setenv("PATH", fake.bin + os.pathsep + os.environ["PATH"])
     monkeypatch.setenv("FAKE_BATCH_RESOURCES", "ngpus gpu_type haswell")
@@ -102,7 +102,7 @@ def wait_for(what, seconds=15):
         ("123.pbs-1.hpc.example.org\n", "123.pbs-1.hpc.example.org"),
         ("Your budget:\n500\n\n123.pbshost\n", "123.pbshost"),
         ("123.pbshost\nremaining: 12 h\n17\n", "123.pbshost"),
-        ("123\n", "123"),  # display_job_server_suffix = False of Torque
+        ("123\n", "123"),  # Torque with display_job_server_suffix = False
     ],
 )
 def test_the_job_id_is_read_among_what_wrappers_print(kind, text, job_id):
@@ -159,7 +159,7 @@ def test_a_lost_answer_means_that_the_outcome_is_unknown(kind, rc, stderr):
         answering(kind, CommandError("failed", ["qsub"], rc, "", stderr)).submit("/s", "g", 1)
 
 
-# As OpenPBS 23.06.06 and Torque 6.1.3 print them.
+# As OpenPBS 23.06.06 and Torque 6.1.3 print it.
 @both
 @pytest.mark.parametrize(
     "rc, stderr",
@@ -181,7 +181,7 @@ def test_a_refusal_is_a_refusal(kind, rc, stderr):
 @both
 @pytest.mark.parametrize("rc", [111, 33, 153, 162, 255])
 def test_a_listing_that_fails_is_an_error_whatever_was_printed(kind, rc):
-    # OpenPBS prints a document without jobs when it reaches no server.
+    # If OpenPBS cannot reach a server, it prints a document without jobs.
     printed = '{"pbs_version": "23.06.06"}'
     with pytest.raises(CommandError):
         answering(kind, CommandError("failed", ["qstat"], rc, printed, "qstat: cannot connect")).jobs("me")
@@ -297,7 +297,7 @@ def test_a_constraint_is_of_one_node_only(kind, constraint):
         make_scheduler(kind, entries=site({"main": raw_entry(constraint=constraint)})["entries"])
 
 
-# -- against the stand-ins ---------------------------------------------------------------------------------------------
+# -- with the stand-ins ------------------------------------------------------------------------------------------------
 
 
 @both
@@ -426,7 +426,7 @@ def test_any_text_is_read_or_refused(kind, text):
         assert make_scheduler(kind).parse_list(text, "me") == []
 
 
-# -- jobs that run -----------------------------------------------------------------------------------------------------
+# -- running jobs ------------------------------------------------------------------------------------------------------
 
 GLIDEIN = """\
 trap 'echo got TERM; sleep 1; echo drained; exit 7' TERM
@@ -440,7 +440,7 @@ exit 3
 
 @pytest.fixture
 def running(system, tmp_path, monkeypatch):
-    """(scheduler, user, function that submits n glideins of so many tenths of a second, which returns their log_dir)"""
+    """Return (scheduler, user, submit); submit(n, tenths of a second) starts n glideins and returns their log_dir."""
     monkeypatch.setenv("FAKE_BATCH_RUN", "1")
     unused, fake, user = system
     made = make_scheduler(fake_name(fake))
@@ -458,7 +458,7 @@ def fake_name(fake):
 
 
 def texts(log_dir):
-    """Return {name of a glidein's log: its text}, without what PBS itself brings back."""
+    """Return {name of a glidein's log: its text}, without PBS's own output files."""
     return {path.name: path.read_text() for path in log_dir.glob("*.out") if not path.name.endswith(".pbs.out")}
 
 
@@ -486,7 +486,7 @@ def test_a_glidein_that_is_cancelled_has_the_time_to_drain(kind, running):
 
 
 def session_leader_of(script, environ):
-    """Run a script by way of a shell that reads its name from a pipe, as pbs_mom does."""
+    """Run a script through a shell that reads the script's name from a pipe, as pbs_mom does."""
     return subprocess.run(["/bin/sh"], input=f"{script}\n".encode(), env=environ, start_new_session=True, check=False)
 
 

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 RECORDED = Path(__file__).resolve().parent.parent / "recorded"
 RUNNING_JOB = (RECORDED / "openpbs_23.06.06_qstat_running.json").read_text()
 CUT = (RECORDED / "openpbs_23.06.06_qstat_array_cut.json").read_text()
-# An array of three as recorded, as far as it is complete: the array and task 1, which runs.
+# The complete records of a recorded array of three: the array, and task 1, which is running.
 _PARENT_AND_TASK = json.loads(CUT[: CUT.index(',\n\t\t"4[2].pbshost"')] + "}}")
 SUBMITTED = 1795211682  # date -u -d 'Fri Nov 20 21:54:42 2026' +%s
 
@@ -60,12 +60,12 @@ def test_a_recorded_job_is_read():
 
 
 def test_the_tasks_of_a_recorded_array_are_read_and_the_array_is_none():
-    # Of a task that waits, the server shows the array's attributes.
+    # For a waiting task, the server shows the array's attributes.
     waiting = dict(RECORDED_ARRAY, job_state="Q", array_id="4[].pbshost", array_index=3)
     found = parsed(("4[].pbshost", RECORDED_ARRAY), ("4[1].pbshost", RECORDED_TASK), ("4[3].pbshost", waiting))
     assert [tuple(job)[:8] for job in found] == [
         ("4[1].pbshost", "4[].pbshost", "arr", RUNNING, False, "", SUBMITTED, SUBMITTED),
-        # Its stime is when the first of the array started.
+        # The array's stime is the start of its first task.
         ("4[3].pbshost", "4[].pbshost", "arr", QUEUED, True, "", SUBMITTED, None),
     ]
 
@@ -76,7 +76,7 @@ def test_a_document_that_is_cut_off_is_an_error():
 
 
 def test_a_document_without_jobs_may_end_without_a_line_break():
-    # As 23.06.06 prints it if the server has no job at all.
+    # As 23.06.06 prints it if the server has no jobs.
     empty = '{\n    "timestamp":1795369747,\n    "pbs_version":"23.06.06",\n    "pbs_server":"pbs"\n}'
     assert pbspro.parse_list(pbspro.complete_output(empty, ["qstat"]), "pbsuser") == []
     with pytest.raises(OutputError, match="was truncated"):
@@ -89,7 +89,7 @@ def test_an_array_without_its_tasks_is_an_error():
 
 
 def test_without_jobs_there_are_none_as_the_exit_status_says():
-    # What is printed when there are no jobs is the same as when there is no server; then the exit status is 255.
+    # The output is the same for an empty queue and for an unreachable server, but then the exit status is 255.
     down = (RECORDED / "openpbs_23.06.06_qstat_down.json").read_text()
     assert pbspro.parse_list(down, "pbsuser") == []
     error = CommandError("x", ["qstat"], 255, down, (RECORDED / "openpbs_23.06.06_qstat_down.stderr").read_text())
@@ -160,7 +160,7 @@ def test_a_job_that_has_ended_is_not_in_the_queue(letter):
 
 
 def test_a_glidein_that_can_never_start_is_sick_with_its_reason():
-    # As recorded.
+    # Recorded.
     comment = "Can Never Run: Insufficient amount of resource: mem (R: 1tb A: 24105mb T: 24105mb)"
     attributes = job()[1]
     found = parsed(("12.pbshost", dict(attributes, comment=comment)))[0]
@@ -177,7 +177,7 @@ def test_a_suspended_glidein_says_so():
     assert one(letter="S").reason == "job_state = S"
 
 
-# Up to PBS 20, qstat prints values without escaping quotes and backslashes, and indents with blanks.
+# Up to PBS 20, qstat does not escape quotes and backslashes in values, and indents with blanks.
 OLD = """\
 {
     "timestamp":1795211619,
@@ -252,7 +252,7 @@ def test_cancelling_names_the_tasks(running):
     assert pbspro.cancel_argv("me", ["5[1].pbshost", "6.pbshost"], running) == ["qdel", "5[1].pbshost", "6.pbshost"]
 
 
-# As OpenPBS 23.06.06 prints them.
+# As OpenPBS 23.06.06 prints it.
 @pytest.mark.parametrize(
     "stderr, ended",
     [

@@ -40,7 +40,7 @@ SUBMITTED = 1795243993  # date -u -d '2026-11-21 06:53:13' +%s
 
 
 class Answering:
-    """A runner that gives recorded answers in turn, or raises them, and keeps the argument lists."""
+    """A runner that returns or raises recorded answers in turn, and records the argument lists."""
 
     def __init__(self, *replies):
         self.replies = list(replies)
@@ -66,7 +66,7 @@ uge = grid_engine(name="uge")
 
 
 def failed(reply):
-    """A recorded answer as the error that the runner makes of it."""
+    """Return the runner's error for a recorded answer."""
     return CommandError("failed", reply.command.split(), reply.rc, reply.stdout, reply.stderr)
 
 
@@ -444,7 +444,7 @@ def test_what_cannot_be_read_is_an_error(text):
 
 
 def test_names_of_other_jobs_do_not_matter():
-    # As 8.1.9 prints `a<b&c`; a control character would make the document no XML.
+    # As 8.1.9 prints `a<b&c`; a control character would make the XML invalid.
     text = listing(record(name="a%lt;b&amp;c\x01"), record(number="8"))
     assert [job.id for job in sge.parse_list(text, "me")] == ["7.1", "8.1"]
 
@@ -467,7 +467,7 @@ def test_reading_a_queue_takes_time_in_proportion_to_its_length():
     assert collections.Counter(job.state for job in jobs) == {QUEUED: SCALE * 125, RUNNING: SCALE * 125}
 
 
-# -- what only `qstat -j` tells
+# -- facts from `qstat -j` ---------------------------------------------------------------------------------------------
 
 
 def test_why_a_job_is_in_error_or_on_hold_and_when_a_running_one_was_submitted():
@@ -522,12 +522,12 @@ def test_not_too_much_is_asked():
     assert len(numbers) == MAX_JOB_NUMBERS and numbers[0] == "900"
 
 
-# -- files of qstat's default options
+# -- qstat's default option files --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def root(tmp_path):
-    """$SGE_ROOT, with an sge_qstat file of the cell that a test writes."""
+    """Return $SGE_ROOT with an sge_qstat file of the cell that the test writes."""
     common = tmp_path / "default" / "common"
     common.mkdir(parents=True)
     return common / "sge_qstat"

@@ -32,7 +32,7 @@ slurm = Slurm(None, check_options(Slurm, None))
 
 
 class Answering:
-    """A runner that answers with text, or fails with an error."""
+    """A runner that returns text or raises an error."""
 
     def __init__(self, answer):
         self.answer = answer
@@ -236,7 +236,7 @@ def test_a_lost_answer_means_that_the_outcome_is_unknown(stderr):
         answering(refused(stderr)).submit("/s", "g", 1)
 
 
-# As Slurm 24.11.5 prints them.
+# As Slurm 24.11.5 prints it.
 @pytest.mark.parametrize(
     "stderr",
     [

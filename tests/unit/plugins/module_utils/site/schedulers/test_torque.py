@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 RECORDED = Path(__file__).resolve().parent.parent / "recorded"
 RUNNING_JOB = (RECORDED / "torque_6.1.3_qstat_running.xml").read_text()
-START = 1795213091  # the times of the recorded job
+START = 1795213091  # times of the recorded job
 
 torque = make_scheduler("torque")
 
 
 def job(job_id="12.pbshost", letter="Q", **changes):
-    """The recorded job, changed; None takes an attribute out."""
+    """Return the recorded job with changes; None removes an attribute."""
     text = RUNNING_JOB[RUNNING_JOB.index("<Job>") : RUNNING_JOB.index("</Data>")]
     changes = dict({"Job_Id": job_id, "job_state": letter, "comment": None}, **changes)
     for key, value in changes.items():
@@ -86,7 +86,7 @@ def test_a_task_that_waits_for_the_others_of_its_array_is_queued(holds):
 
 @pytest.mark.parametrize("holds", ["u", "o", "s", "us", "ul"])
 def test_a_glidein_that_somebody_holds_is_sick(holds):
-    # qhold leaves the comment as it was.
+    # qhold does not change the comment.
     found = parsed(job(letter="H", Hold_Types=holds, comment="Job started on Fri Nov 20 at 22:18"))[0]
     assert (found.state, found.reason) == (SICK, f"Hold_Types = {holds}")
 
@@ -107,7 +107,7 @@ def test_a_comment_with_an_ampersand_stays_as_it_is():
 
 @given(st.text(st.characters(blacklist_characters="<", blacklist_categories=("Cs",)), max_size=30))
 def test_no_value_of_a_job_adds_or_hides_another(value):
-    # Torque prints "<" as another character.
+    # Torque escapes "<" in its own way.
     others = job("13.pbshost", Job_Owner="other@pbshost", Variable_List=value)
     assert [found.id for found in parsed(others, job(Variable_List=value))] == ["12.pbshost"]
 
@@ -167,7 +167,7 @@ def test_what_runs_is_cancelled_with_the_time_that_glideins_reckon_with():
     assert made.cancel_argv("me", ["5[1].s", "6.s"], True) == ["qdel", "-W", "60", "5[1].s", "6.s"]
 
 
-# As Torque 6.1.3 prints them.
+# As Torque 6.1.3 prints it.
 @pytest.mark.parametrize(
     "stderr, ended",
     [
