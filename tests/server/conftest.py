@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builders that the server's tests share."""
+"""Fixtures and builders that the server's tests share."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from databases import database, database_url
 __all__ = ["database", "database_url"]  # fixtures
 
 NOW = 1_795_211_273
-TOKEN = "correct-horse-battery-staple"  # of the site PSC, whose reports site_report() makes
+TOKEN = "correct-horse-battery-staple"  # token of the site PSC, whose reports site_report() makes
 
 
 def settings(**changes):
-    """Settings with defaults, changed by section: settings(server={"port": 1})."""
+    """Return default settings, changed by section: settings(server={"port": 1})."""
     return config.parse(changes)
 
 
 def job_row(expressions="", **values):
-    """A real ad as the schedd's GroupBy gives it: `expressions` in ClassAd syntax, then plain values."""
+    """Return a real ad as the schedd's GroupBy returns it: `expressions` in ClassAd syntax, then plain values."""
     base = "RequestCpus = 1; RequestMemory = 2048; RequestDisk = 1024000; JobStatus = 1; JobUniverse = 5;"
     ad = classad2.ClassAd(f"[{base} {expressions}]")
     ad.update({"JobCount": 1, "JobIds": "1.0", "User": "alice@pool", **values})
@@ -35,7 +35,7 @@ def job_row(expressions="", **values):
 
 
 def group(count=1, users=None, first_job="1.0", **changes):
-    """A demand group as jobs.demand_groups makes it."""
+    """Return a demand group as jobs.demand_groups makes it."""
     asked = {
         "cpus": 1, "memory_mb": 2048, "disk_mb": 1000, "gpus": 0,
         "requirements": None, "attributes": {}, "max_runtime_s": None, **changes,
@@ -50,7 +50,7 @@ def demand_answer(groups=(), unreadable=(), by_requirements=False, **limit):
 
 
 def slot(name="slot1@glidein_1@node1", **changes):
-    """An evaluated slot ad of a glidein: partitionable, 4 cores, all of them free."""
+    """Return an evaluated slot ad of a glidein: partitionable, 4 cores, all of them free."""
     return {
         "Name": name, "Machine": "node1", "is_glidein": True, "GLIDEIN_Site": "A", "GLIDEIN_Entry": "q",
         "GLIDEIN_Shape": "s", "SlotType": "Partitionable", "State": "Unclaimed", "Cpus": 4, "TotalSlotCpus": 4,
@@ -65,7 +65,7 @@ def site_report(**changes):
 
 
 class Service:
-    """The application under test over a database of its own, with the moves that tests make.
+    """The application under test with a database of its own, and actions that tests need.
 
     Its clock stands still at `now`. There are tokens of the sites in `sites`, {name: secret}.
     """
@@ -84,11 +84,11 @@ class Service:
         self.client = self.app.test_client()
 
     def token(self, name, kind="site"):
-        """A new token of a site, or of a reader."""
+        """Return a new token of a site or of a reader."""
         return self.parts.tokens.create(name, kind)
 
     def read(self, *groups, schedd="cm", at=None, unreadable=()):
-        """A schedd answered with these groups."""
+        """Apply a schedd's answer with these groups."""
         self.pool_state.store_demand(schedd, [demand_answer(groups, unreadable)], self.now if at is None else at)
 
     def post(self, body, token=None, content_type="application/json", authorization=None, headers=None):
@@ -127,13 +127,13 @@ class Service:
 
 @pytest.fixture(autouse=True)
 def _four_processors(monkeypatch):
-    """What is asked of a schedd at the same time depends on them; the tests' machine has any number."""
+    """Set four processors: their number decides how many queries a schedd gets at the same time."""
     monkeypatch.setattr(refresh, "PROCESSORS", 4)
 
 
 @pytest.fixture
 def new_service(tmp_path):
-    """A function like Service, whose databases are files of this test."""
+    """Return a function like Service, whose databases are files of this test."""
     made = []
 
     def make(**options):

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A database for each test, as fixtures: `database_url`, and `database`, which is open.
+"""Fixtures with a database for each test: `database_url`, and `database`, which is open.
 
-SQLite in the test's directory, unless the environment variable GLIDEIN_TEST_DATABASE has the URL of another database to
-which tests may do what they like, such as postgresql+psycopg://postgres@127.0.0.1:5432/postgres (with psycopg in the
-virtual environment). Each test gets a schema of its own there, which is removed at its end.
+SQLite in the test's directory, unless the environment variable GLIDEIN_TEST_DATABASE has the URL of another database
+that tests may change freely, such as postgresql+psycopg://postgres@127.0.0.1:5432/postgres (with psycopg in the virtual
+environment). Each test gets a schema of its own there, which is removed at its end.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def database(database_url):
 
 
 class Clock:
-    """A clock that stands still until it is told."""
+    """A clock that only the test advances."""
 
     def __init__(self, now):
         self.now = now
@@ -55,7 +55,7 @@ class Clock:
 
 
 def seen_within(seconds, is_so):
-    """Whether `is_so()` comes true in time."""
+    """Return True if `is_so()` becomes true within `seconds`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if is_so():

@@ -18,7 +18,7 @@ TURNED = "abc\u202edef\u0000\u200b\ud800"
 
 
 def group(name="aaaa", count=120, **changes):
-    """A demand group as a snapshot has it."""
+    """Return a demand group as in a snapshot."""
     return {
         "id": name, "count": count, "cpus": 1, "memory_mb": 2048, "disk_mb": 1000, "gpus": 0, "requirements": None,
         "attributes": {}, "max_runtime_s": 7200, "first_job": "12.0", "users": {"alice@pool": count},
@@ -39,7 +39,7 @@ def demand(*groups, **changes):
 
 
 def supplied(site="PSC", entry="RM", shape="node", **changes):
-    """An entry of the supply."""
+    """Return an entry of the supply."""
     return {
         "site": site, "entry": entry, "shape": shape, "registered": 2, "cpus": 56, "cpus_claimed": 28, "free": [],
         "passed_over": [], "oldest": NOW - 900, "newest": NOW - 60, "retired": 0, "sample": None, "history": None,
@@ -55,7 +55,7 @@ def supply(*entries, **changes):
 
 
 def experience(**changes):
-    """The history of an entry: ten glideins started, all registered."""
+    """Return the history of an entry: ten glideins started, all registered."""
     return {
         "window_s": 21600, "plans": [], "started": 10, "registered": 10, "never_registered": 0, "ended_early": 0,
         "wait_median_s": 720, "wait_p90_s": 3600, **changes,
@@ -63,7 +63,7 @@ def experience(**changes):
 
 
 def entry(name="RM", shape="node", **changes):
-    """An entry of a site's report."""
+    """Return an entry of a site's report."""
     return {
         "entry": name, "shape": shape, "present": 3, "queued": 1, "running": 2, "sick": 0, "registered": 2,
         "launched": 1, "cancelled": 0, "reason": "28 idle jobs", "error": None, **changes,
@@ -89,7 +89,7 @@ def empty_history(name="day"):
 
 
 def page_context(**changes):
-    """A page's data: a pool where all is well, changed by field; sections of the settings in `sections`."""
+    """Return the page's data for a pool without problems, changed by field; `sections` changes the settings."""
     sections = changes.pop("sections", {})
     values = {
         "settings": config.parse(sections), "now": NOW, "demand": demand(group()), "supply": supply(supplied()),
@@ -103,7 +103,7 @@ def view(**changes):
 
 
 def many(sites=500, entries=3, groups=500):
-    """The data of a large pool, one site in ten in trouble."""
+    """Return the data of a large pool in which one site in ten has problems."""
     every, registered = [], []
     for index in range(sites):
         name = f"Site-{index:03d}"
@@ -116,7 +116,7 @@ def many(sites=500, entries=3, groups=500):
 
 
 def render(**changes):
-    """The page as HTML, by Flask and the real templates, with the options that the application has."""
+    """Return the page as HTML, rendered by Flask and the real templates with the application's options."""
     app = flask.Flask(page.__name__)
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
     with app.test_request_context("/"):
@@ -151,7 +151,7 @@ class Page(HTMLParser):
             self._row[-1] += data
 
     def cells(self, first):
-        """The cells of the rows whose first cell is `first`, without blanks around and between words."""
+        """Return the cells of the rows whose first cell is `first`, with blanks normalised."""
         rows = [[re.sub(r"\s+", " ", cell).strip() for cell in row] for row in self.rows]
         return [row for row in rows if row and row[0] == first]
 

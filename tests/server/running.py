@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The server in a process of its own, for tests that look at it from outside.
+"""The server in a process of its own, for tests that need a real one.
 
-As a program, it is that process: `python running.py CONFIG GROUPS`, two files. The groups (JSON) are served as if a
-schedd had answered so. Everything else is what `glidein-demand serve` runs.
+As a program, it is that process: `python running.py CONFIG GROUPS`, two files. It serves the groups (JSON) as if a
+schedd had returned them. Everything else is what `glidein-demand serve` runs.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def free_port():
 
 
 def fetch(url, data=None, headers=None, context=None, timeout=20):
-    """(status, body) of an answer, errors included."""
+    """Return (status, body) of a response, including error responses."""
     request = urllib.request.Request(url, data, {"Content-Type": "application/json", **(headers or {})})
     try:
         with urllib.request.urlopen(request, timeout=timeout, context=context) as response:
@@ -50,7 +50,7 @@ def fetch(url, data=None, headers=None, context=None, timeout=20):
 
 
 def certificate(folder, name="localhost"):
-    """{"ca", "certificate", "key"}: files of a new authority and its certificate for `name`."""
+    """Return {"ca", "certificate", "key"}: files of a new authority and its certificate for `name`."""
     authority = trustme.CA()
     issued = authority.issue_cert(name, "127.0.0.1")
     files = {part: folder / f"{part}.pem" for part in ("ca", "certificate", "key")}
@@ -61,12 +61,12 @@ def certificate(folder, name="localhost"):
 
 
 def toml(value):
-    """A TOML value: JSON's strings, numbers, booleans and lists of these are written the same."""
+    """Return a TOML value: strings, numbers, booleans and lists of these are the same in JSON."""
     return json.dumps(value)
 
 
 class Running:
-    """A server that runs in `folder`, with tokens of `sites`. `stderr` has what it wrote."""
+    """A server that runs in `folder`, with tokens of `sites`. `stderr` has its output."""
 
     context = None
 
@@ -99,7 +99,7 @@ class Running:
         return (self.folder / "stderr").read_text()
 
     def start(self):
-        """Start, and wait until it answers."""
+        """Start the server and wait until it responds."""
         program = [*COMMAND, "serve", "--config", str(self.config)]
         if self.groups:
             program = [sys.executable, __file__, str(self.config), str(self.folder / "groups.json")]
@@ -119,23 +119,23 @@ class Running:
         return fetch(f"{self.url}{path}", context=self.context, **options)
 
     def call(self, method, params=None, site=None, **options):
-        """(status, answer as JSON) of a call with the token of `site`."""
+        """Return (status, answer as JSON) of a call with the token of `site`."""
         body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}, "id": 1}).encode()
         headers = {"Authorization": f"Bearer {self.tokens[site]}"} if site else {}
         status, text = fetch(f"{self.url}/jsonrpc", body, headers, self.context, **options)
         return status, json.loads(text)
 
     def connect(self, timeout=30.0):
-        """A TCP connection to it."""
+        """Return a TCP connection to the server."""
         return socket.create_connection(("127.0.0.1", self.port), timeout)
 
     def kill(self):
-        """End it at once, in the middle of whatever it does."""
+        """Kill the server at once."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(10)
 
     def end(self, seconds=60):
-        """Ask it to end; its exit status."""
+        """Terminate the server; return its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
 

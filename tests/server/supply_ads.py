@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ads for tests of the supply: recorded ones (HTCondor 23.9.6), and a small collector to ask for them."""
+"""Ads for tests of the supply: recorded ones (HTCondor 23.9.6), and a small collector to query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conftest import NOW
 # A glidein of one core: its partitionable slot, and the dynamic slot of a job of one core and 512 MB.
 RECORDED = (Path(__file__).parent / "data" / "slots-23.9.6.txt").read_text()
 
-# The negotiator's ad of a pool where three idle jobs fitted nowhere, as far as it is asked for.
+# The queried attributes of the negotiator's ad, in a pool where three idle jobs fit no slot.
 NEGOTIATOR = {
     "LastNegotiationCycleTime0": NOW - 20, "LastNegotiationCycleTime1": NOW - 80,
     "LastNegotiationCycleTime2": NOW - 140,
@@ -32,7 +32,7 @@ def recorded_slot():
 
 
 class Collector:
-    """Answers `query` with ads as HTCondor's collector does: constraint and projection hold."""
+    """A collector that answers `query` with ads as HTCondor's does: it applies constraint and projection."""
 
     def __init__(self, *machines, negotiators=()):
         self.ads = {"Startd": list(machines), "Negotiator": list(negotiators)}
@@ -54,7 +54,7 @@ def pool_of(slots, token_sites=()):
 
 
 def summary(slots, negotiators=(), slot_states=None, now=NOW):
-    """The summary of one reading; by default nothing is remembered."""
+    """Return the summary of one reading; by default the server has recorded no slots before."""
     slots = list(slots)
     slot_states = free_slots.update_slot_states({}, slots) if slot_states is None else slot_states
     return supply.summarise(pool_of(slots), negotiators, slot_states, now)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs beyond the negotiator's limits are no demand. The ads are those of HTCondor 23.9."""
+"""Tests that jobs beyond the negotiator's limits are not demand. The ads are those of HTCondor 23.9."""
 
 import pytest
 from glidein_demand.pool import accounting_limits, demand, jobs
@@ -95,7 +95,7 @@ def test_a_group_that_may_use_surplus_has_no_limit(name):
 
 
 def test_a_dynamic_quota_of_an_empty_pool_is_no_limit():
-    """It is a share of the pool's cores: where there is none, it would keep all glideins away."""
+    """Assert that the quota, a share of the pool's cores, does not exclude all glideins from an empty pool."""
     known = read(accounting_group("group_dyn"))
     assert startable([{**group(5), "accounting_group": "group_dyn.bob"}], known) == [(5, 0)]
 

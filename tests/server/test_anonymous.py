@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Monitoring data of PyGlidein clients without a token: accepted, bounded, shown apart, and used for nothing."""
+"""Tests of monitoring data from PyGlidein clients without a token: accepted, limited, shown apart, otherwise unused."""
 
 import logging
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The authentication of callers and their authorization."""
+"""Tests of the authentication and authorization of callers."""
 
 import base64
 import logging

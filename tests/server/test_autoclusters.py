@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Grouping by AutoClusterId gives what grouping by Requirements gives, whatever the schedd does meanwhile.
+"""Tests that grouping by AutoClusterId equals grouping by Requirements, also if the schedd's queue changes meanwhile.
 
 `Queue` answers as the schedd does (condor_schedd.V6/autocluster.cpp), on real ads with real constraints.
 """
@@ -17,7 +17,7 @@ IDLE = jobs.constraint("")
 
 
 def job(cluster, cpus=1, wants="X", negotiated=True, **values):
-    """A job's whole ad; `negotiated`: the schedd has given it an autocluster."""
+    """Return a job's whole ad; `negotiated`: the schedd has given it an autocluster."""
     ad = classad2.ClassAd(
         "[JobStatus = 1; JobUniverse = 5; RequestMemory = 1000 * RequestCpus; RequestDisk = 1024;"
         " Requirements = TARGET.Cpus >= RequestCpus && TARGET.Site == MY.WantSite]"
@@ -38,7 +38,7 @@ class Queue:
         self.number()
 
     def number(self, first=1):
-        """Give out autocluster numbers, as a negotiation does."""
+        """Assign autocluster numbers, as a negotiation does."""
         self.signatures = {}
         for ad in self.ads:
             if ad["Negotiated"]:
@@ -47,7 +47,7 @@ class Queue:
                 ad["AutoClusterAttrs"] = ",".join(self.significant)
 
     def _signature(self, ad, names):
-        """Values of `names` and of what they refer to in the job, as the schedd collects them."""
+        """Return the values of `names` and of attributes that they refer to in the job, as the schedd collects them."""
         found = {name.lower(): name for name in names}
         for name in names:
             if isinstance(ad.get(name), classad2.ExprTree):
@@ -152,13 +152,13 @@ def test_without_idle_jobs_no_further_query_runs():
 
 
 def test_rows_that_come_twice_count_once():
-    """Queue.grouped sends its last row twice; the schedd does so when the connection is slow."""
+    """Assert equal counts although Queue.grouped, like the schedd on a slow connection, returns its last row twice."""
     rows, _by_requirements = autoclusters.rows(Queue([job(1), job(2, 2)]), IDLE, COLUMNS)
     assert sorted(row["JobIds"] for row in rows) == ["1.0", "2.0"]
 
 
 def numbers_given_out_anew(queue):
-    """A machine that refers to one more attribute has come."""
+    """Renumber the autoclusters, as when a new machine refers to one more attribute."""
     queue.significant = ("User", *SIGNIFICANT)
     queue.ads.reverse()
     queue.number()
@@ -171,7 +171,7 @@ def jobs_sorted_meanwhile(queue):
 
 
 def restarted(queue):
-    """A schedd that has just started has given out no numbers yet."""
+    """Reset the autocluster numbers, as a restarted schedd does."""
     for ad in queue.ads:
         for name in ("AutoClusterId", "AutoClusterAttrs"):
             if name in ad:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The charts' data from a real history, and the version of the vendored library."""
+"""Tests of the charts' data from a real history, and of the vendored library's version."""
 
 import hashlib
 import json
@@ -191,7 +191,7 @@ def test_core_hours_that_were_used_by_hour_day_or_week(history, work, name, step
     found = charts.history_json(history, work, name, NOW)["work"]
     assert found["step"] == step
     times = [row["time"] for row in found["rows"]]
-    assert len(set(map(int.__sub__, times[1:], times))) == 1  # none is left out
+    assert len(set(map(int.__sub__, times[1:], times))) == 1  # all of them are shown
     used = [row["busy_core_hours"] for row in found["rows"] if row["glideins"]]
     assert used[::-1] == busy or (name == "year" and sum(used) == sum(busy))
     figure = figures(history, work, name)["chart-work"]

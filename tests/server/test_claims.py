@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Many controllers that lease and report at the same moment, over HTTP, from a server that is killed in between."""
+"""Tests of many controllers that lease and report over HTTP at the same time, also while the server is killed."""
 
 import json
 import multiprocessing
@@ -19,9 +19,9 @@ CLAIMS = 12
 
 
 def controller(server, site, seed, barrier, results):
-    """One controller's round: claims and reports, all at once with the others. Tells what it was last granted.
+    """Claim and report as one controller, at the same time as the others; put the result into `results`.
 
-    {"site", "granted": {group: jobs} or None when the last claim's outcome is unknown, "claimed": n acknowledged,
+    {"site", "granted": {group: jobs} or None if the last claim's outcome is unknown, "claimed": n acknowledged,
     "reported": as_of of the last acknowledged report, or None}
     """
     dice = random.Random(seed)  # noqa: S311
@@ -40,13 +40,13 @@ def controller(server, site, seed, barrier, results):
             status, answer = server.call("report", site_report(site=site, as_of=as_of), site)
             assert status == 200, answer
             reported = as_of
-        except (OSError, HTTPException, ValueError):  # the server was killed: nothing was acknowledged
+        except (OSError, HTTPException, ValueError):  # the server was killed: it acknowledged nothing
             break
     results.put({"site": site, "granted": granted, "claimed": claimed, "reported": reported})
 
 
 def play(server, number, kill_after):
-    """One round of all controllers; the server is killed after `kill_after` seconds, if it is given."""
+    """Run one round of all controllers; kill the server after `kill_after` seconds, unless it is None."""
     context = multiprocessing.get_context("fork")
     barrier, results = context.Barrier(len(SITES) + 1), context.Queue()
     processes = [
@@ -69,7 +69,7 @@ def play(server, number, kill_after):
 
 
 def held(outcomes):
-    """{group: jobs that controllers were told they hold}"""
+    """Return {group: jobs} that the server has granted to the controllers."""
     total = dict.fromkeys((entry["id"] for entry in GROUPS), 0)
     for outcome in outcomes:
         for name, jobs in (outcome["granted"] or {}).items():
@@ -100,7 +100,7 @@ def test_no_job_is_leased_twice_and_no_acknowledged_report_is_lost(tmp_path):
             mine = last[SITES[0]]["granted"] or {}
             others = {one["id"]: one["leased"] for one in demand}
             if all(outcome["granted"] is not None for outcome in last.values()):
-                # The server's own account is what controllers were told, also after a kill.
+                # The server's leases are those that it granted to the controllers, also after a kill.
                 expected = held(last.values())
                 assert others == {name: expected[name] - mine.get(name, 0) for name in expected}
         assert killed >= 2

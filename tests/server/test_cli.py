@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The commands with their arguments, as root and as another user."""
+"""Tests of the commands with their arguments, as root and as another user."""
 
 import io
 import json
@@ -22,7 +22,7 @@ from glidein_demand.store.tokens import Token, Tokens
 from databases import NOW
 
 COMMAND = [sys.executable, "-m", "glidein_demand"]
-# The tests' Python may be one that only root can read: what is needed is read before root becomes somebody else.
+# Only root may be able to read the tests' Python, so its modules are imported before root changes to another user.
 READ_AHEAD = (
     "import locale, os, sys; import alembic.command, sqlalchemy.dialects.sqlite, sqlite3;"
     "from glidein_demand import cli;"
@@ -43,7 +43,7 @@ def config(tmp_path, database_url):
 
 @pytest.fixture
 def run(config, capsys, monkeypatch):
-    """run("token", "list") -> (exit status, stdout, stderr)"""
+    """Return a function: run("token", "list") -> (exit status, stdout, stderr)."""
 
     def run(*words, stdin=None):
         if stdin is not None:
@@ -59,7 +59,7 @@ def run(config, capsys, monkeypatch):
 
 
 def one_line(answer):
-    """The one line on stderr with which a command ended with status 2."""
+    """Return the only line on stderr of a command that ended with status 2."""
     status, out, err = answer
     assert (status, out, err.count("\n"), err[-1:]) == (2, "", 1, "\n")
     assert err.startswith("glidein-demand: ")
@@ -245,11 +245,11 @@ def test_a_database_of_a_newer_revision_is_one_line(run, database, config):
     assert "has the revision '9999', which is unknown to this version of glidein-demand" in line
 
 
-# What is about files is about SQLite, whatever the other tests use.
+# Tests of files are about SQLite, whatever database the other tests use.
 
 
 def settings_in(folder, extra="", state=None):
-    """A configuration whose database is in `folder`/state; its path."""
+    """Write a configuration whose database is in `folder`/state; return its path."""
     state = state or folder / "state"
     path = folder / "config.toml"
     path.write_text(f"{extra}\nstate.database = 'sqlite:///{state}/state.db'\n")
@@ -264,7 +264,7 @@ def answer(*words, **options):
 
 
 def answer_as(user, *words, **options):
-    """The same, begun as this user (its entry of /etc/passwd), or as root (None)."""
+    """Run a command as this user (an entry of /etc/passwd) or as root (None); return (exit status, stdout, stderr)."""
     command = [sys.executable, "-c", READ_AHEAD, f"{user.pw_uid} {user.pw_gid}" if user else ""]
     done = subprocess.run(
         [*command, *map(str, words)], capture_output=True, text=True, timeout=60, check=False, **options
@@ -311,7 +311,7 @@ def test_checking_tokens_makes_no_database(tmp_path):
 
 @pytest.fixture
 def open_folder():
-    """A folder that every user may look into, with a directory for the state that belongs to nobody."""
+    """Return a folder that every user may list, with a directory for the state that belongs to `nobody`."""
     with tempfile.TemporaryDirectory(prefix="glidein-demand-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -328,7 +328,7 @@ def open_folder():
 def test_root_leaves_no_file_of_its_own(open_folder, words):
     folder, nobody = open_folder
     path = settings_in(folder)
-    path.chmod(0o600)  # root may read it, the service's user need not
+    path.chmod(0o600)  # root can read it; the service's user need not
     status, _out, err = answer_as(None, "--config", path, *words, input="{}", umask=0)
     assert status == 0, err
     found = {file.name: file.stat() for file in (folder / "state").iterdir()}

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Core-hours: of glideins from reports, of jobs from claimed slots; sums by day, month and year; /usage, metrics."""
+"""Tests of core-hours: from reports and claimed slots, sums by day, month and year, /usage, and metrics."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ def report(running, at, entry="RM", as_of=None, cpus=28, since=None, site="PSC")
 
 
 def totals(hours, by=("site", "entry")):
-    """{values of `by`: (core-seconds of glideins, of jobs)} of all time."""
+    """Return {values of `by`: (core-seconds of glideins, of jobs)} of all time."""
     return {key: (row.get("glidein_core_s"), row["job_core_s"]) for key, row in hours.totals(by).items()}
 
 
@@ -109,11 +109,11 @@ def test_after_a_long_gap_the_starts_of_the_glideins_decide():
     day = NOW // DAY_S * DAY_S
     last, new = Reading(day, 4, 3), Reading(day + 36000, 4, 3)
     half = LONGEST_GAP_S // 2
-    # Two of three stayed, one ended, and another one has run for 100 s.
+    # Two of three glideins continued, one ended, and another one has run for 100 s.
     assert sum(glidein_core_seconds(last, new, [(50000, 2), (100, 1)]).values()) == 4 * (2 * 36000 + 100 + half)
     # Without starts, the gap counts like an interval of LONGEST_GAP_S.
     assert sum(glidein_core_seconds(last, new, []).values()) == 4 * 3 * LONGEST_GAP_S
-    # More starts than running glideins: a site cannot have more than it reports.
+    # There are more starts than running glideins; a site cannot have more than it reports.
     assert sum(glidein_core_seconds(last, new, [(50000, 9)]).values()) == 4 * 3 * 36000
 
 
@@ -122,7 +122,7 @@ def test_after_a_long_gap_the_starts_of_the_glideins_decide():
     st.lists(st.integers(1, 7000), min_size=1, max_size=12),
 )
 def test_the_error_is_at_most_one_interval_for_each_glidein_and_gap(glideins, steps):
-    """glideins: (start, seconds); reports come after these steps."""
+    """Check random glideins: (start, seconds); reports arrive after these steps."""
     times = [NOW + sum(steps[:number]) for number in range(len(steps) + 1)]
     spans = [(NOW + start, NOW + start + length) for start, length in glideins]
 
@@ -155,7 +155,7 @@ def test_jobs_count_by_user_and_project_for_the_time_between_results(hours):
 def test_a_gap_between_results_of_the_collector_is_bounded(database, clock):
     for refresh_s, most in ((300, 900), (3600, 7200)):
         hours = CoreHours(database, clock, refresh_s=refresh_s)
-        hours.jobs_seen([], NOW)  # the second time, the clock is set back
+        hours.jobs_seen([], NOW)  # the clock is set back before the second run
         hours.jobs_seen([["PSC", str(refresh_s), "a", "", 1]], NOW + 10**6)
         assert totals(hours)[("PSC", str(refresh_s))] == (0, most)
 
@@ -193,7 +193,7 @@ def claimed(owner="alice@pool", group=None, cpus=2, **changes):
 def test_claimed_slots_count_for_their_user_and_project():
     key = ("PSC", "RM", "node")
     slots = [
-        slot(State="Claimed"),  # partitionable: its dynamic slots have the jobs
+        slot(State="Claimed"),  # partitionable: the jobs are in its dynamic slots
         claimed(),
         claimed(group="physics.alice", cpus=3),
         claimed(group="physics.alice"),
@@ -234,7 +234,7 @@ def test_each_result_of_the_collector_is_counted(service):
 
 @pytest.fixture
 def used(service):
-    """A service that counted an hour of two nodes of 28 cores, and of jobs of two users."""
+    """Return a service that has counted an hour of two nodes of 28 cores, and of jobs of two users."""
     rows = [["PSC", "RM", "alice@pool", "physics", 40], ["PSC", "RM", "=1+1", "", 10]]
     entry = {"entry": "RM", "shape": "node", "running": 2, "cpus": 28, "running_since": [[NOW - 50, 2]]}
     for number in range(13):

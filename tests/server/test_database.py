@@ -18,7 +18,7 @@ _on_sqlite = pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
 
 
 def opens(url, start, results):
-    """One of several processes that open a database at the same moment."""
+    """Open the database as one of several processes that do so at the same time."""
     start.wait(60)
     try:
         Database(url).close()
@@ -41,7 +41,7 @@ def adds(url, start, results, times):
 
 
 def at_once(count, target, *arguments):
-    """Run `target` in so many processes, let them start together; what they answered."""
+    """Run `target` in `count` processes that start together; return their results."""
     context = multiprocessing.get_context("spawn")
     start, results = context.Barrier(count), context.Queue()
     processes = [

@@ -100,7 +100,10 @@ def test_groups_with_equal_pyglidein_values_are_merged_for_pyglidein():
 
 @pytest.mark.parametrize(("leased", "counted"), [(0, 2), (1, 1), (5, 0)])
 def test_pyglidein_counts_jobs_of_a_factory_that_are_in_the_queue_and_not_leased(leased, counted):
-    """20 jobs, of which the schedd has materialised 2; `count` is less what is leased."""
+    """Assert the count of a factory of 20 jobs, of which the schedd has materialised 2.
+
+    `counted` is the number without leased jobs.
+    """
     rows = demand.pyglidein_state([{**group(20 - leased), "leased": leased, "unmaterialized": 18}])
     assert sum(row["count"] for row in rows) == counted
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real process writes and says so; it is killed at any moment; what it said it had written is there."""
+"""Tests that acknowledged writes survive kill -9 of the writing process at any time."""
 
 import json
 import random
@@ -62,7 +62,7 @@ for number in range(first, first + 100000):
 
 
 def written_until_killed(url, first, now, after):
-    """What a writer said it had written before it was killed, `after` so many seconds from its first word."""
+    """Return the writes that a writer acknowledged before it was killed, `after` seconds after its first one."""
     command = [sys.executable, "-c", WRITER, url, str(first), str(now)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert json.loads(process.stdout.readline()) == ["open"], process.stderr.read()
@@ -70,7 +70,7 @@ def written_until_killed(url, first, now, after):
         killer.start()
         lines = process.stdout.read().splitlines(keepends=True)
         assert process.wait(20) == -9, process.stderr.read()
-    # A line that was cut off by the kill was not said.
+    # A line that the kill truncated does not count as acknowledged.
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
@@ -80,7 +80,7 @@ def said():
 
 
 def test_what_was_acknowledged_is_there_after_kill_9_at_any_moment(database_url, said):
-    chance = random.Random()  # noqa: S311 - a moment, no secret
+    chance = random.Random()  # noqa: S311 - a time, not a secret
     number, now = 0, fill(database_url, said)
     for _round in range(ROUNDS):
         for what, *words in written_until_killed(database_url, number, now, chance.uniform(0.01, 0.5)):
@@ -92,7 +92,7 @@ def test_what_was_acknowledged_is_there_after_kill_9_at_any_moment(database_url,
                 said[what][words[0]] = words[1]
         database = Database(database_url)
         check(database, said)
-        # The next one begins where this one may have been: what it was writing may be there or not.
+        # The next writer starts after the last possible write, because the interrupted one may or may not be stored.
         number = max([*said["wait"], *said["report"].values(), number]) + 2
         now = max([*said["record"], now]) + 2 * 1800
         database.close()
@@ -101,7 +101,7 @@ def test_what_was_acknowledged_is_there_after_kill_9_at_any_moment(database_url,
 
 
 def fill(url, said):
-    """So many records that thinning has something to do from the first round on; the time of the next."""
+    """Write enough records for thinning to have work from the first round on; return the time of the next one."""
     database = Database(url)
     history = History(database)
     for number in range(BEFORE):
@@ -128,7 +128,7 @@ def check(database, said):
 
 
 def counts_are_exact(database, history, said):
-    """Waits and their marker are written together; thinning neither loses nor doubles a record."""
+    """Assert exact counts: waits and their marker are written together, and thinning keeps each record once."""
     waits, rows = metadata.tables["history_wait"], metadata.tables["history_site"]
     with database.read() as connection:
         waited = connection.execute(select(func.sum(waits.c.jobs))).scalar() or 0

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The formatting of numbers, times and received texts."""
+"""Tests of the formatting of numbers, times and received texts."""
 
 import unicodedata
 

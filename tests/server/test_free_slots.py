@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Slots that accept jobs, and slots that the negotiator has passed over."""
+"""Tests of slots that accept jobs, and of slots that the negotiator has passed over."""
 
 import pytest
 from glidein_demand.pool import free_slots
@@ -14,12 +14,12 @@ THIRD_LAST = NEGOTIATOR["LastNegotiationCycleTime2"]
 
 
 def heard(at, **changes):
-    """A partitionable slot whose ad came at `at`, from a machine whose clock is right."""
+    """Return a partitionable slot whose ad was received at `at` from a machine with a correct clock."""
     return slot(MyCurrentTime=at, LastHeardFrom=at, **changes)
 
 
 def since(*slots, slot_states=None):
-    """Since when the last of several readings of one slot has been as it is; each reading is remembered."""
+    """Record several readings of one slot; return the time since which the last one has been unchanged."""
     slot_states = slot_states or {}
     for one in slots:
         slot_states = free_slots.update_slot_states(slot_states, [one])
@@ -109,7 +109,7 @@ def test_a_job_that_came_and_went_between_two_readings_is_noticed():
 
 
 def test_a_late_num_dynamic_slots_time_is_not_another_change():
-    """Seen on 23.9: the ad sent when a job's slot goes has the time at which that slot was made."""
+    """Use an ad as seen on 23.9: when a job's slot is removed, it has the time at which that slot was made."""
     taken = heard(NOW - 900, Cpus=3, NumDynamicSlotsTime=NOW - 900)
     given_back = heard(NOW - 400, NumDynamicSlotsTime=NOW - 900)
     updated = heard(NOW - 100, NumDynamicSlotsTime=NOW - 396)
@@ -132,7 +132,7 @@ def test_slots_that_are_gone_are_not_remembered():
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=12))
 def test_a_slot_never_counts_as_unchanged_from_before_its_last_change(readings):
-    """Readings every 300 s: what is left, and whether a job came and went since the reading before."""
+    """Check readings every 300 s: the free resources, and True if a job came and left since the reading before."""
     slot_states, last_change, latched, left = {}, None, NOW, None
     for step, (cpus, between) in enumerate(readings):
         at = NOW + 300 * step

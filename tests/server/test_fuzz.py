@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Anything at all at every endpoint: no error of the server, no hung worker, always words about what is wrong.
+"""Fuzz tests of every endpoint: no server error, no hung worker, and a description of the error in each response.
 
-GLIDEIN_FUZZ_CASES is how many cases there are in all (500): `make fuzz` takes 20,000.
+GLIDEIN_FUZZ_CASES is the number of cases in all (500): `make fuzz` runs 20,000.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ PATHS = ("/", "/jsonrpc", "/demand", "/supply", "/history", "/healthz", "/metric
 
 
 def cases(share):
-    """This share of all cases, for one test."""
+    """Return settings with this share of all cases, for one test."""
     return settings(
         max_examples=max(5, round(CASES * share)), deadline=None, suppress_health_check=list(HealthCheck),
         database=None, derandomize=CASES <= 500,
@@ -35,7 +35,7 @@ def cases(share):
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    """One server for all cases: what one leaves behind, the next one meets."""
+    """Return one server for all cases, so that each case meets the state that earlier ones left."""
     found = Service(
         url=f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/state.db",
         server={"max_body_bytes": 50_000, "max_sites": 50, "allow_anonymous_monitoring": True},
@@ -49,7 +49,7 @@ def service(tmp_path_factory):
     found.close()
 
 
-# --- what is thrown ---
+# --- inputs ---
 
 LEAF = (
     st.none() | st.booleans() | st.integers() | st.integers(-(10**400), 10**400) | st.floats() | st.text(max_size=20)
@@ -88,7 +88,7 @@ REQUEST = st.fixed_dictionaries(
 
 
 def deep(depth, opening, around):
-    """JSON text that is `depth` deep, as it is or as the parameter of a call."""
+    """Return JSON text that is `depth` levels deep, as it is or as the parameter of a call."""
     closing = {"[": "]", '{"a":': "}"}[opening]
     text = opening * depth + "1" + closing * depth
     return (
@@ -102,7 +102,7 @@ WELL_FORMED = st.builds(json.dumps, REQUEST | st.lists(REQUEST, max_size=6) | AN
 
 @st.composite
 def damaged(draw):
-    """A call with some of its bytes replaced, removed or doubled."""
+    """Generate a call with some of its bytes replaced, removed or doubled."""
     body = bytearray(
         json.dumps({"jsonrpc": "2.0", "method": draw(st.sampled_from(METHODS)), "params": site_report(), "id": 1}),
         "ascii",
@@ -140,7 +140,7 @@ WHO = st.sampled_from(["nobody", "site", "reader", "other", "revoked", "cut", "f
 
 
 def authorization(service, who, garbage):
-    """An Authorization header: right, another's, taken back, forged, or no such thing."""
+    """Return an Authorization header: valid, another caller's, revoked, forged, or invalid."""
     secrets = {
         "site": TOKEN, "reader": service.reader, "other": service.other, "revoked": service.revoked, "cut": TOKEN[:-1],
         "flipped": TOKEN.swapcase(), "wrong": "x" * 43,
@@ -150,7 +150,7 @@ def authorization(service, who, garbage):
     return {"Authorization": f"Bearer {secrets[who]}" if who in secrets else garbage}
 
 
-# --- what must come back ---
+# --- expected responses ---
 
 
 def is_jsonrpc_error(answer):
@@ -162,7 +162,7 @@ def is_jsonrpc_error(answer):
 
 
 def judge(response, took):
-    """Fail unless this is a proper answer of /jsonrpc."""
+    """Fail unless this is a valid response of /jsonrpc."""
     assert took < SLOW_S
     assert response.status_code in (200, 204, 304, 400, 405, 413, 415), (response.status_code, response.text)
     if response.status_code in (204, 304):
@@ -235,7 +235,7 @@ def test_after_all_that_it_answers_as_before(service):
     assert service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 5}}}, TOKEN)["granted"]
 
 
-# --- the same over the wire ---
+# --- raw connections ---
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +249,7 @@ def server(tmp_path_factory):
 
 @st.composite
 def wire(draw):
-    """The bytes of one or two requests, damaged here and there."""
+    """Generate the bytes of one or two requests with random damage."""
     text = bytearray()
     for _again in range(draw(st.integers(1, 2))):
         body = draw(st.binary(max_size=40) | WELL_FORMED)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of glideins, from what reports and the collector say: the rules, and the store that keeps them."""
+"""Tests of glidein outcomes derived from reports and the collector: the rules, and the store that keeps them."""
 
 import json
 
@@ -19,7 +19,10 @@ MINUTE = 60
 
 
 def report(*running, at=NOW, site="A", entry="q", shape="s", **counts):
-    """A checked report of one entry; `running` are batch ids or (batch id, wait). running_glideins=None: not told."""
+    """Return a checked report of one entry; `running` are batch ids or (batch id, wait).
+
+    running_glideins=None: not reported.
+    """
     rows = [{"id": one, "wait_s": 10} if isinstance(one, str) else {"id": one[0], "wait_s": one[1]} for one in running]
     listed = {"running_glideins": rows, **counts}
     numbers = {"present": 3, "queued": 1, "running": 2, "sick": 0, "registered": 2, "launched": 1, "cancelled": 0}
@@ -30,12 +33,12 @@ def report(*running, at=NOW, site="A", entry="q", shape="s", **counts):
 
 
 def ad(batch_id, started=NOW, heard=None, site="A"):
-    """What the collector tells of a glidein, as supply.registered says it."""
+    """Return the collector's data on a glidein, as supply.registered returns it."""
     return [site, "q", "s", batch_id, started, started if heard is None else heard]
 
 
 class Tracked:
-    """A store of its own, and what happens to it."""
+    """A store with the events of a test."""
 
     def __init__(self, database):
         self.glideins = store.Glideins(database)
@@ -50,7 +53,7 @@ class Tracked:
         return self.glideins.summary(at).get(key)
 
     def numbers(self, at):
-        """(started, registered, never registered, ended early)"""
+        """Return (started, registered, never registered, ended early)."""
         found = self.history(at)
         return tuple(found[name] for name in ("started", "registered", "never_registered", "ended_early"))
 
@@ -273,7 +276,7 @@ def test_many_glideins_are_followed_at_once(tracked):
 
 
 def ending(number=0, **changes):
-    """The end of a glidein as GlideinUsage.endings has it; by default of one that failed before it registered."""
+    """Return the end of a glidein as in GlideinUsage.endings; by default it failed before it registered."""
     values = {
         "entry": "q", "shape": "s", "started": NOW, "registered": None, "ended": NOW + 3, "exit_status": 17,
         "reason": "fewer GPUs", "good": 0, **changes,
@@ -347,7 +350,7 @@ EVENTS = st.lists(st.tuples(st.sampled_from(["report", "read"]), st.sets(st.samp
 @settings(max_examples=60, deadline=None)
 @given(EVENTS)
 def test_the_store_remembers_what_the_rules_say(tmp_path_factory, events):
-    """Whatever the order of reports and readings, the store's selections leave out nothing that the rules need."""
+    """Assert that, for any order of reports and readings, the store selects all rows that the rules need."""
     tracked = Tracked(Database(f"sqlite:///{tmp_path_factory.mktemp('db')}/state.sqlite"))
     known = {}
     for step, (what, ids) in enumerate([("report", set()), *events]):

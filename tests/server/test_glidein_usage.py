@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What glideins that have ended did: counted once, added up, thinned, and shown."""
+"""Tests of ended glideins' summaries: counted once, summed, thinned, and shown."""
 
 import json
 import math
@@ -56,7 +56,7 @@ def test_each_glidein_counts_once_whatever_is_sent_again(work, database_url):
 def test_the_logs_that_are_known_move_on_only_from_where_they_were(work):
     assert work.summaries_until() == {}
     work.add("PSC", told(since=0, until=NOW - 50.25))
-    work.add("PSC", told(since=0, until=NOW - 10))  # of another controller, which began when nothing was known
+    work.add("PSC", told(since=0, until=NOW - 10))  # another controller, which began without recorded logs
     assert work.summaries_until() == {"PSC": NOW - 50.25}
     work.add("PSC", told(since=NOW - 50.25, until=NOW - 5))
     work.add("PSC", told(since=NOW - 5, until=NOW - 5))

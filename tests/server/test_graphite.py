@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The glideins of sites and PyGlidein clients, as a Graphite server receives them."""
+"""Tests of the metrics of sites and PyGlidein clients that a Graphite server receives."""
 
 import socket
 import threading
@@ -16,7 +16,7 @@ from running import Running, free_port
 
 
 class Listener:
-    """A server of Graphite's plaintext protocol on a port of this host. `received` has one text for each connection."""
+    """A server of Graphite's plaintext protocol on a local port. `received` has one text for each connection."""
 
     def __init__(self, port=0):
         self._socket = socket.create_server(("127.0.0.1", port))
@@ -32,7 +32,7 @@ class Listener:
                 self.received.append(stream.read())
 
     def close(self):
-        """Stop after the connections that were made before this one."""
+        """Handle the connections that were made before this one, then stop."""
         with socket.create_connection(("127.0.0.1", self.port), 10) as last:
             last.sendall(b"end")
         self._thread.join(10)

@@ -31,14 +31,14 @@ def site(number=1, **changes):
 
 
 def counted(database, table=history_site):
-    """{level: rows} of a table."""
+    """Return {level: rows} of a table."""
     with database.read() as connection:
         found = connection.execute(select(table.c.level, func.count()).group_by(table.c.level)).all()
     return dict(found)
 
 
 def launched(database):
-    """All launches that the history knows of, and all records they are from."""
+    """Return the number of all launches in the history, and of the records that they are from."""
     with database.read() as connection:
         query = select(func.sum(history_site.c.launched), func.sum(history_site.c.samples)).where(
             history_site.c.site != 0
@@ -246,15 +246,15 @@ SITES = 50 if not SERVER else 5
 def test_what_was_launched_ever_is_counted_once_whatever_happens_in_between(database):
     History(database).record(START, {}, {"A": {}}, {"A": 5})
     again = History(database)  # as after a kill
-    assert not again.record(START + 1, {}, {"A": {}}, {"A": 7})  # within the same 5 minutes: not kept, and not lost
+    assert not again.record(START + 1, {}, {"A": {}}, {"A": 7})  # within the same 5 minutes: recorded later
     again.record(START + 300, {}, {"A": {}}, {"A": 7})
-    again.record(START + 600, {}, {"A": {}}, {"A": 1})  # the site was forgotten, and came back
+    again.record(START + 600, {}, {"A": {}}, {"A": 1})  # the site was deleted and has returned
     series = again.site_series(START - 300, START + 900)
     assert (series["sites"]["A"]["launched"], launched(database)[0]) == ([5, 2, 1], 8)
 
 
 def fill(database, sites):
-    """A year of history of so many sites, as thinning leaves it: numbers as they come, averages with all digits."""
+    """Write a year of history of so many sites as thinning leaves it: averages have all digits."""
     chance = random.Random(1)  # noqa: S311 - the same numbers each time
     ages = ((0, 2 * DAY, 0), (1, 30 * DAY, 2 * DAY), (2, 365 * DAY, 30 * DAY))
     with database.begin() as connection:
@@ -284,7 +284,7 @@ def value(chance, level):
 
 
 def test_a_year_of_five_hundred_sites_is_small(database, tmp_path):
-    """A tenth of the sites (a hundredth on a database server), and a tenth of what is allowed."""
+    """Assert the size for a tenth of the sites (a hundredth on a database server), with a tenth of the limit."""
     fill(database, SITES)
     history = History(database)
     for length in (DAY, 30 * DAY, 365 * DAY):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clients that try to hold up the server behind nginx, as the role configures it: others are answered all the same."""
+"""Tests of clients that try to block the server behind nginx: other clients still get answers."""
 
 import contextlib
 import json
@@ -19,12 +19,12 @@ HEADER = b"POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: applicatio
 CALL = json.dumps({"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 1}).encode()
 QUICK_S = 1  # the proxy's time limits in these tests
 LATE_S = 20  # far beyond them
-NOT_IMPLEMENTED = {b"501", b"505"}  # of what only nginx or waitress itself refuses
+NOT_IMPLEMENTED = {b"501", b"505"}  # of responses from only nginx or waitress
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A running server with two threads, behind a proxy with short time limits and room for 40 connections."""
+    """Return a running server with two threads, behind a proxy with short time limits and room for 40 connections."""
     with BehindProxy(
         tmp_path_factory.mktemp("proxy"), sites=["PSC"], groups=[group(5)], threads=2, max_connections=40
     ) as running:
@@ -34,7 +34,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    """A running server without a proxy."""
+    """Return a running server without a proxy."""
     with Running(tmp_path_factory.mktemp("bare"), groups=[group(5)], threads=2, max_body_bytes=20_000) as running:
         yield running
         assert "Traceback" not in running.stderr
@@ -42,12 +42,12 @@ def bare(tmp_path_factory):
 
 @pytest.fixture(params=["bare", "server"])
 def each(request):
-    """The server without and with the proxy."""
+    """Return the server without and with the proxy."""
     return request.getfixturevalue(request.param)
 
 
 def opened(server):
-    """A connection to it, with TLS where it speaks TLS."""
+    """Return a connection to the server, with TLS if it uses TLS."""
     plain = server.connect(LATE_S)
     return server.context.wrap_socket(plain, server_hostname="localhost") if server.context else plain
 
@@ -71,7 +71,7 @@ def answers_soon(server, seconds=5.0):
 
 
 def drip(connections, text, seconds, pause=0.1):
-    """Send `text` byte by byte on all connections, as far as they live, for so long."""
+    """Send `text` byte by byte on all open connections for this time."""
     end = time.monotonic() + seconds
     for byte in text:
         if time.monotonic() > end:
@@ -144,7 +144,7 @@ def test_idle_connections_make_room_again(server):
 
 
 def test_one_address_gets_half_of_the_connections(server):
-    """Connections with a whole header count."""
+    """Check the limit with connections that send whole headers."""
     slow = [opened(server) for _number in range(25)]
     for connection in slow:
         connection.sendall(HEADER + b"Content-Length: 1000\r\n\r\n{")
@@ -154,14 +154,14 @@ def test_one_address_gets_half_of_the_connections(server):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """A running server whose get_demand is some megabytes."""
+    """Return a running server whose get_demand is several megabytes."""
     groups = [group(1, memory_mb=number) for number in range(1, 20_001)]
     with BehindProxy(tmp_path_factory.mktemp("large"), groups=groups) as running:
         yield running
 
 
 def narrow(server):
-    """A connection whose client takes little at a time; it has asked for the demand three times."""
+    """Return a connection with a small receive buffer on which the client has requested the demand three times."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
     connection.settimeout(LATE_S)

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A glidein belongs to the site whose identity authenticated."""
+"""Tests that a glidein belongs to the site whose identity authenticated."""
 
 import pytest
 from glidein_demand.pool.identity import slot_owner, token_site

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One job: its facts from real ads, its lookup in several schedds, and get_job."""
+"""Tests of one job: its facts from real ads, its lookup in several schedds, and get_job."""
 
 import threading
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from conftest import NOW, TOKEN, job_row, settings
 from test_late_materialization import factory
 
-# As `condor_q -long` of HTCondor 23.9.6 prints it, without the attributes that nothing here reads.
+# As `condor_q -long` of HTCondor 23.9.6 prints it, without attributes that no test reads.
 HELD = """[
 AutoClusterId = 3; ClusterId = 12; ProcId = 0; JobStatus = 5; JobUniverse = 5; User = "alice@pool"; Owner = "alice";
 QDate = 1795210000; EnteredCurrentStatus = 1795210100; HoldReason = "via condor_hold (by user alice)";
@@ -85,8 +85,8 @@ def test_an_unknown_job_has_no_facts():
 def test_a_job_that_is_not_materialized_yet_has_the_group_of_its_factory():
     found = facts(factories=[factory()], proc=50)
     assert (found["place"], found["status"], found["group"]["cpus"]) == ("factory", 1, 2)
-    assert facts(factories=[factory()], proc=100) is None  # the last one is 12.99
-    assert facts(factories=[factory()], proc=4) is None  # was materialized, and has ended
+    assert facts(factories=[factory()], proc=100) is None  # the last job is 12.99
+    assert facts(factories=[factory()], proc=4) is None  # was materialised and has ended
 
 
 def test_an_unreadable_request_is_reported_as_in_the_demand():
@@ -248,7 +248,7 @@ def test_further_lookups_are_refused_while_a_schedd_hangs():
 
 @pytest.fixture
 def looked_up(service):
-    """The service, whose one schedd `cm` has the job 12.0 of HELD."""
+    """Return the service; its only schedd `cm` has the job 12.0 of HELD."""
     service.parts.jobs.run_query = Pool(cm=facts(classad2.ClassAd(HELD)))
     return service
 

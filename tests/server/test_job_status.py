@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state of a job in words, and what no glidein can change; the page's section on it."""
+"""Tests of a job's state, of obstacles that glideins cannot remove, and of the job's section on the page."""
 
 import pytest
 from glidein_demand.web import job_status
@@ -19,7 +19,10 @@ NOTHING = {
 
 
 def described(counted=None, paused=False, found=None, **changes):
-    """Return get_job of a job with these facts. counted: changes of its group in the demand; None: as the job's."""
+    """Return get_job of a job with these facts.
+
+    counted: changes of its group in the demand; None: as the job's.
+    """
     rows = [] if counted is False else [group("aaaa", **(counted or {}))]
     looked_up = found or {"found": [("cm", {**NOTHING, **changes})], "errors": {}, "schedds": ["cm"]}
     return job_status.describe("12.0", looked_up, demand(*rows), settings(), paused, NOW)

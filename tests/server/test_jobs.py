@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The schedd's grouped ads (real ClassAds) become demand groups."""
+"""Tests of the conversion of the schedd's grouped ads (real ClassAds) into demand groups."""
 
 import classad2
 import pytest
@@ -59,7 +59,7 @@ def test_htcondors_default_expressions_are_evaluated():
 
 
 def test_a_job_that_ran_before_stays_in_the_group_of_those_that_did_not():
-    """DiskUsage differs from job to job; with its values as they are every job would be a group of its own."""
+    """Assert that DiskUsage, which differs from job to job, does not give every job a group of its own."""
     rows = [job_row(f"RequestDisk = DiskUsage; DiskUsage = {usage};", JobCount=1) for usage in (10, 17, 500, 90000)]
     groups, _unreadable = jobs.demand_groups(rows, jobs.Rounding())
     assert [found["count"] for found in groups] == [4]
@@ -71,7 +71,7 @@ def test_undefined_gpus_are_none():
 
 @pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk"])
 def test_jobs_with_an_undefined_request_never_start_and_are_no_demand(name):
-    """No slot's WithinResourceLimits is true for them."""
+    """Assert that such jobs are excluded, because no slot's WithinResourceLimits is true for them."""
     groups, unreadable = jobs.demand_groups(
         [job_row(f"{name} = undefined;", JobCount=3), job_row(f"{name} = NoSuchName;", JobCount=2)], jobs.Rounding()
     )
@@ -170,7 +170,7 @@ def test_only_idle_jobs_of_the_vanilla_universe_count(other):
 
 
 def test_a_groups_own_ad_satisfies_the_constraint_without_its_attributes():
-    """The schedd tests the constraint on the groups too, whose ads have only what was grouped by."""
+    """Test a group's ad, which has only the grouped attributes: the schedd applies the constraint to it, too."""
     constraint = jobs.constraint("WantX == 1", ["alice"], (1, 2))
     assert classad2.ExprTree(constraint).eval(classad2.ClassAd({"RequestCpus": 1, "WantX": 1})) is True
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON-RPC 2.0 as specified, and PyGlidein's habits on top."""
+"""Tests of JSON-RPC 2.0 as specified, and of PyGlidein's deviations."""
 
 import json
 
@@ -32,7 +32,7 @@ def test_the_id_comes_back_as_it_was(service, identity):
     ],
 )  # fmt: skip
 def test_what_is_no_request_is_refused_with_the_specified_code(service, body, code):
-    if code == -32600 and body.startswith(b"1"):  # newer Pythons refuse so long a number already while parsing
+    if code == -32600 and body.startswith(b"1"):  # newer Pythons already refuse such a long number while parsing
         assert error_of(service.post(body))["code"] in (-32600, -32700)
     else:
         assert error_of(service.post(body))["code"] == code
@@ -109,7 +109,7 @@ def test_a_number_of_a_thousand_digits_is_refused_before_it_costs_time(service):
     assert "digits" in error_of(service.post(body))["data"]
 
 
-# --- what PyGlidein's own server was recorded to answer ---
+# --- recorded responses of PyGlidein's own server ---
 
 
 def test_recorded_get_state_before_the_first_reading(service):

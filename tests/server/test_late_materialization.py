@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many jobs of a late-materialising submission are still to come. Ads are as HTCondor 23.9 gives them."""
+"""Tests of the number of jobs that a late-materialising submission has yet to make, with ads of HTCondor 23.9."""
 
 import classad2
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 
 def factory(**values):
-    """A running factory's ad: 100 jobs, 5 of them made."""
+    """Return a running factory's ad: 100 jobs, 5 of them materialised."""
     ad = classad2.ClassAd("[RequestMemory = RequestCpus * 1000; RequestCpus = 2; RequestDisk = 1024]")
     ad.update({
         "ClusterId": 12, "JobUniverse": 5, "User": "alice@pool", "TotalSubmitProcs": 100, "JobFactoryTotalProcs": 100,

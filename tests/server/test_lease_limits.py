@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A site holds leases on no more jobs than the operator's limits let it use, whatever a caller with its token says."""
+"""Tests that the operator's limits cap a site's leases, whatever a caller with its token requests."""
 
 import pytest
 from glidein_demand.store.lease_limits import LeaseLimits, LimitError

@@ -28,7 +28,7 @@ def leases(database, clock):
 
 
 def summed(granted):
-    """{group: jobs} of {entry: {group: jobs}}."""
+    """Return {group: jobs} of {entry: {group: jobs}}."""
     total = {}
     for given_groups in granted.values():
         for group, count in given_groups.items():
@@ -84,7 +84,7 @@ steps = st.lists(
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
 def test_any_course_of_claims_is_as_a_plain_model_says(database, steps):
-    """The model: {(site, entry): (expires, {group: jobs})} in a dict."""
+    """Compare the leases with a simple model: {(site, entry): (expires, {group: jobs})} in a dict."""
     clock = Clock(NOW)
     leases = Leases(database, clock)
     for site in "AB":
@@ -226,7 +226,7 @@ ROUNDS = 20
 
 
 def claims_in_rounds(url, start, results, site):
-    """One of several processes: in each round all claim 30 of the same 100 jobs at the same moment."""
+    """Claim 30 of the same 100 jobs in each round, at the same time as the other processes."""
     granted = []
     try:
         leases = Leases(Database(url))

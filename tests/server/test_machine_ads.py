@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stored part of a machine's ad, and the time for which it is stored."""
+"""Tests of the stored part of a machine's ad, and of how long it is stored."""
 
 import json
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The JSON-RPC methods, their authorization and their results."""
+"""Tests of the JSON-RPC methods, their authorization and their results."""
 
 import pytest
 
@@ -10,7 +10,7 @@ PRIVATE = {"requirements": 'Owner == "alice"', "attributes": {"Owner": "alice"}}
 
 
 def lease(jobs, site="PSC", entry="RM", **changes):
-    """Parameters of a claim on the group that group() makes."""
+    """Return the parameters of a claim on the group that group() makes."""
     return {"site": site, "entries": {entry: {group()["id"]: jobs}}, **changes}
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GET /metrics."""
+"""Tests of GET /metrics."""
 
 import pytest
 from glidein_demand.web import metrics
@@ -10,7 +10,7 @@ from conftest import NOW, TOKEN, group, site_report
 
 
 def samples(service):
-    """{(name, sorted labels): value}, as Prometheus would read it."""
+    """Return {(name, sorted labels): value}, as Prometheus would read it."""
     families = text_string_to_metric_families(service.get("/metrics").text)
     return {(one.name, *sorted(one.labels.items())): one.value for family in families for one in family.samples}
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""files/monitoring: the dashboard and the alert rules use metrics that the server has, and Prometheus accepts them."""
+"""Tests of files/monitoring: the dashboard and alert rules use the server's metrics, and Prometheus accepts them."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ VARIABLES = {variable["name"]: variable for variable in DASHBOARD["templating"][
 QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
 LABEL_VALUES = re.compile(r"label_values\((.*), (\w+)\)")
 
-# What Prometheus itself adds to the metrics of a target.
+# Labels and metrics that Prometheus itself adds for a target.
 OF_PROMETHEUS = {"up": set()}
 TARGET_LABELS = {"instance", "job"}
 WORDS = {
@@ -54,7 +54,7 @@ needs_prometheus = pytest.mark.skipif(
 
 @pytest.fixture
 def full_service(new_service):
-    """A service with a value of every metric."""
+    """Return a service with a value of every metric."""
     service = new_service(metrics={"graphite_server": "127.0.0.1:1"})
     fill(service)
     return service
@@ -91,7 +91,7 @@ def families(service):
 
 
 def exposed(service):
-    """{name of a series: its labels}, as Prometheus would read it."""
+    """Return {name of a series: its labels}, as Prometheus would read it."""
     found = {}
     for family in families(service):
         for sample in family.samples:
@@ -100,7 +100,7 @@ def exposed(service):
 
 
 def used(expression):
-    """(names of metrics, names of labels) in a PromQL expression. Unknown identifiers count as metrics."""
+    """Return (names of metrics, names of labels) in a PromQL expression. Unknown identifiers count as metrics."""
     rest = re.sub(r"\$\{?\w+\}?", "X", expression)
     names, labels = set(), set()
     for braces in re.findall(r"\{([^}]*)\}", rest):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rendered page: order, access to data, and the escaping of received texts."""
+"""Tests of the rendered page: order, access to data, and the escaping of received texts."""
 
 import collections
 import re
@@ -64,7 +64,7 @@ def test_the_page_shows_why_jobs_are_not_served_by_group_and_by_site():
     assert "30 not served" in words
     assert f"Not served Cedar, PSC: {REASON}" in words
     assert words.count(f"Not served: 30 jobs in 1 group: {REASON}") == 2
-    assert "of old" not in words  # a group that is not there any more
+    assert "of old" not in words  # a group that no longer exists
     assert "<b>" not in html
 
 
@@ -126,13 +126,13 @@ def test_the_numbers_of_a_group_and_of_a_site_stand_in_one_row_each():
 
 @pytest.mark.parametrize("table", ["groups", "sites"])
 def test_on_a_phone_each_number_has_the_name_of_its_column(table):
-    """The style sheet labels the cells, because the headings are hidden there."""
+    """Assert that the cells have labels, which the style sheet shows because it hides the headings."""
     html, style = render(), (Path(web.__file__).parent / "static" / "style.css").read_text()
     head = re.search(rf'<table class="{table}".*?<thead.*?</thead>', html, re.DOTALL).group()
     columns = dict(enumerate(re.findall(r"<th [^>]*>([^<]+)</th>", head), 1))
     labels = re.findall(rf'\.{table} [^{{]*:nth-child\((\d+)\)::before {{ content: "([^"]+) "; }}', style)
     named = {int(number): name for number, name in labels}
-    first = {"groups": 1, "sites": 3}[table]  # a site's name and its entry's speak for themselves
+    first = {"groups": 1, "sites": 3}[table]  # the names of a site and its entry need no label
     assert named == {number: name for number, name in columns.items() if number >= first}
 
 
@@ -175,7 +175,7 @@ def test_hostile_text_is_shown_as_text():
     assert len(page.named("script")) == len(Page(render()).named("script"))
     assert not [name for _tag, attributes in page.tags for name in attributes if name.startswith("on")]
     assert page.text.count(HOSTILE) > 15
-    assert "49" not in page.text.replace(HOSTILE, "")  # nothing of it was taken for a template
+    assert "49" not in page.text.replace(HOSTILE, "")  # Jinja evaluated none of it as a template
 
 
 def test_nothing_from_outside_can_turn_or_hide_what_stands_beside_it():
@@ -238,4 +238,4 @@ def test_a_large_pool_is_rendered_quickly():
         times.append(time.perf_counter() - begin)
     assert "Site-499" in html
     print(f"500 sites with 3 entries, 500 groups: {min(times) * 1000:.0f} ms, {len(html) // 1024} KiB")
-    assert min(times) < 1.0  # a few times what it takes: the machine may be busy
+    assert min(times) < 1.0  # a multiple of the usual time, because the machine may be busy

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Groups that the negotiator passes over at empty glideins that were ordered for them are stored."""
+"""Tests of the record of groups that the negotiator passes over at empty glideins ordered for them."""
 
 import pytest
 from glidein_demand.pool import free_slots, passed_over_detector, supply
@@ -18,7 +18,7 @@ SEEN = NOW - 200
 
 
 def idle(number=1, since=SEEN, until=None, working=None, more=()):
-    """A row of empty_glideins."""
+    """Return a row of empty_glideins."""
     slots = [[since, until, number], *more]
     return [*KEY, sum(row[2] for row in slots) if working is None else working, slots]
 
@@ -53,7 +53,7 @@ def test_a_glidein_that_ends_before_the_jobs_would_does_not_count():
     [(1, 1, 0, True), (1, 9, 0, False), (3, 9, 0, True), (3, 31, 0, False), (3, 9, 4, False), (3, 9, 3, True)],
 )
 def test_a_small_share_of_the_glideins_does_not_count(number, working, taken, is_found):
-    """The same rule as the plan's for slots that are passed over. taken: further free ones, too new to tell."""
+    """Apply the plan's rule for passed-over slots. taken: further free slots that are too new to count."""
     row = idle(number, working=working, more=[[NOW, None, taken]] if taken else [])
     assert bool(found(row)) is is_found
 

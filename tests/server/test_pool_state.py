@@ -23,7 +23,7 @@ def clock():
 
 @pytest.fixture
 def pool_state(clock):
-    """Readings that are stale after 900 s and forgotten after a day."""
+    """Return a state whose readings are stale after 900 s and deleted after a day."""
     return PoolState(settings(), clock)
 
 
@@ -77,7 +77,7 @@ def test_a_schedd_that_is_gone_keeps_its_groups_for_ever_and_they_are_marked_as_
     pool_state.store_demand("good", answer([group(2)]), clock.now)
     (merged,) = demand(pool_state)["groups"]
     assert (merged["count"], merged["stale"], merged["as_of"]) == (7, 5, NOW)
-    assert demand(pool_state)["as_of"] == clock.now  # one schedd that is gone does not stop the service
+    assert demand(pool_state)["as_of"] == clock.now  # one missing schedd does not stop the service
 
 
 def test_groups_become_stale_between_two_refreshes(pool_state, clock):

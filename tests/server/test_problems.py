@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The problems on the page, their order and their actions."""
+"""Tests of the problems on the page, their order and their actions."""
 
 import pytest
 from glidein_demand.web import problems

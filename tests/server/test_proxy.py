@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTPS through nginx, as the role configures it."""
+"""Tests of HTTPS through nginx, as the role configures it."""
 
 import contextlib
 import http.client
@@ -42,7 +42,7 @@ def test_it_speaks_tls_1_2_and_1_3_and_nothing_older(server):
     assert handshake(server)[0] == "TLSv1.3"
     assert handshake(server, maximum_version=ssl.TLSVersion.TLSv1_2)[0] == "TLSv1.2"
     with warnings.catch_warnings(), pytest.raises((ssl.SSLError, OSError)):
-        warnings.simplefilter("ignore")  # the old versions are deprecated: so they are
+        warnings.simplefilter("ignore")  # Python warns that these old versions are deprecated
         handshake(server, minimum_version=ssl.TLSVersion.TLSv1, maximum_version=ssl.TLSVersion.TLSv1_1)
 
 

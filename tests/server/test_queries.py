@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Queries in real processes, of a collector that refuses connections or never responds."""
+"""Tests of queries in real processes, of a collector that refuses connections or never responds."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def query(port):
 
 @pytest.fixture
 def queries(monkeypatch, tmp_path):
-    """Queries on a machine without HTCondor: with an empty configuration."""
+    """Return queries on a machine without HTCondor, with an empty configuration."""
     empty = tmp_path / "condor_config"
     empty.write_text("LOCAL_DIR = /nonexistent\n")
     monkeypatch.setenv("CONDOR_CONFIG", str(empty))
@@ -36,7 +36,7 @@ def queries(monkeypatch, tmp_path):
 
 @pytest.fixture
 def silent():
-    """The port of a collector that accepts and never answers."""
+    """Return the port of a collector that accepts connections and never responds."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(5)
@@ -44,17 +44,17 @@ def silent():
 
 
 def fork_server():
-    """The process of multiprocessing's fork server."""
+    """Return the process of multiprocessing's fork server."""
     return forkserver._forkserver._forkserver_pid
 
 
 def children(pid):
-    """The processes that `pid` has started, by id."""
+    """Return the processes that `pid` has started, by id."""
     return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()))
 
 
 def running_child():
-    """The process of a query that hangs."""
+    """Return the process of a query that hangs."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         found = children(fork_server())
@@ -65,7 +65,7 @@ def running_child():
 
 
 class InBackground(threading.Thread):
-    """Runs a query in a thread; `error` is what it raises."""
+    """A query in a thread; `error` is the exception that it raises."""
 
     def __init__(self, queries, query, timeout):
         super().__init__()
@@ -101,7 +101,7 @@ def test_a_collector_that_refuses_is_an_error_of_one_line(queries):
 
 
 def test_a_query_of_a_silent_collector_times_out_and_blocks_no_other_thread(queries, silent):
-    """HTCondor's bindings hold the interpreter's lock while they wait: another thread must go on all the same."""
+    """Assert that other threads run although HTCondor's bindings hold the interpreter's lock while they wait."""
     ticks = []
     done = threading.Event()
 
@@ -118,7 +118,7 @@ def test_a_query_of_a_silent_collector_times_out_and_blocks_no_other_thread(quer
     finally:
         done.set()
         ticker.join()
-    assert len(ticks) > 20  # while the query hung; a blocked interpreter would have let two or three through
+    assert len(ticks) > 20  # while the query hung; a blocked interpreter would have allowed two or three
 
 
 def test_the_process_of_a_hung_query_is_killed_and_the_next_query_runs(queries, silent):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A schedd's demand from the results of its queries, which are real ads."""
+"""Tests of a schedd's demand from the results of its queries, which are real ads."""
 
 import pytest
 from glidein_demand.pool import query_handlers
@@ -13,7 +13,7 @@ SCHEDD = {"name": "cm", "address": {}, "idle": 0}
 
 
 class Answers:
-    """A schedd of one idle group and one factory; `about` is its own ad."""
+    """A schedd with one idle group and one factory; `about` is its own ad."""
 
     def __init__(self, **about):
         self.about = {"MaxJobsRunning": 100, "ShadowsRunning": 40, "JobsUnmaterialized": 95, **about}

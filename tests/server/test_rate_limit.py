@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The limit on the rate of calls."""
+"""Tests of the limit on the rate of calls."""
 
 import pytest
 from glidein_demand.web.auth import ANONYMOUS, REFUSED, Caller

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The queries of a refresh, and the storage of their results. The daemons are functions here."""
+"""Tests of a refresh's queries, and of the storage of their results. Functions stand for the daemons."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ def found(*names, idle=0):
 
 
 class Pool:
-    """Answers queries: `schedds` is what the collector knows, `answers` {schedd: answer or exception}."""
+    """A pool that answers queries: `schedds` are in the collector, `answers` are {schedd: answer or exception}."""
 
     def __init__(self, *schedds, **answers):
         self.schedds = found(*(schedds or ("cm",)))
@@ -48,7 +48,7 @@ class Pool:
 
 
 class AtTheEnd:
-    """Calls a function at the end of each refresh, as pool/passed_over_detector.py is called."""
+    """A detector that calls a function at the end of each refresh, as pool/passed_over_detector.py is called."""
 
     def __init__(self, act):
         self.act = act
@@ -208,7 +208,7 @@ def test_a_schedd_that_the_collector_has_lost_is_logged_once(caplog):
 
 
 def test_an_empty_collector_takes_no_demand_away():
-    """A collector that has just started has no schedd yet."""
+    """Keep the demand if a collector that has just started lists no schedd yet."""
     pool, pool_state = Pool("a"), PoolState(settings())
     service = refresher(pool, pool_state)
     service.refresh_once()

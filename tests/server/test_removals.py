@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removed idle jobs are distinguished from started ones by the counters of a schedd of HTCondor 23.9."""
+"""Tests that HTCondor 23.9's schedd counters distinguish removed idle jobs from started ones."""
 
 import pytest
 from glidein_demand.pool.removals import KEPT_S, Removals, counters

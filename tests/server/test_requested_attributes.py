@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Groups are divided by job attributes that callers with a token ask for."""
+"""Tests that groups are divided by job attributes that callers with a token request."""
 
 import pytest
 from glidein_demand.pool import query_handlers

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Large replies: made once, compressed for who can read that, not sent to who has them."""
+"""Tests of large replies: made once, compressed if the client accepts it, not sent if the client has them."""
 
 import gzip
 import json
@@ -92,7 +92,7 @@ def test_an_equal_question_is_answered_without_making_it_again():
     assert get("a", NOW + 10) == 2
     for key in ("b", "c"):
         get(key)
-    assert get("a") == 5  # it was asked for least lately, and had to go
+    assert get("a") == 5  # the least recently used result was removed
     assert get("c", source="another") == 6
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real command: errors of an invalid configuration, serving, and the end after a signal."""
+"""Tests of the real command: errors of an invalid configuration, serving, and the end after a signal."""
 
 import json
 import socket
@@ -14,7 +14,7 @@ from running import COMMAND, Running, fetch
 
 
 def end_of(folder, toml, command="serve"):
-    """Start with a configuration that cannot be used; the one line it ends with."""
+    """Start with an invalid configuration; return the only line of output."""
     path = folder / "config.toml"
     path.write_text(f"state.database = 'sqlite:///{folder}/state.db'\n{toml}\n")
     done = subprocess.run(
@@ -81,7 +81,7 @@ def test_check_accepts_a_good_configuration_silently(tmp_path):
 
 @pytest.fixture
 def server(tmp_path):
-    """A running server whose HTCondor does not answer."""
+    """Return a running server whose HTCondor does not respond."""
     with Running(tmp_path, sites=["PSC"], max_body_bytes=2000) as running:
         yield running
 
@@ -105,7 +105,7 @@ def test_a_body_over_the_limit_is_refused_by_the_running_server(server):
 
 
 def test_refreshes_and_requests_leave_no_complaint_in_the_log(server):
-    """It refreshes every second."""
+    """Check the log while the server refreshes every second."""
     for _again in range(12):
         assert server.call("get_demand", site="PSC")[0] == 200
         time.sleep(0.3)
@@ -130,7 +130,7 @@ def test_callers_are_told_apart_by_what_a_proxy_says_only_if_there_is_one(tmp_pa
 
 
 def test_a_terminal_or_systemd_ends_it_within_5_seconds_whatever_is_under_way(tmp_path):
-    with socket.socket() as silent:  # a collector that never answers
+    with socket.socket() as silent:  # a collector that never responds
         silent.bind(("127.0.0.1", 0))
         silent.listen(5)
         server = Running(tmp_path)

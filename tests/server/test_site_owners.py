@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A site name belongs to one deployment: two would order glideins for the same jobs."""
+"""Tests that a site name belongs to one deployment, because two would order glideins for the same jobs."""
 
 import pytest
 from glidein_demand.store.site_owners import LEAST_S, OwnedError, SiteOwners

@@ -1,13 +1,13 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""get_state, as PyGlidein's clients call it."""
+"""Tests of get_state as PyGlidein's clients call it."""
 
 import pytest
 
 from conftest import TOKEN, group
 
 BODY = b'{"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 0}'
-# What Python's urllib sends, with which PyGlidein's client calls.
+# The headers of Python's urllib, which PyGlidein's client uses.
 URLLIB = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": "Python-urllib/3.11"}
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Counts of the collector's ads by site, entry and shape."""
+"""Tests of the counts of the collector's ads by site, entry and shape."""
 
 import json
 

@@ -1,12 +1,12 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rows of the page's tables."""
+"""Tests of the rows of the page's tables."""
 
 from page_data import NOW, demand, entry, experience, group, many, report, reports, supplied, supply, view
 
 
 def sites(**changes):
-    """{site: its row} of the one table that few sites have."""
+    """Return {site: its row} of the single table that a few sites have."""
     (part,) = view(**changes)["sites"]["parts"]
     return {site["site"]: site for site in part["sites"]}
 

@@ -189,7 +189,7 @@ def test_after_the_changes_there_is_nothing_to_change(before, wanted):
 
 
 def used(tokens):
-    """When the only token was used, as far as that is written after a while."""
+    """Return the time at which the only token was last used, once it is stored."""
     tokens.store_uses()
     return tokens.rows()[0]["last_used"]
 
@@ -204,7 +204,7 @@ def test_use_is_kept_to_the_hour_and_written_once_in_it(tokens, clock, database)
     with database.begin() as connection:
         connection.execute(_table.update().values(last_used=1))
     tokens.identify(secret)
-    assert used(tokens) == 1  # was not written again
+    assert used(tokens) == 1  # not written again
     clock.now += 3600
     tokens.identify(secret)
     assert used(tokens) == hour + 3600
@@ -212,7 +212,7 @@ def test_use_is_kept_to_the_hour_and_written_once_in_it(tokens, clock, database)
 
 def test_a_token_is_identified_without_a_write(tokens, database):
     secret = tokens.create("A")
-    with database.begin():  # another thread that writes now would wait for the end of this transaction
+    with database.begin():  # another writing thread would wait for the end of this transaction
         found = []
         reader = threading.Thread(target=lambda: found.append(tokens.identify(secret)))
         reader.start()
@@ -237,7 +237,7 @@ def test_recognising_takes_as_long_with_five_hundred_tokens_as_with_five(tokens)
 
 
 def fastest_identification(tokens, number):
-    """Return how long a token of `number` takes to be recognised, in seconds."""
+    """Return how long the identification of one of `number` tokens takes at best, in seconds."""
     tokens.install({f"site-{n}": f"a-long-enough-secret-{n}" for n in range(number)})
     secret = "a-long-enough-secret-3"  # noqa: S105
     assert tokens.identify(secret)

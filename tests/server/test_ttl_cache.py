@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A value of the database that is kept for a short while."""
+"""Tests of the short-lived cache of a database value."""
 
 import threading
 
@@ -12,7 +12,7 @@ from databases import seen_within
 
 
 class Source:
-    """Counts how often it was loaded; waits for `open` each time."""
+    """A source that counts its loads and waits for `open` each time."""
 
     def __init__(self):
         self.loaded = 0
@@ -29,7 +29,7 @@ class Source:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that the test sets."""
+    """Return a clock that the test sets."""
     now = [100.0]
     monkeypatch.setattr(ttl_cache.time, "monotonic", lambda: now[0])
     return now
@@ -47,7 +47,7 @@ def test_what_is_in_use_is_loaded_ahead_in_the_second_half_of_its_age(clock):
     source = Source()
     kept = CachedValue(source, max_age_s=10)
     kept.reload_ahead()
-    assert source.loaded == 0  # nobody has asked
+    assert source.loaded == 0  # no caller has requested it
     kept.get()
     loaded = []
     for clock[0] in (104, 106, 112, 112):

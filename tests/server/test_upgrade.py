@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tables of the database: their revisions, and the upgrade of a database that an older version made."""
+"""Tests of the database tables' revisions, and of upgrading a database that an older version made."""
 
 import os
 import sqlite3
@@ -38,7 +38,7 @@ def engine(database_url):
 
 @pytest.fixture
 def version_1(engine):
-    """A database as the last version without Alembic made it, with rows in every table."""
+    """Return a database as the last version without Alembic made it, with rows in every table."""
     with engine.begin() as connection:
         for statement in SCHEMA_VERSION_1.read_text().split(";\n"):
             if statement.strip():
@@ -51,7 +51,7 @@ ADDED = {"ended_glidein": {"entry", "shape", "reason"}}
 
 
 def rows(engine):
-    """Return {table: its rows, sorted} in the columns of version 1, of its tables but those with the revision."""
+    """Return {table: its rows, sorted} in the columns of version 1, except the tables of revisions."""
     found = {}
     with engine.connect() as connection:
         for name, table in schema.metadata.tables.items():
@@ -73,7 +73,7 @@ def set_revision(engine, value):
 
 @pytest.fixture
 def broken_upgrade(monkeypatch):
-    """The migrations succeed, then a statement of the same upgrade fails."""
+    """Make a statement of the upgrade fail after the migrations have succeeded."""
     run = command.upgrade
 
     def fails(config, to):
@@ -109,7 +109,7 @@ def test_version_1_had_rows_in_every_table(version_1):
 def test_an_upgrade_of_version_1_keeps_every_row_of_a_site(version_1, database_url):
     before = rows(version_1)
     Database(database_url).close()
-    # Clients without a token have been in memory only since before version 1.
+    # Before version 1, clients without a token were already kept only in memory.
     before["monitoring"] = [row for row in before["monitoring"] if row[1] is not None]
     assert rows(version_1) == before
     assert revision(version_1) == schema.REVISION
@@ -128,7 +128,7 @@ def test_an_upgrade_of_version_1_makes_the_tables_that_were_added_within_it(vers
 
 
 def test_versions_before_alembic_refuse_the_new_database(version_1, database_url, tmp_path):
-    """They accept schema_version 1 only, and write 1 into an empty table."""
+    """Check that they refuse it, because they accept schema_version 1 only and write 1 into an empty table."""
     Database(database_url).close()
     with version_1.connect() as connection:
         assert connection.execute(select(schema.schema_version)).all() == [(2,)]
@@ -168,7 +168,7 @@ def test_a_copy_of_the_file_is_kept_before_an_upgrade(version_1, database_url, t
 
 @on_sqlite
 def test_a_new_database_and_an_upgraded_one_are_made_by_the_same_statements(version_1, database_url, tmp_path):
-    """compare_metadata does not compare WITHOUT ROWID, which the size of the history depends on."""
+    """Compare the statements, because compare_metadata ignores WITHOUT ROWID, which the history's size depends on."""
     Database(database_url).close()
     Database(f"sqlite:///{tmp_path}/new.db").close()
     made = []
@@ -285,7 +285,7 @@ def test_a_running_server_notices_an_upgrade_by_another_version(database, engine
 
 @on_sqlite
 def test_a_server_without_the_new_tables_notices_the_upgrade_of_its_file(version_1, database_url, tmp_path):
-    """A version before Alembic reads schema_version, and ends so that systemd starts the installed version."""
+    """Assert that a version before Alembic reads schema_version and ends; systemd then starts the installed version."""
     old = sqlite3.connect(tmp_path / "state.db")
     assert old.execute("SELECT version FROM schema_version").fetchone() == (1,)
     Database(database_url).close()
@@ -294,7 +294,7 @@ def test_a_server_without_the_new_tables_notices_the_upgrade_of_its_file(version
 
 
 def test_without_an_upgrade_alembic_is_not_imported(database, database_url):
-    """Commands start faster without it."""
+    """Assert that commands skip the import, which would delay their start."""
     code = "import sys; from glidein_demand.store.database import Database; Database(sys.argv[1]).close();"
     code += "print('alembic' in sys.modules)"
     command = [sys.executable, "-c", code, database_url]

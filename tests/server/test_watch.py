@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A database that is lost or damaged while the server runs: noticed, reported, and put right by the next start."""
+"""Tests of a database that is lost or damaged while the server runs: detected, reported, repaired by the next start."""
 
 import logging
 import sqlite3
@@ -29,7 +29,7 @@ def replace(folder):
 
 
 def spoil(folder):
-    """Overwrite the file in place, as a broken disk or a careless copy does."""
+    """Overwrite the file in place, as a broken disk or an incorrect copy does."""
     for path in folder.glob("state.db-*"):
         path.write_bytes(b"")
     with (folder / "state.db").open("r+b") as file:
