@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Servers with scenes, and a browser that watches what a page does."""
+"""Fixtures with servers that serve a scene, and with a browser that checks what a page does."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SCREENSHOTS = ROOT / ".build" / "screenshots"
 SCENES = Path(__file__).with_name("scenes.py")
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-# Nothing but the page: no GPU, none of the browser's own calls home.
+# Only the page: no GPU, and no background requests of the browser itself.
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -32,7 +32,7 @@ PHONE = {"width": 400, "height": 800}
 
 
 class Server:
-    """A server process over a database of its own, on 127.0.0.1. `token`: of the site PSC-Bridges."""
+    """A server process with a database of its own, on 127.0.0.1. `token`: the token of the site PSC-Bridges."""
 
     def __init__(self, folder, arguments, toml=""):
         self.folder = folder
@@ -56,7 +56,7 @@ class Server:
             self.process = subprocess.Popen([sys.executable, *command], stderr=stderr, env=env)
 
     def wait(self, seconds=60):
-        """Until it answers."""
+        """Wait until the server responds."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             assert self.process.poll() is None, (self.folder / "stderr").read_text()
@@ -64,7 +64,7 @@ class Server:
                 try:
                     urllib.request.urlopen(f"{self.url}/healthz", timeout=10).close()
                 except urllib.error.HTTPError as error:
-                    error.close()  # 503: it answers, and has not read the queue
+                    error.close()  # 503: the server responds but has not read the queue
                 return self
             time.sleep(0.05)
         raise AssertionError(f"no answer within {seconds} s: {(self.folder / 'stderr').read_text()}")
@@ -77,7 +77,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def scene(tmp_path_factory):
-    """scene(name): the server with that scene, started once; nothing changes it."""
+    """Return scene(name): the server with that scene, started once and never changed."""
     running = {}
 
     def get(name):
@@ -93,7 +93,7 @@ def scene(tmp_path_factory):
 
 @pytest.fixture
 def own_server(tmp_path):
-    """own_server(arguments, toml): a server that a test may change and end."""
+    """Return own_server(arguments, toml): a server that a test may change and end."""
     started = []
 
     def start(arguments, toml=""):
@@ -116,7 +116,7 @@ def browser():
 
 
 class Watched:
-    """Contexts of the browser, and what their pages did that they must not."""
+    """Contexts of the browser, with the forbidden actions of their pages."""
 
     def __init__(self, browser):
         self._browser = browser
@@ -125,7 +125,7 @@ class Watched:
         self.requests = []
 
     def open(self, url, **options):
-        """A page at `url` after its charts are drawn; options are those of a browser's context."""
+        """Return a page at `url` after its charts are drawn; options are those of a browser's context."""
         context = self._browser.new_context(**{"viewport": DESKTOP, **options})
         self._contexts.append(context)
         page = context.new_page()
@@ -154,7 +154,7 @@ class Watched:
 
 @pytest.fixture
 def watched(browser):
-    """Opens pages; fails a test whose page wrote an error, asked another host, or opened a dialog."""
+    """Return the opener of pages; fail a test whose page logs an error, contacts another host, or opens a dialog."""
     found = Watched(browser)
     yield found
     found.close()
@@ -163,7 +163,7 @@ def watched(browser):
 
 @pytest.fixture
 def screenshot():
-    """screenshot(page, name): keep a picture of the whole page in .build/screenshots."""
+    """Return screenshot(page, name), which saves a picture of the whole page in .build/screenshots."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
 
     def take(page, name):

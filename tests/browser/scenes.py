@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The server's data in the tests of its page, written through its own stores.
 
-As a program it is the server: `python scenes.py CONFIG SCENE` serves what is in the database as `glidein-demand serve`
-does, only that what the pool says comes from the scene and not from HTCondor.
+As a program it is the server: `python scenes.py CONFIG SCENE` serves the database as `glidein-demand serve` does, but
+the pool's data comes from the scene instead of HTCondor.
 """
 
 import math
@@ -57,7 +57,7 @@ def supplied(site, name="cpu", shape="node", registered=12, **changes):
 
 
 def read(parts, groups, entries, **changes):
-    """The schedd `cm` and the collector have answered."""
+    """Store readings of the schedd `cm` and of the collector."""
     now = int(time.time())
     demand = {"groups": groups, "unreadable": changes.pop("unreadable", [])}
     parts.pool_state.store_demand("cm", [demand], now - 20)
@@ -69,7 +69,7 @@ def read(parts, groups, entries, **changes):
 
 
 def remember(parts, sites=SITES):
-    """Fill the history: twelve weeks with an hour of work each, a day that is whole but for a gap, and waits."""
+    """Fill the history: twelve weeks with an hour of work each, one full day with a gap, and waits."""
     now = int(time.time())
     weeks = [now - week * 7 * DAY_S + step * STEP_S for week in range(12, 0, -1) for step in range(12)]
     day = [now - DAY_S + step * STEP_S for step in range(DAY_S // STEP_S) if not 100 < step < 112]
@@ -129,7 +129,7 @@ def good(parts):
 
 
 def bad(parts):
-    """Every kind of trouble that a site or the pool can have."""
+    """Store every kind of problem of a site or the pool."""
     now = int(time.time())
     groups = [group(number, 3000 // (number + 1)) for number in range(8)]
     groups[0].update(requirements='TARGET.OpSysAndVer == "AlmaLinux9"', attributes={"WantSite": "PSC"})
@@ -154,7 +154,7 @@ def bad(parts):
     for each in told:
         parts.reports.add(each, now - 40)
     parts.reports.add(report("UW-Madison"), now - 9000)
-    # Ten glideins have run for an hour and the collector never saw them.
+    # Ten glideins have run for an hour and are not in the collector.
     lost = [{"id": str(number), "wait_s": 700} for number in range(10)]
     parts.glideins.reported(report("DESY-Zeuthen", entry(running_glideins=lost)), now - 4000)
     parts.glideins.registered([], now - 60)
@@ -172,11 +172,11 @@ def paused(parts):
 
 
 def empty(_parts):
-    """A server that has just been installed."""
+    """Store nothing, as in a server that has just been installed."""
 
 
 def hostile(parts):
-    """Every text that can come from outside wants to be more than text."""
+    """Store markup and control characters in every text that is received from outside."""
     now = int(time.time())
     asked = group(0, 120, requirements=HOSTILE, users={HOSTILE: 60, TURNED: 60}, first_job=HOSTILE)
     read(parts, [asked], [supplied(HOSTILE), supplied(TURNED, TURNED, TURNED)], problems=[HOSTILE, TURNED])

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""axe-core finds nothing serious, in light and dark, wide and narrow."""
+"""Tests that axe-core finds no serious problem, in light and dark mode, on wide and narrow screens."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ RUN = "() => axe.run(document, { resultTypes: ['violations'] })"
 
 @pytest.fixture(scope="module")
 def axe():
-    """The text of axe.min.js, which tests/checks/browser.py fetches."""
+    """Return the text of axe.min.js, which tests/checks/browser.py fetches."""
     path = os.environ.get("AXE_CORE", "")
     if not path:
         pytest.skip("axe-core could not be fetched from the npm registry (AXE_CORE names no file)")
@@ -26,7 +26,7 @@ def axe():
 VIEWS = [(name, size, scheme) for name in ("good", "bad", "paused", "empty") for size in SIZES for scheme in SCHEMES]
 
 
-# The large pool has nothing that the others have not, but more of it.
+# The large pool has the same elements as the others, only more of them.
 @pytest.mark.parametrize(("name", "size", "scheme"), [*VIEWS, ("many", "desktop", "light")])
 def test_nothing_stands_in_the_way_of_people_with_disabilities(scene, watched, axe, name, size, scheme):
     page = watched.open(scene(name).url, viewport=SIZES[size], color_scheme=scheme)

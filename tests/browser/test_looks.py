@@ -1,13 +1,13 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The look of the page: order, charts, phone, dark mode, print. Screenshots are in .build/screenshots."""
+"""Tests of the page's look: order, charts, phone, dark mode, print. Screenshots are in .build/screenshots."""
 
 import pytest
 
 from conftest import DESKTOP, PHONE
 
 CHARTS = ["chart-demand", "chart-sites", "chart-waits", "chart-share", "chart-work"]
-# How many pixels of a canvas are painted, and in how many colours.
+# The number of painted pixels of a canvas, and of their colours.
 PAINTED = """id => {
   const canvas = document.querySelector(`#${id} canvas`);
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -45,7 +45,7 @@ def test_the_most_severe_problem_is_first_with_its_reason(scene, watched):
         "Permission denied (publickey,keyboard-interactive)",
         "the allocation ABC123 is exhausted",
         "never registered",
-        "Site UW-Madison: no report for 2 h 3",  # minutes go on while the tests run
+        "Site UW-Madison: no report for 2 h 3",  # minutes continue to pass while the tests run
         "2 idle jobs of cm cannot be counted",
     ):
         assert words in text, words

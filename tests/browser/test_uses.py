@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The use of the page: with and without JavaScript, by keyboard, and during updates."""
+"""Tests of the page's use: with and without JavaScript, by keyboard, and during updates."""
 
 import json
 import time
@@ -13,7 +13,7 @@ SCENE = [str(SCENES), "CONFIG"]
 
 
 def send(server, site_report):
-    """The site reports, as demand_report does."""
+    """Send a site's report, as demand_report does."""
     body = {"jsonrpc": "2.0", "method": "report", "params": site_report, "id": 1}
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {server.token}"}
     request = urllib.request.Request(f"{server.url}/jsonrpc", json.dumps(body).encode(), headers)
@@ -123,7 +123,7 @@ def test_new_numbers_come_by_themselves_and_nothing_else_moves(own_server, watch
     assert page.get_by_label("Filter").input_value() == "psc"
     assert page.locator("#sites-parts tbody:visible").count() == 1
     assert page.evaluate("document.activeElement.id") == "filter"
-    assert abs(page.evaluate("scrollY") - before) < 100  # a problem less above it moves what is below
+    assert abs(page.evaluate("scrollY") - before) < 100  # one problem less above it moves what is below
 
 
 def test_an_unreachable_server_is_reported_and_the_last_numbers_stay(own_server, watched):
@@ -141,7 +141,7 @@ def test_the_real_command_shows_what_its_database_remembers(own_server, watched)
     server = own_server(["-m", "glidein_demand", "serve", "--config", "CONFIG"], "pool.query_timeout_seconds = 5\n")
     send(server, report("PSC-Bridges", entry("cpu", running=31)))
     page = watched.open(server.url)
-    # The page may have been there before the first answer, or rather before there was none.
+    # The server may have served the page before its first query timed out.
     deadline = time.monotonic() + 30
     while not page.get_by_text("does not answer").count() and time.monotonic() < deadline:
         page.get_by_role("link", name="Reload").click()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A login node in a directory, and glideins that run from it as an ordinary user with each shell."""
+"""Fixtures of a login node in a directory, and of glideins that run from it as an ordinary user with each shell."""
 
 import contextlib
 import gzip
@@ -27,8 +27,8 @@ ARCH = platform.machine()
 NOBODY = 65534
 TOKEN = ".".join(["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiJnbGlkZWluIn0", "c2lnbmF0dXJl"])
 
-# A shell cannot catch signals that were ignored when it started, as they are under nohup or in the background. A
-# handler that does nothing is as good here, and is not passed on.
+# A shell cannot catch signals that were ignored when it started, as under nohup or in the background. A handler that
+# does nothing has the same effect here, and child processes do not inherit it.
 for _number in (signal.SIGHUP, signal.SIGINT):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *unused: None)
@@ -57,7 +57,7 @@ def list_line(name, arch, glibc, packed):
 
 
 class Site:
-    """The directory ~/.glidein/SITE of a login node, which an ordinary user can reach."""
+    """The directory ~/.glidein/SITE of a login node, which an ordinary user can read."""
 
     def __init__(self, root):
         self.root = root
@@ -78,11 +78,11 @@ class Site:
         return self.add(behaviour, extra, master, name, arch, glibc)
 
     def add(self, behaviour, extra=None, master=STAND_IN, name="more", arch=ARCH, glibc="2.0", base=None):
-        """Add a tarball. base: the address of `root/www`, where the tarball is then instead of in the payload."""
+        """Add a tarball. base: the address of `root/www`; the tarball is then there instead of in the payload."""
         files = {
             "sbin/condor_master": (master, 0o755),
             "etc/behaviour": (behaviour.encode(), 0o644),
-            # One key for each line: the payload has no JSON parser.
+            # One key per line, because the payload has no JSON parser.
             "MANIFEST.json": (b'{\n "htcondor": "0.0.0",\n "platform": "none",\n "arch": "all"\n}\n', 0o644),
         }
         files.update(extra or {})
@@ -149,7 +149,7 @@ class Site:
             os.chown(self.root, NOBODY, NOBODY)
             for directory, directories, files in os.walk(self.root):
                 for name in directories + files:
-                    # Others that run here make files and remove them meanwhile.
+                    # Other processes here make and remove files meanwhile.
                     with contextlib.suppress(FileNotFoundError):
                         os.chown(Path(directory, name), NOBODY, NOBODY, follow_symlinks=False)
 
@@ -198,7 +198,7 @@ class Glidein:
         return self
 
     def end(self, timeout=120):
-        """Wait for its end; return (exit status, output)."""
+        """Wait until the glidein ends; return (exit status, output)."""
         try:
             return self.process.wait(timeout), self.output
         finally:
@@ -207,7 +207,7 @@ class Glidein:
 
 
 def program(site, name, body):
-    """Make a program that replaces the node's own and may `exec {real} "$@"`; return the PATH."""
+    """Install a program that replaces the node's own and may `exec {real} "$@"`; return the PATH."""
     directory = site.root / "programs"
     directory.mkdir(exist_ok=True)
     path = directory / name

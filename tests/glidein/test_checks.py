@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of the node: their results become attributes of the machine ad; the checks of the payload work."""
+"""Tests of the node's checks: their results become attributes of the machine ad. The payload's checks work."""
 
 import hashlib
 import os
@@ -114,7 +114,7 @@ def test_gpu_counts_gpus_and_runs_a_program(shell, tmp_path):
     assert run(shell, tmp_path, "gpu", GLIDEIN_GPUS="3")["GLIDEIN_Resource_gpu"] == "False"
     assert run(shell, tmp_path, "gpu", "test", "1", "=", "2", GLIDEIN_GPUS="2")["GLIDEIN_Resource_gpu"] == "False"
     assert run(shell, tmp_path, "gpu", "test", "2", "=", "2", GLIDEIN_GPUS="2")["GLIDEIN_Resource_gpu"] == "True"
-    # Of those that were given one is gone; another's is no consolation.
+    # One of the assigned GPUs is missing; another job's GPU does not replace it.
     given = {"GLIDEIN_GPUS": "2", "GLIDEIN_GPU_LIST": "1,2"}
     found = run(shell, tmp_path, "gpu", **given)
     assert (found["GLIDEIN_Resource_gpu"], found["GLIDEIN_Metric_gpu_devices"]) == ("False", "1")
@@ -149,7 +149,7 @@ def test_endpoint_reads_the_greeting(shell, tmp_path, word, result):
         pytest.skip("neither bash nor nc is installed: the check cannot tell then")
     with socket.create_server(("127.0.0.1", 0)) as server:
         where = "127.0.0.1:{}".format(server.getsockname()[1])
-        # What is written before anybody reads lies there.
+        # The greeting is sent before the check reads it.
         greeter = subprocess.Popen(
             ["python3", "-c", "import socket; s = socket.socket(fileno=0); s.accept()[0].sendall(b'220 ready\\n')"],
             stdin=server.fileno(),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every ending: the exit status, the last line, and a node without leftovers."""
+"""Tests of every ending: the exit status, the last line, and a node without leftovers."""
 
 import os
 import re
@@ -23,7 +23,7 @@ def assert_ended(site, status, output, expected, words):
     assert list(site.scratch.iterdir()) == []
     assert not processes_in(site.scratch)
     assert TOKEN not in output
-    # The last line but a few tells the same to programs.
+    # One of the last lines has the same information for programs.
     summary = summaries(output)[-1]
     assert (summary["site"], summary["entry"], summary["exit_status"]) == ("site-1", "short", expected)
     assert "ended because " + summary["reason"][:30] in output.splitlines()[-1]
@@ -31,7 +31,7 @@ def assert_ended(site, status, output, expected, words):
     assert (summary["registered"] is not None) == ("registered with" in output)
 
 
-# --- before HTCondor is started
+# --- before HTCondor starts
 
 
 @pytest.mark.parametrize("name", ["tarballs.list", "tarballs/native.tar.gz"])
@@ -151,7 +151,7 @@ def test_a_collector_name_that_cannot_be_resolved(site, shell):
 
 
 def test_wrong_clock(site, shell):
-    # What a file server says of a file that was made now.
+    # The modification time of a new file, as a file server with another clock gives it.
     programs = site.root / "programs"
     programs.mkdir()
     date = programs / "date"
@@ -183,7 +183,7 @@ BY_ITSELF = {
     "refused": ("refused", {"GLIDEIN_REGISTER_S": 1}, 19, 'Received "DENIED"'),
     "jobs fail": ("failing", {}, 30, "5 jobs in a row failed within 60 s each"),
     "jobs fail on a full disk": ("failing_full", {}, 30, "cannot be written"),
-    # It began long ago, to fetch an image, say. What counts is the master's start.
+    # It began long ago, for example to fetch an image. The start of the master counts.
     "late": (
         "late",
         {"GLIDEIN_STARTED_AT": int(time.time()) - 900, "GLIDEIN_IDLE_TIMEOUT_S": 1},
@@ -203,7 +203,7 @@ VACATE = "MACHINEMAXVACATETIME = "
 SLOW_TO_START = b"#!/bin/sh\nsleep 300\n"
 
 
-# What an outer HTCondor and a login environment leave behind.
+# Variables that an outer HTCondor and a login environment leave.
 OUTER = {
     "_CONDOR_SCRATCH_DIR": "/outer",
     "_CONDOR_DAEMON_LIST": "MASTER, SCHEDD",
@@ -283,7 +283,7 @@ def test_after_fast_failures_no_more_jobs_are_accepted(together, shell):
     (summary,) = summaries(output)
     assert (summary["jobs"], summary["jobs_failed"], summary["busy_core_s"]) == (6, 5, 4 * 2 + 5 * 2)
     (kept,) = site.logs.iterdir()
-    # START is what is written last.
+    # START is the last setting that is written.
     assert "got HUP\nSTART = time()" in (kept / "MasterLog").read_text()
     assert "\nSTART = False\n" in (kept / "MasterLog").read_text()
 
@@ -324,7 +324,7 @@ def test_signal_to_the_whole_group_reaches_the_daemons_only_through_the_script(t
         pytest.skip("setsid is not installed: without it the daemons are in the script's session")
     site, glidein = together[shell, "group " + name]
     directory = glidein.wait_for("registered").directory()
-    # Grid Engine and LSF send their notice so. The stand-in dies of any signal but TERM, which it logs.
+    # Grid Engine and LSF send their notice this way. The stand-in ends at any signal but TERM, which it logs.
     assert int((directory / "session").read_text()) != glidein.process.pid
     status, output = glidein.signal_group(getattr(signal, "SIG" + name)).end()
     assert_ended(site, status, output, SIGNALS[name], "signal " + name)
@@ -335,7 +335,7 @@ def test_signal_to_the_whole_group_reaches_the_daemons_only_through_the_script(t
 def test_a_stop_takes_at_most_two_thirds_of_the_notice(together, shell):
     site, glidein = together[shell, "patient"]
     directory = glidein.wait_for("registered").directory()
-    # At the end of the walltime, two thirds of the margin, less what it takes to tell how the jobs have ended.
+    # At the end of the walltime: two thirds of the margin, minus the time to report how the jobs have ended.
     assert VACATE + "78" in (directory / "condor_config").read_text().splitlines()
     status, output = glidein.signal(signal.SIGTERM).end()
     assert_ended(site, status, output, 143, "signal TERM")
@@ -352,7 +352,7 @@ def test_the_guard_cleans_up_after_a_killed_script(together, shell):
     while "ended because" not in glidein.output or processes_in(site.scratch):
         assert time.monotonic() < deadline, (glidein.output, processes_in(site.scratch))
         time.sleep(0.2)
-    # The guard tells what became of it, and saves the logs.
+    # The guard reports how the glidein ended and saves the logs.
     assert_ended(site, 137, glidein.output, 137, "glidein.sh was killed")
     (kept,) = site.logs.iterdir()
     assert "starting as stubborn" in (kept / "MasterLog").read_text()
@@ -375,7 +375,7 @@ def test_no_setting_of_another_htcondor_reaches_the_daemons(together, shell):
     )
     assert seen["CONDOR_CONFIG"] == str(directory / "condor_config")
     assert seen["TMPDIR"] == str(directory / "tmp")
-    # By this the outer HTCondor knows the processes of its job.
+    # The outer HTCondor uses it to recognise the processes of its job.
     assert seen["_CONDOR_ANCESTOR_17"] == "18:19:20"
     assert seen["KEPT"] == "yes"
     assert not (set(OUTER) - {"CONDOR_CONFIG", "TMPDIR", "_CONDOR_ANCESTOR_17", "KEPT"}) & set(seen)
@@ -383,7 +383,7 @@ def test_no_setting_of_another_htcondor_reaches_the_daemons(together, shell):
 
 
 def test_signal_before_the_master_runs(site, shell):
-    # As a batch system does it: to all processes. (To the script alone: test_timeouts.py)
+    # The signal goes to all processes, as from a batch system. test_timeouts.py sends it to the script alone.
     glidein = site.bring("good", master=SLOW_TO_START).start(shell)
     glidein.wait_for("verified").signal_group(signal.SIGTERM)
     assert_ended(site, *glidein.end(), 143, "signal TERM")
@@ -413,7 +413,7 @@ def test_a_glidein_killed_with_its_guard_is_cleaned_up_by_the_next_one(site, she
     victim = site.start(shell).wait_for("registered")
     (dead,) = set(site.scratch.iterdir()) - {lives}
     job = next(path for path in Path("/proc").glob("[0-9]*") if is_in(path, dead / "execute"))
-    last = int(time.time()) + 500  # the daemons outlive the script, and what it knows
+    last = int(time.time()) + 500  # the daemons outlive the script and its variables
     (dead / "jobs" / "history").write_text(HISTORY + job_ad(1, ended=last))
     state = dict(line.split("=", 1) for line in (dead / "state").read_text().splitlines())
     os.kill(int(state["guard"]), signal.SIGKILL)
@@ -421,7 +421,7 @@ def test_a_glidein_killed_with_its_guard_is_cleaned_up_by_the_next_one(site, she
     os.kill(int(victim.output.split("condor_master started, process ")[1].split()[0]), signal.SIGKILL)
     assert job.exists()
 
-    # Of another host, and of this one in another container, nobody here can tell whether they live.
+    # Processes of another host, or of this host in another container, cannot be checked from here.
     elsewhere = site.scratch / "glidein.ELSEWHER"
     elsewhere.mkdir(mode=0o700)
     (elsewhere / "state").write_text((dead / "state").read_text().replace("host=", "host=x"))
@@ -434,7 +434,7 @@ def test_a_glidein_killed_with_its_guard_is_cleaned_up_by_the_next_one(site, she
     assert status == 0, output
     assert "{} belongs to".format(dead) in output
     assert set(site.scratch.iterdir()) == {lives, elsewhere, broken}
-    # The job was killed, but its entry stays until init has read its exit status.
+    # The job was killed, but its process entry remains until init has read its exit status.
     deadline = time.monotonic() + 60
     while job.exists():
         assert time.monotonic() < deadline, (job / "status").read_text()
@@ -464,7 +464,7 @@ def test_processes_are_found_if_the_scratch_path_has_links(shell, tmp_path, name
 
 
 def test_the_state_file_is_removed_last(shell, tmp_path):
-    """If a removal is interrupted, a later glidein finds the rest by the state file."""
+    """Assert the order, because a later glidein finds the rest of an interrupted removal by the state file."""
     for name in ("state", "summary_written", "condor_config", ".hidden"):
         (tmp_path / name).write_text("")
     (tmp_path / "execute" / "dir_1").mkdir(parents=True)
@@ -612,7 +612,7 @@ def renew(site, shell):
 
 
 def test_a_renewed_token_replaces_the_old_one(site, shell):
-    # site.root stands for the scratch directory here
+    # site.root is used as the scratch directory
     held = site.root / "held"
     (held / "credential" / "tokens.d").mkdir(parents=True)
     token = held / "credential" / "tokens.d" / "token"

@@ -1,7 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPUs that the batch system has assigned. (With the real condor_gpu_discovery: tests/e2e/glideins/test_start.py.)"""
+"""Tests of GPUs that the batch system has assigned.
+
+With the real condor_gpu_discovery: tests/e2e/glideins/test_start.py.
+"""
 
 import signal
 import subprocess
@@ -10,7 +13,7 @@ import pytest
 from conftest import ROOT, SHELLS, require
 from test_endings import assert_ended
 
-# What condor_gpu_discovery 23.9.6 prints with -properties and -simulate:2,2; -simulate:7; -simulate:2,2 -device 5.
+# As condor_gpu_discovery 23.9.6 prints it with -properties and -simulate:2,2; -simulate:7; -simulate:2,2 -device 5.
 V100S = """\
 DetectedGPUs="GPU-a0223334, GPU-b1223334"
 Common=[ Capability=7.0; DeviceName="Tesla V100-PCIE-16GB"; ECCEnabled=true; GlobalMemoryMb=24220; ]
@@ -127,7 +130,7 @@ def test_the_startd_uses_the_assigned_gpus(site, shell, settings, arguments, env
     assert 'GPU_NAMES = "Tesla V100-PCIE-16GB,Tesla V100-PCIE-16GB"' in config
     (of_jobs,) = [line for line in config if line.startswith("ENVIRONMENT_FOR_AssignedGPUs")]
     assert of_jobs.endswith(environment)
-    # What the daemons inherit names none any more.
+    # The variables that the daemons inherit no longer list any.
     seen = (directory / "log" / "EnvironmentLog").read_text()
     assert "VISIBLE_DEVICES" not in seen
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
@@ -137,7 +140,7 @@ def test_checks_get_the_list_of_assigned_gpus(site, shell):
     glidein = start(site, shell, V100S, CUDA_VISIBLE_DEVICES="0,1", GLIDEIN_CHECKS="gpu").wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text().splitlines()
     assert 'STARTD_CRON_gpu_ENV = "GLIDEIN_CHECK_TIMEOUT_S=60 GLIDEIN_GPU_LIST=0,1"' in config
-    # The collector hears of results sooner only where jobs wait for them.
+    # The collector gets results sooner only where jobs depend on them.
     assert not [line for line in config if line.startswith("UPDATE_INTERVAL")]
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 

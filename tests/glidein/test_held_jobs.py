@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs that exhaust the memory or the disk of the glidein are held."""
+"""Tests that jobs that exhaust the glidein's memory or disk are held."""
 
 import subprocess
 
@@ -43,12 +43,12 @@ def tree(root, *parts):
     [
         ([V1, {"sys/fs/cgroup/memory/slurm/job_7/memory.oom_control": "under_oom 0\noom_kill 3\n"}], "3\n"),
         ([V2, {"sys/fs/cgroup/slurm/job_7/task/memory.events": "oom 9\noom_kill 2\noom_group_kill 7\n"}], "2\n"),
-        # The innermost group that counts: those above count kills of other jobs, too.
+        # The innermost group with a counter: the groups above it count kills of other jobs, too.
         (
             [V2, {f"sys/fs/cgroup/slurm/{at}memory.events": f"oom_kill {n}\n" for at, n in (("", 8), ("job_7/", 4))}],
             "4\n",
         ),
-        # Before Linux 4.13 nothing was counted.
+        # Linux before 4.13 has no counter.
         ([V1, {"sys/fs/cgroup/memory/slurm/job_7/memory.oom_control": "under_oom 0\n"}], ""),
         ([], ""),
     ],
@@ -91,7 +91,7 @@ def test_each_kill_belongs_to_one_job(shell, tmp_path):
 @pytest.mark.parametrize(
     ("ad", "kills"),
     [
-        (KILLED, 4),  # none since the glidein began
+        (KILLED, 4),  # none since the glidein started
         (KILLED, ""),
         (KILLED.replace("ExitSignal = 9", "ExitSignal = 15"), 5),
         (SHELL_OF_KILLED.replace("137", "1"), 5),
@@ -117,7 +117,7 @@ def test_only_htcondor_23_gets_the_exit_hook(shell, tmp_path, version, has_hook)
 
 
 def test_a_killed_job_is_added_to_condor_config(site, shell):
-    site.bring("failing")  # its condor_master writes down when it is told to read the configuration again
+    site.bring("failing")  # condor_master stores it when it reads the configuration again
     glidein = site.start(shell).wait_for("registered with")
     directory = glidein.directory()
     for number, text in ((1, JOB), (2, "x\nSTART = True"), (3, "$(X)/1")):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The environment of jobs, the site's set-up, the rank, and signals of the batch system that jobs ignore."""
+"""Tests of the environment of jobs, the site's set-up, the rank, and batch system signals that jobs ignore."""
 
 import re
 import subprocess

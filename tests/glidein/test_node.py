@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node has to offer: CVMFS, containers; and a glidein that runs inside an image as a whole.
+"""Tests of what a node offers: CVMFS and containers; and of a glidein that runs entirely inside an image.
 
-Apptainer itself is in no package that the tests could install. A strict stand-in takes the arguments that the glidein
-gives it, as apptainer's manual describes them, and nothing else; it changes no file system.
+No package that the tests can install has Apptainer. A strict stand-in accepts only the arguments that the glidein
+passes, as Apptainer's manual describes them; it changes no file system.
 """
 
 import signal
@@ -50,7 +50,7 @@ def lib(shell, script, *arguments):
 
 @pytest.fixture()
 def root(tmp_path):
-    """Make a node with a repository, an empty one (its server does not respond), and a plain directory."""
+    """Create a node with a repository, an empty one (its server does not respond), and a plain directory."""
     for name in ("icecube.opensciencegrid.org", "atlas-nightlies.cern.ch"):
         (tmp_path / "cvmfs" / name).mkdir(parents=True)
         (tmp_path / "cvmfs" / name / "new_repository").write_text("")
@@ -131,7 +131,7 @@ def test_attributes_of_the_entry_override_those_of_the_node(shell):
     assert {"has_cvmfs_a_org", "HAS_CVMFS_b_org"} <= set(attributes.split())
 
 
-# --- the whole glidein inside an image
+# --- a glidein inside an image
 
 
 @pytest.mark.parametrize("name", ["apptainer", "singularity"])
@@ -142,7 +142,7 @@ def test_inside_an_image(site, shell, name):
     assert "INSIDE=yes" in (glidein.directory() / "log" / "EnvironmentLog").read_text()
     bound = {line.split(" ", 1)[1] for line in log.read_text().splitlines() if line.startswith("bind ")}
     assert {str(path) for path in (site.home, site.scratch, site.logs, site.credential.parent)} <= bound
-    # The process that the batch system knows is the one inside.
+    # The batch system's process is the one inside the image.
     status, output = glidein.signal(signal.SIGTERM).end()
     assert_ended(site, status, output, 143, "signal TERM")
     assert output.count("start of site-1/short/small") == 1

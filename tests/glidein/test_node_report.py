@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a compute node, files/discovery/node_report.sh, as a batch job runs it: one file with all functions."""
+"""Tests of a compute node's report, files/discovery/node_report.sh, run as in a batch job, in one file."""
 
 import os
 import re
@@ -22,7 +22,7 @@ V3 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f16c fma abm mo
 
 @pytest.fixture()
 def node(tmp_path):
-    """Make the root of a node's file system, and a directory for PATH."""
+    """Create the root of a node's file system and a directory for PATH."""
     for name in ("etc", "proc/self", "sys/fs/cgroup/job", "tools", "scratch", "shared"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "etc/os-release").write_text(OS_RELEASE)
@@ -231,7 +231,7 @@ def test_what_is_printed_is_plain_text(shell, node):
 
 
 def test_all_functions_are_in_the_text_that_the_action_plugin_makes():
-    """The plugin and this test replace the same lines."""
+    """Assert that the plugin and this test replace the same lines."""
     paths = READ_FILE.findall(SCRIPT.read_text())
     assert "checks/endpoint" in paths
     assert all(Path(ROOT / "files/glidein" / path).is_file() for path in paths)

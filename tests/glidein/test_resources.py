@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The resources that jobs may use: the requested ones, or those that an outer HTCondor or the node grants."""
+"""Tests of the resources that jobs may use: the requested ones, or those that an outer HTCondor or the node grants."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT, SHELLS
 
 ASKED = {"CPUS": 2, "MEMORY_MB": 1000, "DISK_MB": 5000, "GPUS": 1}
-# Lines of the machine ad of a dynamic slot of HTCondor 23.9.6, for a job that asked for 1000 MB.
+# Lines of the machine ad of a dynamic slot of HTCondor 23.9.6, for a job that requested 1000 MB.
 AD = """\
 AcceptedWhileDraining = false
 Cpus = 2
@@ -43,7 +43,7 @@ def granted(shell, path, ad=AD, how="machine_ad", overhead_mb=0):
 
 
 def test_the_resources_of_the_machine_ad_are_offered(shell, tmp_path):
-    # Disk: in KiB, less what the glidein itself takes.
+    # Disk in KiB, minus the glidein's own.
     assert granted(shell, tmp_path / "ad") == ([2, 1024, 5001, 1], "")
 
 
@@ -145,10 +145,10 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
 @pytest.mark.parametrize(
     ("trees", "expected"),
     [
-        # Nothing is limited, so that nothing is known: what was asked for.
+        # Nothing is limited, so the grant is unknown and the requested value is used.
         ([V2, {JOB_V2 + "memory.max": "max\n", JOB_V2 + "cpu.max": "max 100000\n"}], (2, 1000)),
         ([V2], (2, 1000)),
-        # Version 2: limits at the job's level count for the task below it, and the least of all counts.
+        # Version 2: limits at the job's level apply to the task below it; the lowest limit applies.
         ([V2, {JOB_V2 + "memory.max": str(8192 * MIB), JOB_V2 + "cpu.max": "400000 100000"}], (4, 8192)),
         (
             [V2, {JOB_V2 + "memory.max": str(8192 * MIB), JOB_V2 + "step_batch/memory.max": str(4096 * MIB + 5)}],
@@ -157,7 +157,7 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
         ([V2, affinity("0-3,32-35,7")], (9, 1000)),
         ([V2, affinity("0-15"), {JOB_V2 + "cpu.max": "150000 100000"}], (1, 1000)),
         ([V2, {JOB_V2 + "cpu.max": "50000 100000"}], (1, 1000)),
-        # A container sees its own control group as the topmost.
+        # A container sees its own control group as the root.
         ([V2, {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": str(3000 * MIB)}], (2, 3000)),
         # Version 1.
         (
@@ -183,9 +183,9 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
             ],
             (2, 1000),
         ),
-        # Limits above what the node has limit nothing.
+        # Limits above the node's resources have no effect.
         ([V2, {JOB_V2 + "memory.max": str(300000 * MIB), JOB_V2 + "cpu.max": "9900000 100000"}], (2, 1000)),
-        # Nonsense is none.
+        # Invalid values are ignored.
         ([V2, affinity("all"), {JOB_V2 + "memory.max": "much\n", JOB_V2 + "cpu.max": "\n"}], (2, 1000)),
     ],
 )
@@ -203,7 +203,7 @@ def test_the_overhead_is_subtracted_from_the_limit_and_the_node(shell, tmp_path)
 
 
 def test_control_groups_in_a_container_with_the_path_of_its_host(shell, tmp_path):
-    """A container sees its own control group as the topmost, with a path that begins above it."""
+    """Use a path that begins above the container's own control group, which the container sees as the root."""
     container = {
         "proc/self/cgroup": "4:memory:/machine/ctr-1/batch/job_7\n",
         "sys/fs/cgroup/memory/memory.limit_in_bytes": str(9000 * MIB),
@@ -232,7 +232,7 @@ def test_a_node_without_information(shell, tmp_path):
 
 
 def test_the_machine_that_runs_the_tests(shell, tmp_path):
-    """At most the values of os.sched_getaffinity and MemTotal."""
+    """Assert at most the values of os.sched_getaffinity and MemTotal."""
     script = '. "$0/resources.sh"; echo "$(cpus_granted "") $(cpus_of_node "") $(memory_of_node_mb "")"'
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib")]
     cpus, of_node, memory_mb = map(int, subprocess.check_output(command, timeout=10).split())

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An invalid setting ends a glidein at once, with one line that names it, before anything is written."""
+"""Tests that an invalid setting ends a glidein at once, with one line that names it, before it writes anything."""
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each job in the startd's history is counted once; the summary is valid JSON; stale glideins are cleaned up."""
+"""Tests of the summary: each job in the history counts once, the JSON is valid, stale glideins are cleaned up."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ FAILURE = job_ad(5, code=3, **OF_ITSELF)
 SIGNALLED = job_ad(5, **OF_ITSELF).replace("ExitBySignal = false\nExitCode = 0\n", "ExitBySignal = true\n")
 SLOW_FAILURE = job_ad(600, code=3, **OF_ITSELF)
 EVICTED = job_ad(100)
-# It ran elsewhere before, failed there, and was tried again: what it says of its end is of then.
+# An earlier run on another machine failed and the job was retried: the ad has the end of that run.
 EVICTED_LATER = job_ad(100, code=3, ended=ENDED, told=ENDED - 5000)
 NOT_STARTED = job_ad(1).replace("JobPid = 1081\n", "").replace("ExitCode = 0\n", "")
 
@@ -51,11 +51,11 @@ told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
         (NOT_STARTED, "1 1 1 1"),
         (5 * FAILURE + SUCCESS + 2 * FAILURE, "8 7 40 2"),
         (FAILURE + SLOW_FAILURE + EVICTED + FAILURE, "4 3 710 2"),
-        # Two cores; more than there are here, which cannot be; none that are told.
+        # Two cores; more cores than the machine has, which is invalid; no cores reported.
         (job_ad(10, cpus=2), "1 0 20 0"),
         (job_ad(10, cpus=10**9), "1 0 40 0"),
         (job_ad(10).replace("CpusProvisioned = 1\n", ""), "1 0 10 0"),
-        # An ad that is not whole yet.
+        # An incomplete ad.
         (SUCCESS + FAILURE[:-60], "1 0 5 0"),
         ('Arguments = "*** Offset"\n' + SUCCESS, "1 0 5 0"),
     ],
@@ -109,7 +109,7 @@ OWNER_HOST=another; is_stale || echo unknown
     assert (alive, dead, unknown) == ("alive", "dead", "unknown")
 
 
-# The state's age in seconds, and the boots of its node and of this one (empty: not known).
+# The state's age in seconds, and the boot ids of its node and of this one (empty: unknown).
 @pytest.mark.parametrize(
     ("age_s", "boot", "own_boot", "dead"),
     [
@@ -142,7 +142,7 @@ def test_empty_scratch_directories_older_than_a_day_are_removed(shell, tmp_path)
     assert sorted(tmp_path.glob("glidein.*")) == [used, new]
 
 
-# A change to the state of a stale glidein; whether its directory is removed, and whether its summary is written.
+# A change to the state of a stale glidein; True if its directory is removed; True if its summary is written.
 @pytest.mark.parametrize(
     ("change", "removed", "summarized"),
     [
@@ -150,7 +150,7 @@ def test_empty_scratch_directories_older_than_a_day_are_removed(shell, tmp_path)
         ("s/^site=.*/site=t/", False, False),
         ("s/^deployment=.*/deployment=x/", False, False),
         ("s/^site=.*/site=t/; s/^seen=.*/seen=1000/", True, False),
-        # It was killed while it cleaned up, after it had written its summary.
+        # It was killed during its clean-up, after it had written its summary.
         ("written", True, False),
     ],
 )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which tarball a glidein uses, from where, and how it ends if there is no valid one."""
+"""Tests of which tarball a glidein uses, from where, and how it ends if there is no valid one."""
 
 import functools
 import http.server
@@ -43,7 +43,7 @@ def names(shell, arch, glibc):
         ("x86_64", "2.36", ["el9", "also9", "el7"]),
         ("x86_64", "2.34", ["el9", "also9", "el7"]),
         ("x86_64", "2.9", []),
-        ("x86_64", "", ["debian13", "el9", "also9", "el7"]),  # nobody knows which glibc: they are tried
+        ("x86_64", "", ["debian13", "el9", "also9", "el7"]),  # unknown glibc: all are tried
         ("aarch64", "2.34", ["arm"]),
         ("riscv64", "2.41", []),
     ],
@@ -117,7 +117,7 @@ def web(site):
 
 
 def tools(site, *wanted):
-    """Return a PATH with the programs of a node, and of curl and wget only these."""
+    """Return a PATH with the programs of a node, with only these of curl and wget."""
     directory = site.root / "bin"
     directory.mkdir()
     for place in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
@@ -179,7 +179,7 @@ def test_a_download_with_another_checksum_is_refused(site, web, shell):
     assert_ended(site, *site.run(shell), 12, "{}/{} is damaged".format(web, there.name))
 
 
-# --- nodes with odd file systems
+# --- nodes with unusual file systems
 
 
 @pytest.fixture()
@@ -233,7 +233,7 @@ def test_a_disk_that_becomes_full_while_unpacking(site, shell, mounted):
 
 
 def test_a_read_only_home_and_an_empty_environment(site, shell):
-    """Like `env -i`: only the settings."""
+    """Run the glidein as with `env -i`, with nothing but the settings."""
     for path in (site.home, site.home / "lib"):
         path.chmod(0o555)
     glidein = site.start(shell, PATH=None, HOME="/nonexistent").wait_for("registered")

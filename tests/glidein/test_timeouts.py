@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Steps that hang: the glidein ends or continues without them, and signals end it at once. Logs; clock changes."""
+"""Tests of steps that hang: the glidein ends or continues without them, and signals end it; logs; clock changes."""
 
 import itertools
 import os
@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT, SHELLS, limit, processes_in, program, require
 from test_endings import assert_ended
 
-# Hangs in a child, as programs do that start others; nobody else sleeps for so long.
+# It hangs in a child process, as in programs that start others; no other process sleeps for so long.
 HANGS = "sleep 3333; exit 1"
 
 
@@ -113,7 +113,7 @@ def test_a_signal_ends_a_step_that_hangs_at_once(site, shell, name):
 
 
 def test_optional_steps_that_hang_are_left_out(site, shell):
-    """A log directory, a repository and the removal of stale directories that do not end."""
+    """Use a log directory, a repository and a removal of stale directories that hang."""
     (site.scratch / "glidein.LEFTOVER").mkdir()
     program(site, "find", "case $* in *-prune*) " + HANGS + ' ;; esac; exec {real} "$@"')
     program(site, "date", "case $1 in -r) " + HANGS + ' ;; esac; exec {real} "$@"')
@@ -144,12 +144,12 @@ def test_the_last_line_is_written_if_the_scratch_directory_cannot_be_removed(sit
 
 
 def test_a_killed_step_ends_the_glidein(site, shell):
-    """The kernel may kill it if the memory is exhausted."""
+    """Kill a step, as the kernel does if the memory is exhausted."""
     path = program(site, "cp", 'case $* in *credential*) kill -KILL $PPID ;; esac; exec {real} "$@"')
     assert_ended(site, *site.run(shell, PATH=path), 34, "copying the credential was killed (status 137)")
 
 
-# --- the pool, as condor_ping 23.9.6 was seen to speak of it
+# --- the pool, with the output of condor_ping 23.9.6
 
 PINGS = {
     "refused": ("ERROR: failed to make connection to <127.0.0.1:1>", 35, "connection to <127.0.0.1:1>"),
@@ -180,7 +180,7 @@ def test_a_collector_that_refuses_is_tried_once_and_logged(site, shell):
 
 
 def test_a_lost_collector_ends_a_glidein_without_jobs(site):
-    """Three glideins: one loses the collector, one finds it again, one has a job."""
+    """Run three glideins: one loses the collector, one finds it again, one has a job."""
     shell = require("dash")
     limit(site, "RENEW_S", 1)
     lost = site.bring("lost").start(shell, GLIDEIN_LOST_S=2).wait_for("condor_master started")
