@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A site of inventories/lab-batch, as its tests use it: playbooks and modules for it alone."""
+"""A site of inventories/lab-batch, with the playbooks and modules that its tests run for it alone."""
 
 import json
 import re
@@ -15,7 +15,7 @@ INVENTORIES = (INVENTORY, BATCH_INVENTORY)
 
 
 class BatchSite:
-    """site: its host's name in the inventory; entry: the one whose shape `small` the tests use."""
+    """A site. site: its host's name in the inventory; entry: the entry whose shape `small` the tests use."""
 
     def __init__(self, site, scheduler, entry):
         self.site = site
@@ -23,13 +23,13 @@ class BatchSite:
         self.entry = entry
 
     def play(self, name, *arguments, limit=None):
-        """Run a playbook for the site, or another limit; it has to end well."""
+        """Run a playbook for the site, or for another limit; assert that it succeeds."""
         done = playbook(name, "-l", limit or self.site, *arguments, inventory=INVENTORIES)
         assert done.rc == 0, done
         return done
 
     def counted(self, shown):
-        """The counts that playbook `status` shows for the shape: what its columns say."""
+        """Return the counts that the playbook `status` shows for the shape, by column."""
         row = re.search(rf"^{self.site} +{self.entry} +small +(.*)$", shown.summary, re.MULTILINE)
         assert row, shown
         return [int(number) for number in re.findall(r"\d+", row.group(1).split("(")[0])]
@@ -52,33 +52,35 @@ class BatchSite:
         return done.stdout
 
     def make_present(self, count):
-        """Run the module glideins for a plan of so many small ones."""
+        """Run the module glideins for a plan of `count` small glideins."""
         plan = [{"entry": self.entry, "shape": "small", "present": count, "reason": "test"}]
         now = "{{ now(utc=true).timestamp() | int }}"
         return self.module("glideins", collector="{{ glidein_collector }}", plan_as_of=now, plan=plan)
 
     def cycle_again(self):
-        """A second cycle submits nothing; the counts that status shows then."""
+        """Run a second cycle, which submits nothing; return the counts that status then shows."""
         again = self.play("cycle")
         assert "(job " not in again.summary
         return self.counted(self.play("status"))
 
     def queue_three_and_cancel_one(self, alice, server, listed):
-        """Where nothing starts: three jobs become three queued glideins, of which the newest goes when two are to be
-        present. listed: a function that gives {batch id: state}. Returns the states at first."""
+        """Queue three glideins at a site where nothing starts, then cancel the newest of them.
+
+        listed: a function that returns {batch id: state}. Return the states before the cancellation.
+        """
         alice.submit(count=3)
         server.wait_for_jobs(3)
         self.play("cycle")
         first = listed()
         assert self.counted(self.play("status"))[:2] == [3, 0]
-        # Told by hand, because the plan has patience with what is queued.
+        # The module is run directly, because the plan does not withdraw queued glideins at once.
         assert f"{self.site} | CHANGED" in self.make_present(2)
         assert set(listed()) == set(sorted(first)[:2])
         assert f"{self.site} | SUCCESS" in self.make_present(2)
         return list(first.values())
 
     def run_until_retired_and_until_idle(self, login, alice, server):
-        """One job for each of two entries: the glidein of one retires, that of the other waits for more in vain."""
+        """Run one job for each of two entries; one glidein retires, the other ends after waiting for a second job."""
         variables = yaml.safe_load((BATCH_INVENTORY / "host_vars" / f"{self.site}.yml").read_text(encoding="utf-8"))
         known = variables["glidein_entries"][self.entry]
         usual = {**known, "shapes": {"small": known["shapes"]["small"]}}

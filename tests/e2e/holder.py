@@ -1,24 +1,24 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Somebody who has nothing but a site's credential, and tries what it opens."""
+"""A user with nothing but a site's credential, who tries what it permits."""
 
 import re
 
 STOLEN = "/home/alice/stolen"
 GLIDEINS_MAY = {"ADVERTISE_MASTER", "ADVERTISE_STARTD"}
-# Reading is open to everybody in HTCondor's recommended configuration.
+# HTCondor's recommended configuration permits everyone to read.
 NOT_FOR_GLIDEINS = {"ADMINISTRATOR", "ADVERTISE_SCHEDD", "CONFIG", "DAEMON", "NEGOTIATOR", "WRITE"}
 
 
 class Holder:
-    """alice, on the central manager, with files that she has taken from a login node and no other credential."""
+    """The user alice on the central manager, with files taken from a login node and no other credential."""
 
     def __init__(self, cm, alice, method="IDTOKENS"):
         self.cm, self.alice, self.method = cm, alice, method
 
     def steal(self, path, name):
-        """Hand her a file of the central manager's."""
+        """Give her a file of the central manager."""
         self.cm.check_output(f"install -d -o alice -m 700 {STOLEN}")
         self.cm.check_output(f"install -o alice -m 600 {path} {STOLEN}/{name}")
 
@@ -35,12 +35,12 @@ class Holder:
         return self.alice.host.run(f"env {settings} {command} 2>&1{given}")
 
     def advertise(self, command, **attributes):
-        """Send an ad; return whether the collector took it."""
+        """Send an ad; return whether the collector accepted it."""
         ad = "\n".join(f"{name} = {value}" for name, value in attributes.items())
         return "Sent 1 of 1 ad" in self.run(f"condor_advertise -tcp {command} -", ad).stdout
 
     def allowed(self, daemon):
-        """The levels of authorization that she has with a daemon."""
+        """Return her authorization levels with a daemon."""
         levels = sorted(GLIDEINS_MAY | NOT_FOR_GLIDEINS)
         said = self.run(f"condor_ping -type {daemon} {' '.join(levels)}").stdout
         verdicts = dict(re.findall(r"^(\w+) (command using \(\S+ \S+ and \w+\) succeeded|failed!)", said, re.MULTILINE))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The central manager's host is a controller, too: an unprivileged user's cycles, by a timer and by cron."""
+"""Tests of a controller on the central manager's host: an unprivileged user's cycles, by a timer and by cron."""
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ all:
 
 @pytest.fixture(scope="module")
 def inventories(tmp_path_factory):
-    """The lab's inventory with the controller, whose own inventory has the site's token in a vault."""
+    """Return the lab's inventory with the controller, whose own inventory has the site's token in a vault."""
     folder = tmp_path_factory.mktemp("controller")
     copied = folder / "inventory"
     (copied / "group_vars").mkdir(parents=True)
@@ -76,7 +76,7 @@ def inventories(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def controller(inventories, cm, slurm_root):
-    """A function that applies the role with further variables; afterwards, the hosts are as they were."""
+    """Return a function that applies the role with further variables; restore the hosts afterwards."""
 
     def apply(*arguments, **variables):
         return playbook("controller", "-e", json.dumps(variables), *arguments, inventory=inventories)
@@ -120,31 +120,31 @@ def test_a_timer_runs_cycles(controller, alice, cm, server, slurm, slurm_root):
     assert first.rc == 0, first
     again = controller("--diff")
     assert (again.rc, again.recap["controller"]["changed"]) == (0, 0), again
-    # The user may read its inventory and the vault's password, and change neither them nor the code.
+    # The user can read the inventory and the vault's password, and cannot change them or the code.
     assert cm.run(f"sudo -u {NAME} test -r /etc/{NAME}/inventory/current/hosts.yml").rc == 0
     assert cm.check_output(f"cd / && sudo -u {NAME} find /opt/{NAME} /etc/{NAME} ! -type l -writable") == ""
     assert cm.run(f"sudo -u alice cat /etc/{NAME}/vault_password").rc != 0
 
-    # The key that the role made is the one that the site has to know.
+    # The operator authorizes the key that the role created at the site.
     key = cm.check_output(f"cat /var/lib/{NAME}/.ssh/id_ed25519.pub")
     slurm_root.check_output(f"echo '{key}' >> {KEYS}")
     cm.check_output(f"sudo -u {NAME} -H ssh -o StrictHostKeyChecking=accept-new glidein@slurm true")
     alice.submit(count=2, seconds=60)
     server.wait_for_jobs(2)
     wait_for("glideins of a timer's cycle", lambda: queued(slurm) == 2, 180)
-    # The cycles before the key was known have the site's error.
+    # Cycles before that report the site's error.
     wait_for("an outcome without problems", lambda: outcome(cm)["cycle"]["problems"] == [], 180)
     assert (outcome(cm)["exit_status"], outcome(cm)["failed"]) == (0, [])
     metrics = cm.check_output(f"sudo -u alice cat {TEXTFILES}/{NAME}-cycle.prom")
     assert f'glidein_controller_exit_status{{controller="{NAME}",playbook="cycle"}} 0\n' in metrics
-    # A person's cycle beside one of the timer ends with its own status.
+    # A cycle that an operator starts during one of the timer ends with its own status.
     make_squeue_hang(slurm_root)
     wait_for("a cycle that hangs", lambda: slurm.run("pgrep -f '[s]leep 100'").rc == 0, 180)
     busy = cm.run(f"{RUN} cycle")
     assert (busy.rc, "still running: this one ends and changes nothing" in busy.stdout) == (75, True), busy
-    # What is stopped leaves no process behind.
+    # A stopped cycle leaves no process behind.
     cm.check_output(f"systemctl stop {NAME}-cycle.timer {NAME}-cycle.service")
-    assert cm.run(f"pgrep -U {NAME} -f ansible-playbook").rc == 1  # kept SSH connections stay
+    assert cm.run(f"pgrep -U {NAME} -f ansible-playbook").rc == 1  # persistent SSH connections stay
     assert outcome(cm)["exit_status"] == 143
     slurm_root.check_output("rm /usr/local/bin/squeue; pkill -f '[s]leep 100'; true")
     journal = cm.check_output(f"journalctl --no-pager -o cat -u {NAME}-cycle")
@@ -158,7 +158,7 @@ def test_cron_runs_cycles_with_the_last_commit(controller, alice, cm, server, sl
     cm.check_output(f"cp -r /etc/{NAME}/inventory/current/ {ORIGIN} && chown -R {NAME} {ORIGIN}")
     variables = {
         "controller_schedule": "cron",
-        "controller_cycle_schedule": "7 3 1 1 *",  # a schedule that does not come in between
+        "controller_cycle_schedule": "7 3 1 1 *",  # a schedule that does not start a cycle meanwhile
         "controller_inventory_repository": ORIGIN,
     }
     switched = controller(**variables)
@@ -181,7 +181,8 @@ def test_cron_runs_cycles_with_the_last_commit(controller, alice, cm, server, sl
     assert done["inventory"]["commit"] == cm.check_output(f"{GIT} rev-parse HEAD")
     assert "2 (job " in cm.check_output(f"cat /var/lib/{NAME}/cycle/log")
 
-    # Without the repository, the last commit is in use, and the status says so. At the limit everything is ended.
+    # Without the repository, the cycle uses the last commit, and its exit status shows that. A run over the time limit
+    # is ended.
     cm.check_output(f"mv {ORIGIN} {ORIGIN}.away")
     assert cron() == 74
     assert outcome(cm)["inventory"]["commit"] == done["inventory"]["commit"]

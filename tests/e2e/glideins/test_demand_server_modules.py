@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demand server's pause and tokens as docs/operations.md sets them: one module call on its host."""
+"""Tests of the demand server's pause and tokens as in docs/operations.md: one module call on its host."""
 
 import subprocess
 
@@ -36,7 +36,7 @@ def call(module, *options, arguments=""):
 
 @pytest.fixture
 def resumed():
-    """The server is resumed after the test."""
+    """Resume the server after the test."""
     yield
     call("demand_server_pause", arguments="state=resumed")
 

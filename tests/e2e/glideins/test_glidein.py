@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Glideins on real Slurm: checks, jobs that fail fast, endings and summaries, removal of stale scratch directories."""
+"""Tests of glideins on real Slurm: checks, jobs that fail fast, endings and summaries, removal of stale directories."""
 
 import json
 import re
@@ -167,7 +167,7 @@ def test_every_ending_is_summarized_once_and_leaves_nothing(site, alice, server,
     wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
     assert directory in scratch(slurm)
     cm.check_output("condor_rm -all")
-    # (A probe, because a plan counts the slot of the killed glidein, which stays in the collector for a while.)
+    # (The test runs a probe, because a plan counts the killed glidein's slot while the collector has its ad.)
     probe = playbook("probe", "-l", SITE, inventory=site)
     assert probe.rc == 0, probe
     stale = wait_for(

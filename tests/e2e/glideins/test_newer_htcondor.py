@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Glideins whose HTCondor is newer than the pool's: Debian sid's package, as a tarball of the operator's."""
+"""Tests of glideins with a newer HTCondor than the pool: Debian sid's package, as an operator's tarball."""
 
 import json
 import re
@@ -13,7 +13,7 @@ HOME = "/home/glidein/.glidein/newer"
 ENTRIES = {"main": {"walltime": "1h", "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 500}}}}
 PLACE = "/var/tmp/newer"  # noqa: S108 - on a host of the lab
 ARCHIVE = f"{PLACE}/condor.tar.gz"
-# From the mirror that the host itself uses, which may be an old copy; what is installed there stays as it is.
+# From the mirror that the host itself uses, which may be an old copy; installed packages do not change.
 FETCH = """\
 rm -rf /var/tmp/newer && mkdir -p /var/tmp/newer/lists/partial && cd /var/tmp/newer
 mirror=$(grep -rhoE 'https?://[^ ]+' /etc/apt/sources.list /etc/apt/sources.list.d | head -n 1)
@@ -31,7 +31,7 @@ tar czf condor.tar.gz condor
 
 @pytest.fixture
 def newer(cm):
-    """The sum of a tarball with sid's HTCondor, on the central manager."""
+    """Return the checksum of a tarball with sid's HTCondor on the central manager."""
     fetched = cm.run("sh -eu -c %s", FETCH)
     if fetched.rc == 3:
         pytest.skip(f"Debian sid's package of HTCondor cannot be had: {fetched.stderr.strip()[-300:]}")

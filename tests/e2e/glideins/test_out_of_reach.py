@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Glideins on real Slurm: a damaged tarball, a collector that does not respond or stops, and the size of the logs."""
+"""Tests of glideins on real Slurm: a damaged tarball, a collector that hangs or stops, and the size of the logs."""
 
 import re
 
@@ -53,7 +53,7 @@ def test_a_damaged_tarball_and_a_collector_that_is_out_of_reach(site, alice, cm,
     assert reason.startswith("the pool's collector does not respond: GLIDEIN_COLLECTOR=cm:1, "), done
     assert 60 <= seconds < 120
 
-    # One byte of the tarball is wrong.
+    # The tarball has one wrong byte.
     tarball = f"{HOME}/current/tarballs/native.tar.gz"
     slurm.check_output(
         f"cp -p {tarball} ~/whole && printf x | dd of={tarball} bs=1 seek=100000 conv=notrunc 2>/dev/null"
@@ -92,7 +92,7 @@ def test_a_damaged_tarball_and_a_collector_that_is_out_of_reach(site, alice, cm,
         ended, done = probe(site)
         assert ended is None, done
 
-    # The collector is stopped (and forgets the killed glidein). No job runs, so the glidein ends.
+    # The collector is stopped (and loses the killed glidein's ad). No job runs, so the glidein ends.
     cm.check_output("systemctl stop condor")
     try:
         ended = wait_for(

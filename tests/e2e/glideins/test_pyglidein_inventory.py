@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A configuration of PyGlidein's client, used as it is: its site runs under this collection."""
+"""Tests of an unchanged PyGlidein client configuration as an inventory: its site runs under this collection."""
 
 import json
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a glidein starts, and uses what it was given: a tarball from a web server, GPUs, CVMFS, the site's set-up."""
+"""Tests of a glidein's start with a tarball from a web server, GPUs, CVMFS, and the site's set-up."""
 
 import re
 
@@ -15,7 +15,7 @@ ENTRIES = {
         "walltime": "1h",
         "idle_timeout": "10m",
         "shapes": {"two": {"cpus": 2, "memory_mb": 1024, "disk_mb": 500, "gpus": 1, "gpu_type": "a100"}},
-        # No GPU is here: condor_gpu_discovery's own simulation of three Tesla V100, of which Slurm gives the first.
+        # The node has no GPU: condor_gpu_discovery simulates three Tesla V100, of which Slurm assigns the first.
         "gpu_discovery": "-simulate:2,3",
         "cvmfs": ["lab.example.org", "none.example.org"],
         "site_resource": "annex",
@@ -44,7 +44,7 @@ for name in CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES GLIDE
 done
 sleep 5
 """
-# Partitionable: of GPUs, the slot itself has what is left, and TotalGPUs says what there was.
+# Of a partitionable slot, GPUs has the free ones, and TotalGPUs all of them.
 ATTRIBUTES = (
     "TotalGPUs GPUs_DeviceName GPU_NAMES HAS_CVMFS_lab_example_org HAS_CVMFS_none_example_org GLIDEIN_Site "
     "GLIDEIN_Entry GLIDEIN_SiteResource GLIDEIN_Max_Walltime"
@@ -53,7 +53,7 @@ ATTRIBUTES = (
 
 @pytest.fixture
 def web_server(cm):
-    """A web server on the central manager for what the role `tarball` publishes."""
+    """Start a web server on the central manager for the files that the role `tarball` publishes."""
     cm.check_output(
         f"mkdir -p {PUBLISHED} && systemd-run --unit=lab-web --collect "
         f"python3 -m http.server --directory {PUBLISHED} 8080"
@@ -64,7 +64,7 @@ def web_server(cm):
 
 @pytest.fixture
 def furnished_node(slurm_root):
-    """What an administrator may have put on a node: a repository of CVMFS, and a script that sets things up."""
+    """Install on the node what an administrator may provide: a CVMFS repository and a set-up script."""
     slurm_root.check_output(
         "mkdir -p /cvmfs/lab.example.org '/opt/site' && touch /cvmfs/lab.example.org/new_repository && "
         "echo 'SOFTWARE=/opt/site/soft; export SOFTWARE; set -- x' > '/opt/site/set up.sh' && chmod -R a+rX /opt/site"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The life of a site's token: laid down without a trace, renewed under a glidein, revoked without the others."""
+"""Tests of a site's token: deployed without a copy elsewhere, renewed under a running glidein, and revoked."""
 
 import subprocess
 import time
@@ -22,8 +22,8 @@ ENTRIES = {
 }
 OTHER = {"ansible_host": "slurm", "glidein_entries": ENTRIES}
 
-# Runs on a host while a deployment does, until FLAG is gone: keeps what every process was started with, its environment
-# too, and prints directories, and files of tokens in them, that were open to others at any moment.
+# Runs on a host during a deployment, until FLAG is removed. It records the arguments and environment of every process,
+# and prints directories, and token files in them, that other users could read at any time.
 WATCHER = """\
 import glob, os, sys, time
 flag, out, roots = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -58,7 +58,7 @@ PATTERNS = "/root/patterns"
 
 
 def ssh(alias, command, stdin=None):
-    """What a command prints, as root on a host of the lab."""
+    """Return the output of a command run as root on a host of the lab."""
     argv = ["ssh", "-F", str(STATE / "ssh_config"), "-o", "BatchMode=yes", alias, f"sudo sh -c '{command}'"]
     if alias.endswith("-root"):
         argv[-1] = command
@@ -66,7 +66,7 @@ def ssh(alias, command, stdin=None):
 
 
 def logged(words):
-    """A command that prints lines with these words that glideins of `slurm` have written since ~/mark was touched."""
+    """Return a command that prints log lines with these words from glideins of `slurm` since ~/mark was touched."""
     return f"find ~/.glidein/slurm/log -name '*.out' -newer ~/mark -exec grep -h '{words}' {{}} +; true"
 
 
@@ -93,7 +93,7 @@ class Watch:
 
 @pytest.fixture(scope="module")
 def inventories(tmp_path_factory):
-    """{revoked: the lab's inventory with a second site on the same login node, which is revoked or not}."""
+    """Return {revoked: the lab's inventory with a second site on the same login node, revoked or not}."""
     both = {}
     for revoked in (False, True):
         folder = tmp_path_factory.mktemp("revoked" if revoked else "trusted")
@@ -129,7 +129,7 @@ def test_a_deployment_shows_no_secret_to_anybody(inventories, cm, slurm):
         assert int(count) > 20
         assert open_to_others == []
         ssh(alias, f"umask 077; cat > {PATTERNS}", "\n".join(secrets.values()) + "\n")
-        # grep says 0 where it finds something; what it finds stays there.
+        # grep ends with 0 if it finds a secret; the file with it then stays for analysis.
         assert ssh(alias, f"grep -acFf {PATTERNS} {SEEN} || true") == "0"
         assert ssh(alias, f"journalctl --since=@{int(began)} -o cat | grep -acFf {PATTERNS} || true") == "0"
         readable = "find / -xdev ( -path /proc -o -path /sys ) -prune -o -type f -newer /root/mark -perm /044 -print0"
@@ -143,7 +143,7 @@ def test_a_deployment_shows_no_secret_to_anybody(inventories, cm, slurm):
 def test_a_revoked_site_loses_its_glideins_and_the_others_go_on(
     inventories, cm, alice, server, slurm, slurm_root, thief
 ):
-    """Even when its startd does not obey, and has a session from before."""
+    """Revoke the site although its startd ignores the request and has a security session."""
     cluster = alice.submit(count=2, seconds=600)
     server.wait_for_jobs(2)
     cycle = playbook("cycle", inventory=inventories[False])
@@ -154,7 +154,7 @@ def test_a_revoked_site_loses_its_glideins_and_the_others_go_on(
     wait_for("both jobs", lambda: [line.split()[0] for line in cm.check_output(hosts).splitlines()] == ["2", "2"])
     before = cm.check_output(hosts).splitlines()
     daemons = slurm_root.check_output("pgrep -x condor_startd").split()
-    # Neither arguments nor environment of what runs on the node have a token; nor would a core of the daemons.
+    # The node's processes have no token in their arguments or environment, and cannot write a core file.
     token = cm.check_output("cat /var/lib/glidein-ops/tokens/other")
     ssh("slurm-root", f"umask 077; cat > {PATTERNS}", token)
     found = slurm_root.check_output(f"cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | grep -acFf {PATTERNS}; true")
@@ -163,7 +163,7 @@ def test_a_revoked_site_loses_its_glideins_and_the_others_go_on(
         assert slurm_root.check_output(f"awk '/^Max core file size/ {{print $5}}' /proc/{pid}/limits") == "0"
     thief.steal("/var/lib/glidein-ops/tokens/other", "old")
     assert thief.allowed("collector") == GLIDEINS_MAY
-    # A frozen master does not stop its startd, which goes on with the session that it has.
+    # A frozen master does not stop its startd, whose security session stays valid.
     slurm_root.check_output(
         "for pid in $(pgrep -x condor_master); do "
         "if tr '\\0' '\\n' </proc/$pid/environ | grep -qx GLIDEIN_SITE=other; then kill -STOP $pid; fi; done"
@@ -179,21 +179,21 @@ def test_a_revoked_site_loses_its_glideins_and_the_others_go_on(
         glideins = "-constraint 'regexp(\"^glidein-\", AuthenticatedIdentity)' -af AuthenticatedIdentity"
         left = [cm.check_output(f"condor_status {kind} {glideins}") for kind in kinds]
         assert [set(text.split()) for text in left] == [{"glidein-slurm@cm"}] * 3, revoke
-        # One job is idle again, the other has gone on as it was.
+        # One job is idle again; the other has continued unchanged.
         now = cm.check_output(hosts).splitlines()
         assert sorted(line.split()[0] for line in now) == ["1", "2"]
         assert [line for line in now if line in before] == [line for line in now if line.startswith("2 ")]
         again = playbook("revoke", inventory=inventories[True])
         assert again.recap["cm"]["changed"] == 0, again
         assert not thief.allowed("collector") & GLIDEINS_MAY
-        # No new order for it, and no call on the server with its token.
+        # The cycle orders nothing for the site, and the server refuses the site's token.
         assert "other" not in playbook("cycle", inventory=inventories[True]).summary
         own = (STATE / "demand_tokens" / "other").read_text(encoding="ascii").strip()
         assert "error" in server.call("lease", {"site": "other", "entries": {}, "ttl_s": 60}, token=own), cycle
     finally:
         slurm_root.check_output("pkill -CONT -x condor_master; true")
 
-    # Without the mark in the inventory it gets a new token; the stolen one stays stolen.
+    # Without `revoked` in the inventory, the site gets a new token; the stolen one stays revoked.
     deploy = playbook("deploy", "-l", "cm,other", inventory=inventories[False])
     assert deploy.rc == 0, deploy
     assert not thief.allowed("collector") & GLIDEINS_MAY
@@ -220,7 +220,7 @@ def test_a_token_renewed_by_a_cycle_and_rotated_keeps_a_running_glidein_when_the
     first = alice.submit(seconds="1; until [ -e /home/glidein/finish ]; do sleep 1; done")
     second = alice.submit()
     server.wait_for_jobs(2)
-    # One glidein: the second job follows the first within the same claim, and the startd has something to tell again.
+    # One glidein runs both jobs, one after the other in the same claim, so its startd updates its ad again.
     cycle = playbook("cycle", "-e", '{"glidein_limits": {"total": 1}}')
     assert "its token expires at" in cycle.summary
     named = "condor_status -constraint PartitionableSlot -af Name"
@@ -234,7 +234,7 @@ def test_a_token_renewed_by_a_cycle_and_rotated_keeps_a_running_glidein_when_the
     assert (rotate.rc, rotate.recap["slurm"]["changed"]) == (0, 1), rotate
     token = slurm.check_output("cat ~/.glidein/slurm/credential")
     assert token not in rotate.output
-    # Both keys are good until the rotation is finished. That is refused while glideins may have the old token.
+    # Both keys are valid until the rotation is finished. Finishing is refused while glideins may have the old token.
     assert thief.allowed("collector") == GLIDEINS_MAY
     early = playbook("rotate", "-e", "rotate_finish=true", "-e", "rotate_settle=1h")
     assert early.rc != 0 and "Nothing was withdrawn" in " ".join(early.output.split()), early
@@ -248,10 +248,10 @@ def test_a_token_renewed_by_a_cycle_and_rotated_keeps_a_running_glidein_when_the
     assert thief.allowed("collector") == GLIDEINS_MAY
     time.sleep(max(0.0, ends + 1 - time.time()))
     cm.check_output("kill -KILL $(pidof condor_collector)")
-    # CCB, by which submit machines reach the glidein, is back after 70 s.
+    # CCB, which submit machines use to reach the glidein, works again after 70 s.
     time.sleep(75)
     slurm.check_output("touch finish")
-    # The new collector knows no session: a glidein that is there again has shown its new token.
+    # The new collector has no sessions: a glidein that registers again has authenticated with its new token.
     assert alice.outputs(first) == ['slurm\n"slurm"']
     wait_for("the same glidein", lambda: cm.check_output(named) == name)
     third = alice.submit()
@@ -265,10 +265,10 @@ def test_a_token_renewed_by_a_cycle_and_rotated_keeps_a_running_glidein_when_the
 def test_jobs_run_side_by_side_until_a_glidein_retires(more_sites, alice, server, slurm, cm):
     entry = dict(ENTRIES["cpu"], walltime="100s", retirement="50s")
     entry["shapes"] = {"two": {"cpus": 2, "memory_mb": 1024, "disk_mb": 1000}}
-    # A site of the same name as the lab's, with another entry: what is deployed is there already.
+    # The same site as in the lab's inventory, with another entry, so that it is already deployed.
     inventory = more_sites({"slurm": {"glidein_entries": {"brief": entry}}})
     slurm.check_output("touch ~/mark")
-    # They end after its retirement, so that the third job comes too late.
+    # They end after the glidein's retirement, so that the third job does not start in it.
     pair = alice.submit(count=2, seconds=55)
     server.wait_for_jobs(2)
     cycle = playbook("cycle", inventory=inventory)
@@ -283,6 +283,6 @@ def test_jobs_run_side_by_side_until_a_glidein_retires(more_sites, alice, server
 
 
 def _running(states):
-    """The slots of two jobs that run at the same time; None when they do not."""
+    """Return the slots of two jobs that run at the same time, or None if they do not."""
     rows = [line.split() for line in states.splitlines()]
     return [slot for _status, slot in rows] if [status for status, _slot in rows] == ["2", "2"] else None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook cleanup removes what nothing uses, lists it before, and leaves the rest as it is."""
+"""Tests of the playbook cleanup: it lists unused files, removes them, and keeps all others."""
 
 from conftest import playbook
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Core-hours of a real job and its glidein by project, user and entry, and a budget that the next cycle keeps to."""
+"""Tests of a real job's core-hours by project, user and entry, and of a budget that limits the next cycle."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from conftest import STATE, playbook
 
 
 def table(server, query, token=None):
-    """The rows of /usage as CSV."""
+    """Return the rows of /usage as CSV."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     answer = server.get(f"/usage?format=csv&{query}", headers=headers)
     assert answer.status_code == 200, answer.text
@@ -18,7 +18,7 @@ def table(server, query, token=None):
 
 
 def core_s(server, name):
-    """The core-seconds of the site `slurm` in a metric."""
+    """Return the core-seconds of the site `slurm` in a metric."""
     lines = [line for line in server.get("/metrics").text.splitlines() if line.startswith(name + "{")]
     return sum(float(line.split()[-1]) for line in lines if 'site="slurm"' in line)
 
@@ -31,7 +31,7 @@ def test_a_job_is_counted_for_its_project_and_a_budget_stops_the_next_one(alice,
     server.wait_for_jobs(1)
     assert "1 (job " in playbook("cycle").summary
     assert len(alice.outputs(job)) == 1
-    assert 10 <= core_s(server, of_jobs) - before[of_jobs] <= 60  # 20 s, read every 5 s, and the claim after it
+    assert 10 <= core_s(server, of_jobs) - before[of_jobs] <= 60  # 20 s, read every 5 s, plus the rest of the claim
 
     assert any(row["project"] == "physics" for row in table(server, "by=project"))
     assert server.get("/usage?by=user").status_code == 401
@@ -44,7 +44,7 @@ def test_a_job_is_counted_for_its_project_and_a_budget_stops_the_next_one(alice,
     cycle = playbook("cycle", "-e", budget)
     assert "(job " not in cycle.summary, cycle
     assert "slurm budget of 3 core-hours in 20" in " ".join(cycle.output.split()), cycle
-    # The glidein of the first job still runs, and the page has the reason.
+    # The glidein of the first job is still running, and the page shows the reason.
     assert core_s(server, of_glideins) > before[of_glideins]
     page = server.get("/").text
     assert "slurm/cpu" in page

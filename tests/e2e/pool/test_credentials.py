@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Both kinds of credential run jobs, lie where they should, and are good for nothing but a glidein."""
+"""Tests that both kinds of credential run jobs, are stored as documented, and permit only what a glidein needs."""
 
 import base64
 import json
@@ -36,7 +36,7 @@ MACHINE = {
 
 @pytest.fixture
 def holder(cm, alice):
-    """A function that makes a Holder for a method of authentication."""
+    """Return a function that creates a Holder for a method of authentication."""
     yield lambda method: Holder(cm, alice, method)
     Holder(cm, alice).drop()
 
@@ -51,12 +51,12 @@ def test_files_of_the_site_are_private(slurm):
     for path in (base, f"{base}/slurm", f"{base}/slurm/log"):
         assert slurm.file(path).mode == 0o700
     assert slurm.file(f"{base}/slurm/credential").mode == 0o600
-    # (Slurm itself makes the logs of batch jobs; their folder is private.)
+    # (Slurm creates the logs of batch jobs; their directory is private.)
     assert slurm.check_output(f"find {base} -type f -perm /077 -not -path '*/log/*'") == ""
 
 
 def claims(token):
-    """What an IDTOKEN says; its signature is not looked at."""
+    """Return the claims of an IDTOKEN without checking its signature."""
     payload = token.split(".")[1]
     return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
 
@@ -74,11 +74,11 @@ def test_a_sites_token_opens_nothing_else(alice, holder, cm, server):
     assert thief.allowed("collector") == GLIDEINS_MAY
     assert not thief.allowed("schedd") & NOT_FOR_GLIDEINS
     assert cannot_pose_as_a_schedd(alice, thief)
-    # Lists that the pool had before are read, not taken for names.
+    # Existing lists of the pool are expanded, not taken as names.
     for level in ("ALLOW_ADVERTISE_STARTD", "DENY_ADVERTISE_MASTER", "DENY_ADVERTISE_STARTD"):
         assert "$(" not in cm.check_output(f"condor_config_val -collector {level}")
 
-    # It can bring a machine, under any name, and remove machines. With whose token, the collector writes itself.
+    # The token can advertise a machine under any name, and remove machines. The collector adds the token's identity.
     assert thief.advertise("UPDATE_STARTD_AD", **MACHINE)
     whose = "condor_status -constraint 'Machine == \"thief\"' -af AuthenticatedIdentity GLIDEIN_Site"
     assert cm.check_output(whose) == "glidein-slurm@cm somewhere"
@@ -90,12 +90,12 @@ def test_a_sites_token_opens_nothing_else(alice, holder, cm, server):
     assert thief.advertise("INVALIDATE_STARTD_ADS", MyType='"Query"', TargetType='"Machine"', Requirements="true")
     assert cm.check_output(whose) == ""
 
-    # It can make itself another token, which is good for no more and ends no later.
+    # The token can request another token, with the same permissions and expiry time.
     fetched = thief.run("condor_token_fetch").stdout.strip()
     own = cm.check_output("cat /var/lib/glidein-ops/tokens/slurm")
     assert {claims(fetched)[key] == claims(own)[key] for key in ("sub", "scope", "exp")} == {True}
 
-    # Nothing of this can it do to jobs and daemons.
+    # It permits nothing on jobs and daemons.
     cluster = alice.submit(seconds=60)
     schedd = alice.host.check_output("condor_status -schedd -af MyAddress")
     for command in (
@@ -150,7 +150,8 @@ def test_the_pool_password_runs_jobs_too_opens_nothing_else_and_can_be_rotated(
     assert alice.outputs(cluster) == ['slurm\n"withpassword"']
     assert cm.check_output(f"condor_history {cluster} -limit 1 -af NumJobStarts") == "1"
 
-    # Whoever unpacks the tarball has the pool password. HTCondor's defaults would make him an administrator.
+    # A user who unpacks the tarball has the pool password. With HTCondor's defaults, that user would be an
+    # administrator.
     thief = holder("PASSWORD")
     thief.steal(kept_at, "pool_password")
     try:
@@ -160,7 +161,7 @@ def test_the_pool_password_runs_jobs_too_opens_nothing_else_and_can_be_rotated(
     finally:
         no_glideins(slurm)
         slurm.check_output("rm -rf ~/.glidein/withpassword")
-        # Back to what the lab's own inventory says; the tokens that the sites have stay good.
+        # Restore the lab's own inventory; the sites' tokens stay valid.
         assert playbook("deploy", "-l", "cm").rc == 0
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demand server as it is deployed: its tokens, its pause, and its state after it was killed."""
+"""Tests of the deployed demand server: its tokens, its pause, and its state after it was killed."""
 
 import json
 import shlex
@@ -15,13 +15,13 @@ COMMAND = "/opt/glidein-demand/current/bin/glidein-demand"
 
 @pytest.fixture(scope="module")
 def token():
-    """What the site `slurm` proves itself with."""
+    """Return the token of the site `slurm`."""
     return (STATE / "demand_tokens" / "slurm").read_text(encoding="ascii").strip()
 
 
 @pytest.fixture
 def pause(cm):
-    """A function that pauses the server; it is resumed afterwards in any case."""
+    """Return a function that pauses the server; always resume it afterwards."""
     yield lambda reason: cm.check_output(f"{COMMAND} pause --reason '{reason}'")
     cm.check_output(f"{COMMAND} resume")
 
@@ -43,7 +43,7 @@ def test_a_site_writes_with_its_own_token_and_for_itself_only(server, token):
 
 def test_a_token_made_by_the_command_works_until_it_is_revoked(cm, server):
     secret = cm.check_output(f"{COMMAND} token create by-hand 2>/dev/null")
-    # Tokens are read anew every half a second.
+    # The server reads the tokens every half a second.
     accepted = {"accepted": True}
     wait_for("acceptance", lambda: server.call("report", report("by-hand"), secret).get("result") == accepted, 5)
     cm.check_output(f"{COMMAND} token revoke by-hand")
@@ -137,7 +137,7 @@ def certificate(cm):
 
 
 def presented(cm):
-    """The serial number of the certificate that the demand server's address presents."""
+    """Return the serial number of the certificate at the demand server's address."""
     command = "openssl s_client -connect 127.0.0.1:11001 </dev/null 2>/dev/null | openssl x509 -noout -serial"
     return cm.check_output(f"sh -c {shlex.quote(command)}")
 
@@ -160,7 +160,7 @@ def test_https_by_the_proxy_with_a_renewed_certificate_and_back_to_http(cm, serv
         assert secure.get("/healthz", verify=known).status_code == 200
         assert secure.get("/demand", verify=known, headers={"Authorization": f"Bearer {token}"}).status_code == 200
         assert presented(cm) == first
-        # The demand server itself is reached only through the proxy, and the package's own site does not run.
+        # Only the proxy connects to the demand server, and the package's default site is disabled.
         listening = cm.check_output("ss -Hltn")
         assert "127.0.0.1:11002" in listening and ":80 " not in listening
         assert cm.check_output("ps -o user= -C nginx").split().count("root") == 1

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a job waits, by the playbook `explain` and on the page; the status for programs."""
+"""Tests of the explanation why a job waits, from the playbook `explain` and on the page, and of the status as JSON."""
 
 import json
 import re
@@ -14,7 +14,7 @@ LIMIT = "/etc/condor/config.d/96-explained-limit.conf"
 
 @pytest.fixture
 def limit(cm):
-    """The name of a concurrency limit of 0."""
+    """Return the name of a concurrency limit of 0."""
     cm.check_output(f"echo EXPLAINED_LIMIT = 0 >{LIMIT} && condor_reconfig -negotiator")
     yield "explained"
     cm.check_output(f"rm {LIMIT} && condor_reconfig -negotiator")
@@ -22,7 +22,7 @@ def limit(cm):
 
 @pytest.fixture
 def page(server):
-    """A function that returns the text of the page's section on a job, as a browser with the site's token gets it."""
+    """Return a function that gets the text of the page's section on a job, with the site's token."""
     token = (STATE / "demand_tokens" / "slurm").read_text(encoding="ascii").strip()
 
     def read(job):
@@ -74,7 +74,7 @@ def test_jobs_that_no_glidein_will_run(alice, server, page, limit):
 
 
 def test_a_job_that_waits_for_its_glidein_runs_and_is_removed(alice, server, slurm_root, page, tmp_path):
-    slurm_root.check_output("scontrol update partitionname=cpu state=down")  # queues, and starts nothing
+    slurm_root.check_output("scontrol update partitionname=cpu state=down")  # Slurm queues jobs and starts none
     try:
         cluster = alice.submit(seconds=600)
         server.wait_for_jobs(1)

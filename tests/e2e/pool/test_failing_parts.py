@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A part that fails: the entry is left as it is, the message says what to do, and the other sites go on."""
+"""Tests of a failing part: the entry is unchanged, the message has the remedy, and the other sites continue."""
 
 import re
 
@@ -21,13 +21,13 @@ def queued(slurm):
 
 @pytest.fixture
 def held(cm, server):
-    """A function that leases jobs of a group for a site `unreachable`; returns the site's token."""
+    """Return a function that leases jobs of a group for a site `unreachable` and returns the site's token."""
     command = "/opt/glidein-demand/current/bin/glidein-demand token"
     secret = cm.check_output(f"{command} create unreachable 2>/dev/null")
 
     def lease(claims):
         params = {"site": "unreachable", "entries": {"cpu": claims}, "ttl_s": 600}
-        # Tokens are read anew every half a second.
+        # The server reads the tokens every half a second.
         wait_for("the lease", lambda: server.call("lease", params, secret).get("result"), 5)
         return secret
 
@@ -44,7 +44,7 @@ def test_an_unreachable_site_keeps_its_jobs_and_with_a_broken_one_stops_no_other
     token = held({server.call("get_demand")["result"]["groups"][0]["id"]: 2})
     inventory = more_sites(
         {
-            # ssh knows no such host.
+            # ssh cannot resolve the host.
             "unreachable": {"glidein_entries": entries(), "glidein_demand_token": token},
             "broken": {
                 "ansible_host": "slurm",
@@ -56,7 +56,7 @@ def test_an_unreachable_site_keeps_its_jobs_and_with_a_broken_one_stops_no_other
     )
     cycle = playbook("cycle", inventory=inventory)
     assert cycle.rc == 0, cycle
-    # Glideins of a site that cannot be asked may still come for the jobs that it holds.
+    # An unreachable site may still start glideins for the jobs that it has leased.
     assert "slurm" in cycle.summary and "1 (job " in cycle.summary
     assert "Not counted: 2 that other sites have a lease on." in " ".join(cycle.summary.split())
     assert queued(slurm) == 1
@@ -73,7 +73,7 @@ def test_the_run_ends_with_an_error_when_that_was_asked_for(more_sites):
 
 @pytest.fixture(scope="module")
 def refused_site(tmp_path_factory):
-    """A function that gives the inventories with a second, deployed site on the lab's login node."""
+    """Return a function that returns the inventories with a second, deployed site on the lab's login node."""
     folder = tmp_path_factory.mktemp("refused")
 
     def inventories(**settings):
@@ -99,7 +99,7 @@ def test_a_refused_submission_is_shown_with_its_command(alice, server, slurm, re
     problems = " ".join(cycle.summary.split("PROBLEMS")[1].split())
     assert said in problems
     assert "sbatch --parsable --array=1-1" in problems
-    assert queued(slurm) == 0  # the refused entry has the higher priority; nothing else is ordered for the same job
+    assert queued(slurm) == 0  # the refused entry has the higher priority; no other entry gets the same job
 
 
 def test_an_entry_whose_glideins_fail_at_once_is_limited_and_named(alice, server, slurm, refused_site):
@@ -138,7 +138,7 @@ def test_slurm_that_does_not_answer_is_no_empty_queue(alice, server, slurm, slur
     assert "squeue" in problems and "Unable to contact slurm controller" in problems
     wait_for("slurmctld", lambda: slurm.run("squeue -h").rc == 0)
     assert queued(slurm) == 0
-    assert "1 (job " in playbook("cycle").summary  # and the next cycle repairs it
+    assert "1 (job " in playbook("cycle").summary  # the next cycle retries
 
 
 def test_nothing_is_submitted_without_the_demand_server(alice, server, slurm, cm):
@@ -168,7 +168,7 @@ def test_nothing_is_submitted_without_the_demand_server(alice, server, slurm, cm
 def test_nothing_is_submitted_on_demand_that_is_too_old(alice, server, slurm, cm):
     alice.submit()
     server.wait_for_jobs(1)
-    # Readings are made every 5 s in the lab: from the past, an allowed age below that makes each of them too old.
+    # The lab's server reads every 5 s. Without HTCondor, the last reading becomes older than the maximum age.
     cm.check_output("systemctl stop condor")
     try:
         wait_for("a reading that is older than 2 s", lambda: server.call("get_demand")["result"]["schedds"]["failed"])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the demo shows: an idle job becomes a glidein on Slurm, and runs."""
+"""Tests of the demo's content: an idle job becomes a glidein on Slurm and runs."""
 
 import re
 
@@ -15,7 +15,7 @@ def test_an_idle_job_becomes_a_glidein_and_runs_there(alice, server, slurm, cm):
     assert cycle.rc == 0, cycle
     assert "PROBLEMS" not in cycle.summary, cycle
 
-    # Slurm, the collector, the job's log and the cycle's own words agree.
+    # Slurm, the collector, the job's log and the cycle's output agree.
     job_id = re.search(r"1 \(job (\d+)\)", cycle.summary).group(1)
     queue = slurm.check_output("squeue -h -r -u glidein -o '%i %j %C %m %P'").split()
     assert queue[0] == f"{job_id}_1"
@@ -32,7 +32,7 @@ def test_an_idle_job_becomes_a_glidein_and_runs_there(alice, server, slurm, cm):
     assert ad.split()[-1].startswith("glidein-slurm@")
     assert alice.outputs(cluster) == ['slurm\n"slurm"']
 
-    # And the server's page tells the same.
+    # The server's page shows the same.
     wait_for("the report on the page", lambda: "slurm" in [entry["site"] for entry in server.supply()["entries"]])
 
 
@@ -51,13 +51,13 @@ def test_jobs_that_fit_together_share_one_glidein(alice, server, slurm):
     cluster = alice.submit(count=4, memory_mb=2000, cpus=1)
     server.wait_for_jobs(4)
     cycle = playbook("cycle")
-    # 2000 MB are handed out as 2048: four fit into `large` (4 cpus, 8192 MB), none into `small`.
+    # 2000 MB are allocated as 2048: four jobs fit into `large` (4 cpus, 8192 MB), none into `small`.
     assert slurm.check_output("squeue -h -r -u glidein -o '%C %m'") == "4 8272M", cycle
     assert len(alice.outputs(cluster, 4)) == 4
 
 
 def jobs_by_group(server):
-    """{group: (jobs, jobs that are leased)}."""
+    """Return {group: (jobs, leased jobs)}."""
     groups = server.call("get_demand")["result"]["groups"]
     return {group["id"]: (group["count"], group["leased"]) for group in groups}
 
@@ -76,7 +76,7 @@ def test_a_check_run_shows_plan_and_script_and_changes_nothing(alice, server, sl
 
 
 def test_the_job_goes_and_the_queued_glidein_with_it(alice, server, slurm, slurm_root, cm):
-    slurm_root.check_output("scontrol update partitionname=cpu state=down")  # queues, and starts nothing
+    slurm_root.check_output("scontrol update partitionname=cpu state=down")  # Slurm queues jobs and starts none
     try:
         alice.submit()
         server.wait_for_jobs(1)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The oldest ansible-core that meta/runtime.yml promises runs the same playbooks."""
+"""Tests of the playbooks with the oldest ansible-core that meta/runtime.yml supports."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ OLDEST = "ansible-core==2.16.19"
 
 @pytest.fixture(scope="module")
 def oldest():
-    """The environment of a controller with nothing but the oldest ansible-core and what README asks for."""
+    """Return the environment of a controller with only the oldest ansible-core and README's requirements."""
     if sys.version_info >= (3, 13):
         pytest.skip(f"{OLDEST} runs on Python 3.10 to 3.12, this is {sys.version.split()[0]}")
     venv = prepare.BUILD / "venv-controller-2.16"
@@ -25,7 +25,7 @@ def oldest():
 
 
 def test_it_deploys_and_runs_a_cycle(alice, server, slurm, oldest):
-    # What the tests' own ansible-core has deployed, the oldest finds as it should be.
+    # After a deployment by the tests' own ansible-core, the oldest one changes nothing.
     assert playbook("deploy").rc == 0
     deploy = playbook("deploy", env=oldest)
     assert deploy.rc == 0, deploy

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demand is what waits in the schedds of the pool: all of them, all of it, evaluated as HTCondor does."""
+"""Tests of the demand: the idle jobs of all schedds of the pool, evaluated as HTCondor does."""
 
 import time
 
@@ -25,8 +25,8 @@ MASTER_SCHEDD_SECOND_BACKOFF_CONSTANT = 30
 DAEMON_LIST = $(DAEMON_LIST) SCHEDD_SECOND
 """
 
-# A machine that takes no job. With it in the collector, the negotiator asks the schedds for requests, and they sort
-# their jobs into autoclusters.
+# A machine that accepts no job. Because it is in the collector, the negotiator requests jobs from the schedds, and they
+# assign their jobs to autoclusters.
 SLOT = """\
 MyType = "Machine"
 Name = "slot1@nobody"
@@ -45,7 +45,7 @@ NO_SLOT = 'MyType = "Query"\nTargetType = "Machine"\nRequirements = Name == "slo
 
 @pytest.fixture(scope="module")
 def second(cm):
-    """The name of a second schedd, whose MAX_JOBS_RUNNING is 4; it goes again, also from the server's memory."""
+    """Return the name of a second schedd, whose MAX_JOBS_RUNNING is 4; remove it afterwards, also from the server."""
     name = "second@"
     cm.check_output(f"install -d -o condor -g condor {SPOOL}")
     cm.check_output(f"cat > {SNIPPET} <<'END'\n{SECOND}END")
@@ -59,7 +59,7 @@ def second(cm):
 
 @pytest.fixture
 def emptied(cm, second):
-    """The second schedd, without jobs before and after."""
+    """Return the second schedd, without jobs before and after."""
     empty = (
         f"condor_rm -name {second} -all >/dev/null 2>&1; condor_rm -name {second} -all -forcex >/dev/null 2>&1; true"
     )
@@ -71,7 +71,7 @@ def emptied(cm, second):
 
 @pytest.fixture
 def submit(alice):
-    """A function that queues jobs with these lines in their submit file; it returns the cluster's number."""
+    """Return a function that queues jobs with these submit file lines and returns the cluster's number."""
 
     def submit(*lines, queue=1, schedd=None):
         text = ["executable = /bin/sleep", "arguments = 60", "transfer_executable = false", *lines, f"queue {queue}"]
@@ -84,7 +84,7 @@ def submit(alice):
 
 @pytest.fixture
 def demand(server):
-    """A function that gives the demand of a reading from now on, once `good` of it is true."""
+    """Return a function that returns the demand of a new reading once `good` of it is true."""
     token = (STATE / "demand_tokens" / "slurm").read_text(encoding="ascii").strip()
 
     def demand(what, good, seconds=60):
@@ -108,7 +108,7 @@ def test_jobs_of_all_schedds_count(submit, demand, emptied):
     submit(queue=2, schedd=emptied)
     found = demand("five jobs of two schedds", lambda found: counted(found) == 5)
     assert emptied in found["schedds"]["answered"]
-    (group,) = found["groups"]  # they ask for the same
+    (group,) = found["groups"]  # their requests are equal
     assert (group["count"], group["stale"]) == (5, 0)
 
 
@@ -123,7 +123,7 @@ def test_a_schedd_that_was_killed_keeps_its_groups_with_their_age(cm, submit, de
     assert (failed["name"], group["count"], group["cpus"]) == (emptied, 2, 3)
     assert before["as_of"] <= failed["as_of"] < found["as_of"]
     assert group["as_of"] == failed["as_of"]
-    # The master starts it again, and its jobs are still there.
+    # The master starts the schedd again, and its jobs are still there.
     demand("the schedd's answer", lambda found: emptied in found["schedds"]["answered"] and counted(found) == 2, 120)
 
 
@@ -175,7 +175,7 @@ def test_held_local_and_scheduler_jobs_count_not(submit, demand):
 
 
 def test_what_requirements_refer_to_is_told_with_and_without_a_negotiation(cm, alice, submit, demand):
-    """Jobs that were offered to a negotiator are grouped by their autocluster, others by Requirements."""
+    """Jobs that a negotiator has considered are grouped by their autocluster, others by Requirements."""
 
     def seen(found):
         return [(group["id"], group["count"], group["requirements"], group["attributes"]) for group in found["groups"]]
@@ -197,7 +197,7 @@ def test_what_requirements_refer_to_is_told_with_and_without_a_negotiation(cm, a
     after = demand("the five jobs", lambda found: counted(found) == 5)
     assert seen(after) == seen(before)
 
-    # A job that is edited leaves its autocluster.
+    # An edited job leaves its autocluster.
     alice.host.check_output("""condor_qedit -constraint 'WantSite == "A"' Requirements 'TARGET.GLIDEIN_Site == "C"'""")
     edited = demand("the edited jobs", lambda found: any("C" in group["requirements"] for group in found["groups"]))
     assert [group["count"] for group in edited["groups"]] == [3, 2]

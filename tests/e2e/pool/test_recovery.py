@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was interrupted or left behind is put right by the next run."""
+"""Tests that the next run repairs what was interrupted or left behind."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from conftest import ROOT, playbook, wait_for
 
 
 def tarballs_are_whole(slurm, folder):
-    """Whether the tarballs of a version are what its list says."""
+    """Return whether the checksums of a version's tarballs are those in its list."""
     sums = "awk '{print $5 \"  tarballs/\" $6}' tarballs.list | sha256sum -c"
     return slurm.check_output(f"cd {folder}/ && {sums}") == "tarballs/native.tar.gz: OK"
 
@@ -62,7 +62,7 @@ def test_a_version_that_a_queued_glidein_uses_stays(alice, server, slurm, slurm_
         alice.submit()
         server.wait_for_jobs(1)
         assert "1 (job " in playbook("cycle").summary
-        # As after a deployment of other content: the version in use is no longer the current one.
+        # As after a deployment of different content: the version in use is no longer the current one.
         slurm.check_output(f"cp -r {folder}/{current} {folder}/000000000000 && ln -sfn 000000000000 {folder}/current")
         assert playbook("deploy", "-l", "slurm").rc == 0
         slurm.check_output(f"ln -sfn 000000000000 {folder}/current")

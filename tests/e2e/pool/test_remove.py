@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook remove leaves the hosts as they were before deploy. An older version is upgraded while glideins run."""
+"""Tests that remove restores the hosts' files, and that an older version is upgraded while glideins run."""
 
 import subprocess
 
@@ -12,7 +12,7 @@ from conftest import ROOT, clean_pool, playbook, wait_for
 # The last commit before Alembic's migrations of the demand server's database.
 OLDER = "3dd54e984a4210e8c7549712ca33bbdfce9c3ce4"
 
-# What HTCondor, apt and Ansible themselves write, and what is not on disk.
+# Files that HTCondor, apt and Ansible write, and file systems that are not on disk.
 ELSEWHERE = [
     *("proc", "sys", "run", "tmp", "var/tmp", "var/log", "var/cache", "var/lib/apt", "var/lib/condor"),
     *("var/lib/systemd", "var/spool", "root/.ansible", "home/*/.ansible"),
@@ -20,28 +20,28 @@ ELSEWHERE = [
 
 
 def files(host):
-    """Mode, owner and path of every file of a host."""
+    """Return mode, owner and path of every file of a host."""
     pruned = " -o ".join(f"-path '/{path}'" for path in ELSEWHERE)
     return set(host.check_output(f"find / -xdev \\( {pruned} \\) -prune -o -printf '%M %u %p\\n'").splitlines())
 
 
 @pytest.fixture(autouse=True)
 def clean(cm, slurm, server):
-    """Clean up, if the demand server is there: an earlier test of this module may have removed it."""
+    """Clean up, unless an earlier test of this module has removed the demand server."""
     if server.answers():
         clean_pool(cm, slurm, server)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def deployed_again(server):
-    """Deploy after the tests: the others need it."""
+    """Deploy after the tests for the other modules."""
     yield
     if not server.answers():
         assert playbook("deploy").rc == 0
 
 
 def test_remove_undoes_deploy_and_does_not_touch_a_site_with_running_glideins(cm, slurm, slurm_root, alice, server):
-    # Other tests leave their sites to the next deployment.
+    # Other tests leave their sites in place.
     slurm.check_output("find .glidein -mindepth 1 -maxdepth 1 ! -name slurm -exec rm -rf {} +")
     alice.submit(seconds=600)
     server.wait_for_jobs(1)
@@ -71,7 +71,7 @@ def test_remove_undoes_deploy_and_does_not_touch_a_site_with_running_glideins(cm
 
 @pytest.fixture(scope="module")
 def older(tmp_path_factory):
-    """The environment of a playbook of the older version, which is taken from the repository's history."""
+    """Return the environment of a playbook of the older version, which is taken from the repository's history."""
     git = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}"]
     found = subprocess.run([*git, "cat-file", "-e", f"{OLDER}^{{commit}}"], capture_output=True, check=False)
     if found.returncode != 0:
@@ -109,7 +109,7 @@ def test_a_running_deployment_of_an_older_version_is_upgraded_and_its_glideins_g
         assert slurm.check_output("readlink .glidein/slurm/current") != old_version
         assert slurm.file(f"/home/glidein/.glidein/slurm/{old_version}/glidein.sh").exists
         wait_for("the glidein in the supply", lambda: server.registered() == 1)
-        # The glidein is counted: none is ordered for the job that it runs.
+        # The glidein is counted, so none is ordered for the job that it runs.
         counted = playbook("cycle")
         assert counted.recap["slurm"]["changed"] == 0, counted
         assert cm.check_output(slots) == slot

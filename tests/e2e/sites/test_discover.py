@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Discovery on real batch systems, as a new user runs it: no inventory, an empty directory, and a login node's name.
+"""Tests of discovery on real batch systems from an empty directory, with only a login node's name.
 
 tests/lab/images/slurm-accounting/slurm.conf and configure.sh define the partitions and accounts that are proposed.
 """
@@ -26,11 +26,11 @@ LEFT_OUT = {
 
 @pytest.fixture(autouse=True)
 def clean():
-    """Neither the pool nor the demand server takes part."""
+    """Override the clean-up: discovery uses neither the pool nor the demand server."""
 
 
 class Discovery:
-    """A finished run of the playbook discover. folder: where it was started."""
+    """A finished run of the playbook discover. folder: its working directory."""
 
     def __init__(self, site, user, folder, **variables):
         self.play = playbook(
@@ -51,30 +51,30 @@ class Discovery:
 
     @property
     def left_out(self):
-        """{queue: reason} of the queues without an entry."""
+        """Return {queue: reason} of the queues without an entry."""
         comment = self.text.partition("\n# Queues without an entry:\n")[2].partition("\n\n")[0]
         return dict(re.findall(r"^#   (\S[^:]*): (.*)$", comment.replace("\n#     ", " "), re.MULTILINE))
 
     @property
     def not_read(self):
-        """The commands that failed, with their errors."""
+        """Return the commands that failed, with their errors."""
         return " ".join(self.text.partition("\n# Not read:\n")[2].replace("\n#", " ").split())
 
     def of_entries(self, key):
-        """{entry: value of this option} of the entries that have it."""
+        """Return {entry: value of this option} of the entries that have it."""
         return {name: entry[key] for name, entry in self.entries.items() if key in entry}
 
 
 @pytest.fixture(scope="module")
 def slurm_accounting():
-    """The administrator of a Slurm with accounting."""
+    """Return the administrator of a Slurm with accounting."""
     bring_up("slurm-accounting")
     return host("slurm-accounting-root")
 
 
 @pytest.fixture(scope="module")
 def proposed(slurm_accounting, tmp_path_factory):
-    """The proposal for the user pilot."""
+    """Return the proposal for the user pilot."""
     return Discovery("slurm-accounting", "pilot", tmp_path_factory.mktemp("pilot"))
 
 
@@ -84,7 +84,7 @@ def test_each_partition_has_an_entry_or_the_reason_for_none(proposed):
     assert set(proposed.left_out) == set(LEFT_OUT)
     assert [name for name, reason in LEFT_OUT.items() if reason not in proposed.left_out[name]] == [], proposed
     assert (proposed.variables["glidein_scheduler"], proposed.variables["glidein_site"]) == ("slurm", "campus")
-    # It never has a secret: the operator makes that of the site.
+    # The file never has a secret: the operator adds the site's token.
     assert "glidein_demand_token" not in proposed.variables and "TODO" in proposed.text
 
 
@@ -103,14 +103,14 @@ def test_walltimes_are_those_of_the_partition_or_of_its_qos(proposed):
 def test_shapes_are_those_of_the_nodes(proposed):
     sizes = {name: proposed.entries[name]["node"] for name in ("cpu", "limited", "long")}
     assert {name: size["cpus"] for name, size in sizes.items()} == {"cpu": 16, "limited": 8, "long": 16}, proposed
-    # Less than the 64000 MB of a node, for its operating system; half of it for half of the cores.
+    # Less than the 64000 MB of a node, which leaves memory for its operating system; half of it for half of the cores.
     assert 56000 < sizes["cpu"]["memory_mb"] < 64000 and 28000 < sizes["limited"]["memory_mb"] < 32000
     (whole,) = proposed.entries["whole"]["shapes"].values()
     assert (whole["cpus"], whole["whole_node"]) == (64, True) and 230000 < whole["memory_mb"] < 250000
     gpus = proposed.entries["gpu"]["shapes"].values()
     assert {(shape["gpus"], shape["gpu_type"]) for shape in gpus} >= {(1, "a100"), (1, "v100")}
     assert proposed.entries["gpu"]["gpu_only"] is True
-    # Nodes of these partitions that lack the feature are not asked for.
+    # Nodes of these partitions that lack the feature are not requested.
     assert set(proposed.of_entries("constraint").items()) >= {("cpu", "EGRESS"), ("long", "EGRESS")}
 
 
@@ -133,7 +133,7 @@ def test_the_probe_adds_what_compute_nodes_show_and_leaves_nothing(proposed, slu
     assert "glidein_scratch" in probed.variables
     assert slurm_accounting.check_output("squeue --noheader --user pilot") == ""
     assert not slurm_accounting.file("/home/pilot/.glidein").exists
-    # A later discovery without the probe keeps what it measured, and names what a probe has left.
+    # A later discovery without the probe keeps the measured values, and names what a probe has left.
     slurm_accounting.check_output("install -d -o pilot /home/pilot/.glidein/node_probe.slurm-accounting")
     try:
         later = Discovery("slurm-accounting", "pilot", tmp_path, discover_write=True)
@@ -220,7 +220,7 @@ def test_a_command_that_hangs_leaves_a_gap(slurm_accounting, tmp_path):
     hangs = {"commands": {"sinfo": ["sleep", "300"]}}
     partial = Discovery("slurm-accounting", "pilot", tmp_path, glidein_scheduler_options=hangs, discover_timeout=5)
     assert "sleep 300" in partial.not_read, partial
-    # Walltimes were read before.
+    # The walltimes were read before the command failed.
     assert partial.entries["cpu"]["walltime"] == "2h"
     assert re.search(r"# TODO: .*describe at least one shape", partial.text)
 

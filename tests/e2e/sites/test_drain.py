@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drained site gets no glideins, by no cycle, until the drain is ended; users' jobs run to their end."""
+"""Tests of a drained site: no cycle starts glideins there until the drain ends, and users' jobs run to their end."""
 
 import re
 
@@ -14,7 +14,7 @@ DRAINED = r"drained by ada since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: disk replac
 
 @pytest.fixture
 def drain():
-    """A function that drains the site `slurm`; the drain is ended after the test."""
+    """Return a function that drains the site `slurm`; end the drain after the test."""
 
     def run(*arguments):
         return playbook("drain", "-l", "slurm", "-e", REASON, "-e", "drain_by=ada", *arguments)
@@ -24,12 +24,12 @@ def drain():
 
 
 def text(play):
-    """The output of a playbook, without the line breaks that Ansible adds."""
+    """Return the output of a playbook without the line breaks that Ansible adds."""
     return " ".join(play.output.split())
 
 
 def states(slurm):
-    """{state of Slurm: batch jobs}."""
+    """Return {state of Slurm: batch jobs}."""
     found = slurm.check_output("squeue -h -r -u glidein -o %T").split()
     return {state: found.count(state) for state in found}
 
@@ -39,7 +39,7 @@ def test_a_drain_cancels_what_is_queued_and_lasts_until_it_is_ended(alice, serve
     server.wait_for_jobs(1)
     assert "1 (job " in playbook("cycle").summary
     wait_for("a running job", lambda: alice.host.check_output(f"condor_q {running} -af JobStatus") == "2", 120)
-    slurm_root.check_output("scontrol update partitionname=cpu state=down")  # queues, and starts nothing
+    slurm_root.check_output("scontrol update partitionname=cpu state=down")  # Slurm queues jobs and starts none
     try:
         alice.submit(count=2, cpus=4, memory_mb=2000)
         server.wait_for_jobs(2)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Glideins as jobs of another HTCondor pool: the lab's host `htc`, a site of inventories/lab-batch."""
+"""Tests of glideins as jobs of another HTCondor pool: the lab's host `htc`, a site of inventories/lab-batch."""
 
 import re
 
@@ -13,7 +13,7 @@ SITE = BatchSite("htc", "htcondor", entry="main")
 LOGS = "/home/glidein/.glidein/htc/log"
 SANDBOXES = "/var/lib/condor/execute"
 
-# Ends in order when it is told to, and says what it knows of the HTCondor around its own.
+# Ends when it gets TERM, and prints the HTCondor variables of its environment.
 SAVING_JOB = """\
 executable = /bin/sh
 arguments = "-c 'trap ""sleep 3; echo saved; exit 0"" TERM; env; echo running; while :; do sleep 1; done'"
@@ -31,14 +31,14 @@ queue
 
 @pytest.fixture(scope="module")
 def htc_root():
-    """The administrator of the other pool."""
+    """Return the administrator of the other pool."""
     bring_up("htc")
     return host("htc-root")
 
 
 @pytest.fixture(scope="module")
 def deployed(htc_root):
-    """The access point of the site, deployed."""
+    """Deploy the site; return its access point."""
     wait_for("a machine in the other pool", lambda: htc_root.check_output("condor_status -af Name"))
     SITE.play("deploy", limit="cm,htc")
     return host("htc")
@@ -46,7 +46,7 @@ def deployed(htc_root):
 
 @pytest.fixture
 def htc(deployed, htc_root, cm):
-    """The access point, as the user who submits glideins; without jobs before and after."""
+    """Return the access point as the user who submits glideins; without jobs before and after."""
 
     def emptied():
         deployed.check_output("condor_rm -all >/dev/null 2>&1; true")
@@ -62,14 +62,14 @@ def htc(deployed, htc_root, cm):
 
 @pytest.fixture
 def closed(htc, htc_root):
-    """The other pool takes jobs and starts none."""
+    """Make the other pool accept jobs and start none."""
     htc_root.check_output("condor_off -negotiator")
     wait_for("a pool without negotiator", lambda: htc_root.run("pgrep -x condor_negotiat").rc)
     return htc
 
 
 def jobs(htc):
-    """{id: JobStatus} of what is in the queue."""
+    """Return {id: JobStatus} of the queue."""
     found = htc.check_output("condor_q -af ClusterId ProcId JobStatus").split()
     return {f"{cluster}.{process}": int(state) for cluster, process, state in zip(*[iter(found)] * 3, strict=True)}
 
@@ -81,7 +81,8 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, ht
     job_id = re.search(r"3 \(job (\d+)\)", cycle.summary).group(1)
     assert set(jobs(htc)) == {f"{job_id}.{process}" for process in range(3)}, cycle
 
-    # Both pools agree on who is who. 1068 MB were asked for, the other pool gave 1152; 68 are for the glidein itself.
+    # Both pools report the same job. 1068 MB were requested, the other pool granted 1152; 68 are for the glidein
+    # itself.
     ids = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_BatchId TotalCpus TotalMemory"
     expected = [f"{job_id}.{process} 1.0 1084" for process in range(3)]
     wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected)
@@ -118,7 +119,7 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
     output = f"cat saving.{cluster}.out"
     wait_for("a running job", lambda: "running" in alice.host.run(output).stdout)
     (job_id,) = jobs(htc)
-    # Its environment is of its own pool: nothing of the job that the glidein is.
+    # The job's environment is of its own pool: it has no variable of the glidein's job.
     scratch = re.search(r"^_CONDOR_SCRATCH_DIR=(.*)$", alice.host.check_output(output), re.MULTILINE).group(1)
     assert re.match(rf"{SANDBOXES}/dir_\d+/glidein\.\w+/execute/dir_\d+$", scratch)
     assert "GLIDEIN_OUTER_JOB" not in alice.host.check_output(output)
@@ -129,7 +130,7 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
     wait_for("an evicted job", lambda: "was evicted" in alice.host.check_output(f"cat saving.{cluster}.log"))
     assert "saved" in alice.host.check_output(output)
     assert "==> StartLog of glidein_" in htc.check_output(f"cat {log}.err")
-    # Evicted, it is not started again, but taken away; at most a minute later.
+    # The evicted job is not started again; it is removed within a minute.
     wait_for("an empty queue", lambda: not jobs(htc), 90)
     assert htc.check_output(f"condor_history {job_id} -af NumShadowStarts") == "1"
     assert htc.check_output(f"ls {SANDBOXES}") == ""
@@ -141,7 +142,7 @@ def test_a_whole_node_is_all_the_cores_that_a_machine_has(alice, server, htc, cm
     server.wait_for_jobs(2)
     SITE.play("cycle")
     alice.outputs(cluster, 2)
-    # Both at the same time in it.
+    # Both jobs ran in the node at the same time.
     hosts = alice.host.check_output(f"condor_history {cluster} -af LastRemoteHost").split()
     assert len(set(hosts)) == 2
     assert len({each.split("@", 1)[1] for each in hosts}) == 1

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One batch job for each entry reports what its compute nodes offer, on real batch systems. Nothing is deployed."""
+"""Tests of node_probe on real batch systems: one batch job per entry reports its compute nodes. Nothing is deployed."""
 
 import contextlib
 import json
@@ -21,12 +21,12 @@ SGE = {"account": "physics", "resources": {"memory": "m_slot", "disk": "scratch"
 
 @pytest.fixture(autouse=True)
 def clean():
-    """Neither the pool nor the demand server takes part."""
+    """Override the clean-up: the probe uses neither the pool nor the demand server."""
 
 
 @pytest.fixture
 def slurm_partition():
-    """The partition `cpu`, opened afterwards: a function that sets its state."""
+    """Return a function that sets the state of the partition `cpu`; open it afterwards."""
     root = host("slurm-root")
 
     def set_state(state):
@@ -165,5 +165,5 @@ def test_pbs_reports(tmp_path, site, scheduler, queue):
     finally:
         root.check_output(f"qmgr -c 'unset queue {queue} resources_min.walltime'")
     assert_reported(node)
-    # PBS copies a job's output at its end: the probe waits for that, so that nothing is undelivered.
+    # PBS copies a job's output at its end. The probe waits for that, so that no output is undelivered.
     assert root.check_output("ls /var/spool/*/undelivered 2>/dev/null; true") == ""

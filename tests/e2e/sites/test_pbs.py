@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Glideins on a real OpenPBS and a real Torque: the lab's hosts `pbs` and `torque`, sites of inventories/lab-batch.
+"""Tests of glideins on a real OpenPBS and a real Torque: the lab's hosts `pbs` and `torque`.
 
-Both are built from source archives; without these the tests are skipped.
+They are sites of inventories/lab-batch, built from source archives. Without the archives, the tests are skipped.
 """
 
 import json
@@ -30,7 +30,7 @@ queue
 
 
 class Cluster:
-    """A login node as the user who submits glideins sees it, and as its administrator does."""
+    """A login node, used as the user who submits glideins and as its administrator."""
 
     def __init__(self, site):
         self.name = site.site
@@ -39,7 +39,7 @@ class Cluster:
         self.root = host(f"{site.site}-root")
 
     def jobs(self):
-        """Return {id: state} of the queue: array tasks each by itself, without what has ended."""
+        """Return {id: state} of the queue: each array task by itself, without ended jobs."""
         printed = self.login.check_output("qstat -t")
         rows = re.findall(r"^(\d+(?:\[\d+\])?)\.\S+ .* ([A-Z]) \S+ *$", printed, re.MULTILINE)
         return {f"{job_id}.{self.name}": state for job_id, state in rows if state not in "CFX"}
@@ -52,19 +52,19 @@ class Cluster:
         wait_for(f"an empty queue of {self.name}", lambda: not self.jobs(), 90)
 
     def starting(self, enabled):
-        """Let the queue start jobs, or only take them."""
+        """Let the queue start jobs, or only accept them."""
         self.root.check_output(f"qmgr -c 'set queue {QUEUES[self.name]} started = {enabled}'")
 
     def leftovers(self):
         """Return directories and processes that glideins have left on the node."""
-        places = "/tmp/glidein.* /var/tmp/glidein.* /var/tmp/pbs.[0-9]* /var/tmp/[0-9]*"  # noqa: S108 - looked at only
+        places = "/tmp/glidein.* /var/tmp/glidein.* /var/tmp/pbs.[0-9]* /var/tmp/[0-9]*"  # noqa: S108 - read only
         found = self.root.check_output(f"ls -d {places} 2>/dev/null; true")
         return found.split() + self.root.check_output("pgrep -u glidein condor; true").split()
 
 
 @pytest.fixture(scope="module", params=sorted(SITES))
 def deployed(request):
-    """A cluster with the site deployed."""
+    """Return a cluster with the site deployed."""
     bring_up(request.param)
     cluster = Cluster(SITES[request.param])
     cluster.site.play("deploy", limit=f"cm,{request.param}")
@@ -73,18 +73,18 @@ def deployed(request):
 
 @pytest.fixture
 def cluster(deployed, cm):
-    """The cluster without jobs, before and after."""
+    """Return the cluster without jobs, before and after."""
     deployed.empty()
     deployed.starting(True)
     yield deployed
-    # In this order: nothing is to start, only to be stopped at once.
+    # In this order, so that nothing starts only to be stopped at once.
     cm.check_output("condor_rm -all >/dev/null 2>&1; true")
     deployed.empty()
 
 
 @pytest.fixture
 def closed(cluster):
-    """A cluster that takes jobs and starts none."""
+    """Return a cluster that accepts jobs and starts none."""
     cluster.starting(False)
     return cluster
 

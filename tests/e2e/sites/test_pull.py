@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pull mode: the login node runs the cycles of its site itself, with the demand server or with a file."""
+"""Tests of pull mode: the login node runs the cycles of its site, with the demand server or with a file."""
 
 import json
 import re
@@ -15,12 +15,12 @@ ENTRY = {
     "queue": "cpu",
     "walltime": "1h",
     "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 1000}},
-    "directives": ["--begin=now+1hour"],  # queued is all that they are to be
+    "directives": ["--begin=now+1hour"],  # they stay queued
 }
 VARIABLES = {
     "glidein_pull": True,
-    "glidein_pull_demand_url": "http://cm:11001",  # as the login node knows it
-    "glidein_pull_schedule": "7 3 1 1 *",  # an entry for cron that does not come in between
+    "glidein_pull_demand_url": "http://cm:11001",  # the server's name on the login node
+    "glidein_pull_schedule": "7 3 1 1 *",  # a cron entry that does not start a cycle meanwhile
     "glidein_entries": {"cpu": ENTRY},
     "pull_cache_dir": str(STATE / "cache"),
 }
@@ -31,7 +31,7 @@ def pull(*arguments, name="pull", **variables):
 
 
 def cycle(slurm, *arguments):
-    """Run a cycle on the login node in what cron gives it; return what it says, without line breaks."""
+    """Run a cycle on the login node in cron's environment; return its output without line breaks."""
     done = slurm.run("env -i HOME=/home/glidein PATH=/usr/bin:/bin %s/cycle %s" % (HOME, " ".join(arguments)))
     assert done.rc == 0, done
     return " ".join(done.stdout.split())
@@ -43,11 +43,11 @@ def queued(slurm):
 
 @pytest.fixture(scope="module", autouse=True)
 def cron(slurm_root):
-    """A login node with cron, and afterwards without what the tests have put there."""
+    """Return a login node with cron; remove the tests' entries afterwards."""
     slurm_root.check_output(f"rm -rf {HOME}")
     slurm_root.check_output("command -v crontab || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq cron")
     yield
-    # Whatever Python is there can remove it.
+    # This works with any Python that is installed there.
     removed = pull("-e", "pull_state=absent", glidein_pull_python="/opt/none/python3")
     assert removed.rc == 0, removed
     slurm_root.check_output(f"test ! -e {HOME}")
@@ -57,12 +57,12 @@ def cron(slurm_root):
 
 @pytest.fixture
 def rival(cm, slurm, server):
-    """Token for the demand server of a second site, `rival`, which is deployed as `slurm` is, to the same account."""
+    """Return a demand server token of a second site, `rival`, deployed to the same account as `slurm`."""
     slurm.check_output("cp -a ~/.glidein/slurm ~/.glidein/rival && rm -f ~/.glidein/rival/*/submissions.jsonl")
     command = "/opt/glidein-demand/current/bin/glidein-demand token"
     secret = cm.check_output(f"{command} create rival 2>/dev/null")
     nothing = {"site": "rival", "entries": {"cpu": {}}, "ttl_s": 60}
-    # Tokens are read anew every half a second.
+    # The server reads the tokens every half a second.
     wait_for("the token", lambda: server.call("lease", nothing, secret).get("result"), 5)
     yield secret
     server.call("lease", nothing, secret)
@@ -79,7 +79,7 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
     assert check.rc == 0 and not slurm.file(HOME).exists, check
     first = pull()
     assert first.rc == 0, first
-    # A cycle that is running: it keeps the next one from starting, and the versions that it may be in.
+    # A running cycle keeps the next one from starting, and keeps the versions that it may use.
     slurm.check_output(f"mkdir {HOME}/versions/000000000000")
     holder = slurm.check_output(f"setsid flock {HOME}/lock sleep 300 >/dev/null 2>&1 & echo $!")
     busy = slurm.run(f"{HOME}/cycle")
@@ -91,7 +91,7 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
     token = slurm.file(f"{HOME}/token").content_string
     assert token not in first.output + second.output + slurm.check_output(f"cat {HOME}/inventory.json")
 
-    # Another token of the demand server in the inventory: server and login node get it. The cycles below use it.
+    # The inventory has a new token of the demand server: server and login node get it. The cycles below use it.
     fresh = token[::-1]
     (STATE / "demand_tokens/slurm").write_text(fresh + "\n", encoding="ascii")
     rotate = playbook("rotate", "-e", "rotate=demand_tokens", "-e", json.dumps(VARIABLES))
@@ -101,19 +101,19 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
 
     alice.submit(count=2, seconds=60)
     server.wait_for_jobs(2)
-    # The controller leaves the site out: the only task that it is named by is the one that decides this.
+    # The controller skips the site: only the task that decides this runs for it.
     left_out = pull(name="cycle")
     assert left_out.recap["slurm"]["ok"] == 1, left_out
     assert "Read the batch queue" not in left_out.output
     assert "2 (job " in cycle(slurm)
     assert "(job " not in cycle(slurm)
     assert queued(slurm) == 2
-    # Another controller sees nothing to order: what the login node has ordered for is leased.
+    # Another controller orders nothing, because the login node has leased the demand.
     other = {"other": {"ansible_host": "slurm", "glidein_demand_token": "", "glidein_entries": {"cpu": ENTRY}}}
     elsewhere = playbook("cycle", "--check", "-l", "other", inventory=more_sites(other))
     assert "Not counted: 2 that other sites have a lease on" in " ".join(elsewhere.summary.split()), elsewhere
 
-    # Two controllers at the same moment: each job has one glidein, whoever was first.
+    # Two controllers run at the same time: each job gets one glidein, whichever is first.
     alice.submit(count=2, seconds=60)
     server.wait_for_jobs(4)
     racing = {"rival": {"ansible_host": "slurm", "glidein_demand_token": rival, "glidein_entries": {"cpu": ENTRY}}}
@@ -142,7 +142,7 @@ def test_a_login_node_that_does_not_reach_the_server_reads_a_file(alice, server,
     assert push.rc == 0, push
     assert slurm.file(f"{HOME}/demand.json").mode == 0o600
     assert "1 (job " in cycle(slurm)
-    # What the cycle reported and claims comes to the server with the next push.
+    # The next push sends the cycle's report and leases to the server.
     assert pull(name="push_demand", glidein_pull_demand="file").rc == 0
     assert [group["leased"] for group in server.call("get_demand")["result"]["groups"]] == [1]
     assert "(job " not in cycle(slurm)
@@ -159,13 +159,13 @@ def test_a_login_node_that_does_not_reach_the_server_reads_a_file(alice, server,
 
 
 def test_the_playbooks_know_the_variables_of_a_cycle():
-    """What cycle.yml and the site modules read of a site has to be in the inventory that the role writes."""
+    """Assert that the role's inventory has every site variable that cycle.yml and the site modules read."""
     root = INVENTORY.parents[1]
     read = set(re.findall(r"\bglidein_\w+", (root / "playbooks" / "cycle.yml").read_text(encoding="utf-8")))
     for path in ("plugin_utils/site_action.py", "action/glideins.py"):
         read.update(re.findall(r'": "(glidein_\w+)"', (root / "plugins" / path).read_text(encoding="utf-8")))
     assert {"glidein_entries", "glidein_collector"} <= read
-    # Of the controller, or written by the role in its own way.
+    # Variables of the controller, or written by the role in another form.
     own = {"glidein_sites", "glidein_left_out", "glidein_pull", "glidein_ssh_session", "glidein_ssh_session_args",
            "glidein_login_hook", "glidein_renew", "glidein_demand_url", "glidein_demand_ca_path",
            "glidein_demand_file", "glidein_cycle_lock"}  # fmt: skip

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Glideins on a real Grid Engine: the lab's host `sge`, a site of inventories/lab-batch."""
+"""Tests of glideins on a real Grid Engine: the lab's host `sge`, a site of inventories/lab-batch."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from conftest import bring_up, host, registered_after, wait_for
 SITE = BatchSite("sge", "sge", entry="cpu")
 HERE = 'requirements = TARGET.GLIDEIN_Site == "sge"'
 
-# Says what signal it gets, and ends of it, as a job that saves its state would.
+# Prints the signal that it gets and ends, as a job that saves its state does.
 PATIENT_JOB = """\
 executable = /bin/sh
 arguments = "-c 'trap ""exit 0"" TERM; trap ""echo warned >>$HOME/warned"" USR1 USR2; while :; do sleep 1; done'"
@@ -28,21 +28,21 @@ request_disk = 10MB
 
 @pytest.fixture(scope="module")
 def sge_root():
-    """The administrator of the cluster."""
+    """Return the administrator of the cluster."""
     bring_up("sge")
     return host("sge-root")
 
 
 @pytest.fixture(scope="module")
 def deployed(sge_root):
-    """The login node of the site, deployed."""
+    """Deploy the site; return its login node."""
     SITE.play("deploy", limit="cm,sge")
     return host("sge")
 
 
 @pytest.fixture
 def sge(deployed, sge_root, cm):
-    """The login node, as the user who submits glideins; without jobs before and after."""
+    """Return the login node as the user who submits glideins; without jobs before and after."""
 
     def emptied():
         deployed.check_output("qdel -u glidein >/dev/null; true")
@@ -51,20 +51,20 @@ def sge(deployed, sge_root, cm):
     emptied()
     sge_root.check_output("qmod -e cpu.q")
     yield deployed
-    # In this order: nothing is to start, only to be stopped at once.
+    # In this order, so that nothing starts only to be stopped at once.
     cm.check_output("condor_rm -all >/dev/null 2>&1; true")
     emptied()
 
 
 @pytest.fixture
 def closed(sge, sge_root):
-    """The site's queue takes jobs and starts none."""
+    """Make the site's queue accept jobs and start none."""
     sge_root.check_output("qmod -d cpu.q")
     return sge
 
 
 def tasks(sge):
-    """{job-task id: state} of what is in the queue."""
+    """Return {job-task id: state} of the queue."""
     found = sge.check_output("qstat -xml -g d -u glidein")
     numbers, states, ids = (re.findall(f"<{tag}>(.*?)</{tag}>", found) for tag in ("JB_job_number", "state", "tasks"))
     return {f"{number}.{task}": state for number, task, state in zip(numbers, ids, states, strict=True)}
@@ -77,14 +77,14 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, sg
     job_id = re.search(r"3 \(job (\d+)\)", cycle.summary).group(1)
     assert set(tasks(sge)) == {f"{job_id}.{task}" for task in (1, 2, 3)}, cycle
 
-    # Grid Engine and the collector agree on who is who.
+    # Grid Engine and the collector report the same glidein.
     ids = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_BatchId TotalCpus TotalMemory"
     expected = [f"{job_id}.{task} 1.0 1024" for task in (1, 2, 3)]
     wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected)
     assert alice.outputs(cluster, 3) == ['sge\n"sge"'] * 3
     assert max(registered_after(sge, "/home/glidein/.glidein/sge/log", job_id)) < 60
 
-    # A second run changes nothing, and counts them as running.
+    # A second run changes nothing and counts them as running.
     assert SITE.cycle_again()[:2] == [0, 3]
 
 
@@ -125,7 +125,7 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
     wait_for("an empty queue", lambda: not tasks(sge))
     assert sge.check_output("ls -d /tmp/glidein.* /tmp/*.cpu.q 2>/dev/null; true") == ""
     assert sge.check_output("pgrep -u glidein condor; true") == ""
-    # The notice was the glidein's alone: a job would have ended of it.
+    # Only the glidein got the notice; the signal would have ended the job.
     assert not alice.host.file("/home/alice/warned").exists
     assert not sge.file("/home/glidein/warned").exists
 
@@ -140,7 +140,7 @@ def test_cores_are_slots_and_memory_is_asked_for_by_the_slot(alice, server, sge)
     assert "m_slot=2068M" in known and "h_rt=3600" in known
     assert re.search(r"project: +physics", known)
     assert len(alice.outputs(cluster, 4)) == 4
-    # Side by side in one glidein: a slot is not made twice while it is there.
+    # The jobs ran in one glidein at the same time: each has a slot of its own.
     hosts = alice.host.check_output(f"condor_history {cluster} -af LastRemoteHost").split()
     slots, glideins = zip(*(each.split("@", 1) for each in hosts), strict=True)
     assert (len(set(slots)), len(set(glideins))) == (4, 1), hosts
@@ -148,7 +148,7 @@ def test_cores_are_slots_and_memory_is_asked_for_by_the_slot(alice, server, sge)
 
 @pytest.fixture
 def frozen(deployed):
-    """The login node does not answer any more, and the SSH connection of the last playbook is still open."""
+    """Freeze the login node while the SSH connection of the last playbook is open."""
     SITE.play("status")
     container = f"{os.environ.get('LAB') or 'glidein-lab'}-sge"
     subprocess.run(["podman", "pause", container], check=True, capture_output=True)

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole way through PBS Professional, Torque and LSF without these batch systems; test_pbs.py has two of them.
+"""Tests of the whole cycle with stand-ins for PBS Professional, Torque and LSF; test_pbs.py has two real ones.
 
-Stand-ins for their commands, as strict as what was recorded of the real ones, lie on the lab's login node and really
-run the batch scripts that they are given.
+Stand-ins for their commands, as strict as the recorded real ones, are on the lab's login node and run the batch scripts
+that they get.
 """
 
 import re
@@ -17,18 +17,18 @@ COMMANDS = {
     "torque": ("qsub", "qstat", "qdel"),
     "lsf": ("bsub", "bjobs", "bkill", "lsid", "bparams"),
 }
-# Jobs of another group for each site: the lease of one site keeps the others from ordering for its group.
+# Each site has jobs of its own group, because one site's lease keeps the other sites from ordering for that group.
 MEMORY_MB = {"pbspro": 300, "torque": 500, "lsf": 700}
 HOME = "/home/glidein/stand-ins"
 
 
 def command(system, name):
-    """The argument list that runs a stand-in, with room for three jobs at a time."""
+    """Return the argument list that runs a stand-in, with three slots for jobs."""
     return ["/usr/bin/env", "FAKE_BATCH_RUN=1", "FAKE_BATCH_SLOTS=3", f"{HOME}/{system}/bin/{name}"]
 
 
 def variables(system):
-    """The inventory's variables of a site with this batch system."""
+    """Return the inventory's variables of a site with this batch system."""
     return {
         "ansible_host": "slurm",
         "glidein_site": system,
@@ -47,7 +47,7 @@ def variables(system):
 
 @pytest.fixture(scope="module")
 def inventory(slurm, tmp_path_factory):
-    """The lab with three more sites, deployed; afterwards they are gone."""
+    """Return the lab's inventory with three more sites, deployed; remove them afterwards."""
     slurm.check_output(f"mkdir -p {HOME}")
     for system in COMMANDS:
         source = ROOT / "tests" / "unit" / "support" / f"fake_{system}.py"
@@ -109,7 +109,7 @@ def test_queued_glideins_are_withdrawn_when_the_jobs_are_gone(system, inventory,
 
 
 def counted(system, inventory):
-    """[queued, running] glideins of a site, as the playbook `status` shows them."""
+    """Return [queued, running] glideins of a site, as the playbook `status` shows them."""
     done = playbook("status", "-l", system, inventory=inventory)
     row = re.search(rf"^{system} +main +core +(\d+) +(\d+)", done.summary, re.MULTILINE)
     assert row, done

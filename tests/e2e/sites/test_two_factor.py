@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A login node that wants a password and a time-based code: a person logs in once, and cycles use that session.
+"""Tests of a login node with a password and a time-based code: one login by a person opens a session for cycles.
 
-The site is the lab's `slurm`, reached as the user glidein2fa; in the last test, as the usual one through a bastion.
+The site is the lab's `slurm`, reached as the user glidein2fa; in the last test, as the usual user through a bastion.
 """
 
 import contextlib
@@ -22,13 +22,13 @@ import pyotp
 import pytest
 from conftest import ROOT, STATE, add_sites, bring_up, host, playbook, wait_for
 
-# A code for five seconds instead of thirty, so that the next one is soon there.
+# A code is valid for five seconds instead of thirty, so that the next one is available soon.
 STEP_S = 5
 ARGUMENTS = "{{ lookup('glidein.ops.ssh_session_args') }}"
 
 
 class Factors:
-    """The password and the seed of a user, as they were just given to him."""
+    """The password and the seed of a user, set for the test."""
 
     def __init__(self, root, user):
         self.password = secrets.token_urlsafe(12)
@@ -43,7 +43,7 @@ class Factors:
         return pyotp.TOTP(self.seed, interval=STEP_S).now()
 
     def prompts(self, **changes):
-        """Stored answers for both questions."""
+        """Return stored answers for both prompts."""
         seed = changes.get("seed", self.seed)
         code = {
             "match": "verification code",
@@ -54,7 +54,7 @@ class Factors:
 
 
 class Sshd:
-    """What the login node's sshd has logged about a user since the last look."""
+    """The login node's sshd, with its new log lines about a user."""
 
     def __init__(self, root, user):
         self.root, self.user = root, user
@@ -68,7 +68,7 @@ class Sshd:
         return new
 
     def failures(self):
-        """How often an authentication failed."""
+        """Return the number of failed authentications."""
         return sum("error: PAM" in line for line in self.lines())
 
 
@@ -84,8 +84,8 @@ def sshd(slurm_root):
 
 @pytest.fixture
 def site(slurm_root, tmp_path):
-    """A function that gives the inventories in which the site `slurm` needs a session."""
-    # Short, for a socket's path has an end.
+    """Return a function that returns the inventories in which the site `slurm` needs a session."""
+    # A short path, because a socket's path has a maximum length.
     folder = tempfile.mkdtemp(prefix="glidein-")
     last = []
 
@@ -108,18 +108,18 @@ def site(slurm_root, tmp_path):
 
 
 def log_in(inventory, *arguments):
-    """Log in with nobody at the terminal."""
+    """Log in without a person at the terminal."""
     return playbook("login", "-l", "slurm", *arguments, inventory=inventory)
 
 
 @contextlib.contextmanager
 def at_a_terminal(inventory):
-    """`ansible-playbook glidein.ops.login` as a person sees it."""
+    """Run `ansible-playbook glidein.ops.login` in a pseudo-terminal."""
     arguments = [*(part for path in inventory for part in ("-i", str(path))), "glidein.ops.login", "-l", "slurm"]
     child = pexpect.spawn(
         "ansible-playbook", arguments, env=prepare.environment(), cwd=str(ROOT), encoding="utf-8", timeout=60
     )
-    child.logfile_read = io.StringIO()  # all that the person has seen
+    child.logfile_read = io.StringIO()  # all output that the person sees
     try:
         yield child
     finally:
@@ -127,9 +127,9 @@ def at_a_terminal(inventory):
 
 
 def answer(child, question, text):
-    """Wait for a question, and type; what was typed must not be shown."""
+    """Wait for a prompt and type the answer, which must not be echoed."""
     child.expect(question)
-    # The terminal is told not to show what is typed right after the question.
+    # ssh turns echo off just after it has printed the prompt.
     child.waitnoecho(timeout=10)
     child.sendline(text)
 
@@ -170,10 +170,10 @@ def test_a_person_logs_in_once_and_cycles_use_the_session(alice, server, slurm_r
     cycle = playbook("cycle", inventory=inventory)
     assert "1 (job " in cycle.summary, cycle
     assert slurm_root.check_output("squeue -h -r -u glidein2fa -o %%i")
-    # One login for all of that.
+    # One login serves all of these.
     assert sum("Accepted" in line for line in sshd.lines()) == 1
 
-    # The server's side ends it after the queue was read.
+    # The server closes the session after the queue was read.
     slurm_root.check_output(
         "cat > /usr/local/bin/squeue-and-end <<'END'\n#!/bin/sh\nsqueue \"$@\"\n"
         "(sleep 0.3; pkill -u glidein2fa sshd) >/dev/null 2>&1 </dev/null &\nEND\n"
@@ -217,7 +217,7 @@ def test_a_wrong_answer_is_given_once_and_no_schedule_repeats_it(site, factors, 
     again = log_in(inventory)
     assert "a schedule does not send them again" in " ".join(again.output.split()), again
     assert sshd.lines() == []
-    # A person may try again, after putting it right.
+    # After correcting the answers, a person may log in again.
     with at_a_terminal(site(glidein_ssh_prompts=factors.prompts(), ansible_user="glidein2fa")) as child:
         child.expect("Press Enter to try again")
         child.sendline("")
@@ -255,7 +255,7 @@ def test_the_factor_may_be_asked_at_a_bastion_and_a_new_host_key_is_a_persons_de
     jump = Factors(host("bastion-root"), "jump")
     address = slurm_root.check_output("hostname -i").split()[0]
     inventory = site(
-        ansible_host=address,  # as the bastion reaches it
+        ansible_host=address,  # the host's name at the bastion
         ansible_port=22,
         ansible_user="glidein",
         glidein_ssh_session_args=f"-J bastion -o UserKnownHostsFile={tmp_path}/known_hosts",
@@ -267,7 +267,7 @@ def test_the_factor_may_be_asked_at_a_bastion_and_a_new_host_key_is_a_persons_de
     opened = log_in(inventory, "-e", f"glidein_ssh_session_dir={tmp_path}/open")
     assert "that other users cannot enter" in " ".join(opened.output.split()), opened
     with at_a_terminal(inventory) as child:
-        # The first try gave the bastion the stored answers, and came no further.
+        # The first login gave the stored answers to the bastion and ended there.
         child.expect("Press Enter to try again")
         child.sendline("")
         child.expect(r"continue connecting \(yes/no/\[fingerprint\]\)\?")
@@ -280,7 +280,7 @@ def test_the_factor_may_be_asked_at_a_bastion_and_a_new_host_key_is_a_persons_de
 
 
 def _known_host(alias):
-    """The line of the lab's known_hosts for an alias of its ssh_config."""
+    """Return the line of the lab's known_hosts for an alias of its ssh_config."""
     config = subprocess.run(
         ["ssh", "-G", "-F", str(STATE / "ssh_config"), alias], capture_output=True, text=True, check=True
     ).stdout
