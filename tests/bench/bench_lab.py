@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lab of the benches: its name, bringing it up, deploying to it, running programs on its hosts."""
+"""The lab of the benches: its name, its start, deployments to it, and programs that run on its hosts."""
 
 import json
 import os
@@ -13,25 +13,25 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 REMOTE = HERE / "remote"
-SERVER_PYTHON = "/opt/glidein-demand/current/bin/python"  # of the virtual environment that the role has made
+SERVER_PYTHON = "/opt/glidein-demand/current/bin/python"  # in the virtual environment that the role creates
 sys.path.insert(0, str(HERE.parent))
 import prepare  # noqa: E402  (tests/ is no package)
 
 
 class BenchError(Exception):
-    """A measurement cannot be made; the message says what, where, and what was seen."""
+    """An error that prevents a measurement; the message has the cause, the place and the output."""
 
 
 def lab_name(given):
-    """The name of the benches' lab: their queue of 100,000 jobs must not come into the lab of tests and demo.
+    """Return the name of the benches' lab: their queue of 100,000 jobs must not be in the lab of tests and demo.
 
-    `given` is LAB; a name that ends with "bench" is taken as it is.
+    `given` is LAB; a name that ends with "bench" is used unchanged.
     """
     return given if given.endswith("bench") else f"{given}-bench"
 
 
 class Lab:
-    """A lab that is brought up and deployed to when a bench first needs it, once in a run."""
+    """A lab that starts and is deployed to when a bench first needs it, once per run."""
 
     def __init__(self, name, say):
         self.name = name
@@ -41,7 +41,7 @@ class Lab:
         self.ready = False
 
     def ensure(self):
-        """Bring it up and deploy pool and demand server, as a user would."""
+        """Start the lab and deploy pool and demand server, as a user would."""
         if self.ready:
             return
         self.say(f"lab {self.name}: bringing it up")
@@ -49,12 +49,12 @@ class Lab:
         self.local([sys.executable, "tests/prepare.py", "collection"], 600)
         self.say(f"lab {self.name}: deploying pool and demand server")
         playbook = ["ansible-playbook", "-i", "inventories/lab", "glidein.ops.deploy", "--limit", "cm"]
-        # Schedd, server and load share the few processors of one machine.
+        # Schedd, server and load generator share the few processors of one machine.
         self.local([*playbook, "-e", "demand_server_nice=-5"], 900)
         self.ready = True
 
     def local(self, command, timeout):
-        """What a command of the checkout prints; BenchError with the end of its output when it fails."""
+        """Return the output of a command in the checkout; raise BenchError with the end of its output if it fails."""
         done = subprocess.run(
             command, cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False,
@@ -65,7 +65,7 @@ class Lab:
         return done.stdout
 
     def run(self, alias, command, stdin="", timeout=600, name=None):
-        """What a shell command prints on a host; BenchError with its `name`, status and stderr when it fails."""
+        """Return the output of a shell command on a host; raise BenchError with name, status and stderr if it fails."""
         name = name or command
         argv = ["ssh", "-F", str(self.state / "ssh_config"), "-o", "BatchMode=yes", alias, command]
         try:
@@ -77,9 +77,9 @@ class Lab:
         return done.stdout
 
     def remote(self, program, order, timeout=600, alias="cm", python="python3", sudo=True):
-        """Run remote/`program`.py on a host, as root or else as the alias's user, with `order` as JSON on stdin.
+        """Run remote/`program`.py on a host, as root or as the alias's user, with `order` as JSON on stdin.
 
-        Returns what it prints, parsed.
+        Return its output, parsed.
         """
         source = (REMOTE / f"{program}.py").read_text(encoding="utf-8")
         command = f"{'sudo -n ' if sudo else ''}{python} -c {shlex.quote(source)}"
@@ -87,5 +87,8 @@ class Lab:
 
 
 def cores():
-    """How many processors this machine has; every result carries it, because all parts of a bench share them."""
+    """Return the number of processors of this machine.
+
+    Every result includes it, because all parts of a bench share them.
+    """
     return os.cpu_count()

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A queue of 20,000 jobs of others and 2,000 of ours: what reading and counting it takes beyond the command's own time.
+"""The time to read and count 20,000 jobs of other users and 2,000 glideins, without the time of the command itself.
 
-For every batch system, with output as its command prints it. Needs no lab.
+It is measured for every batch system, with output as its command prints it. Needs no lab.
 """
 
 import time
@@ -18,7 +18,7 @@ USER = "glidein"
 
 
 def listing(system, name):
-    """What the listing command of a batch system prints of such a queue, our jobs having this name."""
+    """Return the listing command's output for such a queue, with this name of our jobs."""
     from ansible_collections.glidein.ops.tests.unit.support import (
         fake_lsf,
         fake_pbspro,
@@ -41,7 +41,7 @@ def listing(system, name):
 
 
 def measure(lab):
-    """{"<system>_s": seconds}."""
+    """Return {"<system>_s": seconds}."""
     checkout.importable()
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.names import job_name

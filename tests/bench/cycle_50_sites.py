@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A cycle over 50 sites of two entries each, with the settings of inventories/example/ansible.cfg.
 
-A site is a user of the lab's login node: each has its own SSH session, its own token for the demand server, and asks
-the real Slurm. Controller, login node and pool share this machine's processors, so seconds are those of all parts
-together; two runs of `ping` on the same hosts, which is the least that two module runs can take, tell how much of that
-is Ansible's and the machine's own.
+A site is a user of the lab's login node: each has its own SSH session and its own token for the demand server, and
+queries the real Slurm. Controller, login node and pool share this machine's processors, so the seconds are those of all
+parts together. Two runs of `ping` on the same hosts, the minimum for two module runs, show the part of Ansible and of
+the machine.
 
-cold: no SSH connection is open yet, and every site gets glideins. warm: the connections are there, and so are the
-glideins, so that nothing is to be done.
+cold: no SSH connection is open, and every site gets glideins. warm: the connections are open and the glideins are
+present, so that the cycle changes nothing.
 """
 
 import itertools
@@ -36,7 +36,7 @@ GOALS = [
 SIZES = (5, 15, 50)
 WARM_RUNS = 3
 CONFIG = bench_lab.ROOT / "inventories" / "example" / "ansible.cfg"
-GLIDEINS = 2  # of each entry
+GLIDEINS = 2  # for each entry
 JOBS = f"""\
 universe = vanilla
 executable = /usr/bin/python3
@@ -51,7 +51,7 @@ ENTRY = {
     "walltime": "1h",
     "shapes": {"core": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}},
     "limits": {"queued": GLIDEINS, "total": GLIDEINS, "per_cycle": GLIDEINS},
-    "directives": ["--begin=now+2hours"],  # nothing is to start meanwhile
+    "directives": ["--begin=now+2hours"],  # no glidein starts during the bench
 }
 READ_DEMAND = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:11001/demand').read().decode())"
 PINGS = """\
@@ -64,7 +64,7 @@ PINGS = """\
 
 
 def measure(lab):
-    """See GOALS; seconds by number of sites, what two pings take, and where a warm cycle's time goes."""
+    """Return the numbers of GOALS, seconds by number of sites, the time of two pings, and the parts of a warm cycle."""
     lab.ensure()
     controller = Controller(lab)
     controller.prepare()
@@ -96,10 +96,11 @@ def measure(lab):
 
 
 def where(controller, run, sites, calls):
-    """Seconds of processor time of a cycle: {"controller_cpu_s", "ssh_cpu_s", "remote_python_cpu_s", "batch_cpu_s"}.
+    """Return a cycle's processor seconds: {"controller_cpu_s", "ssh_cpu_s", "remote_python_cpu_s", "batch_cpu_s"}.
 
-    calls: module runs per site, each of which counts the queue once. What SSH (both ends) and the batch commands (with
-    slurmctld) take is measured with as many of them alone; the remote Python is what is left of the login node's time.
+    calls: module runs per site, each of which counts the queue once. The times of SSH (both ends) and of the batch
+    commands (with slurmctld) are measured with the same number of them alone; the remote Python's time is the rest of
+    the login node's.
     """
     ssh = controller.sessions(sites, "true")
     batch = controller.sessions(sites, count_command())
@@ -114,7 +115,7 @@ def where(controller, run, sites, calls):
 
 
 def count_command():
-    """The shell command that counts a user's glideins, with the arguments of the modules queue_info and glideins."""
+    """Return the shell command that counts a user's glideins, with the arguments of queue_info and glideins."""
     checkout.importable()
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
@@ -126,8 +127,7 @@ def count_command():
 
 
 class Run:
-    """What a command took: wall seconds, processor seconds of its processes here and of the login node, and seconds by
-    task of a playbook."""
+    """The cost of a command: wall seconds, processor seconds of its processes and the login node, seconds by task."""
 
     def __init__(self, seconds, controller_s, login_node_s, lines=()):
         self.seconds = seconds
@@ -138,7 +138,7 @@ class Run:
 
 
 def task_seconds(lines, end):
-    """{task: seconds} of [(seconds since the start, line)] that ansible-playbook printed, longest first."""
+    """Return {task: seconds} of ansible-playbook's lines [(seconds since the start, line)], longest first."""
     marks = [(0.0, "before the first task")]
     marks += [(at, line.split("[", 1)[1].split("]")[0]) for at, line in lines if line.startswith("TASK [")]
     marks += [(at, "recap and end") for at, line in lines if line.startswith("PLAY RECAP")] + [(end, "")]
@@ -149,7 +149,7 @@ def task_seconds(lines, end):
 
 
 class Controller:
-    """Runs playbooks over the sites of the bench, and knows what they cost."""
+    """A controller that runs playbooks over the sites of the bench and measures their cost."""
 
     def __init__(self, lab):
         self.lab = lab
@@ -163,7 +163,7 @@ class Controller:
         }  # fmt: skip
 
     def prepare(self):
-        """Inventory, users with their sites' directories, tokens on the server, idle jobs."""
+        """Prepare the inventory, users with their sites' directories, tokens on the server, and idle jobs."""
         lab = self.lab
         self.folder.mkdir(exist_ok=True, mode=0o700)
         self.inventory.write_text(json.dumps(inventory(str(lab.state))), encoding="utf-8")
@@ -177,7 +177,7 @@ class Controller:
         self.wait_for_demand()
 
     def wait_for_demand(self):
-        """Until the server's demand is that of the jobs."""
+        """Wait until the server's demand is that of the jobs."""
         wanted = int(JOBS.split()[-1])
         deadline = time.monotonic() + 60
         while True:
@@ -190,7 +190,7 @@ class Controller:
             time.sleep(1)
 
     def forget(self):
-        """Close the SSH connections, and empty the queue."""
+        """Close the SSH connections and empty the queue."""
         if self.sockets.is_dir():
             for socket in self.sockets.iterdir():
                 subprocess.run([*self.ssh, "-O", "exit", "-o", f"ControlPath={socket}", "slurm"],
@@ -199,13 +199,13 @@ class Controller:
                      "do sleep 1; i=$((i+1)); [ $i -lt 60 ] || exit 1; done")  # fmt: skip
 
     def remote_runs(self, sites):
-        """(SSH commands per site of a cold cycle, of a warm one), as Ansible tells them when it is asked to."""
+        """Return the SSH commands per site of a cold cycle and of a warm one, counted in Ansible's verbose output."""
         self.forget()
         both = [self.cycle(sites, expected, "-vvv") for expected in (2 * GLIDEINS * sites, 0)]
         return tuple(run.output.count("> SSH: EXEC ssh ") / sites for run in both)
 
     def cycle(self, sites, expected, *more):
-        """Run the cycle over the first sites; BenchError unless it submits so many glideins, without a problem."""
+        """Run the cycle over the first sites; raise BenchError on problems or another number of glideins."""
         run = self.playbook("glidein.ops.cycle", sites, *more)
         submitted = sum(map(int, re.findall(r"^ +site\S+ .* (\d+) \(job ", run.output, re.MULTILINE)))
         if submitted != expected or "PROBLEMS" in run.output:
@@ -219,12 +219,12 @@ class Controller:
         return self.playbook(str(path), sites)
 
     def sessions(self, sites, command):
-        """Run a shell command as each of the sites' users, four at a time, over connections that are there."""
+        """Run a shell command as each of the sites' users, four at a time, over open connections."""
         loop = ("printf '%s\\n' \"$@\" | xargs -P 4 -I{} ssh -F \"$CONFIG\" -o BatchMode=yes -o ControlMaster=auto "
                 '-o ControlPersist=60 -o ControlPath="$SOCKETS/b-%r" -l {} slurm "$COMMAND"')  # fmt: skip
         argv = ["sh", "-c", loop, "sh", *(user(number) for number in range(1, sites + 1))]
         more = {"CONFIG": str(self.lab.state / "ssh_config"), "SOCKETS": str(self.sockets), "COMMAND": command}
-        self.run(argv, more)  # opens them
+        self.run(argv, more)  # opens the connections
         return self.run(argv, more)
 
     def playbook(self, name, sites, *more):
@@ -232,7 +232,7 @@ class Controller:
         return self.run(["ansible-playbook", "-i", str(self.inventory), name, "--limit", hosts, *more])
 
     def run(self, argv, more=None):
-        """Run a command; a Run. BenchError with the end of its output when it fails."""
+        """Run a command; return a Run. Raise BenchError with the end of its output if it fails."""
         login_node_s, own = self.login_node_s(), resource.getrusage(resource.RUSAGE_CHILDREN)
         began, lines = time.monotonic(), []
         environment = {**self.environment, **(more or {})}
@@ -248,7 +248,7 @@ class Controller:
         return Run(seconds, controller_s, self.login_node_s() - login_node_s, lines)
 
     def login_node_s(self):
-        """Processor seconds that the login node, a container, has had (cgroup version 1 or 2)."""
+        """Return the processor seconds that the login node, a container, has used (cgroup version 1 or 2)."""
         text = self.lab.run("slurm-root", "cat /sys/fs/cgroup/cpuacct/cpuacct.usage 2>/dev/null || "
                             "sed -n 's/^usage_usec \\(.*\\)/\\1000/p' /sys/fs/cgroup/cpu.stat")  # fmt: skip
         return int(text) / 1e9
@@ -263,7 +263,10 @@ def user(number):
 
 
 def inventory(state):
-    """All sites. `lab_state` is given because the lab's inventory finds its own by inventory_dir."""
+    """Return the inventory of all sites.
+
+    It sets `lab_state`, which the lab's inventory derives from inventory_dir.
+    """
     variables = {
         "lab_state": state,
         "ansible_host": "slurm",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A ProxyCommand of ssh that delays all bytes, in each direction by the same time: a long link where tc has no netem.
+"""A ProxyCommand of ssh that delays all bytes by the same time in each direction: a long link without netem.
 
 ssh -o ProxyCommand="python3 delayed_link.py %h %p 0.05" HOST      # 100 ms for a round trip
 """
@@ -17,21 +17,21 @@ BLOCK = 1 << 16
 
 
 class Direction:
-    """Bytes on their way from one file descriptor to another."""
+    """The delayed bytes from one file descriptor to another."""
 
     def __init__(self, source, target, delay_s):
         self.source, self.target, self.delay_s = source, target, delay_s
-        self.waiting = collections.deque()  # (time when due, bytes)
+        self.waiting = collections.deque()  # (due time, bytes)
         self.ended = False
 
     def read(self):
-        """Take what has come."""
+        """Read the available bytes."""
         data = os.read(self.source, BLOCK)
         self.ended = not data
         self.waiting.append((time.monotonic() + self.delay_s, data))
 
     def write_due(self):
-        """Pass on what is due; return False at the end."""
+        """Write the bytes that are due; return False at the end."""
         while self.waiting and self.waiting[0][0] <= time.monotonic():
             data = self.waiting.popleft()[1]
             if not data:

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`deploy` of the lab from nothing and again, then of ten sites over links of 100 ms.
+"""A first and a second `deploy` of the lab, then of ten sites over links with a round trip of 100 ms.
 
-From nothing: containers are new, no wheel is in a cache, and HTCondor's package is downloaded. The ten sites are users
-of the lab's login node. All hosts, the central manager too, are reached through delayed_link.py, which makes a round
-trip take 100 ms. All parts share this machine's processors.
+In the first one, containers are new, no wheel is in a cache, and HTCondor's package is downloaded. The ten sites are
+users of the lab's login node. All hosts, including the central manager, are reached through delayed_link.py, which
+gives a round trip of 100 ms. All parts share this machine's processors.
 """
 
 import json
@@ -21,7 +21,7 @@ from cycle_50_sites import task_seconds
 from results import Goal
 
 GOALS = [
-    # A third of 184 s, which the same took before files travelled together, on two cores.
+    # A third of 184 s, the time on two cores before files were sent together.
     Goal("first_seconds", "<=", 61),
     Goal("sites_first_seconds", "<=", 120),
     Goal("sites_second_seconds", "<=", 30),
@@ -33,7 +33,7 @@ SLOWEST = 8
 
 
 def measure(lab):
-    """See GOALS; seconds, module runs and SSH commands of each deployment."""
+    """Return the numbers of GOALS; seconds, module runs and SSH commands of each deployment."""
     lab.say(f"lab {lab.name}: making it anew")
     lab.local([sys.executable, "tests/lab/lab.py", "down"], 300)
     lab.local([sys.executable, "tests/lab/lab.py", "up"], 1200)
@@ -55,12 +55,12 @@ def measure(lab):
 def deploy(lab, name, arguments, changes):
     """Deploy, and return {name_seconds, name_module_runs, name_ssh_commands}.
 
-    BenchError when it fails, or changes something that it should not.
+    Raise BenchError if it fails or makes an unexpected change.
     """
     argv = ["ansible-playbook", "-vvv", *arguments, "glidein.ops.deploy"]
     environment = {**lab.environment, "PIP_NO_CACHE_DIR": "1", "ANSIBLE_NOCOLOR": "1"}
     began, lines = time.monotonic(), []
-    # No connection is open yet. A socket's path is short, a checkout's may be long.
+    # No connection is open yet. The path of a socket must be short; a checkout's may be long.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as sockets:
         environment["ANSIBLE_SSH_CONTROL_PATH_DIR"] = sockets
         with subprocess.Popen(argv, cwd=bench_lab.ROOT, env=environment, stdin=subprocess.DEVNULL,
@@ -80,7 +80,7 @@ def deploy(lab, name, arguments, changes):
 
 
 def sites(state, users):
-    """The inventory of sites behind long links; the central manager's link is as long."""
+    """Return the inventory of sites behind long links; the central manager's link is equally long."""
     link = f"-F {state}/ssh_config -o ProxyCommand='{sys.executable} {LINK} %h %p {ONE_WAY_S}'"
     variables = {
         "lab_state": state,

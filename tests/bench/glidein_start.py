@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the start of glidein.sh to registered in the collector, on the lab's Slurm: medians of five probes in turn.
+"""The time from the start of glidein.sh to its registration, on the lab's Slurm: medians of five probes in turn.
 
-The numbers are those that the glidein's log has, in hundredths of a second: until condor_master is started, of that
-what bringing and unpacking the tarball took, and until the collector had its ad.
+The numbers are those in the glidein's log, in hundredths of a second: until the start of condor_master, the part of
+that for fetching and unpacking the tarball, and until the collector had its ad.
 """
 
 import re
@@ -20,7 +20,7 @@ REGISTERED = re.compile(r"registered with \S+ as \S+, (\d+\.\d\d) s after start"
 
 
 def times_of(log):
-    """(registered, own, unpack) in seconds, out of a glidein's log. Raises BenchError."""
+    """Return (registered, own, unpack) in seconds from a glidein's log. Raise BenchError if they are missing."""
     ready, registered = READY.search(log), REGISTERED.search(log)
     if not ready or not registered:
         raise BenchError(f"a glidein did not register:\n{log[-3000:]}")
@@ -29,7 +29,7 @@ def times_of(log):
 
 
 def measure(lab):
-    """{"registered_s", "registered_worst_s", "own_s", "unpack_s"}."""
+    """Return {"registered_s", "registered_worst_s", "own_s", "unpack_s"}."""
     lab.ensure()
     lab.local(["ansible-playbook", "-i", "inventories/lab", "glidein.ops.deploy", "--limit", "cm,slurm"], 900)
     probe = ["ansible-playbook", "-i", "inventories/lab", "glidein.ops.probe", "--limit", "slurm"]

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A year of 500 sites in the server's database: its size, and how long the page's charts take to be read from it.
+"""A year of 500 sites in the server's database: its size, and the time to read the page's charts from it.
 
-The rows are put in as thinning leaves them. `series_ms` is the slowest of the page's four ranges (a median each).
+The rows are written as thinning leaves them. `series_ms` is the slowest of the page's four ranges (a median each).
 """
 
 import statistics
@@ -18,7 +18,7 @@ ROUNDS = 5
 
 
 def measure(lab):
-    """See GOALS and `series_ms`."""
+    """Return the numbers of GOALS and `series_ms`."""
     lab.ensure()
     order = {"sites": SITES, "rounds": ROUNDS}
     found = lab.remote("history", order, python=bench_lab.SERVER_PYTHON, timeout=1200)

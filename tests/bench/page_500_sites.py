@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The status page with 500 sites of three entries each, one in ten in trouble, and 500 demand groups.
+"""The status page with 500 sites of three entries each, one in ten with problems, and 500 demand groups.
 
-Timed is the whole request in the application, as a caller with a token sees it, without the network. The first one,
-which makes what later ones share for a while, is told apart.
+It measures the whole request in the application, for a caller with a token, without the network. The first request,
+whose results later ones share for a while, is reported separately.
 """
 
 import statistics
@@ -17,7 +17,7 @@ ORDER = {"sites": 500, "entries": 3, "groups": 500, "rounds": 15}
 
 
 def measure(lab):
-    """{"ms": median, "first_ms", "kb": size of the page}."""
+    """Return {"ms": median, "first_ms", "kb": size of the page}."""
     lab.ensure()
     found = lab.remote("page", ORDER, python=bench_lab.SERVER_PYTHON)
     return {

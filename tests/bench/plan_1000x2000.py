@@ -1,11 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""plan_1000x2000: one plan for 1,000 entries and 2,000 groups, and one for 10 entries and 50 groups. Needs no lab.
+"""One plan for 1,000 entries and 2,000 groups, and one for 10 entries and 50 groups. Needs no lab.
 
-The groups have 200 distinct Requirements and 50 distinct sets of attributes; a third of the entries have glideins,
-some of them free slots. Each plan is made in a process of its own, whose highest memory is that of Python, the
-libraries and the plan together.
+The groups have 200 distinct Requirements and 50 distinct sets of attributes; a third of the entries have glideins, some
+of them with free slots. Each plan is made in a process of its own, whose peak memory includes Python and the libraries.
 """
 
 import json
@@ -27,7 +26,7 @@ SYSTEMS = ("RHEL8", "RHEL9", "AlmaLinux9", "Debian12", "Ubuntu22", "Ubuntu24")
 
 
 def requirements(number):
-    """One of 200 Requirements: what condor_submit adds, and what users add to it."""
+    """Return one of 200 Requirements, with condor_submit's own conditions and a user's."""
     parts = [
         '(TARGET.Arch == "X86_64")',
         '(TARGET.OpSys == "LINUX")',
@@ -49,7 +48,7 @@ def requirements(number):
 
 
 def attributes(number):
-    """One of 50 sets of a job's attributes."""
+    """Return one of 50 sets of a job's attributes."""
     found = {"WantSeconds": 600 * (1 + number % 10), "ProjectName": f"project{number // 10}"}
     if number % 5 == 0:
         found["WantSites"] = ",".join(f"site{one}" for one in range(number, number + 20))

@@ -11,8 +11,8 @@ from bench_lab import BenchError
 LIMITS = "/etc/condor/config.d/99-bench.conf"
 NEGOTIATION_S = 300
 
-# A machine that takes no job. With it in the collector, the negotiator asks the schedd for requests, and the schedd
-# sorts its jobs into autoclusters; without any machine it does not.
+# A machine that accepts no job. Because it is in the collector, the negotiator requests jobs from the schedd, and the
+# schedd assigns its jobs to autoclusters; without any machine it does not.
 SLOT = """\
 MyType = "Machine"
 Name = "slot1@bench"
@@ -30,11 +30,11 @@ NO_SLOT = 'MyType = "Query"\nTargetType = "Machine"\nRequirements = Name == "slo
 
 
 def empty(lab):
-    """A schedd without jobs, with room for all that the benches queue."""
+    """Empty the schedd, and configure it for all jobs that the benches queue."""
     lab.run(
         "cm",
         "sudo systemctl stop condor && sudo sh -c '"
-        # Never more jobs than this are offered to the negotiator, and the server reports no more as startable.
+        # The schedd offers the negotiator at most this many jobs, and the server reports no more as startable.
         f'echo "MAX_JOBS_RUNNING = 1000000" > {LIMITS}; rm -f "$(condor_config_val SPOOL)"/job_queue.log*'
         "' && sudo systemctl start condor",
     )
@@ -42,13 +42,13 @@ def empty(lab):
 
 
 def fill(lab, jobs_per_group):
-    """Queue so many more jobs of each group; the seconds that took."""
+    """Queue this many jobs of each group; return the seconds that it took."""
     order = {"submissions": workload.submissions(jobs_per_group)}
     return lab.remote("submit", order, timeout=1200)["seconds"]
 
 
 def forget_autoclusters(lab):
-    """The state of a pool that never had a machine: no job has an AutoClusterId. They are lost with a restart."""
+    """Restart the schedd to remove the jobs' AutoClusterId, as in a pool that never had a machine."""
     jobs = count(lab)
     lab.run("cm", "sudo systemctl restart condor")
     wait_for_jobs(lab, jobs)
@@ -57,7 +57,7 @@ def forget_autoclusters(lab):
 
 
 def make_autoclusters(lab):
-    """The state after a negotiation: every job has an AutoClusterId, and the negotiator is at rest again."""
+    """Run a negotiation, after which every job has an AutoClusterId, and wait until the negotiator is idle."""
     lab.run("cm", "sudo condor_advertise UPDATE_STARTD_AD -", stdin=SLOT)
     try:
         deadline = time.monotonic() + NEGOTIATION_S
@@ -70,13 +70,13 @@ def make_autoclusters(lab):
 
 
 def autoclusters(lab):
-    """How many autoclusters the jobs have; 0 before the first negotiation."""
+    """Return the number of the jobs' autoclusters; 0 before the first negotiation."""
     found = lab.run("cm", "condor_q -allusers -constraint 'AutoClusterId =!= undefined' -af AutoClusterId | sort -u")
     return len(found.split())
 
 
 def count(lab):
-    """How many jobs are queued; None when the schedd does not answer."""
+    """Return the number of queued jobs, or None if the schedd does not respond."""
     try:
         return len(lab.run("cm", "condor_q -allusers -af ProcId").split())
     except BenchError:
@@ -84,7 +84,7 @@ def count(lab):
 
 
 def wait_for_jobs(lab, jobs, seconds=120):
-    """Until the schedd answers and has so many jobs, and the collector knows it."""
+    """Wait until the schedd responds with so many jobs, and the collector has its ad."""
     deadline = time.monotonic() + seconds
     while count(lab) != jobs or not lab.run("cm", "condor_status -schedd -af Name").strip():
         if time.monotonic() > deadline:

@@ -1,13 +1,14 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A refresh with 100,000 idle jobs in 500 groups in a real schedd, against condor_q of the same attributes.
+"""A refresh with 100,000 idle jobs in 500 groups in a real schedd, compared with condor_q of the same attributes.
 
-Both ask on the same host, in turns. condor_q prints values or, with `:r`, expressions (without it Requirements is just
-`undefined`); the faster of the two counts. Two situations: jobs that have an autocluster, as they do once a negotiator
-has asked for any since the schedd was started, which is what the goal is about; and jobs that have none, because the
-pool has had no machine since (`_never_negotiated`): the schedd then writes out the Requirements of each. Memory is that
-of the service with all its processes, while it refreshes every 5 s and is asked five times a second: the median.
+Both query on the same host, in turns. condor_q prints values or, with `:r`, expressions (without it Requirements is
+just `undefined`); the faster of the two counts. There are two situations. In the first, to which the goal applies, jobs
+have an autocluster, as they do after a negotiator has requested any since the schedd was started. In the second
+(`_never_negotiated`), they have none, because the pool has had no machine since: the schedd then prints the
+Requirements of each job. Memory is the median of the service with all its processes, while it refreshes every 5 s and
+gets five requests a second.
 """
 
 import concurrent.futures
@@ -24,7 +25,7 @@ GOALS = [Goal("speedup_vs_condor_q", ">=", 3), Goal("rss_growth_mb", "<=", 30)]
 FEW, MANY = 2, 200  # jobs per group
 ROUNDS = 7
 WATCH_S = 16
-# What the server groups by.
+# The attributes that the server groups by.
 ATTRIBUTES = (
     "JobStatus", "JobUniverse", "RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs", "RequireGPUs",
     "Requirements", "User", "AllowedExecuteDuration", "AllowedJobDuration",
@@ -32,7 +33,7 @@ ATTRIBUTES = (
 
 
 def measure(lab):
-    """See GOALS, and the seconds and MiB that they come from."""
+    """Return the numbers of GOALS, and the seconds and MiB that they are derived from."""
     lab.ensure()
     queue_of_jobs.empty(lab)
     queue_of_jobs.fill(lab, FEW)
@@ -53,7 +54,7 @@ def measure(lab):
 
 
 def summary(few, many, times):
-    """The result of memory with few and many jobs and of times, the latter two by situation."""
+    """Return the result from the memory with few and many jobs and from times, the latter two by situation."""
     speedups = {name: found["condor_q_s"] / found["refresh_s"] for name, found in times.items()}
     growths = {name: found["steady_mb"] - few["steady_mb"] for name, found in many.items()}
     return {
@@ -69,12 +70,12 @@ def summary(few, many, times):
 
 
 def compare(lab):
-    """{"refresh_s", "condor_q_s": the faster form's, "condor_q_raw_s"}: medians of rounds in turns."""
+    """Return medians of rounds in turns: {"refresh_s", "condor_q_s": the faster form's, "condor_q_raw_s"}."""
     refreshes = (bench_lab.REMOTE / "refreshes.py").read_text(encoding="utf-8")
     with service_stopped(lab):
         order = {"rounds": ROUNDS, "attributes": ATTRIBUTES, "refreshes": refreshes}
         found = lab.remote("compare", order)
-    # A fast answer must be a right one.
+    # A fast answer must be correct.
     expected = {"groups": workload.GROUPS, "jobs": MANY * workload.GROUPS}
     seen = {key: found[key] for key in expected}
     if seen != expected:
@@ -88,12 +89,12 @@ def compare(lab):
 
 
 def service_stopped(lab):
-    """A context without the service: it would refresh on its own meanwhile."""
+    """Return a context in which the service is stopped, because it would refresh meanwhile."""
     return requests_of_demand.Service(lab, None)
 
 
 def memory(lab):
-    """{"steady_mb", "peak_mb"} of the service while it refreshes and is asked."""
+    """Return {"steady_mb", "peak_mb"} of the service while it refreshes and gets requests."""
     settings = {"pool": {"refresh_seconds": 5}, "server": requests_of_demand.NO_LIMITS}
     with requests_of_demand.Service(lab, settings) as service, concurrent.futures.ThreadPoolExecutor() as pool:
         asked = [

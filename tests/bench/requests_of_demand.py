@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The deployed demand server with settings for a measurement, and get_demand requests at it.
+"""The deployed demand server with a measurement's settings, and get_demand requests to it.
 
-The load generator runs on the server's host, so that nothing but the loopback interface lies between.
+The load generator runs on the server's host, so that only the loopback interface is between them.
 """
 
 PORT = 11001
@@ -14,7 +14,7 @@ NO_LIMITS = {"max_requests_per_minute": 1000000}
 
 
 class Service:
-    """A context in which the service runs with other settings ({section: {name: value}}), or not at all (None)."""
+    """A context in which the service runs with other settings ({section: {name: value}}), or is stopped (None)."""
 
     def __init__(self, lab, settings, endless=False):
         self.lab = lab
@@ -35,14 +35,14 @@ class Service:
         self.lab.remote("service", {"action": "stop"})
 
     def load(self, headers, status=200, method="get_demand", **order):
-        """Load it with calls of a method; see remote/load.py for `order` and what comes back."""
+        """Load the server with calls of a method; see remote/load.py for `order` and the result."""
         text = request({"Authorization": f"Bearer {self.token}", **headers}, method)
         order.update(address=["127.0.0.1", PORT], request=text, status=status)
         return self.lab.remote("load", order)
 
 
 def request(headers, method="get_demand"):
-    """Return a request of a method without parameters as it goes over the wire."""
+    """Return the HTTP request of a method without parameters."""
     body = BODY % method
     lines = [
         "POST /jsonrpc HTTP/1.1",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the benches found: kept in one file, and shown as a table."""
+"""The results of the benches, kept in one file and shown as a table."""
 
 import json
 from collections import namedtuple
@@ -13,12 +13,12 @@ Goal = namedtuple("Goal", "key relation bound")
 
 
 def load(path):
-    """The results of earlier runs, {bench: {key: number}}; none when there is no such file."""
+    """Return the results of earlier runs, {bench: {key: number}}; empty if there is no such file."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def keep(path, name, found):
-    """Put the result of one bench into the file, in place of its last one; the others stay."""
+    """Replace the result of one bench in the file; keep the others."""
     results = {**load(path), name: found}
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
@@ -27,13 +27,16 @@ def keep(path, name, found):
 
 
 def is_met(goal, found):
-    """Whether a result reaches a goal."""
+    """Return whether a result reaches a goal."""
     value = found[goal.key]
     return value <= goal.bound if goal.relation == "<=" else value >= goal.bound
 
 
 def table(results, goals):
-    """Lines of at most WIDTH characters: one per number. goals: {bench: [Goal]}; numbers with a goal come first."""
+    """Return lines of at most WIDTH characters, one per number; numbers with a goal come first.
+
+    goals: {bench: [Goal]}
+    """
     rows = [("bench", "number", "value", "goal", "")]
     for name, found in results.items():
         wanted = {goal.key: goal for goal in goals.get(name, ()) if goal.key in found}
@@ -42,7 +45,7 @@ def table(results, goals):
             bound = f"{goal.relation} {goal.bound:g}" if goal else ""
             verdict = ("met" if is_met(goal, found) else "MISSED") if goal else ""
             rows.append((name, key, shown(found[key]), bound, verdict))
-            name = ""  # noqa: PLW2901 - said once per bench
+            name = ""  # noqa: PLW2901 - printed once per bench
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines = []
     for bench, key, value, bound, verdict in rows:
@@ -52,7 +55,7 @@ def table(results, goals):
 
 
 def shown(value):
-    """A number as a person reads it: three digits that count, no more."""
+    """Return a number with three significant digits."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, int) or value == int(value) or abs(value) >= 1000:

@@ -1,16 +1,17 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How fast the service answers get_demand with 500 groups of 100,000 jobs, at rest and while it refreshes.
+"""The rate at which the service answers get_demand with 500 groups of 100,000 jobs, idle and while it refreshes.
 
-16 clients with a token and kept connections. First how many requests a second it can answer at most; then half of
-that, at a fixed pace (see remote/load.py), by turns without any refresh and with one refresh after the other. Each
-makes new replies, as the time of the reading is in them. Server, schedd and load generator share the machine.
+16 clients with a token use keep-alive connections. The bench first measures the highest rate of requests. It then sends
+half of that at a fixed rate (see remote/load.py), in turns without any refresh and with continuous refreshes. Each
+refresh needs new replies, because they contain the time of the reading. Server, schedd and load generator share the
+machine.
 
-What else the machine does must not count as the server's: a virtual machine is stopped by its host for up to some
-hundred milliseconds now and then (seen on both processors at once). A phase in which it stood still
-(remote/standstills.py) is measured again, if that is sure, and of the p99 of all phases of a kind the median counts;
-the worst is told too.
+The result must not include delays of the machine: the host of a virtual machine sometimes stops it for up to some
+hundred milliseconds (on both processors at once). A phase with such a standstill (remote/standstills.py) is measured
+again, if real-time priority was allowed. The result is the median of the p99 of all phases of a kind, with the highest
+one beside it.
 """
 
 import concurrent.futures
@@ -37,15 +38,16 @@ PHASES = 5  # of each kind
 TRIES = 4  # of each phase
 STANDSTILL_MS = 10
 GZIP = {"Accept-Encoding": "gzip"}
-# No refresh but the first; and what other settings do not matter here.
+# Only the first refresh; other settings do not affect it.
 AT_REST = {"server": requests_of_demand.NO_LIMITS, "pool": {"refresh_seconds": 86400}}
 REFRESHING = {"server": requests_of_demand.NO_LIMITS}
 
 
 def measure(lab):
-    """See GOALS; `rps` is the highest rate with whole replies, `rps_gzip` with compressed ones, `rps_304` with none.
+    """Return the numbers of GOALS.
 
-    `rps_get_state` is that of PyGlidein's get_state.
+    `rps` is the highest rate with whole replies, `rps_gzip` with compressed ones, `rps_304` with empty ones, and
+    `rps_get_state` that of PyGlidein's get_state.
     """
     lab.ensure()
     queued = queue_of_jobs.count(lab)
@@ -54,7 +56,7 @@ def measure(lab):
         queue_of_jobs.empty(lab)
         queue_of_jobs.fill(lab, JOBS)
     if not queue_of_jobs.autoclusters(lab):
-        # As in a pool whose negotiator has run, whichever bench came before. Without, the schedd works twice as long.
+        # As after a negotiation, whichever bench ran before. Without autoclusters, the schedd takes twice as long.
         queue_of_jobs.make_autoclusters(lab)
     with requests_of_demand.Service(lab, AT_REST) as service:
         found = maxima(service)
@@ -69,7 +71,7 @@ def measure(lab):
 
 
 def maxima(service):
-    """The highest rates, each with as many requests under way as there are clients."""
+    """Return the highest rates, each with one pending request per client."""
     whole = service.load({}, seconds=MAXIMUM_S, connections=CLIENTS)
     small = service.load(GZIP, seconds=MAXIMUM_S, connections=CLIENTS)
     known = service.load({"If-None-Match": whole["etag"]}, status=304, seconds=MAXIMUM_S, connections=CLIENTS)
@@ -85,13 +87,13 @@ def maxima(service):
 
 
 def generator_limit(lab, reply_kb):
-    """Requests a second that the load generator itself manages, with replies of the same size that cost nothing."""
+    """Return the highest rate of the load generator itself, with replies of the same size that cost nothing."""
     order = {"canned_bytes": int(1000 * reply_kb), "request": requests_of_demand.request({}), "seconds": 4}
     return lab.remote("load", {**order, "connections": CLIENTS})["rps"]
 
 
 def undisturbed(lab, settings, rate, endless):
-    """A phase during which the machine did not stand still; after TRIES the one that it disturbed least."""
+    """Return a phase without a standstill of the machine; after TRIES, the one with the shortest standstill."""
     tried = []
     while len(tried) < TRIES and (not tried or disturbed(tried[-1])):
         tried.append(phase(lab, settings, rate, endless))
@@ -99,12 +101,12 @@ def undisturbed(lab, settings, rate, endless):
 
 
 def disturbed(found):
-    """Whether the machine stood still, for sure: a server that overloads it must not be forgiven for that."""
+    """Return True for a real standstill, but not for a server that overloads the machine."""
     return found["real_time"] and found["standstill_ms"] > STANDSTILL_MS
 
 
 def standstills(seconds):
-    """What remote/standstills.py says of this machine, on which the lab's containers run, in the next `seconds`."""
+    """Return remote/standstills.py's result for this machine, the host of the lab's containers, in `seconds`."""
     done = subprocess.run(
         [sys.executable, str(REMOTE / "standstills.py")],
         input=json.dumps({"seconds": seconds}), capture_output=True, text=True, timeout=seconds + 60, check=False,
@@ -115,7 +117,7 @@ def standstills(seconds):
 
 
 def phase(lab, settings, rate, endless):
-    """Latencies at a fixed rate; endless: with one refresh after the other."""
+    """Return latencies at a fixed rate; endless: with continuous refreshes."""
     with (
         requests_of_demand.Service(lab, settings, endless=endless) as service,
         concurrent.futures.ThreadPoolExecutor(1) as pool,
@@ -136,7 +138,7 @@ def phase(lab, settings, rate, endless):
 
 
 def latencies(idle, refreshing):
-    """Medians of the phases' quantiles, by kind; the highest p99; how late the generator was; what was disturbed."""
+    """Return medians of the phases' quantiles by kind, the highest p99, the generator's delay and the standstills."""
     result = {}
     for name, phases in (("idle", idle), ("refresh", refreshing)):
         for share in (0.5, 0.99, 0.999):

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`make bench`: measure, print a table, keep the numbers in .bench/results.json (those of benches not run stay).
+"""`make bench`: measure, print a table, keep the numbers in .bench/results.json (also those of benches not run).
 
-Arguments are names of benches; none is all of them. Each bench is a file of its own with `measure(lab)`, which returns
-{key: number}, and GOALS. It compares within one run wherever it can: machines differ, and a lab shares its processors.
+Arguments are names of benches, all by default. Each bench is a file of its own with `measure(lab)`, which returns {key:
+number}, and GOALS. It compares within one run where possible: machines differ, and a lab shares its processors.
 """
 
 import argparse
@@ -16,8 +16,8 @@ import time
 import bench_lab
 import results
 
-# In the order in which they run: deploy_lab makes the lab anew; glidein_start wants an empty queue; refresh_100k fills
-# it for rpc_get_demand.
+# In the order in which they run: deploy_lab creates the lab again; glidein_start needs an empty queue; refresh_100k
+# fills it for rpc_get_demand.
 BENCHES = (
     "deploy_lab",
     "glidein_start",
@@ -35,7 +35,7 @@ RESULTS = bench_lab.ROOT / ".bench" / "results.json"
 
 
 def main():
-    """Command line; the exit status is 1 when a bench could not be run. A goal that is missed is only shown."""
+    """Run the benches of the command line; exit with 1 if one could not run, but not if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="BENCH", help=", ".join(BENCHES))
     names = parser.parse_args().names

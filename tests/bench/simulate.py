@@ -1,15 +1,15 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How good the plan is: a simulated pool under this collection's plan, and under the rules of PyGlidein and GlideinWMS.
+"""The quality of the plan: a simulated pool with this plan, and with the rules of PyGlidein and GlideinWMS.
 
-All get the same jobs and the same luck. The table goes to the screen, the numbers to .bench/simulation.json:
-workload -> policy -> wait_median_s, wait_p95_s, wasted_hours, glideins_per_job, reversals. docs/simulation.md explains
-them. Needs no lab:
+All policies get the same jobs and the same random numbers. The table goes to the screen, the numbers to
+.bench/simulation.json: workload -> policy -> wait_median_s, wait_p95_s, wasted_hours, glideins_per_job, reversals.
+docs/simulation.md explains them. Needs no lab:
 
     make bench BENCH=simulate
     .venv/bin/python tests/bench/simulate.py --workload steady --policy plan pyglidein --seeds 3
-    .venv/bin/python tests/bench/simulate.py --idle-timeout 1200      # glideins of all policies alike
+    .venv/bin/python tests/bench/simulate.py --idle-timeout 1200      # the same for glideins of all policies
 """
 
 import argparse
@@ -30,7 +30,7 @@ GOALS = [Goal("aims_met", ">=", AIMS)]
 
 
 def simulate(workloads, policies, seeds, say=print, idle_s=None):
-    """{workload: {policy: metrics.summary}} of these names and seeds. idle_s: for World."""
+    """Return {workload: {policy: metrics.summary}} of these names and seeds. idle_s: for World."""
     results = {}
     for name in workloads:
         results[name] = {}
@@ -44,7 +44,7 @@ def simulate(workloads, policies, seeds, say=print, idle_s=None):
 
 
 def measure(lab):
-    """The bench: every workload and policy. Returns {key: number}; the table is printed, the file written."""
+    """Run every workload and policy; print the table, write the file and return {key: number}."""
     began = time.monotonic()
     results = simulate(WORKLOADS, POLICIES, SEEDS, lab.say)
     SIMULATION.parent.mkdir(exist_ok=True)
@@ -54,7 +54,7 @@ def measure(lab):
 
 
 def main():
-    """Some of it, to the screen alone."""
+    """Run the workloads and policies of the command line; print the table only."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workload", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
     parser.add_argument("--policy", nargs="+", choices=POLICIES, default=list(POLICIES))

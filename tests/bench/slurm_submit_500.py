@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""500 glideins to the lab's Slurm: the one command that this collection runs, against 500 calls of sbatch.
+"""The submission of 500 glideins to the lab's Slurm by a single command, compared with 500 sbatch calls.
 
-Both hand over the script that the module `glideins` writes, as the user who submits, in the same run; the jobs wait for
-a start time an hour ahead, so that none runs meanwhile, and are cancelled.
+Both submit the script that the module `glideins` writes, as the user who submits, in the same run. The jobs have a
+start time an hour ahead, so that none runs meanwhile, and are cancelled.
 """
 
 import statistics
@@ -24,7 +24,7 @@ ENTRY = {
 
 
 def order():
-    """What remote/slurm_submissions.py is to do, with the collection's own script and argument lists."""
+    """Return the input of remote/slurm_submissions.py, with the collection's own script and argument lists."""
     checkout.importable()
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
@@ -50,7 +50,7 @@ def order():
 
 
 def measure(lab):
-    """{"speedup_vs_loop", "array_ms": median of five, "loop_s"}."""
+    """Return {"speedup_vs_loop", "array_ms": median of five, "loop_s"}."""
     lab.ensure()
     found = lab.remote("slurm_submissions", order(), alias="slurm", sudo=False)
     array_s = statistics.median(found["array_s"])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The load generator, against a server that answers as it is told."""
+"""Tests of the load generator, with a server whose replies the test sets."""
 
 import http.server
 import json
@@ -20,7 +20,7 @@ REQUEST = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbody"
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Answers every POST with `status` and `size` bytes; the one with number `stalls_at` after `stall_s` seconds.
+    """A server that answers POSTs with `status` and `size` bytes; number `stalls_at` takes `stall_s` seconds.
 
     closes: close each connection after one reply.
     """
@@ -68,7 +68,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def serve():
-    """serve(**options) starts a Server."""
+    """Return serve(**options), which starts a Server."""
     running = []
 
     def start(**options):
@@ -135,7 +135,7 @@ def test_without_a_rate_the_next_request_follows_the_reply(serve):
     found = load(server, seconds=1, connections=2)
 
     assert found["rps"] == found["replies"]
-    assert 0 <= server.answered - found["replies"] <= 2  # what was under way at the end is not counted
+    assert 0 <= server.answered - found["replies"] <= 2  # pending requests at the end are not counted
 
 
 def test_large_replies_are_read_whole(serve):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The file and the table of the benches' numbers, and the queue that they read."""
+"""Tests of the file and the table of the benches' results, and of the queue that they use."""
 
 import re
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The simulated pool and sites: order of events, packing, ends of glideins, what the demand server shows of them."""
+"""Tests of the simulated pool and sites: order of events, packing, ends of glideins, and the demand server's view."""
 
 import pytest
 
@@ -25,13 +25,13 @@ KIND = Kind(1, 1000, max_runtime_s=2 * HOUR)
 
 @pytest.fixture(autouse=True)
 def no_luck(monkeypatch):
-    """Glideins start at once and are ready 30 s later."""
+    """Start glideins at once, and have them ready 30 s later."""
     monkeypatch.setattr(waits, "SCHEDULER_PASS_S", 0)
     monkeypatch.setattr(site, "STARTUP_S", (30, 30, 30))
 
 
 class Small:
-    """A pool with one entry, and no controller."""
+    """A pool with one entry and no controller."""
 
     def __init__(self, **changes):
         self.entry = Entry(**{**vars(ENTRY), **changes})
@@ -46,7 +46,7 @@ class Small:
 
 
 def ordering(number):
-    """A policy that orders so many glideins at every entry in its first cycle."""
+    """Return a policy that orders `number` glideins at every entry in its first cycle."""
 
     class Ordering:
         def __init__(self, _parameters):
@@ -114,9 +114,9 @@ def test_four_jobs_of_1000_mb_in_4000_mb_by_hand():
 
     small.engine.run(10 * HOUR)
 
-    # HTCondor hands out 1024 MB each: three fit, the fourth starts in the negotiation in which the three end.
+    # HTCondor allocates 1024 MB each: three fit; the fourth starts in the negotiation in which the three end.
     assert [job.started for job in jobs] == [60, 60, 60, 3660]
-    # 60 s and the 20 minutes at the end nothing ran, one core never had enough memory, two had no job for an hour.
+    # Nothing ran for 60 s and the 20 minutes at the end; one core lacked memory; two cores had no job for an hour.
     glidein = small.queue.all[0]
     assert glidein.wasted_h() == pytest.approx((60 + 1200) / 3600)
     assert glidein.empty_h() == pytest.approx((60 + 1200 + (1 / 4 + 3 / 4) * 3600) / 3600)
@@ -128,7 +128,7 @@ def test_a_glidein_wastes_all_its_time_when_no_job_comes_and_none_in_the_queue()
 
     small.engine.run(1800)
 
-    # Each one is there for 30 s before it registers, and 20 minutes afterwards; the third one still waits.
+    # Each one waits 30 s before it registers, and stays 20 minutes afterwards; the third one is still queued.
     assert [glidein.wasted_h() for glidein in small.queue.all] == pytest.approx([1230 / 3600, 570 / 3600, 0])
     assert [glidein.empty_h() for glidein in small.queue.all] == pytest.approx([1230 / 3600, 570 / 3600, 0])
 
@@ -148,7 +148,7 @@ def test_each_policys_glideins_wait_for_jobs_as_long_as_its_own_do_or_all_alike(
 
     for name, policy in POLICIES.items():
         own = type(name, (ordering(1),), {"idle_s": policy.idle_s})
-        # After an hour's job it waits less with two of them, and a whole node with the plan also before.
+        # After an hour's job it waits less with two of the policies; with the plan a whole node also waits less before.
         expected = {
             "plan": [(1200, 330), (600, 330)],
             "pyglidein": [(1200, 1230), (1200, 1230)],
@@ -239,7 +239,7 @@ def test_a_bad_site_runs_no_job_and_the_history_tells_how(behaviour, outcome, mo
     small = Small(behaviour=behaviour)
     job = small.pool.submit(KIND, HOUR)
     small.engine.at(1, small.batch.submit, small.entry.key, 1)
-    for time_s in (20, 320, 620):  # beside the readings of the collector at 5, 305, 605
+    for time_s in (20, 320, 620):  # in addition to the collector's readings at 5, 305, 605
         small.engine.at(time_s, lambda: small.server.report("lab", {small.entry.key: ({}, list(small.queue.running))}))
     small.engine.at(10, small.server.refresh)
     small.engine.at(100, small.server.refresh)
@@ -327,7 +327,7 @@ def test_waits_follow_their_quantiles_and_those_of_one_site_are_alike():
     assert drawn[1800] == pytest.approx(quantiles[9], rel=0.15)
     first = [one.next(0) for one in hourly]
     both_long = sum(a > quantiles[5] and b > quantiles[5] for a, b in zip(first, again, strict=True))
-    assert both_long > 600  # 500 of 2000 if they did not depend on each other
+    assert both_long > 600  # 500 of 2000 if they were independent
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The policies of the simulation: PyGlidein's and GlideinWMS's rules are theirs, and the plan gets what it wants."""
+"""Tests of the simulation's policies: PyGlidein's and GlideinWMS's rules as in their code, and the plan's input."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,10 @@ KIND = Kind(max_runtime_s=HOUR)
 
 
 def reading(entries, kinds, counts=None):
-    """A controller's readings when jobs wait: kinds [(Kind, number)]; counts {key: (queued, running)}, else none."""
+    """Return a controller's readings with waiting jobs.
+
+    kinds: [(Kind, number)]; counts: {key: (queued, running)}, none by default.
+    """
     engine = Engine()
     pool = Pool(engine)
     for kind, number in kinds:
@@ -50,7 +53,7 @@ def submitted(policy, readings):
 def test_pyglidein_orders_again_what_is_queued_already():
     ordered = [submitted("pyglidein", reading([ENTRY], [(KIND, 10)], {ENTRY.key: (10 * n, 0)}))[0] for n in range(7)]
 
-    # 10 idle jobs become 60 glideins in six cycles; then the limit of queued ones is reached.
+    # 10 idle jobs become 60 glideins in six cycles; then the queued limit is reached.
     assert ordered == [10, 10, 10, 10, 10, 10, 0]
 
 
@@ -85,12 +88,12 @@ def test_a_cut_count_stays_cut_for_the_next_partition_of_the_same_client():
     [
         (90, 0, 0, 0, 30),  # a third
         (90, 90, 0, 0, 35),  # and a reserve of 5
-        (90, 9, 0, 0, 33),  # at most a third of those that are old
-        (1, 0, 0, 0, 1),  # never less than one
+        (90, 9, 0, 0, 33),  # at most a third of the older ones
+        (1, 0, 0, 0, 1),  # at least one
         (0, 0, 0, 0, 0),
         (900, 900, 0, 0, 100),  # idle_glideins_per_entry max
         (90, 0, 5, 0, 15),  # the entry's curb
-        (90, 0, 5, 200, 7),  # and the one over all entries
+        (90, 0, 5, 200, 7),  # the curb over all entries
         (90, 0, 100, 0, 0),  # idle_vms_per_entry max
         (90, 0, 0, 1000, 0),  # idle_vms_total max
     ],
@@ -130,7 +133,7 @@ def test_glideinwms_takes_queued_glideins_back_when_nothing_has_been_idle_or_use
 def test_the_plan_is_asked_with_what_the_simulation_has_and_orders_what_the_jobs_fill():
     orders = POLICIES["plan"](Parameters()).decide(reading([ENTRY], [(KIND, 12)]))
 
-    # Three jobs of 2000 MB (2048 as handed out) fit into 8000 MB.
+    # Three jobs of 2000 MB (allocated as 2048) fit into 8000 MB.
     assert orders[ENTRY.key].submit == 4
     assert orders[ENTRY.key].cancel == 0
 

@@ -1,22 +1,22 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The queue that the benches read: 500 submissions by ten users, no two of the same requests and Requirements.
+"""The queue that the benches use: 500 submissions by ten users, each with different requests and Requirements.
 
-Pure functions; the submit files look like those of a pool that simulates and analyses: a Requirements expression about
-sites and software, arguments and files that differ from job to job.
+Pure functions. The submit files are like those of a pool that simulates and analyses: a Requirements expression about
+sites and software, and arguments and files that differ from job to job.
 """
 
 GROUPS = 500
 USERS = tuple(f"bench{number}" for number in range(10))
 
-# (cpus, memory in MiB, disk in GiB or None for a job that does not say, GPUs)
+# (cpus, memory in MiB, disk in GiB or None if a job does not request it, GPUs)
 SIZES = ((1, 2000, 2, 0), (1, 4000, None, 0), (2, 8000, 10, 0), (8, 30000, 50, 0), (4, 16000, 20, 1))
 TEXTS = GROUPS // len(SIZES)
 
 
 def requirements(number):
-    """(Requirements, further lines of the submit file) of text `number`, 0 to TEXTS - 1: four kinds, 25 of each."""
+    """Return (Requirements, further submit file lines) of text `number`, 0 to TEXTS - 1: four kinds, 25 of each."""
     kind, which = number % 4, number // 4
     common = "(HAS_SINGULARITY =?= true) && (OSG_HOST_KERNEL_VERSION >= 31000)"
     if kind == 0:
@@ -31,7 +31,7 @@ def requirements(number):
 
 
 def submit_file(group, jobs):
-    """The submit file of `jobs` jobs of group `group`."""
+    """Return the submit file of `jobs` jobs of group `group`."""
     cpus, memory, disk, gpus = SIZES[group // TEXTS]
     expression, more = requirements(group % TEXTS)
     lines = [
@@ -67,7 +67,7 @@ def submit_file(group, jobs):
 
 
 def submissions(jobs):
-    """{user: [submit file]}: `jobs` jobs of every group; a group belongs to one user."""
+    """Return {user: [submit file]}: `jobs` jobs of every group; a group belongs to one user."""
     return {
         user: [submit_file(group, jobs) for group in range(number, GROUPS, len(USERS))]
         for number, user in enumerate(USERS)

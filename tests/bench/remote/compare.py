@@ -29,7 +29,7 @@ def main():
     found = {"refresh": [], "condor_q": [], "condor_q_raw": []}
     command = ["runuser", "-u", "glidein-demand", "--", PYTHON, "-c", order["refreshes"], CONFIG]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
-    # The first round is for warming up.
+    # The first round only fills caches.
     for number in range(order["rounds"] + 1):
         server.stdin.write("refresh\n")
         server.stdin.flush()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs in the service's virtual environment: a year of history as thinning leaves it, and the page's queries of it.
+"""Runs in the service's virtual environment: times the page's queries on a year of thinned history.
 
 stdin: {"sites": n, "rounds": n}; stdout: {"mb", "rows", "fill_s", "ms": {range: [ms]}}
 """
@@ -22,11 +22,11 @@ from glidein_demand.web import charts
 
 NOW = 1_795_212_000  # on a full hour, as whole spans are thinned
 YEAR = 365 * DAY
-WAIT_BUCKETS = 30  # that a day's jobs fall into
+WAIT_BUCKETS = 30  # number of parts of a day that have jobs
 
 
 def fill(database, sites):
-    """One year; return the number of rows of all sites."""
+    """Write one year; return the number of rows of all sites."""
     chance = random.Random(1)  # noqa: S311 - the same numbers each time
     with database.begin() as connection:
         names = [{"id": number, "name": f"site-{number}.example.org"} for number in range(1, sites + 1)]
@@ -62,7 +62,7 @@ def fill(database, sites):
 
 
 def value(chance, level):
-    """A count as it comes, or, on the coarser levels, an average with all its digits."""
+    """Return a count or, on the coarser levels, an average with all its digits."""
     return chance.random() * 5000 if level else float(chance.randrange(5000))
 
 

@@ -1,15 +1,15 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small HTTP load generator: many keep-alive connections, one thread, select(); only Python's standard library.
+"""A small HTTP load generator: many keep-alive connections, one thread, select(), Python's standard library only.
 
-Two ways to load: `rate` None sends the next request of a connection as soon as the last reply is complete (how much can
-be done); a number is an open loop: each connection has its own timetable, and the latency of a request counts from the
-moment at which it was due, not from when it could be sent. So a reply that takes a second is seen by the requests that
-waited behind it too ("coordinated omission" corrected, as wrk2 does it).
+It has two modes. If `rate` is None, each connection sends its next request as soon as the last reply is complete, which
+measures the highest rate. If `rate` is a number, the generator is an open loop: each connection has its own timetable,
+and the latency of a request counts from its due time, not from the time at which it could be sent. A reply that takes a
+second therefore also delays the requests behind it ("coordinated omission" corrected, as wrk2 does it).
 
-stdin: one JSON object, see `Load`; or {"canned_bytes": n, ...} to measure the generator itself, against a process that
-sends a ready reply of that size. stdout: a JSON object, see `Load.result`.
+stdin: one JSON object, see `Load`; or {"canned_bytes": n, ...} to measure the generator itself, with a process that
+sends a prepared reply of that size. stdout: a JSON object, see `Load.result`.
 """
 
 import collections
@@ -27,13 +27,13 @@ NICE = -10
 
 
 class LoadError(Exception):
-    """The server did what no measurement can be made of; the message says what."""
+    """An unexpected reply of the server, with which nothing can be measured; the message has the cause."""
 
 
 class Connection:
-    """One client's connection and its timetable: `due` is when its next request is to be sent (monotonic seconds).
+    """One client's connection; `due` is the time of its next request (monotonic seconds).
 
-    The connection is kept, unless the server announces that it closes it: then the next request opens another.
+    The connection stays open, unless the server announces that it closes it. The next request then opens another.
     """
 
     def __init__(self, address, due):
@@ -41,8 +41,8 @@ class Connection:
         self.open()
         self.due = due
         self.free = due  # when the last reply was complete
-        self.asked = None  # when the request under way was due; None: none is
-        self.missing = None  # bytes of the reply's body that are still to come; None: its header is not complete
+        self.asked = None  # when the pending request was due, or None if there is none
+        self.missing = None  # missing bytes of the reply's body, or None if its header is incomplete
         self.head = b""
         self.status = 0
         self.etag = None
@@ -65,7 +65,7 @@ class Connection:
         return self.socket.fileno()
 
     def receive(self, buffer):
-        """Read what has come into `buffer`; (whether the reply is complete, bytes read)."""
+        """Read available bytes into `buffer`; return (True if the reply is complete, bytes read)."""
         count = self.socket.recv_into(buffer)
         if count == 0:
             raise LoadError(f"the server closed the connection after {self.head[:300]!r}")
@@ -84,7 +84,7 @@ class Connection:
 
 
 def parse_head(head):
-    """(status, length of the body, ETag or None, whether the server closes the connection) of a reply's header."""
+    """Return (status, length of the body, ETag or None, True if the connection will close) of a reply's header."""
     lines = head.decode("latin-1").split("\r\n")
     status = int(lines[0].split()[1])
     pairs = (line.partition(":") for line in lines[1:])
@@ -98,9 +98,11 @@ def parse_head(head):
 
 
 class Load:
-    """One run. address: [host, port]; request: its bytes as text; status: the one that every reply must have;
-    rate: requests per second of all connections together, or None. Seconds: `warmup` before the measured `seconds`,
-    `patience` after them for what has not been answered yet.
+    """One run of the load generator.
+
+    address: [host, port]; request: its bytes as text; status: the expected status of every reply; rate: requests per
+    second of all connections together, or None. Seconds: `warmup` before the measured `seconds`, `patience` after them
+    for outstanding replies.
     """
 
     def __init__(self, address, request, seconds, status=200, connections=16, rate=None, warmup=1.0, patience=10.0):
@@ -111,17 +113,17 @@ class Load:
         self.begin = now + warmup
         self.end = self.begin + seconds
         self.last = self.end + patience
-        # Out of step with each other, as clients are that know nothing of each other.
+        # The connections start at different times, as independent clients do.
         step = (self.interval or 0) / connections
         self.connections = [Connection(tuple(address), now + number * step) for number in range(connections)]
         self.latencies = []
-        self.late = []  # how much too late the generator itself was: sends that no earlier reply held up
+        self.late = []  # delay of the generator itself, in sends that no earlier reply delayed
         self.bytes = 0
         self.unanswered = 0
         self.buffer = memoryview(bytearray(1 << 20))
 
     def run(self):
-        """Send and receive until the time is over and all that was due in it is answered, or has waited too long."""
+        """Send and receive until the time is over and all requests due in it have a reply or have timed out."""
         started = None
         while (now := time.monotonic()) < self.last:
             if started is None and now >= self.begin:
@@ -144,7 +146,7 @@ class Load:
             connection.socket.close()
 
     def send(self, connection, now):
-        """Send the connection's next request, and note when the one after that is due."""
+        """Send the connection's next request, and set the due time of the one after it."""
         connection.asked = connection.due
         if self.interval is not None:
             connection.due += self.interval
@@ -153,7 +155,7 @@ class Load:
         connection.send(self.request)
 
     def receive(self, connection):
-        """Take what has come; when the reply is complete, note its latency."""
+        """Read the available bytes; if the reply is complete, record its latency."""
         complete, count = connection.receive(self.buffer)
         now = time.monotonic()
         if self.begin <= now < self.end:
@@ -162,7 +164,7 @@ class Load:
             return
         if connection.status != self.status:
             raise LoadError(f"status {connection.status} instead of {self.status}: {connection.head[:600]!r}")
-        # What can be done in a time is what was done in it; what was due in a time is waited for.
+        # The highest rate counts replies within the time. With a fixed rate, all requests due within the time count.
         if connection.asked >= self.begin and (self.interval is not None or now < self.end):
             self.latencies.append(now - connection.asked)
         connection.asked, connection.free = None, now
@@ -170,7 +172,7 @@ class Load:
             connection.due = now
 
     def give_up(self, connection):
-        """Count what never came back with the time that it has waited: leaving it out would flatter."""
+        """Count requests without a reply with their waiting time: omitting them would improve the result."""
         if self.interval is None:
             return
         due = connection.asked
@@ -180,7 +182,7 @@ class Load:
             due += self.interval
 
     def result(self):
-        """What was seen; latencies are sorted, `late_p99_ms` is the generator's own, `etag` that of a last reply."""
+        """Return the result with sorted latencies; `late_p99_ms` is the generator's own, `etag` of a last reply."""
         seconds = self.end - self.begin
         return {
             "replies": len(self.latencies),
@@ -197,12 +199,12 @@ class Load:
 
 
 def quantile(ordered, share):
-    """The value that at least `share` of the sorted values do not exceed."""
+    """Return the lowest value that at least `share` of the sorted values do not exceed."""
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
 def canned_server(size):
-    """Serve a ready reply of `size` bytes from a process of its own; its address and its process id."""
+    """Serve a prepared reply of `size` bytes from a process of its own; return its address and its process id."""
     reply = f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n".encode() + b"x" * size
     listener = socket.create_server(("127.0.0.1", 0))
     child = os.fork()
@@ -236,7 +238,7 @@ def main():
     child = None
     if "canned_bytes" in order:
         order["address"], child = canned_server(order.pop("canned_bytes"))
-    # Clients are on other machines, and wait for no processor of the server's.
+    # Real clients are on other machines and do not use the server's processors.
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
     try:

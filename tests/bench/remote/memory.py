@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs on the demand server's host as root: watches the memory of the service, with all processes that it starts.
+"""Runs on the demand server's host as root: measures the memory of the service with all its child processes.
 
-stdin: {"seconds": x}; stdout: {"steady_mb", "peak_mb"}: median and highest of the sum of their resident set sizes.
-A page that two processes share counts twice.
+stdin: {"seconds": x}; stdout: {"steady_mb", "peak_mb"}: median and highest of the sum of their resident set sizes. A
+page that two processes share counts twice.
 """
 
 import json
@@ -19,7 +19,7 @@ PAGE_BYTES = 4096
 
 
 def resident(main_pid):
-    """MiB of a process and all its descendants."""
+    """Return the MiB of a process and all its descendants."""
     children, sizes = {}, {}
     for process in pathlib.Path("/proc").iterdir():
         if not process.name.isdigit():
@@ -28,7 +28,7 @@ def resident(main_pid):
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
             sizes[int(process.name)] = int((process / "statm").read_text().split()[1]) * PAGE_BYTES
         except (OSError, ValueError, IndexError):
-            continue  # it has ended meanwhile
+            continue  # the process has ended meanwhile
         children.setdefault(parent, []).append(int(process.name))
     total, todo = 0, [main_pid]
     while todo:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs in the service's virtual environment: the application with many sites and groups, and its page, again and again.
+"""Runs in the service's virtual environment: times the page of an application with many sites and groups.
 
-Everything gets in as it does in the running service: reports as requests, demand and supply as answers to queries.
+All data arrives as in the running service: reports as requests, demand and supply as answers to queries.
 stdin: {"sites": n, "entries": n, "groups": n, "rounds": n}; stdout: {"ms": [ms], "kb": size of the page}
 """
 

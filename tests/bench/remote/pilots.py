@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs on the login node as root: gives users of their own to many sites, each deployed as one site is.
+"""Runs on the login node as root: creates a user for each of many sites, deployed as an existing site is.
 
-stdin: {"users": ["pilot01", ...], "like": the user who has it, "site": that site's name}: pilot01 becomes the user of
-site01. The credential is the other site's: no glidein of these starts. stdout: {"users": n}
+stdin: {"users": ["pilot01", ...], "like": the existing site's user, "site": that site's name}: pilot01 becomes the user
+of site01. The credential is the existing site's, because no glidein of the new sites starts. stdout: {"users": n}
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def lay_down(user, source):
-    """Copy a site's directory to a user, who is made when there is none."""
+    """Copy a site's directory to a user; create the user if necessary."""
     try:
         account = pwd.getpwnam(user)
     except KeyError:

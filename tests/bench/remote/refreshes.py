@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs in the service's virtual environment, as its user: refreshes as the service does, once per line on stdin.
 
-Argument: the configuration file. A line of stdout: {"seconds", "groups", "jobs"}; timed is everything from asking
+Argument: the configuration file. A line of stdout: {"seconds", "groups", "jobs"}; the time is from the queries of
 schedds and collector to the new snapshot.
 """
 

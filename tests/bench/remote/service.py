@@ -1,13 +1,14 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs on the demand server's host as root: the deployed service, in its own unit, with settings for a measurement.
+"""Runs on the demand server's host as root: runs the deployed service, in its own unit, with a measurement's settings.
 
-stdin: {"action": "start", "settings": {section: {name: value}}, "endless": bool}, {"action": "pause"} or
-{"action": "stop"}.
-`settings` change the deployed ones. `endless` has one refresh follow the other without a pause, which no setting
-allows. start returns when the queue has been read, and prints {"token": a reader's}. pause ends the service, stop puts
-the deployed one back.
+stdin: {"action": "start", "settings": {section: {name: value}}, "endless": bool}, {"action": "pause"} or {"action":
+"stop"}.
+
+`settings` change the deployed ones. With `endless`, refreshes follow each other without a pause, which no setting
+allows. start returns when the queue has been read, and prints {"token": a reader's}. pause stops the service; stop
+restores the deployed one.
 """
 
 import json
@@ -27,7 +28,7 @@ OURS = pathlib.Path("/etc/glidein-demand-bench")
 DROP_IN = pathlib.Path(f"/run/systemd/system/{UNIT}.d/bench.conf")
 READY_S = 120
 
-# refresh_seconds = 0 is no valid setting: the service gets it behind the check.
+# refresh_seconds = 0 is not a valid setting, so it is set after the check.
 ENDLESS = """\
 import dataclasses, sys
 from glidein_demand import cli, config
@@ -39,18 +40,18 @@ if __name__ == "__main__":
 
 
 def unit(name):
-    """A property of the service's unit."""
+    """Return a property of the service's unit."""
     command = ["systemctl", "show", UNIT, "--property", name, "--value"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def program():
-    """The path of the deployed program."""
+    """Return the path of the deployed program."""
     return pathlib.Path(re.search(r"path=(\S+)/bin/", unit("ExecStart")).group(1), "bin", "glidein-demand")
 
 
 def toml(settings):
-    """Settings as TOML; what they hold is written there as in JSON."""
+    """Return settings as TOML; their values are the same in JSON."""
     return "\n".join(
         f"[{section}]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
         for section, values in settings.items()
@@ -68,7 +69,7 @@ def systemctl(*arguments):
 
 
 def journal():
-    """What the service said last."""
+    """Return the last lines of the service's journal."""
     command = ["journalctl", "--no-pager", "--unit", UNIT, "--lines", "15", "--output", "cat"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
@@ -99,7 +100,7 @@ def start(changes, endless):
 
 
 def token(user, config):
-    """A token of the running service, for a caller who reads all."""
+    """Return a reader's token of the running service."""
     command = ["runuser", "-u", user, "--", str(program()), "token", "create", "bench", "--reader"]
     done = subprocess.run([*command, "--config", str(config)], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -120,7 +121,7 @@ def wait_until_read(port):
 
 
 def stop(restart):
-    """End the service; take away what `start` has made, and start it as it was deployed if `restart`."""
+    """Stop the service and remove what `start` has made; with `restart`, start the service as deployed."""
     systemctl("stop", UNIT)
     DROP_IN.unlink(missing_ok=True)
     shutil.rmtree(OURS, ignore_errors=True)

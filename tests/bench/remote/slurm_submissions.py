@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs on Slurm's login node: one array job of `count` tasks, five times, then `count` single jobs; all are cancelled.
+"""Runs on Slurm's login node: one array job of `count` tasks, five times, then `count` single jobs; cancels all.
 
 stdin: {"path", "script", "count", "array": [str], "single": [str], "name"}; stdout: {"array_s": [s], "loop_s": s}
 """
@@ -16,7 +16,7 @@ order = json.load(sys.stdin)
 
 
 def run(argv):
-    """What a command prints; it has to succeed."""
+    """Return the output of a command, which must succeed."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{argv} ended with {done.returncode}: {done.stderr.strip()}")
@@ -24,19 +24,19 @@ def run(argv):
 
 
 def waiting():
-    """How many jobs of ours are in the queue, tasks counted."""
+    """Return the number of our jobs in the queue; each task counts."""
     return len(run(["squeue", "-r", "-h", "-n", order["name"], "-t", "PD", "-o", "%i"]).split())
 
 
 def empty():
-    """Cancel all, and wait until Slurm says that they are gone."""
+    """Cancel all jobs and wait until Slurm no longer lists them."""
     run(["scancel", "-n", order["name"]])
     while waiting():
         time.sleep(0.2)
 
 
 def timed(commands):
-    """Seconds for some commands; all their jobs must be in the queue then."""
+    """Return the seconds of some commands; all their jobs must then be in the queue."""
     began = time.perf_counter()
     for argv in commands:
         run(argv)

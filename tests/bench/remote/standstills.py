@@ -1,14 +1,14 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Watches whether the whole machine stands still: a virtual one does when its host takes all processors away.
+"""Detects standstills of the whole machine: a virtual machine stands still while its host takes all processors away.
 
-A process pinned to each processor sleeps for a few milliseconds again and again. When all of them wake up late at the
-same time, no program of this machine could have answered anybody. They have real-time priority, so that no other
-program keeps them waiting: without it, a machine with too much to do looks the same (25 s of a load of 10 on two
-processors: 780 ms, where a real-time watcher beside it saw 28 ms). A container may not give it: run this outside.
+A process pinned to each processor repeatedly sleeps for a few milliseconds. If all of them wake up late at the same
+time, no program of this machine could have run. They have real-time priority, so that no other program delays them.
+Without it, an overloaded machine looks the same (25 s of a load of 10 on two processors: 780 ms, where a real-time
+process measured 28 ms). A container may not allow it: run this outside.
 
-stdin: {"seconds": x}; stdout: {"ms": how long it stood still in all, "longest_ms", "real_time": whether that is sure}.
+stdin: {"seconds": x}; stdout: {"ms": total, "longest_ms", "real_time": true if real-time priority was allowed}.
 """
 
 import json
@@ -22,7 +22,7 @@ LATE_S = 0.01
 
 
 def watch(cpu, end):
-    """[begin, end] (monotonic seconds) of times in which this process should have run on `cpu`, and did not."""
+    """Return [begin, end] (monotonic seconds) of times in which this process should have run on `cpu` but did not."""
     os.sched_setaffinity(0, {cpu})
     found = []
     while (due := time.monotonic() + PAUSE_S) < end:
@@ -33,7 +33,7 @@ def watch(cpu, end):
 
 
 def has_real_time():
-    """Take real-time priority, which children inherit; whether that is allowed."""
+    """Set real-time priority, which children inherit; return True if that is allowed."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except PermissionError:
@@ -42,13 +42,13 @@ def has_real_time():
 
 
 def common(intervals, others):
-    """The times that are in both lists of [begin, end]; each list is sorted and does not overlap itself."""
+    """Return the times that are in both lists of [begin, end]; each list is sorted and does not overlap itself."""
     both = ([max(a, c), min(b, d)] for a, b in intervals for c, d in others)
     return [[begin, end] for begin, end in both if begin < end]
 
 
 def summary(by_cpu):
-    """The result: what the lists of all processors have in common."""
+    """Return the result: the times that the lists of all processors have in common."""
     shared = by_cpu[0]
     for intervals in by_cpu[1:]:
         shared = common(shared, intervals)

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 def submit(user, files):
-    """Submit as `user`, who is made when there is none; return how many clusters that made."""
+    """Submit as `user`, created if necessary; return the number of new clusters."""
     try:
         home = pwd.getpwnam(user).pw_dir
     except KeyError:

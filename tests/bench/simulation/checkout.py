@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The checkout's own code, for the simulation: the collection's modules and the demand server's pure rules."""
+"""Access to the checkout's own code for the simulation: the collection's modules and the demand server's rules."""
 
 import sys
 import types
@@ -14,7 +14,7 @@ SERVER = ROOT / "files" / "demand_server" / "src"
 def importable():
     """Make `ansible_collections.glidein.ops` and `glidein_demand` importable as they are in this checkout.
 
-    A collection that is importable already is used as it is.
+    A collection that is already importable is used unchanged.
     """
     if str(SERVER) not in sys.path:
         sys.path.append(str(SERVER))

@@ -1,16 +1,16 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A glidein, from its submission to its end, and how much of it was used."""
+"""A glidein from its submission to its end, with its use."""
 
 from simulation.parameters import HOUR, RETIREMENT_S, SLOT_DISK_MB
 
 
 class Glidein:
-    """One batch job of an entry. `left`: free resources in the order of RESOURCES; `jobs`: how many it runs.
+    """One batch job of an entry. `left`: free resources in the order of RESOURCES; `jobs`: number of running jobs.
 
-    idle_s: how long it lives without a job, before the first one and after one. Times are seconds since the beginning,
-    or None: not yet. `queued` is when it was submitted.
+    idle_s: its lifetime without a job, before the first one and after one. Times are seconds since the beginning, or
+    None if they have not been reached. `queued` is the time of the submission.
     """
 
     __slots__ = (
@@ -30,23 +30,23 @@ class Glidein:
         self.cancelled = self.ready = False
         self.takes_jobs = True
         self.left = entry.size
-        self.given = {}  # kind: what each of its jobs here got of the slot
+        self.given = {}  # kind: the part of the slot that each of its jobs has here
         self.jobs = 0
         self.counted_to = engine.now
-        self.working_s = 0.0  # how long at least one job ran
+        self.working_s = 0.0  # time with at least one running job
         self.used_s = 0.0  # integral over time of the part that jobs use
 
     @property
     def dies(self):
-        """When the batch system ends it."""
+        """Return the time at which the batch system ends it."""
         return self.started + self.entry.walltime_s
 
     def retired(self, now):
-        """Whether it takes no further job because its end is near."""
+        """Return True if it accepts no more jobs because its end is near."""
         return now >= self.dies - RETIREMENT_S
 
     def takes(self, kind):
-        """Whether a job of this kind can start here now: START, Requirements and resources."""
+        """Return whether a job of this kind can start here now: START, Requirements and resources."""
         if not self.takes_jobs or (self.entry.size[3] and not kind.gpus):
             return False
         if not self._has(kind.asked):
@@ -60,14 +60,14 @@ class Glidein:
         return all(need <= left for need, left in zip(request, self.left, strict=True))
 
     def register(self):
-        """It has come into the pool."""
+        """Register the glidein in the pool."""
         self.registered = self.engine.now
         self._idle()
         self.engine.at(self.dies - RETIREMENT_S, self._end_if_empty)
         self.engine.at(self.dies, self.end)
 
     def take(self, kind):
-        """A job starts."""
+        """Start a job."""
         self._account()
         self.unchanged_since = self.engine.now
         given = list(kind.rounded if self._has(kind.rounded) else kind.asked)
@@ -78,7 +78,7 @@ class Glidein:
         self.idle_since = None
 
     def give_back(self, kind):
-        """A job has ended."""
+        """Release the resources of a job that has ended."""
         if self.ended is not None:
             return
         self._account()
@@ -91,7 +91,7 @@ class Glidein:
                 self.end()
 
     def end(self):
-        """The batch job ends, if it has not done so."""
+        """End the batch job unless it has ended."""
         if self.jobs:
             raise ValueError(f"a job outlives its glidein at {self.entry.key}: jobs must state how long they run")
         if self.ended is None:
@@ -100,16 +100,17 @@ class Glidein:
             self.on_end(self)
 
     def start(self):
-        """The batch system starts it."""
+        """Start the batch job."""
         self.started = self.counted_to = self.engine.now
 
     def wasted_h(self):
-        """Hours between start and end (or now) in which no job ran."""
+        """Return the hours between start and end (or now) in which no job ran."""
         return (self._lived_s() - self.working_s) / HOUR
 
     def empty_h(self):
-        """Hours between start and end (or now) times the part that no job used: of its GPUs if it has any, else of its
-        cores.
+        """Return the hours between start and end (or now) times the part that no job used.
+
+        The part is that of its GPUs if it has any, otherwise that of its cores.
         """
         return (self._lived_s() - self.used_s) / HOUR
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs: what they ask for, and what becomes of them."""
+"""Jobs: their requests and their states."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ RESOURCES = ("cpus", "memory_mb", "disk_mb", "gpus")
 
 @dataclass(frozen=True)
 class Kind:
-    """What the jobs of one demand group have in common.
+    """The common properties of one demand group's jobs.
 
-    requirements: a ClassAd expression for policies to read, or None; needs: the machine attributes that have to be true
+    requirements: a ClassAd expression for policies to read, or None; needs: the machine attributes that must be true
     for it to be true, for the simulated negotiator. max_runtime_s: the run time that the jobs state.
     """
 
@@ -28,24 +28,24 @@ class Kind:
 
     @property
     def id(self):
-        """The demand group's id."""
+        """Return the demand group's id."""
         limit = "any" if self.max_runtime_s is None else self.max_runtime_s
         needs = "".join(f"-{name}" for name in sorted(self.needs))
         return f"c{self.cpus}-m{self.memory_mb}-d{self.disk_mb}-g{self.gpus}-r{limit}{needs}"
 
     @property
     def asked(self):
-        """What one job asks for, in the order of RESOURCES."""
+        """Return the request of one job, in the order of RESOURCES."""
         return (self.cpus, self.memory_mb, self.disk_mb, self.gpus)
 
     @property
     def rounded(self):
-        """The same as the startd rounds it. It does without where the rounded request is more than what is left."""
+        """Return the request as the startd rounds it; if that exceeds the free resources, the startd does not round."""
         return (self.cpus, -(-self.memory_mb // MEMORY_STEP_MB) * MEMORY_STEP_MB, self.disk_mb, self.gpus)
 
 
 class Job:
-    """One job. Times are seconds since the beginning, or None: not yet."""
+    """One job. Times are seconds since the beginning, or None if they have not been reached."""
 
     __slots__ = ("ended", "kind", "number", "removed", "runtime_s", "schedd", "started", "submitted")
 
@@ -59,7 +59,7 @@ class Job:
 
     @property
     def state(self):
-        """idle, running, done or removed."""
+        """Return the state: idle, running, done or removed."""
         if self.removed is not None:
             return "removed"
         if self.started is None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The numbers of a run, and of several runs with different seeds."""
+"""The metrics of a run, and of several runs with different seeds."""
 
 import itertools
 import statistics
@@ -12,11 +12,11 @@ KEYS = ("wait_median_s", "wait_p95_s", "wasted_hours", "glideins_per_job", "reve
 
 @dataclass(frozen=True)
 class Run:
-    """waits_s: sorted, one for each job; the others are of the whole run.
+    """The metrics of one run. waits_s: sorted, one for each job; the others are of the whole run.
 
-    wasted_hours is of glideins while they run no job, unused_hours the part of those that never ran one. empty_hours is
-    stricter: also while a glidein runs jobs, the part of it that none uses. The two with core_hours are the same
-    times each glidein's cores.
+    wasted_hours is of glideins while they run no job, unused_hours the part of glideins that never ran one. empty_hours
+    also includes the unused part of glideins that run jobs. The two with core_hours are the same times multiplied by
+    each glidein's cores.
     """
 
     waits_s: list
@@ -31,10 +31,10 @@ class Run:
 
 
 def measure(world):
-    """The Run of a world that has run.
+    """Return the Run of a finished world.
 
-    A job waits from its submission to its start. One that is waiting still at the end, or was removed while it waited,
-    counts with the time until then: less than it would have waited (it is censored).
+    A job waits from its submission to its start. A job that is still waiting at the end, or was removed while it
+    waited, counts with the time until then, which is less than its full wait (it is censored).
     """
     now = world.engine.now
     waits = [_until(job, now) - job.submitted for job in world.pool.jobs]
@@ -63,15 +63,15 @@ def _until(job, now):
 
 
 def reversals(cycles):
-    """How often an entry went from ordering to cancelling or back. cycles: [(submitted, cancelled)]."""
+    """Return how often an entry changed between ordering and cancelling. cycles: [(submitted, cancelled)]."""
     signs = [1 if submitted else -1 for submitted, cancelled in cycles if submitted or cancelled]
     return sum(one != other for one, other in itertools.pairwise(signs))
 
 
 def summary(runs):
-    """{key: number} of KEYS, and what helps to understand them.
+    """Return {key: number} of KEYS, with further numbers that explain them.
 
-    runs: those of different seeds. Waits are of all their jobs together, the rest are means.
+    runs: those of different seeds. Waits are of all their jobs together, the others are means.
     """
     waits = sorted(wait for run in runs for wait in run.waits_s)
     return {
@@ -89,5 +89,5 @@ def summary(runs):
 
 
 def rank(ordered, percent):
-    """The smallest value that at least `percent` of the values do not exceed (nearest rank)."""
+    """Return the lowest value that at least `percent` of the values do not exceed (nearest rank)."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]

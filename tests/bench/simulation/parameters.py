@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The parameters of the simulated world, each with its source. See docs/simulation.md.
 
-They were fixed before the first comparison of policies. Do not change them because of the result of a comparison.
+They were set before the first comparison of policies. Do not change them because of the result of a comparison.
 Sources: PyGlidein is commit 68262ed of github.com/WIPACrepo/pyglidein, GlideinWMS is commit efdc530 of
 github.com/glideinWMS/glideinwms.
 """

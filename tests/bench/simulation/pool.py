@@ -12,18 +12,18 @@ from simulation.parameters import NEGOTIATION_S, PASSED_OVER_CYCLES
 class Pool:
     """Jobs and glideins, matched every NEGOTIATION_S. `silent` schedds answer neither negotiator nor server.
 
-    A job that ends gives back its part of the slot, which the next negotiation hands out: claims are not reused,
-    because they are given up after CLAIM_WORKLIFE (1200 s by default) and the jobs are longer.
+    A job that ends releases its part of the slot, which the next negotiation assigns. Claims are not reused, because
+    they end after CLAIM_WORKLIFE (1200 s by default) and the jobs are longer.
     """
 
     def __init__(self, engine):
         self.engine = engine
         self.jobs = []
         self.idle = {}  # (schedd, kind): deque of idle jobs, the oldest first
-        self.glideins = {}  # registered ones, in the order of their registration; the values mean nothing
+        self.glideins = {}  # registered glideins, in the order of their registration; the values are not used
         self.silent = set()
         self.schedds = {"ap"}
-        self.cycles = collections.deque(maxlen=PASSED_OVER_CYCLES)  # (start, whether jobs were left over)
+        self.cycles = collections.deque(maxlen=PASSED_OVER_CYCLES)  # (start, True if jobs were left over)
         engine.every(NEGOTIATION_S, self.negotiate, first_s=NEGOTIATION_S)
 
     def submit(self, kind, runtime_s, schedd="ap"):
@@ -42,16 +42,16 @@ class Pool:
         self.idle.clear()
 
     def register(self, glidein):
-        """Let a glidein take jobs."""
+        """Add a glidein that accepts jobs."""
         self.glideins[glidein] = True
         glidein.unchanged_since = self.engine.now
 
     def unregister(self, glidein):
-        """The glidein has ended."""
+        """Remove a glidein that has ended."""
         self.glideins.pop(glidein, None)
 
     def negotiate(self):
-        """Hand out what is free. The oldest group goes first, and into the slot with the fewest free cores.
+        """Assign free slots to jobs. The oldest group goes first, into the slot with the fewest free cores.
 
         The latter is HTCondor's NEGOTIATOR_PRE_JOB_RANK: fewest cores, then least memory.
         """
@@ -60,14 +60,14 @@ class Pool:
         for key in sorted(waiting, key=lambda key: (self.idle[key][0].submitted, self.idle[key][0].number)):
             jobs, kind = self.idle[key], key[1]
             slots = [glidein for glidein in self.glideins if glidein.takes(kind)]
-            for glidein in sorted(slots, key=lambda glidein: glidein.left[:2]):  # sorted() keeps the order of equals
+            for glidein in sorted(slots, key=lambda glidein: glidein.left[:2]):  # sorted() is stable
                 while jobs and glidein.takes(kind):
                     self._start(jobs.popleft(), glidein)
             left_over = left_over or bool(jobs)
         self.cycles.append((self.engine.now, left_over))
 
     def passed_over(self, glidein):
-        """Whether the negotiator has left the free slot as it is in the last three cycles, though jobs waited."""
+        """Return True if the negotiator has not used the free slot in its last three cycles, although jobs waited."""
         if len(self.cycles) < PASSED_OVER_CYCLES or not all(left_over for _start, left_over in self.cycles):
             return False
         return glidein.unchanged_since < self.cycles[0][0]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demand server: what controllers see of pool and sites, in the forms of docs/protocol.md, and as old as there."""
+"""The demand server: the controllers' view of pool and sites, in the forms of docs/protocol.md, and as old as there."""
 
 from simulation import checkout
 from simulation.jobs import RESOURCES
@@ -19,12 +19,12 @@ DEMAND_HISTORY_POINTS = 100
 
 
 def epoch(time_s):
-    """Simulated seconds as epoch seconds."""
+    """Return simulated seconds as epoch seconds."""
     return EPOCH + int(time_s)
 
 
 class DemandServer:
-    """Reads the pool every REFRESH_S, keeps reports and leases.
+    """A server that reads the pool every REFRESH_S and stores reports and leases.
 
     The history of glideins comes from the real server's rules (glidein_demand.store.glidein_tracking). They are applied
     to simulated reports and readings, so the history is as late and as incomplete as in the real server.
@@ -35,20 +35,20 @@ class DemandServer:
         self.pool = pool
         self.entries = {entry.key: entry for entry in entries}
         self.as_of = None
-        self._readings = {}  # schedd: (time, {kind: (count, oldest job, how many are older than ten minutes)})
+        self._readings = {}  # schedd: (time, {kind: (count, oldest job, number of jobs older than ten minutes)})
         self._supply = {}
         self._demand_history = []
         self._leases = {}  # (site, entry): ({group: jobs}, expires)
         self._known = {}  # (site, batch id): tracking.Glidein
         self._plans = {}  # key: [plan]
-        self._told = {}  # key: when running glideins were last listed
+        self._told = {}  # key: time of the last list of running glideins
         self._samples = {}  # (site, entry): attributes
-        engine.every(REFRESH_S, self.refresh, first_s=5)  # PyGlidein's server, too, reads after 5 s for the first time
+        engine.every(REFRESH_S, self.refresh, first_s=5)  # PyGlidein's server, too, first reads after 5 s
 
     # --- Queries of the pool
 
     def refresh(self):
-        """Read all schedds that answer, and the collector."""
+        """Read all schedds that respond, and the collector."""
         now = self.engine.now
         for schedd in self.pool.schedds - self.pool.silent:
             found = {}
@@ -95,13 +95,13 @@ class DemandServer:
             "newest": max(starts, default=None),
         }
 
-    # --- What is asked
+    # --- Requests
 
     def demand(self, sites=(), with_silent=True):
-        """get_demand's result for a controller of these sites.
+        """Return get_demand's result for a controller of these sites.
 
-        with_silent: whether the last reading of schedds that do not answer counts, as it does here; PyGlidein's and
-        GlideinWMS's queries of the queue just lack those.
+        with_silent: True if the last reading of schedds that do not respond counts, as in this server; PyGlidein's and
+        GlideinWMS's queries of the queue do not include those.
         """
         groups = {}
         for schedd, (time, found) in sorted(self._readings.items()):
@@ -133,7 +133,10 @@ class DemandServer:
         }
 
     def older_than_ten_minutes(self):
-        """{group id: jobs}, of schedds that answer. The protocol does not tell it; GlideinWMS reads it off the jobs."""
+        """Return {group id: jobs} of schedds that respond.
+
+        The protocol does not include it; GlideinWMS reads it from the jobs.
+        """
         jobs = {}
         for schedd, (_time, found) in self._readings.items():
             if schedd not in self.pool.silent:
@@ -142,7 +145,7 @@ class DemandServer:
         return jobs
 
     def supply(self):
-        """get_supply's result, as whoever has a token gets it."""
+        """Return get_supply's result for a caller with a token."""
         now = epoch(self.engine.now)
         histories = tracking.summaries(
             self._known.values(), {key: (self._plans.get(key, []), self._told.get(key)) for key in self.entries}, now
@@ -167,10 +170,10 @@ class DemandServer:
             "demand_history": self._demand_history,
         }
 
-    # --- What is told
+    # --- Reports and leases
 
     def lease(self, site, entries, ttl_s):
-        """Claim jobs, {entry: {group: jobs}}; returns what is granted in the same form."""
+        """Lease jobs, {entry: {group: jobs}}; return the granted ones in the same form."""
         now = self.engine.now
         asking = {(site, entry) for entry in entries}
         counts = {}
@@ -191,7 +194,7 @@ class DemandServer:
         return granted
 
     def report(self, site, rows):
-        """Take in what a cycle found and did. rows: {key: (plan as in history.plans, running glideins)}."""
+        """Store a cycle's report. rows: {key: (plan as in history.plans, running glideins)}."""
         now = epoch(self.engine.now)
         running = []
         for key, (plan, glideins) in rows.items():
@@ -215,12 +218,12 @@ class DemandServer:
 
 
 def job_id(number):
-    """A job's id in the schedd."""
+    """Return a job's id in the schedd."""
     return f"{number}.0"
 
 
 def new_group(kind, first, as_of):
-    """A demand group without jobs. first: number of the oldest job; as_of: epoch seconds."""
+    """Return a demand group without jobs. first: number of the oldest job; as_of: epoch seconds."""
     return {
         "id": kind.id,
         "count": 0,
@@ -240,7 +243,7 @@ def new_group(kind, first, as_of):
 
 
 def counted(slots):
-    """Equal free slots counted, as get_supply has them."""
+    """Return equal free slots with their counts, as get_supply returns them."""
     counts = {}
     for slot in slots:
         counts[slot] = counts.get(slot, 0) + 1
@@ -251,10 +254,10 @@ def counted(slots):
 
 
 def sample(entry):
-    """Attributes of one of the entry's machines."""
+    """Return the attributes of one of the entry's machines."""
     return {"OpSysAndVer": "Debian13", "Arch": "X86_64", **dict.fromkeys(sorted(entry.provides), True)}
 
 
 def batch_id(glidein):
-    """The id by which report and machine ad name the same batch job."""
+    """Return the id that report and machine ad use for the same batch job."""
     return f"{glidein.entry.name}.{glidein.number}"

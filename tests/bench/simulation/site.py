@@ -18,11 +18,12 @@ GOOD, DEAD, SILENT, BLACK_HOLE = "good", "dead", "silent", "black hole"
 class Entry:
     """One entry with one shape. `size`: in the order of RESOURCES; limits as in glidein_entries.
 
-    capacity: how many glideins the site runs at once; waits: key of parameters.WAITS_S; provides: attributes that are
-    true in the machines' ads; declared: those of them that the operator has written into the entry's `attributes`;
-    whole_node: whether a glidein has its node for itself.
-    behaviour: GOOD; DEAD: nothing ever starts; SILENT: glideins run and never register; BLACK_HOLE: they register, take
-    no job, and end within minutes.
+    capacity: the number of glideins that the site runs at once; waits: key of parameters.WAITS_S; provides: attributes
+    that are true in the machines' ads; declared: those of them in the entry's `attributes`; whole_node: True if a
+    glidein has its node alone.
+
+    behaviour: GOOD; DEAD: nothing ever starts; SILENT: glideins run and never register; BLACK_HOLE: they register,
+    accept no job, and end within minutes.
     """
 
     site: str
@@ -43,18 +44,18 @@ class Entry:
 
     @property
     def key(self):
-        """Site, entry, shape."""
+        """Return (site, entry, shape)."""
         return (self.site, self.name, self.shape)
 
     @property
     def walltime_s(self):
-        """Longest run time of a glidein."""
+        """Return the longest run time of a glidein."""
         return self.walltime_h * HOUR
 
 
 @dataclass
 class Queue:
-    """The batch jobs of one entry that have not ended. Everything that ever was is in `all`."""
+    """The batch jobs of one entry that have not ended; `all` has also the ended ones."""
 
     entry: Entry
     waits: Waits
@@ -66,7 +67,7 @@ class Queue:
 
 
 class Batch:
-    """The batch systems of all sites. idle_s: a function of an entry, for how long its glideins stay idle."""
+    """The batch systems of all sites. idle_s: a function that returns an entry's idle times of glideins."""
 
     def __init__(self, engine, pool, entries, seed, waits_s, idle_s):
         self.engine = engine
@@ -78,7 +79,7 @@ class Batch:
             self.queues[entry.key] = Queue(entry, Waits(name, waits_s[entry.waits]), luck(name, "nodes"))
 
     def submit(self, key, number):
-        """Put `number` glideins into the queue of an entry."""
+        """Add `number` glideins to the queue of an entry."""
         queue = self.queues[key]
         for _glidein in range(number):
             idle_s = self.idle_s(queue.entry)
@@ -90,7 +91,7 @@ class Batch:
                 self.engine.after(wait_s, self._ready, glidein)
 
     def cancel(self, key, number):
-        """Take `number` waiting glideins out of the queue, the newest first."""
+        """Remove `number` waiting glideins from the queue, newest first."""
         queue = self.queues[key]
         for _glidein in range(min(number, len(queue.waiting))):
             glidein = queue.waiting.pop()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table that a person reads, and which aims are met."""
+"""The table of results, with the aims that are met."""
 
 WAIT_FACTOR = 1.1
 WASTE_FACTOR = 0.5
@@ -9,7 +9,7 @@ WIDTH = 100
 
 
 def aims(found):
-    """{rule: (wait is met, waste is met)} of one workload. found: {policy: metrics.summary}, `plan` among them."""
+    """Return {rule: (wait is met, waste is met)} of one workload. found: {policy: metrics.summary} with `plan`."""
     plan = found["plan"]
     return {
         rule: (
@@ -22,9 +22,9 @@ def aims(found):
 
 
 def aims_met(results):
-    """How many waits and wastes meet their aims, and how many wastes would if they were counted as empty_hours.
+    """Return {key: number}: the waits and wastes that meet their aims, and the wastes that do in empty_hours.
 
-    results: {workload: {policy: metrics.summary}}. Returns {key: number}.
+    results: {workload: {policy: metrics.summary}}.
     """
     pairs = [pair for found in results.values() for pair in aims(found).values()]
     strict = [
@@ -44,7 +44,7 @@ def aims_met(results):
 
 
 def table(results):
-    """Lines of at most WIDTH characters. results: {workload: {policy: metrics.summary}}."""
+    """Return lines of at most WIDTH characters. results: {workload: {policy: metrics.summary}}."""
     heading = (
         f"{'workload':<16}{'policy':<11}{'median':>8}{'95 %':>9}{'wasted':>8}{'empty':>6}{'glideins':>9}{'turns':>6}"
     )
@@ -58,12 +58,12 @@ def table(results):
             if policy in verdicts:
                 line += f"  {_against(found['plan'], row, verdicts[policy])}"
             lines.append(line.rstrip()[:WIDTH])
-            workload = ""  # noqa: PLW2901 - said once
+            workload = ""  # noqa: PLW2901 - printed once
     return lines
 
 
 def duration(seconds):
-    """Seconds as a person reads them."""
+    """Return seconds in a readable unit."""
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60:02}" if minutes >= 60 else f"{seconds / 60:.1f} min"
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long batch jobs wait in a site's queue."""
+"""The waits of batch jobs in a site's queue."""
 
 import itertools
 import math
@@ -14,10 +14,10 @@ STEP_S = 600
 
 
 class Waits:
-    """The waits of one entry's batch jobs: the next one depends on the seed, the time and how many there were before.
+    """The waits of one entry's batch jobs; each depends on the seed, the time and the number of earlier jobs.
 
-    quantiles_s: waits at WAIT_QUANTILES. Waits of jobs that are submitted one after another are alike: a part of each
-    comes from a slowly changing state of the site (an Ornstein-Uhlenbeck process), the rest is the job's own.
+    quantiles_s: waits at WAIT_QUANTILES. Waits of consecutive jobs are similar: a part of each comes from a slowly
+    changing state of the site (an Ornstein-Uhlenbeck process), the rest is the job's own.
     """
 
     def __init__(self, seed, quantiles_s):
@@ -27,7 +27,7 @@ class Waits:
         self._states = []
 
     def next(self, now):
-        """The wait in seconds of a job that is submitted at `now`."""
+        """Return the wait in seconds of a job that is submitted at `now`."""
         shared, own = math.sqrt(WAIT_CORRELATION), math.sqrt(1 - WAIT_CORRELATION)
         normal = shared * self._state(now) + own * self._of_jobs.gauss(0, 1)
         wait = interpolated(statistics.NormalDist().cdf(normal), WAIT_QUANTILES, self.quantiles_s)
@@ -43,7 +43,7 @@ class Waits:
 
 
 def interpolated(x, xs, ys):
-    """The value at `x` of the line through the points (xs, ys); beyond the last point its value."""
+    """Return the value at `x` of the line through the points (xs, ys); beyond the last point, the last value."""
     for (x0, y0), (x1, y1) in itertools.pairwise(zip(xs, ys, strict=True)):
         if x <= x1:
             return y0 + (y1 - y0) * (x - x0) / (x1 - x0)

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The workloads: which sites there are, which jobs come when, and what goes wrong.
+"""The workloads: their sites, jobs and failures.
 
 Sizes and limits of entries are those of PyGlidein's published configurations (configs/ at 68262ed): Cedar's `whole` and
-`singleGPU`, UMD's `cpu`, Guillimin's `pass2`, and Bridges' limits around the RM node of its documentation. Where a
-configuration has no limit of the total, or a great one, the site runs fewer glideins at once (capacity) so that the
+`singleGPU`, UMD's `cpu`, Guillimin's `pass2`, and Bridges' limits around the RM node of its documentation. If a
+configuration has no limit of the total, or a high one, the site runs fewer glideins at once (capacity) so that the
 simulation stays small.
 """
 
@@ -31,7 +31,7 @@ CVMFS = "HAS_CVMFS_icecube_opensciencegrid_org"
 
 @dataclass(frozen=True)
 class Workload:
-    """entries; controllers: the sites of each; begin(engine, pool, random) says what will happen; hours to simulate."""
+    """A workload. controllers: the sites of each; begin(engine, pool, random) schedules the events."""
 
     name: str
     begin: object
@@ -41,14 +41,14 @@ class Workload:
 
 
 def submit(pool, random, kind, schedd="ap"):
-    """One job of a kind, with a random run time."""
+    """Submit one job of a kind, with a random run time."""
     runtime_s = math.exp(random.uniform(math.log(RUNTIME_S[0]), math.log(RUNTIME_S[1])))
     stated_s = next((limit for limit in STATED_S if runtime_s <= limit), STATED_S[-1])
     pool.submit(replace(kind, max_runtime_s=stated_s), min(runtime_s, stated_s), schedd)
 
 
 def burst(engine, pool, random, hour, count, kinds=((ONE_CORE, 1),), schedd="ap"):
-    """`count` jobs at one moment. kinds: [(Kind, weight)]."""
+    """Submit `count` jobs at the same time. kinds: [(Kind, weight)]."""
 
     def all_at_once():
         for kind in random.choices([kind for kind, _weight in kinds], [weight for _kind, weight in kinds], k=count):
@@ -58,7 +58,7 @@ def burst(engine, pool, random, hour, count, kinds=((ONE_CORE, 1),), schedd="ap"
 
 
 def stream(engine, pool, random, hours, per_hour, kinds=((ONE_CORE, 1),), schedds=("ap",)):
-    """Jobs that come one by one (a Poisson process) between two hours."""
+    """Submit jobs one by one (a Poisson process) between two hours."""
 
     def one():
         kind = random.choices([kind for kind, _weight in kinds], [weight for _kind, weight in kinds])[0]

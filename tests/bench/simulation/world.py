@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A workload and a policy, run to the end."""
+"""A run of a workload with a policy."""
 
 from dataclasses import dataclass
 
@@ -16,15 +16,15 @@ from simulation.site import Batch
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a policy may know of how often it runs."""
+    """The intervals that a policy may use."""
 
     cycle_s: int = CYCLE_S
 
 
 class World:
-    """Everything of one run. `orders`: {entry's key: [(submitted, cancelled) of each cycle]}.
+    """The state of one run. `orders`: {entry's key: [(submitted, cancelled) of each cycle]}.
 
-    idle_s: of the glideins of every entry (parameters.IDLE_S); None: as the policy's own glideins have it.
+    idle_s: of the glideins of every entry (parameters.IDLE_S); None: as in the policy's own glideins.
     """
 
     def __init__(self, workload, policy, seed, waits_s=None, idle_s=None):
@@ -49,7 +49,7 @@ class World:
             self.engine.every(CYCLE_S, cycle, first_s=first_s)
 
     def run(self):
-        """Run until the workload's end; returns self."""
+        """Run until the workload's end; return self."""
         self.engine.run(self.workload.hours * HOUR)
         return self
 

@@ -4,15 +4,15 @@
 """GlideinWMS's rule, with its default settings, at efdc530 of github.com/glideinWMS/glideinwms.
 
 Frontend (frontend/glideinFrontendElement.py, glideinFrontendLib.py): countMatch gives an entry 1/k of each job that k
-entries match, in cores (`prop_mc`); idle slots are taken off; compute_glidein_min_idle asks for a third of the rest and
-a reserve, halved at every curb that is reached; compute_glidein_max_run bounds what runs; choose_remove_excess_type
-takes back queued glideins once no job has been idle for long enough. Factory (factory/glideFactoryLib.py):
-keepIdleGlideins tops up the queue to min_idle within max_run and the entry's limits.
+entries match, in cores (`prop_mc`); idle slots are subtracted; compute_glidein_min_idle requests a third of the rest
+and a reserve, halved at every curb that is reached; compute_glidein_max_run limits the running ones;
+choose_remove_excess_type withdraws queued glideins when no job has been idle for long enough. Factory
+(factory/glideFactoryLib.py): keepIdleGlideins fills the queue up to min_idle within max_run and the entry's limits.
 
-Settings are the defaults of creation/lib/cvWParams.py and cgWParams.py, but for the limits of an entry, which are the
-same for all policies. Frontend and factory run once a minute there, and count cycles before they take glideins back:
-here these are as many seconds. The frontend reads the queue afresh in every cycle; here it gets the demand server's
-reading like the others. The match expression is taken to know the entry's size and walltime.
+Settings are the defaults of creation/lib/cvWParams.py and cgWParams.py, except for the limits of an entry, which are
+the same for all policies. Frontend and factory run once a minute, and count cycles before they withdraw glideins: here
+these are as many seconds. The real frontend reads the queue in every cycle; here it gets the demand server's reading
+like the other policies. The match expression is assumed to use the entry's size and walltime.
 """
 
 import math
@@ -42,7 +42,7 @@ class Memory:
     last_s: int | None = None
 
     def see(self, now_s, idle_jobs, slots, idle_slots):
-        """Count on, from one cycle to the next."""
+        """Update the times from one cycle to the next."""
         passed = 0 if self.last_s is None else now_s - self.last_s
         self.last_s = now_s
         self.no_job_s = 0 if idle_jobs else self.no_job_s + passed
@@ -50,7 +50,7 @@ class Memory:
         self.none_s = 0 if slots else self.none_s + passed
 
     def removes(self):
-        """NO, WAIT, IDLE or ALL."""
+        """Return NO, WAIT, IDLE or ALL."""
         if self.no_job_s <= WAIT_CYCLES * LOOP_S:
             return "NO"
         if self.none_s > EMPTY_CYCLES * LOOP_S:
@@ -59,7 +59,7 @@ class Memory:
 
 
 class GlideinWMS:
-    """One frontend, and the factory that does what it asks for."""
+    """One frontend, and the factory that fulfils its requests."""
 
     def __init__(self, parameters):
         self.cycle_s = parameters.cycle_s
@@ -67,11 +67,11 @@ class GlideinWMS:
 
     @staticmethod
     def idle_s(_entry):
-        """How long a glidein of an entry lives without a job: before the first one, after one."""
+        """Return an entry's idle times of a glidein: before the first job, after a job."""
         return IDLE_S["glideinwms"]
 
     def decide(self, readings):
-        """{entry's key: Order}."""
+        """Return {entry's key: Order}."""
         groups = readings.server.demand(with_silent=False)["groups"]
         old = readings.server.older_than_ten_minutes()
         groups = [dict(group, count=group["count"] + group["leased"], old=old[group["id"]]) for group in groups]
@@ -98,20 +98,20 @@ class GlideinWMS:
         submit = min(least - queued, most - queued - running, entry.total - queued - running, entry.queued - queued)
         if submit > 0:
             return Order(submit=min(submit, entry.per_cycle))
-        # WAIT takes back what the factory has not handed on to the site yet: here, nothing.
+        # WAIT withdraws glideins that the factory has not submitted to the site yet: here, none.
         if memory.removes() in ("IDLE", "ALL") and queued > least:
             return Order(cancel=min(queued - least, REMOVED_PER_CYCLE * self.cycle_s // LOOP_S))
         return Order()
 
 
 def matches(group, entry):
-    """match_expr: size and walltime. Where an entry's configuration is silent about an attribute, it fits."""
+    """Apply match_expr: size and walltime. An attribute that an entry's configuration does not set matches."""
     runtime_s = group["max_runtime_s"]
     return fits(group, entry) and (runtime_s is None or runtime_s <= entry.walltime_s)
 
 
 def proportional(groups, matching, entry, key):
-    """prop_mc of countMatch: glideins that this entry's part of the jobs would fill by their cores."""
+    """Return prop_mc of countMatch: the glideins that this entry's part of the jobs would fill by their cores."""
     straight = sum(group[key] for group in groups)
     if not straight:
         return 0
@@ -121,13 +121,13 @@ def proportional(groups, matching, entry, key):
 
 
 def idle_slots(supplied):
-    """getIdleCondorStatus: partitionable slots with a free core and more than 2500 MB."""
+    """Return the partitionable slots with a free core and more than 2500 MB (getIdleCondorStatus)."""
     slots = [*supplied["free"], *supplied["passed_over"]]
     return sum(slot["count"] for slot in slots if slot["cpus"] and slot["memory_mb"] > LEAST_FREE_MB)
 
 
 def busy_glideins(supplied):
-    """countRealRunning: glideins that run jobs, as far as the supply tells: those that are not wholly free."""
+    """Return the glideins that run jobs, those with a used part in the supply (countRealRunning)."""
     if not supplied["registered"]:
         return 0
     size = supplied["cpus"] // supplied["registered"]
@@ -136,7 +136,10 @@ def busy_glideins(supplied):
 
 
 def min_idle(idle, old_idle, idle_here, idle_total):
-    """compute_glidein_min_idle. idle, old_idle: glideins' worth of jobs less idle slots; the others: idle slots."""
+    """Return compute_glidein_min_idle.
+
+    idle, old_idle: jobs in glideins, minus idle slots; the others: idle slots.
+    """
     if idle_here >= IDLE_SLOTS_MAX or idle_total >= IDLE_SLOTS_TOTAL_MAX or idle <= 0:
         return 0
     wanted = int(min(idle, IDLE_SLOTS_TOTAL_MAX - idle_total) / RAMP_UP_ATTENUATION)
@@ -149,7 +152,7 @@ def min_idle(idle, old_idle, idle_here, idle_total):
 
 
 def max_run(idle, busy, idle_here):
-    """compute_glidein_max_run."""
+    """Return compute_glidein_max_run."""
     if idle > 0:
         return int((max(idle - idle_here, 0) + busy) * RELATIVE_TO_QUEUE + 1)
     return busy

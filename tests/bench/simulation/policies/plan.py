@@ -78,7 +78,7 @@ def site(entries):
             "queue": entry.name,
             "walltime": entry.walltime_s,
             "shapes": {entry.shape: {**dict(zip(RESOURCES, entry.size, strict=True)), "whole_node": entry.whole_node}},
-            # What is simulated are jobs; daemons need no memory.
+            # Only jobs are simulated; daemons need no memory.
             "memory_overhead_mb": 0,
             "limits": {"queued": entry.queued, "total": entry.total, "per_cycle": entry.per_cycle},
             "accept": {"gpus": {"min": 1}} if entry.size[3] else {"gpus": {"max": 0}},

@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PyGlidein's rule: pyglidein/client.py, main() and sort_states(), at 68262ed of github.com/WIPACrepo/pyglidein.
 
-Every site runs a client of its own, which sees all idle jobs. For each partition it submits
+Every site runs its own client, which gets all idle jobs. For each partition it submits
 
     min(limit_per_submit, max_total_jobs - running, max(max_idle_jobs - idle, 0))
 
-glideins, one per job, for the groups in the order of `prioritize_jobs`. Queued glideins and free slots reduce no
-demand; nothing is ever cancelled. `s["count"] = limit` changes the reading that the client's next partitions work with,
-as it does there. Nodes are asked for as a whole (whole_node), as most of its published configurations do.
+glideins, one per job, for the groups in the order of `prioritize_jobs`. Queued glideins and free slots do not reduce
+the demand; the client never cancels a glidein. `s["count"] = limit` changes the reading for the client's next
+partitions, as in the original. Glideins are whole nodes (whole_node), as in most of its published configurations.
 """
 
 from simulation.parameters import IDLE_S
@@ -27,11 +27,11 @@ class PyGlidein:
 
     @staticmethod
     def idle_s(_entry):
-        """How long a glidein of an entry lives without a job: before the first one, after one."""
+        """Return an entry's idle times of a glidein: before the first job, after a job."""
         return IDLE_S["pyglidein"]
 
     def decide(self, readings):
-        """{entry's key: Order}."""
+        """Return {entry's key: Order}."""
         orders = {}
         for site in sorted({entry.site for entry in readings.entries}):
             state = readings.server.demand(with_silent=False)["groups"]
@@ -43,7 +43,10 @@ class PyGlidein:
 
 
 def launched(state, entry, idle, running):
-    """How many glideins one pass of the client submits at a partition. Changes counts in `state` as the client does."""
+    """Return the number of glideins of one pass of the client at a partition.
+
+    It changes counts in `state` as the client does.
+    """
     limit = min(entry.per_cycle, entry.total - running, max(entry.queued - idle, 0))
     submitted = 0
     for group in sorted(state, key=lambda group: [group[name] for name in PRIORITIZE_JOBS], reverse=True):
