@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The main job, told as it happens: an idle job of a pool without machines becomes a glidein on Slurm, and runs.
+"""The demo: an idle job of a pool without machines becomes a glidein on Slurm, and runs; each step is printed.
 
-Everything is real: `make demo` brought the lab up, and this runs the collection's playbooks over SSH, submits a job as
-a scientist would, and looks at HTCondor, Slurm and the demand server from outside.
+Everything is real: `make demo` started the lab, and this runs the collection's playbooks over SSH, submits a job as a
+scientist would, and queries HTCondor, Slurm and the demand server from outside.
 """
 
 import json
@@ -23,7 +23,7 @@ STATE = ROOT / ".lab" / (os.environ.get("LAB") or "glidein-lab")
 LOG = ROOT / ".build" / "logs" / "demo.log"
 STARTED = time.monotonic()
 
-# Back quotes, because condor_submit would take $(...) for a macro of its own.
+# Back quotes, because condor_submit would take $(...) for one of its own macros.
 SUBMIT_FILE = """\
 executable = /bin/sh
 arguments = "-c 'echo Hello from `hostname`, in a glidein of site `sed -n s/^GLIDEIN_Site.=.//p $_CONDOR_MACHINE_AD`'"
@@ -38,11 +38,11 @@ queue
 
 
 class DemoError(Exception):
-    """A step did not happen; the message says which, and what was seen instead."""
+    """A failed step; the message names the step and has the output."""
 
 
 def say(text, *details):
-    """One line with the elapsed time, and indented lines below it."""
+    """Print one line with the elapsed time, and indented lines below it."""
     print(f"[{time.monotonic() - STARTED:6.1f} s] {text}", flush=True)
     for detail in details:
         for line in str(detail).rstrip().splitlines():
@@ -50,7 +50,7 @@ def say(text, *details):
 
 
 def ssh(alias, command, stdin=None):
-    """What a command prints on a host of the lab. Raises DemoError with its status and stderr."""
+    """Return the output of a command on a host of the lab; raise DemoError with its status and stderr if it fails."""
     argv = ["ssh", "-F", str(STATE / "ssh_config"), "-o", "BatchMode=yes", alias, command]
     done = subprocess.run(argv, input=stdin or "", capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
@@ -59,9 +59,9 @@ def ssh(alias, command, stdin=None):
 
 
 def playbook(name, *arguments, show=()):
-    """Run a playbook of the collection by its FQCN; name its plays as they begin; return the lines of its output.
+    """Run a playbook of the collection by its FQCN; print its plays as they start; return the lines of its output.
 
-    `show`: regular expressions of further lines to print. Raises DemoError with the end of the output.
+    `show`: regular expressions of further lines to print. Raise DemoError with the end of the output if it fails.
     """
     argv = ["ansible-playbook", "-i", str(ROOT / "inventories" / "lab"), f"glidein.ops.{name}", *arguments]
     say("$ ansible-playbook -i inventories/lab " + " ".join(argv[3:]))
@@ -87,7 +87,7 @@ def playbook(name, *arguments, show=()):
 
 
 def wait_for(what, look, seconds=120):
-    """Call `look` twice a second until it returns something true; return that. Raises DemoError after `seconds`."""
+    """Call `look` twice a second until its result is true; return that. Raise DemoError after `seconds`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = look()
@@ -98,7 +98,7 @@ def wait_for(what, look, seconds=120):
 
 
 class DemandServer:
-    """The demand server as its clients see it."""
+    """A client of the demand server."""
 
     def __init__(self, url):
         self.url = url
@@ -109,7 +109,7 @@ class DemandServer:
         return reply.json()["result"]
 
     def group_since(self, since):
-        """The demand groups of a reading made after `since` (epoch seconds), or None."""
+        """Return the demand groups of a reading made after `since` (epoch seconds), or None."""
         demand = self.call("get_demand")
         return demand["groups"] if demand["as_of"] and demand["as_of"] > since and demand["groups"] else None
 
@@ -122,7 +122,7 @@ def group_line(group):
 
 
 def glideins():
-    """One line per glidein that the collector knows: slot, site/entry, batch job."""
+    """Return one line per glidein in the collector: slot, site/entry, batch job."""
     ask = (
         "condor_status -constraint 'is_glidein && PartitionableSlot' -format '%s' Name -format '  site %s' GLIDEIN_Site"
     )

@@ -1,13 +1,13 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads what ansible-playbook printed, with ansible.cfg's callback_result_format = yaml."""
+"""A reader of ansible-playbook's output, in the format of ansible.cfg's callback_result_format = yaml."""
 
 import yaml
 
 
 def shown(output):
-    """The message of the last task whose name begins with "Show", as text; None when there was no such task."""
+    """Return the message of the last task whose name begins with "Show" as text, or None without such a task."""
     _before, found, task = output.rpartition("TASK [Show ")
     if not found:
         return None

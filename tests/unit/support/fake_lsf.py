@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A stand-in for bsub, bjobs, bkill, lsid and bparams that keeps a queue in a file.
 
-Flavours: openlava (4.0) and volclava (2.2) take the options and print the words, formats and exit statuses that were
-recorded of them; spectrum does what IBM's documentation of LSF 10.1 says, and no more. As a program it is one of the
-commands: fake_lsf.py COMMAND DIRECTORY ARGUMENT... With FAKE_BATCH_RUN=1 jobs really run: in the background, in
+Flavours: openlava (4.0) and volclava (2.2) accept the options and print the texts, formats and exit statuses that were
+recorded of them; spectrum does what IBM's documentation of LSF 10.1 describes, and no more. As a program it is one of
+the commands: fake_lsf.py COMMAND DIRECTORY ARGUMENT... With FAKE_BATCH_RUN=1 jobs really run: in the background, in
 sessions of their own, with the environment and the output file that LSF gives, FAKE_BATCH_SLOTS (default 2) at once;
 `bkill` sends INT, TERM and KILL, FAKE_BATCH_GRACE (default 10) seconds apart. `fake_lsf.py install DIRECTORY [FLAVOUR]`
-makes DIRECTORY/bin with the commands; what there is of FAKE_BATCH_* then is what they have where it is not set.
+makes DIRECTORY/bin with the commands; variables FAKE_BATCH_* of its environment become the commands' defaults.
 """
 
 import calendar
@@ -57,7 +57,7 @@ Usage: bjobs [-h] [-V] [-w |-l |-UF] [-a] [-d] [-p] [-s] [-r] [-o] [-json] [-A]
 """,
     "spectrum": 'Usage: bjobs [options] [job_ID | "job_ID[index_list]" ...]\n',
 }
-# Fields of bjobs -o: all that Volclava knows; those of IBM's that are needed here.
+# Fields of bjobs -o: all of Volclava's, and those of IBM's that the tests need.
 FIELDS = {
     "volclava": (
         ("JOBID", "USER", "STAT", "QUEUE", "FROM_HOST", "EXEC_HOST", "JOB_NAME", "SUBMIT_TIME", "PROJ_NAME")
@@ -128,7 +128,7 @@ REASON = "New job is waiting for scheduling"
 
 
 class FakeLsf:
-    """The test's side: look at the queue, change it, order failures."""
+    """The test's control of the stand-in: read the queue, change it, set failures."""
 
     def __init__(self, directory, flavour="openlava", queues=QUEUES, root_may_submit=True):
         self.directory = str(directory)
@@ -140,10 +140,10 @@ class FakeLsf:
             return state
 
     def mode(self, command, mode):
-        """Let a command fail from now on.
+        """Make a command fail from now on.
 
         hang, down, refuse, accept_and_time_out, garbage, gone; of bjobs: empty (nothing is printed), cut (the output
-        ends within the last line); None: no more.
+        ends within the last line); None: end the failure.
         """
         with locked(self.directory) as state:
             state["modes"][command] = mode
@@ -159,7 +159,7 @@ class FakeLsf:
             state["root_may_submit"] = False
 
     def add(self, job_id, name, state="PEND", reason=REASON, submitted="2026-11-20T12:00:00", started=None, user=None):
-        """Put a job into the queue; job_id as `12` or `12[3]`, times as 2026-11-20T12:00:00."""
+        """Add a job to the queue; job_id as `12` or `12[3]`, times as 2026-11-20T12:00:00."""
         number, index = _split(job_id)
         job = _job(number, index, name, user or _user(), "normal", _seconds(submitted))
         job.update(stat=state, reason=reason, started=_seconds(started) if started else None)
@@ -167,7 +167,7 @@ class FakeLsf:
             now["jobs"].append(job)
 
     def set(self, job_id, state, reason="", waited_s=0):
-        """Change a job's state; one that runs has started `waited_s` seconds after it was submitted."""
+        """Change a job's state; a running one started `waited_s` seconds after its submission."""
         with locked(self.directory) as now:
             for job in now["jobs"]:
                 if _id(job) == job_id:
@@ -176,7 +176,7 @@ class FakeLsf:
                         job["started"] = job["submitted"] + waited_s
 
     def jobs(self):
-        """Return [(id, name, state)] of the queue without what has ended."""
+        """Return [(id, name, state)] of the queue without ended jobs."""
         return [(_id(job), job["name"], job["stat"]) for job in self.read()["jobs"] if job["stat"] not in ENDED]
 
     def calls(self, command):
@@ -185,7 +185,7 @@ class FakeLsf:
 
 
 def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c", flavour="openlava"):
-    """Return what bjobs prints of so many other jobs and elements of arrays of ours: -W, or -json of spectrum."""
+    """Return the output of bjobs for so many other jobs and array elements of ours: -W, or -json of spectrum."""
     submitted = _seconds("2026-11-20T12:00:00")
     jobs = [_job(number + 1, 0, "sim", user, "normal", submitted) for number in range(others)]
     for task in range(ours):
@@ -201,7 +201,7 @@ def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c", flavour="openlava
 
 
 def install(directory, flavour="openlava", queues=QUEUES, root_may_submit=True):
-    """Make the commands and an empty queue."""
+    """Create the commands and an empty queue."""
     if flavour not in FLAVOURS:
         raise ValueError(flavour)
     folder = Path(directory, "bin")
@@ -211,7 +211,7 @@ def install(directory, flavour="openlava", queues=QUEUES, root_may_submit=True):
     state["root_may_submit"] = root_may_submit
     state["largest_array"] = 1000  # MAX_JOB_ARRAY_SIZE as installed
     Path(directory, "state.json").write_text(json.dumps(state))
-    # The runner lets none of these through to bsub, as its environment becomes the job's.
+    # The runner passes none of these to bsub, because bsub's environment becomes the job's.
     settings = [name for name in sorted(os.environ) if re.match(r"^FAKE_BATCH_[A-Z]+$", name)]
     lines = ["export {0}=${{{0}:-'{1}'}}\n".format(name, os.environ[name]) for name in settings]
     for command in COMMANDS:
@@ -226,7 +226,7 @@ def install(directory, flavour="openlava", queues=QUEUES, root_may_submit=True):
 
 @contextlib.contextmanager
 def locked(directory):
-    """The queue, read for a change by one process at a time and written back."""
+    """Return the queue, locked for a change by one process at a time and then stored."""
     with Path(directory, "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         path = Path(directory, "state.json")
@@ -298,7 +298,7 @@ def bsub(directory, arguments):
         may, queues = state["root_may_submit"] or os.getuid() != 0, state["queues"]
         largest = state.get("largest_array", 1000)
     if arguments == ["-V"]:
-        # OpenLava says it on standard error, Volclava nothing.
+        # OpenLava prints it on standard error, Volclava prints nothing.
         if flavour != "volclava":
             sys.stderr.write(LSID[flavour].splitlines()[0] + "\n")
         return
@@ -309,13 +309,13 @@ def bsub(directory, arguments):
     for line in script.splitlines():
         if re.match(r"#\s*BSUB\s+-", line):
             for name, value in _read_options(flavour, _words(line.split("BSUB", 1)[1])).items():
-                options.setdefault(name, value)  # the command line counts before the script
+                options.setdefault(name, value)  # the command line has priority over the script
     queue = options.get("-q", "normal")
     _check_submission(flavour, options, queue, queues)
     if mode == "refuse":
         _stop("{0}: Queue has been closed. Job not submitted.".format(queue))
     if not may:
-        # On standard output as recorded: it was of a terminal, where both are the same.
+        # On standard output as recorded from a terminal, where both streams are the same.
         _stop("User permission denied. Job not submitted.")
     if flavour == "openlava" and "-gpu" in options:
         _stop(
@@ -325,7 +325,7 @@ def bsub(directory, arguments):
     shown = options.get("-J", "_".join(script.split()[:1]))
     name, indexes = _indexes(shown)
     if len(indexes) > largest and flavour == "volclava":
-        name, indexes = shown, [0]  # as was seen of Volclava 2.2: one plain job of that name
+        name, indexes = shown, [0]  # as seen of Volclava 2.2: one plain job of that name
     elif len(indexes) > largest:
         _stop("Job array index too large. Job not submitted.")
     with locked(directory) as state:
@@ -352,7 +352,7 @@ def bsub(directory, arguments):
 
 
 def _words(text):
-    """Take a #BSUB line apart as bsub does: blanks, and double or single quotes around a word."""
+    """Split a #BSUB line as bsub does: blanks, and double or single quotes around a word."""
     return [word.strip("\"'") for word in re.findall(r"\"[^\"]*\"|'[^']*'|\S+", text)]
 
 
@@ -403,7 +403,7 @@ def _check_submission(flavour, options, queue, queues):
 
 
 def _indexes(name):
-    """Take a job name apart: its name and the indexes of its array, [0] for none."""
+    """Split a job name: its name and the indexes of its array, [0] if there is none."""
     match = re.match(r"^([^\[]*)\[([\d,-]+)\](?:%\d+)?$", name)
     if not match:
         return name, [0]
@@ -517,7 +517,7 @@ def _bjobs_options(flavour, arguments):
 
 
 def _in_order(flavour, jobs):
-    """As recorded: what runs comes first, then what waits, then what has ended; OpenLava's running ones backwards."""
+    """Return jobs in the recorded order: running, waiting, ended; OpenLava's running ones in reverse."""
     running = [job for job in jobs if job["stat"] not in WAITING + ENDED]
     if flavour == "openlava":
         running.reverse()
@@ -608,7 +608,7 @@ def lsid(directory, arguments):
 
 
 def bparams(directory, arguments):
-    """As bparams.c of both prints it, in part."""
+    """Print a part of what bparams.c of both products prints."""
     with locked(directory) as state:
         largest, mode = state.get("largest_array", 1000), state["modes"].get("bparams")
     if arguments != ["-l"]:
@@ -668,7 +668,7 @@ def _end(job):
 
 
 def start_jobs(directory):
-    """Start what waits, as far as there are slots; each job has a process of its own that looks after it."""
+    """Start waiting jobs while there are slots; a process of its own supervises each job."""
     if os.environ.get("FAKE_BATCH_RUN") != "1":
         return
     with locked(directory) as state:
@@ -688,7 +688,7 @@ def supervise(directory, arguments):
     """Run one job to its end: RUNLIMIT sends USR2, bkill INT, TERM and KILL, to the job's process group."""
     asked = []
     signal.signal(signal.SIGUSR1, lambda number, frame: asked.append(number))
-    # A shell's background job ignores it, and so would all that it starts, whatever they trap.
+    # A shell's background job ignores INT, and so do all its children, whatever they trap.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with locked(directory) as state:
         job = next(job for job in state["jobs"] if _id(job) == arguments[0])
@@ -715,7 +715,7 @@ def supervise(directory, arguments):
             _signal(process.pid, signals.pop(0))
             due = now + grace
         time.sleep(0.05)
-    _signal(process.pid, signal.SIGKILL)  # nothing of a job outlives it
+    _signal(process.pid, signal.SIGKILL)  # no process of a job outlives it
     status = process.returncode if process.returncode >= 0 else 128 - process.returncode
     _report(job, spooled, status)
     with locked(directory) as state:
@@ -730,7 +730,7 @@ def _signal(group, number):
 
 
 def _job_environment(job):
-    """Return what the submitting command had, and what LSF adds; LSB_JOBINDEX is 0 where there is no array."""
+    """Return the submitting command's environment with LSF's variables; LSB_JOBINDEX is 0 without an array."""
     return dict(
         {name: value for name, value in job["environment"].items() if not name.startswith("FAKE_BATCH_")},
         LSB_JOBID=str(job["number"]),
@@ -748,7 +748,7 @@ def _job_environment(job):
 
 
 def _report(job, spooled, status):
-    """Write the job's output file as LSF does: at its end, a report before what it printed."""
+    """Write the job's output file as LSF does at the end: a report before the job's own output."""
     if not job["output"]:
         return
     how = "Successfully completed." if not status else "Exited with exit code {0}.".format(status)

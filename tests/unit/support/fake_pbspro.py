@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A stand-in for qsub, qstat and qdel of OpenPBS 23.06 that keeps a queue in a file.
 
-It takes the options, prints the text and exits with the statuses that were recorded of the real thing, and fails on
-request. As a program it is one of the commands: fake_pbspro.py COMMAND DIRECTORY ARGUMENT...; `fake_pbspro.py install
-DIRECTORY` makes DIRECTORY/bin with them. With FAKE_BATCH_RUN=1 jobs really run, as many at once as FAKE_BATCH_SLOTS
-says (default 2), each started by a shell that reads the script's name from a pipe, as pbs_mom does it; qdel and the end
+It accepts the options, prints the text and exits with the statuses that were recorded of the real commands, and fails
+on request. As a program it is one of the commands: fake_pbspro.py COMMAND DIRECTORY ARGUMENT...; `fake_pbspro.py
+install DIRECTORY` makes DIRECTORY/bin with them. With FAKE_BATCH_RUN=1 jobs really run, at most FAKE_BATCH_SLOTS at
+once (default 2). A shell that reads the script's name from a pipe starts each of them, as in pbs_mom. qdel and the end
 of the walltime send TERM to all processes of the job's session, and KILL after FAKE_BATCH_GRACE seconds (default 10) or
-as soon as that shell has gone. FAKE_BATCH_REFUSE_ROOT=1: root may not submit. FAKE_BATCH_RESOURCES: names of resources
-that the site has besides those of PBS.
+as soon as that shell has ended. FAKE_BATCH_REFUSE_ROOT=1: root may not submit. FAKE_BATCH_RESOURCES: names of resources
+that the site has in addition to those of PBS.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ WALLTIME = re.compile(r"^(?:(?:(\d+):)?(\d+):)?(\d+)\Z")
 
 
 class FakePbsPro:
-    """The test's side: look at the queue, change it, order failures."""
+    """The test's control of the stand-in: read the queue, change it, set failures."""
 
     def __init__(self, directory):
         self.directory = str(directory)
@@ -69,18 +69,18 @@ class FakePbsPro:
         return _read(self.directory)
 
     def mode(self, command, mode):
-        """Let a command fail from now on: hang, down, refuse, accept_and_time_out, garbage, gone."""
+        """Make a command fail from now on: hang, down, refuse, accept_and_time_out, garbage, gone."""
         with changed(self.directory) as state:
             state["modes"][command] = mode
 
     def add(self, job_id, name, state="Q", comment="", owner=None, ctime=None, stime=None, holds="n"):
-        """Put a job (12.pbshost) or a task of an array (12[3].pbshost) into the queue."""
+        """Add a job (12.pbshost) or a task of an array (12[3].pbshost) to the queue."""
         with changed(self.directory) as now:
             now["jobs"].append(_job(job_id, name, owner or getpass.getuser(), ctime or time.time()))
             now["jobs"][-1].update(state=state, comment=comment, stime=stime, holds=holds)
 
     def set(self, job_id, state, comment="", waited_s=0, holds="n"):
-        """Change a job's state; one that runs has started `waited_s` seconds after it was submitted."""
+        """Change a job's state; a running one started `waited_s` seconds after its submission."""
         with changed(self.directory) as now:
             for job in now["jobs"]:
                 if job["id"] == job_id:
@@ -98,7 +98,7 @@ class FakePbsPro:
 
 
 def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
-    """Return what qstat -t -f -F json prints of so many jobs of other users and tasks of arrays of ours."""
+    """Return the output of qstat -t -f -F json for so many jobs of other users and tasks of arrays of ours."""
     jobs = []
     for number in range(others):
         jobs.append(_job("{0}.{1}".format(number, SERVER), "sim", "user{0}".format(number % 50), 1795211616))
@@ -142,7 +142,7 @@ def _write(directory, state):
 
 @contextlib.contextmanager
 def changed(directory):
-    """The state, to be changed by nobody else meanwhile; written back at the end, also when the command exits."""
+    """Return the state for an exclusive change; store it at the end, also when the command exits."""
     with Path(directory, "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         state = _read(directory)
@@ -321,7 +321,7 @@ def _document(jobs):
 
 
 def _attributes(job):
-    """A job as it was recorded, in the order of its attributes."""
+    """Return a job's recorded attributes in their order."""
     found = {
         "Job_Name": job["name"],
         "Job_Owner": "{0}@{1}".format(job["owner"], SERVER),
@@ -407,7 +407,7 @@ def qdel(directory, state, arguments):
 
 def _delete(directory, state, job):
     if job.get("top"):
-        _spawn("kill", directory, job["id"])  # it stays in state R until its processes have gone
+        _spawn("kill", directory, job["id"])  # it stays in state R until its processes have ended
     elif job["array"]:
         job["state"] = "X"
     else:
@@ -415,7 +415,7 @@ def _delete(directory, state, job):
 
 
 def _forget(state):
-    """Forget arrays of which all tasks have ended."""
+    """Remove arrays of which all tasks have ended."""
     alive = {job["array"] for job in state["jobs"] if job["state"] != "X"}
     state["jobs"] = [job for job in state["jobs"] if job["state"] != "X" or job["array"] in alive]
 
@@ -424,7 +424,7 @@ def _forget(state):
 
 
 def start_waiting(directory, state):
-    """With FAKE_BATCH_RUN: start as many jobs as there are free slots."""
+    """Start as many jobs as there are free slots, with FAKE_BATCH_RUN."""
     if not os.environ.get("FAKE_BATCH_RUN"):
         return
     free = int(os.environ.get("FAKE_BATCH_SLOTS", "2")) - sum(1 for job in state["jobs"] if job["state"] == "R")
@@ -450,7 +450,7 @@ def _find(state, job_id):
 
 
 def mom(directory, job_id):
-    """Run one job: its script by way of a shell, until that shell has gone."""
+    """Run one job: its script through a shell, until that shell has ended."""
     script = Path(directory, "jobs", "{0}.SC".format(re.match(r"\d+", job_id).group(0)))
     spool = Path(directory, "jobs", "{0}.OU".format(job_id))
     tmpdir = Path(directory, "tmp", "pbs.{0}".format(job_id))
@@ -518,7 +518,7 @@ def _start(script, spool, tmpdir, job):
 
 
 def kill(directory, job_id):
-    """TERM to all processes of a job, KILL after the grace."""
+    """Send TERM to all processes of a job, and KILL after the grace period."""
     job = _find(_read(directory), job_id)
     if job is None or not job.get("top"):
         return

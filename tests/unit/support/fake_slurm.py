@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stand-in for sbatch, squeue and scancel that keeps a queue in a file and takes only options that Slurm has.
+"""A stand-in for sbatch, squeue and scancel that keeps a queue in a file and accepts only options that Slurm has.
 
-The real thing is tested on the lab; this one fails in ways that real ones do on request. As a program it is one of the
-commands: fake_slurm.py COMMAND DIRECTORY ARGUMENT...
+The lab tests the real commands; this one reproduces their failures on request. As a program it is one of the commands:
+fake_slurm.py COMMAND DIRECTORY ARGUMENT...
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-# Options that #SBATCH lines may hold (sbatch --help of 24.11), as far as they take a value or not.
+# Options of #SBATCH lines (sbatch --help of 24.11), with and without a value.
 DIRECTIVES_WITH_VALUE = (
     "--account",
     "--begin",
@@ -50,7 +50,7 @@ HEADER = "JOBID|STATE|SUBMIT_TIME|START_TIME|REASON|NAME\n"
 
 
 class FakeSlurm:
-    """The test's side: look at the queue, change it, order failures."""
+    """The test's control of the stand-in: read the queue, change it, set failures."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -77,7 +77,7 @@ class FakeSlurm:
         self._path().write_text(json.dumps(state))
 
     def mode(self, command, mode):
-        """Let a command fail from now on.
+        """Make a command fail from now on.
 
         hang, down, refuse, refuse_second, accept_and_time_out, garbage, gone; of squeue: empty (nothing is printed),
         cut (the output ends within the last line).
@@ -87,13 +87,13 @@ class FakeSlurm:
         self._write(state)
 
     def limit(self, array=None, jobs=None):
-        """Let sbatch refuse arrays of more than `array` tasks, and more than so many jobs of a user."""
+        """Make sbatch refuse arrays of more than `array` tasks, and more than `jobs` jobs of a user."""
         state = self.read()
         state["limits"] = {"array": array, "jobs": jobs}
         self._write(state)
 
     def add(self, job_id, name, state="PENDING", reason="Priority", submitted="2026-11-20T12:00:00", started="N/A"):
-        """Put a job into the queue."""
+        """Add a job to the queue."""
         now = self.read()
         now["jobs"].append(
             {
@@ -108,7 +108,7 @@ class FakeSlurm:
         self._write(now)
 
     def set(self, job_id, state, reason="None", waited_s=0):
-        """Change a job's state; one that runs has started `waited_s` seconds after it was submitted."""
+        """Change a job's state; a running one started `waited_s` seconds after its submission."""
         now = self.read()
         for job in now["jobs"]:
             if job["id"] == job_id:
@@ -128,7 +128,7 @@ class FakeSlurm:
 
 
 def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
-    """Return what squeue prints of so many other jobs of the user and tasks of an array of ours, half of which run."""
+    """Return the output of squeue for so many other jobs and tasks of an array of ours, half of them running."""
     line = "{0}|{1}|2026-11-20T12:00:00|{2}|{3}|{4}\n"
     pending, running = ("PENDING", "N/A", "Priority"), ("RUNNING", "2026-11-20T12:05:00", "None")
     jobs = [(str(number), pending, "sim") for number in range(1, others + 1)]
@@ -139,7 +139,7 @@ def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
 
 
 def _parser(command):
-    # Abbreviated options are off: what real Slurm would take by luck is not to be relied upon.
+    # Abbreviated options are refused: real Slurm may accept them, but the collection must not rely on that.
     return argparse.ArgumentParser(prog=command, add_help=False, allow_abbrev=False)
 
 

@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A stand-in for qsub, qstat and qdel of Torque 6.1.3 that keeps a queue in a file.
 
-It takes the options, prints the text and exits with the statuses that were recorded of the real thing, and fails on
-request. As a program it is one of the commands: fake_torque.py COMMAND DIRECTORY ARGUMENT...; `fake_torque.py install
-DIRECTORY` makes DIRECTORY/bin with them. With FAKE_BATCH_RUN=1 jobs really run, as many at once as FAKE_BATCH_SLOTS
-says (default 2), each started by a shell that reads the script's name from a pipe, as pbs_mom does it; qdel and the end
-of the walltime send TERM to all processes of the job's session, and KILL after FAKE_BATCH_GRACE seconds (default 2; of
-qdel, what its -W says) or as soon as that shell has gone. FAKE_BATCH_REFUSE_ROOT=1: root may not submit.
-FAKE_BATCH_RESOURCES: names of resources that the site has besides those of Torque; FAKE_BATCH_PROPERTIES: of nodes.
+It accepts the options, prints the text and exits with the statuses that were recorded of the real commands, and fails
+on request. As a program it is one of the commands: fake_torque.py COMMAND DIRECTORY ARGUMENT...; `fake_torque.py
+install DIRECTORY` makes DIRECTORY/bin with them. With FAKE_BATCH_RUN=1 jobs really run, at most FAKE_BATCH_SLOTS at
+once (default 2). A shell that reads the script's name from a pipe starts each of them, as in pbs_mom. qdel and the end
+of the walltime send TERM to all processes of the job's session, and KILL after FAKE_BATCH_GRACE seconds (default 2;
+with qdel, its -W) or as soon as that shell has ended. FAKE_BATCH_REFUSE_ROOT=1: root may not submit.
+FAKE_BATCH_RESOURCES: names of resources that the site has in addition to those of Torque; FAKE_BATCH_PROPERTIES: names
+of node properties.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from xml.sax.saxutils import escape  # noqa: S406 - nothing is parsed
+from xml.sax.saxutils import escape  # noqa: S406 - it parses nothing
 
 SERVER = "pbshost"
 COMMANDS = ("qsub", "qstat", "qdel")
@@ -55,7 +56,7 @@ NOWHERE = (
 
 
 class FakeTorque:
-    """The test's side: look at the queue, change it, order failures."""
+    """The test's control of the stand-in: read the queue, change it, set failures."""
 
     def __init__(self, directory):
         self.directory = str(directory)
@@ -78,18 +79,18 @@ class FakeTorque:
         return _read(self.directory)
 
     def mode(self, command, mode):
-        """Let a command fail from now on: hang, down, refuse, accept_and_time_out, garbage, gone."""
+        """Make a command fail from now on: hang, down, refuse, accept_and_time_out, garbage, gone."""
         with changed(self.directory) as state:
             state["modes"][command] = mode
 
     def add(self, job_id, name, state="Q", comment="", owner=None, ctime=None, stime=None, holds="n"):
-        """Put a job (12.pbshost) or a task of an array (12[3].pbshost) into the queue."""
+        """Add a job (12.pbshost) or a task of an array (12[3].pbshost) to the queue."""
         with changed(self.directory) as now:
             now["jobs"].append(_job(job_id, name, owner or getpass.getuser(), ctime or time.time()))
             now["jobs"][-1].update(state=state, comment=comment, stime=stime, holds=holds)
 
     def set(self, job_id, state, comment="", waited_s=0, holds="n"):
-        """Change a job's state; one that runs has started `waited_s` seconds after it was submitted."""
+        """Change a job's state; a running one started `waited_s` seconds after its submission."""
         with changed(self.directory) as now:
             for job in now["jobs"]:
                 if job["id"] == job_id:
@@ -98,7 +99,7 @@ class FakeTorque:
                         job["stime"] = job["ctime"] + waited_s
 
     def jobs(self):
-        """Return [(id, name, state)] of the queue without what has ended."""
+        """Return [(id, name, state)] of the queue without ended jobs."""
         return [(job["id"], job["name"], job["state"]) for job in self.read()["jobs"] if job["state"] != "C"]
 
     def calls(self, command):
@@ -107,7 +108,7 @@ class FakeTorque:
 
 
 def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
-    """Return what qstat -f -x -t prints of so many jobs of other users and tasks of arrays of ours."""
+    """Return the output of qstat -f -x -t for so many jobs of other users and tasks of arrays of ours."""
     jobs = []
     for number in range(others):
         jobs.append(_job("{0}.{1}".format(number, SERVER), "sim", "user{0}".format(number % 50), 1795211616))
@@ -152,7 +153,7 @@ def _write(directory, state):
 
 @contextlib.contextmanager
 def changed(directory):
-    """The state, to be changed by nobody else meanwhile; written back at the end, also when the command exits."""
+    """Return the state for an exclusive change; store it at the end, also when the command exits."""
     with Path(directory, "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         state = _read(directory)
@@ -172,7 +173,10 @@ def fail(status, *lines):
 
 
 def options_of(words, found):
-    """Read qsub's options into `found`; return the remaining words. A later one wins, as between script and command."""
+    """Read qsub's options into `found`; return the remaining words.
+
+    A later option has priority, also between script and command.
+    """
     words = list(words)
     while words and words[0].startswith("-") and words[0] != "--":
         letters = words.pop(0)[1:]
@@ -316,7 +320,7 @@ def _document(jobs):
 
 
 def _element(job):
-    """A job as it was recorded, in the order of its attributes, with values escaped as Torque 6.1.3.h5 does it."""
+    """Return a job's recorded attributes in their order, with values escaped as in Torque 6.1.3.h5."""
     found = [
         ("Job_Id", job["id"]),
         ("Job_Name", job["name"]),
@@ -397,7 +401,7 @@ def qdel(directory, state, arguments):
 
 
 def _forget(state):
-    """Forget what has ended keep_completed seconds ago."""
+    """Remove jobs that ended keep_completed seconds ago."""
     oldest = time.time() - KEEP_COMPLETED_S
     state["jobs"] = [job for job in state["jobs"] if job["ended"] is None or job["ended"] > oldest]
 
@@ -406,7 +410,7 @@ def _forget(state):
 
 
 def start_waiting(directory, state):
-    """With FAKE_BATCH_RUN: start as many jobs as there are free slots."""
+    """Start as many jobs as there are free slots, with FAKE_BATCH_RUN."""
     if not os.environ.get("FAKE_BATCH_RUN"):
         return
     free = int(os.environ.get("FAKE_BATCH_SLOTS", "2")) - sum(1 for job in state["jobs"] if job["state"] == "R")
@@ -432,7 +436,7 @@ def _find(state, job_id):
 
 
 def mom(directory, job_id):
-    """Run one job: its script by way of a shell, until that shell has gone."""
+    """Run one job: its script through a shell, until that shell has ended."""
     script = Path(directory, "jobs", "{0}.SC".format(re.match(r"\d+", job_id).group(0)))
     spool = Path(directory, "jobs", "{0}.OU".format(job_id))
     tmpdir = Path(directory, "tmp", job_id)
@@ -499,7 +503,7 @@ def _start(script, spool, tmpdir, job):
 
 
 def kill(directory, job_id, grace=None):
-    """TERM to all processes of a job, KILL after the grace."""
+    """Send TERM to all processes of a job, and KILL after the grace period."""
     job = _find(_read(directory), job_id)
     if job is None or not job.get("top"):
         return
