@@ -157,7 +157,7 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(play, demand_server
     assert demand_server.reports()["lab"]["entries"][0]["queued"] == 2
 
 
-def test_a_login_node_that_does_not_answer_is_given_up_after_its_time_limit(play, demand_server, slurm):
+def test_a_login_node_that_does_not_respond_fails_after_its_time_limit(play, demand_server, slurm):
     frozen = {
         "h_lab": {},
         "d_broken": {"glidein_scheduler_options": {"commands": {"squeue": ["/bin/sh", "-c", "exec sleep 97"]}}},
@@ -228,7 +228,7 @@ def test_without_a_lease_nothing_is_ordered(play, demand_server, slurm):
     assert slurm.jobs() == []
 
 
-def test_the_status_shows_what_can_be_read(play, demand_server):
+def test_the_status_shows_readable_sites(play, demand_server):
     status = play("status", "-l", "!f_revoked")
     assert status.status == 0, status.output
     shown = " ".join(status.shown.split())

@@ -167,7 +167,7 @@ def test_jobs_that_a_probe_has_left_are_named(play, tmp_path):
     assert f"A probe that runs or was interrupted has left {', '.join(left)}. To remove it, run discover with" in text
 
 
-def test_what_the_probe_measured_is_explained_and_kept_by_a_later_discovery(play, tmp_path):
+def test_probe_measurements_are_explained_and_kept_by_a_later_discovery(play, tmp_path):
     seen = {"cpus": 2, "memory_mb": 23280, "limits_enforced": {"memory": False, "cpus": None}, "error": None}
     (tmp_path / "nodes.json").write_text(json.dumps({"batch": seen}))
     known = facts(facts_queue("batch"))
@@ -239,7 +239,7 @@ def test_discover_write_keeps_the_variables_that_it_does_not_propose(play):
     assert "changed=0" in again.output
 
 
-def test_an_encrypted_file_is_replaced_and_the_summary_states_what_is_lost(play):
+def test_an_encrypted_file_is_replaced_and_the_summary_lists_lost_variables(play):
     path = play.work / "host_vars" / f"{HOST}.yml"
     path.parent.mkdir()
     path.write_text("$ANSIBLE_VAULT;1.1;AES256\n6162\n")
@@ -247,7 +247,7 @@ def test_an_encrypted_file_is_replaced_and_the_summary_states_what_is_lost(play)
     assert "is encrypted or invalid: only the copy has its other variables" in " ".join(done.summary.split())
 
 
-def test_a_token_that_the_host_has_is_not_asked_for(play):
+def test_a_token_that_the_host_has_is_not_requested(play):
     done = play(slurm_machine(), "-e", "glidein_demand_token=topsecret")
     assert "glidein_demand_token" not in done.summary
     assert "glidein_demand_token" not in (play.work / "host_vars" / f"{HOST}.yml").read_text()

@@ -88,7 +88,7 @@ def evaluated(tmp_path_factory):
     return evaluate
 
 
-def test_ansible_evaluates_what_is_not_tagged(evaluated):
+def test_ansible_evaluates_untagged_text(evaluated):
     assert evaluated('glidein_scratch: "{{ 7*7 }}"\n') == {"glidein_scratch": 49}
     assert evaluated('glidein_scratch: !unsafe "{{ 7*7 }}"\n') == {"glidein_scratch": "{{ 7*7 }}"}
 
@@ -126,7 +126,7 @@ def test_a_hostile_name_of_a_queue(evaluated, scheduler, hostile):
 @FEW
 @pytest.mark.parametrize("scheduler", SITES)
 @given(data=st.data())
-def test_hostile_words_anywhere_in_the_output(evaluated, scheduler, data):
+def test_hostile_text_anywhere_in_the_output(evaluated, scheduler, data):
     words = data.draw(st.lists(st.sampled_from(WORDS[scheduler]), min_size=1, max_size=4))
     texts = st.sampled_from(HOSTILE) | st.text(min_size=1, max_size=20)
     changes = {word: data.draw(texts) for word in words}

@@ -69,7 +69,7 @@ def test_large_and_small_files_arrive_and_a_second_run_changes_nothing(run, tmp_
     assert "CHANGED" not in run()
 
 
-def test_a_damaged_file_alone_is_listed_by_diff_and_repaired(run, tmp_path):
+def test_diff_lists_only_a_damaged_file_and_it_is_repaired(run, tmp_path):
     run()
     damaged = tmp_path / "site" / "current" / "small"
     damaged.write_text("damaged")

@@ -57,7 +57,7 @@ def options(cls=QueueAction, args=None, **variables):
     return action_of(cls, args or {})._options(dict(VARIABLES, **variables))
 
 
-def test_options_that_are_not_given_are_those_of_the_host():
+def test_missing_options_default_to_the_hosts_variables():
     assert options(glidein_home="/data", glidein_limits=None, glidein_collector="cm") == {
         "deployment": "glidein",
         "site": "login1",
@@ -151,7 +151,7 @@ def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, m
     assert str(error.value) == message
 
 
-def test_the_profile_of_the_host_fills_in_what_the_host_does_not_set():
+def test_the_hosts_profile_sets_variables_that_the_host_does_not_set():
     variables = {"glidein_profile": "tacc-frontera", "glidein_scheduler": None, "glidein_collector": "cm"}
     found = options(GlideinsAction, glidein_entries={"small": {"account": "abc"}}, **variables)
     assert (found["scheduler"], found["scratch"]) == ("slurm", "/tmp")  # noqa: S108
@@ -206,7 +206,7 @@ def now(monkeypatch):
         {"plan": [dict(PLAN[0], present=None)]},
     ],
 )
-def test_a_site_whose_queue_is_as_planned_has_no_work(changes):
+def test_a_site_whose_queue_matches_the_plan_has_no_work(changes):
     assert has_work(**changes) is False
 
 
@@ -229,7 +229,7 @@ def test_a_site_whose_queue_is_as_planned_has_no_work(changes):
         {"plan": None},
     ],
 )
-def test_a_site_has_work_where_anything_is_not_as_planned(changes):
+def test_a_site_whose_queue_differs_from_the_plan_has_work(changes):
     assert has_work(**changes) is True
 
 
@@ -237,7 +237,7 @@ def unchanged(check_mode=False):
     return action_of(GlideinsAction, {"plan": PLAN}, check_mode)._unchanged(QUEUE)
 
 
-def test_a_site_where_nothing_was_to_be_done_reports_what_its_queue_shows():
+def test_a_site_without_work_reports_its_queue_counts():
     result = unchanged()
     assert (result["changed"], result["before"], result["after"], result["errors"]) == (False, QUEUE, QUEUE, [])
     assert result["decisions"] == [

@@ -55,7 +55,7 @@ from ansible_collections.glidein.ops.plugins.filter import (
         with_profile,
     ],
 )
-def test_a_filter_takes_what_its_documentation_says(plugin):
+def test_a_filter_accepts_the_documented_arguments(plugin):
     documentation = yaml.safe_load(plugin.DOCUMENTATION)
     options = dict(documentation.get("options", {}))
     if "extends_documentation_fragment" in documentation:
@@ -77,7 +77,7 @@ def test_a_filter_takes_what_its_documentation_says(plugin):
             assert option.get("default") == one.default
 
 
-def test_the_filters_give_what_their_documentation_says():
+def test_the_filters_return_the_documented_examples():
     demand, plan = {"demand": {"groups": []}}, {"plan": []}
     assert cycle_summary.FilterModule().filters()["cycle_summary"]({}, {}, demand, plan, {}, {}) == {
         "lines": ["Demand: no idle jobs."],

@@ -72,7 +72,7 @@ def test_the_lock_is_held_as_long_as_ansible_playbook_runs(inventory):
     assert status != 0, output
 
 
-def test_another_cycle_says_so_and_ends_without_an_error(inventory, held):
+def test_a_second_cycle_reports_the_lock_and_ends_without_an_error(inventory, held):
     status, output = play(
         inventory, ROOT / "playbooks" / "cycle.yml", "-e", "glidein_renew=true", "-e", "glidein_revoked=false"
     )

@@ -28,7 +28,7 @@ def test_files_are_private_and_replaced_as_a_whole(tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_another_mode_is_given_explicitly(tmp_path):
+def test_another_mode_is_set_explicitly(tmp_path):
     path = tmp_path / "public"
     write_atomically(str(path), "text", 0o644)
     assert mode(path) == 0o644

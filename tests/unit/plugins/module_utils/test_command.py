@@ -35,7 +35,7 @@ def test_a_failure_carries_command_status_and_both_outputs():
         ("", "exit status 1: no output"),
     ],
 )
-def test_standard_output_is_not_taken_for_the_reason_of_a_failure(code, reason):
+def test_standard_output_is_not_the_reason_of_a_failure(code, reason):
     with pytest.raises(CommandError) as raised:
         Runner({}).run([sys.executable, "-c", f"{code}\nraise SystemExit(1)"])
     assert str(raised.value).endswith(reason)
@@ -54,7 +54,7 @@ def test_a_command_that_hangs_is_stopped_with_its_children():
     assert time.time() - started < 10
 
 
-def test_what_was_printed_before_the_time_limit_is_in_the_error():
+def test_the_error_has_the_output_before_the_time_limit():
     with pytest.raises(CommandTimeoutError) as raised:
         Runner({"PATH": os.environ["PATH"]}, timeout_s=1).run(["sh", "-c", "echo half; echo why >&2; sleep 50"])
     assert (raised.value.stdout, raised.value.stderr) == ("half\n", "why\n")
@@ -119,7 +119,7 @@ def test_output_that_is_not_utf8_is_still_text():
     assert Runner({}).run(argv) == "\ufffd|"
 
 
-def test_settings_that_change_what_commands_print_are_removed():
+def test_settings_that_change_the_output_of_commands_are_removed():
     environ = {
         "PATH": "/bin",
         "SQUEUE_FORMAT": "%i",

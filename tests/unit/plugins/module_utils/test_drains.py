@@ -15,7 +15,7 @@ SITE = {"entry": None, "since": 1795211200, "by": "ada", "reason": "disks"}
 ENTRY = {"entry": "RM", "since": 1795211260, "by": "", "reason": ""}
 
 
-def test_the_text_has_what_is_known():
+def test_the_text_has_the_known_fields():
     assert drain_text(SITE) == "drained by ada since 2026-11-20 21:46:40 UTC: disks"
     assert drain_text(ENTRY) == "drained since 2026-11-20 21:47:40 UTC"
 

@@ -41,12 +41,12 @@ def test_a_whole_node_waits_less_for_jobs(raw, seconds):
         ({"idle_timeout": "1h", "idle_after_job": "10m"}, 600),
     ],
 )
-def test_who_has_run_a_job_waits_less_for_the_next_unless_somebody_says_how_long_glideins_wait(raw, seconds):
+def test_the_idle_timeout_after_a_job_is_shorter_unless_it_is_configured(raw, seconds):
     entry = normalised(shapes={"part": shape(), "whole": shape(whole_node=True)}, **raw)
     assert {idle_after_job_s(entry, of) for of in entry["shapes"].values()} == {seconds}
 
 
-def test_what_is_left_out_gets_the_documented_default():
+def test_missing_options_get_the_documented_default():
     assert normalised() == {
         "name": "main",
         "queue": "cpu",
@@ -131,7 +131,7 @@ def test_an_array_is_as_large_as_entry_and_site_both_allow():
     assert array({}, {"array": 1}) == 1
 
 
-def test_a_site_that_gives_memory_by_the_core_is_asked_for_more_cores():
+def test_more_cores_are_requested_where_memory_is_granted_per_core():
     made = normalised(memory_per_core_mb=4000, shapes={"core": shape(cpus=1, memory_mb=6000)})["shapes"]["core"]
     assert (made["cpus"], made["asked_memory_mb"]) == (2, 8000)
     made = normalised(memory_per_core_mb=4000, shapes={"core": shape(cpus=4, memory_mb=6000)})["shapes"]["core"]
@@ -144,14 +144,14 @@ def memory(shape_name="core", **changes):
     return made["memory_mb"], made["asked_memory_mb"]
 
 
-def test_the_batch_system_is_asked_for_the_memory_that_the_glidein_itself_needs_too():
+def test_the_requested_memory_includes_the_glideins_own():
     assert memory(shapes={"core": shape(memory_mb=2000)}) == (2000, 2000 + 64 + 4)
     assert memory(shapes={"core": shape(cpus=16, memory_mb=64000)}) == (64000, 64000 + 64 + 16 * 4)
     assert memory(memory_overhead_mb=500) == (2000, 2500)
     assert memory(memory_overhead_mb=0) == (2000, 2000)
 
 
-def test_where_no_more_can_be_asked_for_jobs_are_offered_less():
+def test_jobs_are_offered_less_where_no_more_can_be_requested():
     whole = {"core": shape(cpus=28, memory_mb=120000, whole_node=True)}
     assert memory(shapes=whole) == (120000 - 64 - 28 * 4, 120000)
     assert memory(shapes=whole, memory_overhead_mb=2000) == (118000, 120000)
@@ -177,7 +177,7 @@ def test_a_shape_without_memory_for_jobs_is_refused():
         ({}, {"min_disk_mb": 0}, 0),
     ],
 )
-def test_a_glidein_that_takes_what_the_node_has_goes_on_with_less_disk(changes, of_shape, expected):
+def test_a_glidein_that_uses_the_nodes_disk_continues_with_less(changes, of_shape, expected):
     assert normalised(shapes={"core": shape(**of_shape)}, **changes)["shapes"]["core"]["min_disk_mb"] == expected
 
 
@@ -231,7 +231,7 @@ def test_the_names_of_sizes_do_not_depend_on_the_order_of_the_ranges():
     assert list(sizes({"job": one})) == list(sizes({"job": other})) == ["job-2c-10d", "job-2c-20d"]
 
 
-def test_a_range_of_gpus_may_begin_with_none():
+def test_a_range_of_gpus_may_start_at_zero():
     made = normalised(shapes={"job": shape(gpus={"min": 0, "max": 3}, gpu_type="a100")})["shapes"]
     assert [(name, of["gpus"], of["gpu_type"]) for name, of in made.items()] == [
         ("job-0g", 0, None),
@@ -241,7 +241,7 @@ def test_a_range_of_gpus_may_begin_with_none():
     ]
 
 
-def test_sizes_of_a_site_that_gives_memory_by_the_core_are_named_by_what_they_get():
+def test_names_of_sizes_have_the_granted_cores_where_memory_is_per_core():
     shapes = {"job": shape(memory_mb={"min": 2000, "max": 16000})}
     assert sizes(shapes, memory_per_core_mb=4000, memory_overhead_mb=0) == {
         "job-4000m": (1, 4000),
@@ -250,7 +250,7 @@ def test_sizes_of_a_site_that_gives_memory_by_the_core_are_named_by_what_they_ge
     }
 
 
-def test_the_names_of_all_shapes_can_be_asked_for():
+def test_the_names_of_all_shapes_are_available():
     ranges = raw_entry(shapes={"job": shape(cpus={"min": 1, "max": 2}), "big": shape(cpus=64)})
     node = raw_entry(node=shape(cpus=2))
     del node["shapes"]
@@ -373,7 +373,7 @@ def test_the_names_of_all_shapes_can_be_asked_for():
         ({"idle_after_job": "-5m"}, ["glidein_entries.main.idle_after_job", "-5m", "at least 1 s"]),
     ],
 )
-def test_a_mistake_names_variable_value_and_what_is_allowed(changes, words):
+def test_an_error_names_variable_value_and_the_allowed_values(changes, words):
     found = problems({"main": raw_entry(**changes)})
     assert len(found) == 1
     for word in words:
@@ -390,7 +390,7 @@ def test_all_mistakes_come_in_one_error():
     ]
 
 
-def test_an_entry_that_is_no_mapping_is_one_error():
+def test_an_entry_other_than_a_mapping_is_one_error():
     assert problems({"main": "x"}) == ["glidein_entries.main: 'x' is invalid; expected a mapping"]
 
 

@@ -180,7 +180,7 @@ def test_the_diff_names_the_files_that_differ(folder, tmp_path):
     assert diff["before"] != diff["after"]
 
 
-def test_what_interrupted_runs_left_is_removed_later(folder, tmp_path):
+def test_files_of_interrupted_runs_are_removed_later(folder, tmp_path):
     old, fresh = tmp_path / ".incoming-old", tmp_path / ".incoming-fresh"
     old.mkdir()
     fresh.mkdir()

@@ -38,11 +38,11 @@ def test_site_entry_and_shape_cannot_be_mixed_up():
         "g952ce-1c5e5ee7\n",
     ],
 )
-def test_jobs_of_other_names_are_not_ours(name):
+def test_jobs_with_other_names_are_ignored(name):
     assert not is_job_name(name, "glidein")
 
 
-def test_jobs_of_another_deployment_are_not_ours():
+def test_jobs_of_another_deployment_are_ignored():
     assert not is_job_name(job_name("other", "lab", "main", "core"), "glidein")
 
 

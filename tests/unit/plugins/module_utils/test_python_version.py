@@ -25,6 +25,6 @@ def test_a_python_that_is_missing():
         describe_python("/opt/none/python3", RUNNER)
 
 
-def test_a_command_that_is_no_python():
+def test_a_command_other_than_python():
     with pytest.raises(OutputError, match="cat is not a Python: it printed"):
         describe_python("cat", RUNNER)

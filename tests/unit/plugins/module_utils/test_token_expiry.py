@@ -32,7 +32,7 @@ def test_the_end_of_a_token_is_read(end, subject):
         token(exp=NOW) + "." + token(exp=NOW),
     ],
 )
-def test_a_text_that_does_not_say_has_no_end(text):
+def test_a_text_without_an_expiry_time_has_no_end(text):
     assert expires(text) is None
 
 
@@ -51,6 +51,6 @@ def test_the_file_may_be_missing_or_no_text(tmp_path):
     assert credential_expires(str(path)) == NOW
 
 
-def test_times_are_told_in_utc(monkeypatch):
+def test_times_are_shown_in_utc(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     assert utc(NOW) == "2026-11-20 21:48:00 UTC"

@@ -49,7 +49,7 @@ def test_every_form_of_a_duration_is_understood(value, seconds):
         "\u0663h0",
     ],
 )
-def test_what_is_no_duration_is_not_guessed(value):
+def test_an_invalid_duration_is_refused(value):
     assert parse_duration(value) is None
 
 

@@ -81,7 +81,7 @@ def test_null_is_the_same_as_absent():
         ({"queue": "a", "modules": ["b"]}, "site.RM: parameters are mutually exclusive: queue|modules"),
     ],
 )
-def test_an_error_names_the_path_the_value_and_what_is_expected(changes, problem):
+def test_an_error_names_the_path_the_value_and_the_expected_value(changes, problem):
     problems = checked(dict({"walltime": 60}, **changes) if 7 not in changes else {"walltime": 60, 7: 1})[1]
     if problem is None:
         assert problems == []
@@ -110,7 +110,7 @@ def test_an_invalid_value_is_none_in_the_result_and_all_errors_are_reported():
     ]
 
 
-def test_a_value_that_is_no_mapping_is_one_error():
+def test_a_value_other_than_a_mapping_is_one_error():
     keys = "walltime, limits, accept, exclusive, granted, queue, modules"
     assert checked([1])[1] == [f"site.RM: [1] is invalid; expected a mapping with the keys {keys}"]
 

@@ -31,7 +31,7 @@ def test_demand_info_reads_demand_and_supply(server):
     assert not result["changed"]
 
 
-def test_demand_info_says_what_the_server_said(server):
+def test_demand_info_returns_the_servers_answer(server):
     server.say("<h1>busy</h1>", 503)
     result = run_module(demand_info.main, {"server_url": server.url})
     assert result["failed"]
@@ -40,13 +40,13 @@ def test_demand_info_says_what_the_server_said(server):
     )
 
 
-def test_demand_info_asks_for_the_attributes_that_sites_refer_to(server):
+def test_demand_info_requests_the_attributes_that_sites_refer_to(server):
     server.result({})
     run_module(demand_info.main, {"server_url": server.url, "sites": ["lab"], "attributes": ["ProjectName"]})
     assert server.requests[0][2]["params"] == {"sites": ["lab"], "attributes": ["ProjectName"]}
 
 
-def test_a_server_that_does_not_know_attributes_is_asked_without_them(server):
+def test_a_server_without_attributes_gets_a_request_without_them(server):
     def say(request):
         if "attributes" in request["params"]:
             return {"error": {"code": -32602, "message": "Invalid params"}}
@@ -83,7 +83,7 @@ def test_demand_report_sends_the_report(server):
     }
 
 
-def test_a_server_that_does_not_know_why_jobs_are_not_served_gets_the_report_without(server):
+def test_an_older_server_gets_the_report_without_reasons_for_unserved_jobs(server):
     def say(request):
         if "unserved" in request["params"]:
             return {"error": {"code": -32602, "message": "Invalid params"}}
@@ -113,7 +113,7 @@ def test_a_site_without_a_token_is_not_reported(server):
     assert (report(server, reporting("away"))["accepted"], server.requests) == ([], [])
 
 
-def test_a_server_that_does_not_answer_is_not_told_twice(monkeypatch):
+def test_a_server_that_does_not_respond_gets_one_report(monkeypatch):
     asked = []
 
     def post(url, **more):
@@ -132,7 +132,7 @@ def test_demand_report_sends_nothing_in_check_mode(server):
     assert (result["changed"], result["accepted"], server.requests) == (False, [], [])
 
 
-def test_demand_report_can_say_that_a_site_is_away(server):
+def test_demand_report_can_report_an_unreachable_site(server):
     server.result({"accepted": True})
     report(server, reporting(report={"error": "Connection timed out"}))
     sent = server.requests[0][2]["params"]
@@ -196,7 +196,7 @@ def test_plan_decides_for_all_sites():
     assert (result["as_of"], result["unserved"], result["errors"], result["changed"]) == (NOW, [], [], False)
 
 
-def test_plan_takes_the_empty_text_that_jinja_makes_of_none():
+def test_plan_accepts_the_empty_text_that_jinja_makes_of_none():
     result = planned([a_site(queue="", error="")])
     assert result["plan"][0]["present"] is None
 
@@ -222,7 +222,7 @@ def test_the_free_slots_of_a_site_with_a_mistake_still_take_jobs():
     assert {item["site"]: item["present"] for item in result["plan"]} == {"lab": 1}
 
 
-def test_directives_that_the_batch_system_cannot_have_are_found_before_anything_is_done():
+def test_invalid_directives_are_found_before_any_change():
     result = planned([a_site(entries={"main": raw_entry(directives=["--array=1-9"])})])
     assert "glidein_entries.main.directives[0]" in result["errors"][0]["error"]
 
@@ -234,11 +234,11 @@ def test_plan_explains_a_group():
     ]
 
 
-def test_plan_refuses_odd_demand():
+def test_plan_refuses_invalid_demand():
     assert "demand.groups[0].count: -2" in planned([a_site()], demand=demand(group(count=-2)))["msg"]
 
 
-def test_plan_takes_options_of_the_whole_deployment():
+def test_plan_accepts_options_of_the_whole_deployment():
     sites = [a_site(site=name, queue=queue({("main", "core"): {}}, name)) for name in ("x", "y")]
     wanted = demand(group(count=6))
     shared = planned(sites, demand=wanted, allocation="spread", limits={"total": 4}, guard={"ramp_first": 1})
@@ -247,7 +247,7 @@ def test_plan_takes_options_of_the_whole_deployment():
     assert [item["present"] for item in free["plan"]] == [2, 2]
 
 
-def test_plan_tells_what_to_claim():
+def test_plan_returns_lease_requests():
     assert planned([a_site()])["claims"] == {"lab": {"main": {"a": 2}}}
 
 
@@ -273,7 +273,7 @@ def test_demand_info_names_the_sites_of_this_controller(server):
     assert [request[2]["params"] for request in server.requests] == [{"sites": ["away", "lab"]}, {}]
 
 
-def test_demand_info_names_no_site_whose_name_is_there_twice(server):
+def test_demand_info_omits_duplicate_site_names(server):
     server.result({})
     run_module(demand_info.main, {"server_url": server.url, "sites": ["twin", "lab", "twin"]})
     assert server.requests[0][2]["params"] == {"sites": ["lab"]}
@@ -355,7 +355,7 @@ def test_demand_lease_claims_the_jobs_of_the_plan_for_each_site_with_its_own_tok
 
 
 @pytest.mark.parametrize("age_s, ttl_s", [(0, 1800), (600, 1200), (-600, 1800), (1800, None), (9999, None)])
-def test_claims_of_an_earlier_time_are_leased_for_what_is_left_of_theirs(server, monkeypatch, age_s, ttl_s):
+def test_earlier_lease_requests_are_made_for_their_remaining_time(server, monkeypatch, age_s, ttl_s):
     monkeypatch.setattr(demand_lease.time, "time", lambda: NOW + age_s + 0.5)
     server.say(granting({"lab": 2}))
     result = lease(server, as_of=NOW)
@@ -364,7 +364,7 @@ def test_claims_of_an_earlier_time_are_leased_for_what_is_left_of_theirs(server,
 
 
 @pytest.mark.parametrize("options, told", [({}, False), ({"deployment": "lab"}, True)])
-def test_the_name_of_the_deployment_goes_with_leases_and_reports(server, options, told):
+def test_leases_and_reports_have_the_deployments_name(server, options, told):
     server.say(granting({"lab": 2}))
     lease(server, **options)
     server.result({"accepted": True})
@@ -396,12 +396,12 @@ def test_the_tokens_are_never_shown(server):
     assert "token-of-lab" not in str(lease(server))
 
 
-def test_what_is_not_granted_is_taken_off_the_plan(server):
+def test_jobs_that_are_not_granted_are_removed_from_the_plan(server):
     server.say(granting({"lab": 1}))
     assert presents(lease(server)) == {"lab": 1}
 
 
-def test_what_a_sibling_held_until_now_is_asked_for_again(server):
+def test_jobs_that_another_site_releases_are_requested_again(server):
     server.say(granting({"away": 0, "lab": 2}, {"away": 2}))
     assert presents(lease(server, ("lab", "away"))) == {"lab": 2, "away": 2}
     assert [request["params"]["site"] for unused, unused, request in server.requests] == ["away", "lab", "away"]
@@ -417,7 +417,7 @@ def test_without_a_lease_nothing_new_is_ordered_there_and_the_others_have_theirs
     assert "Unauthorized" in result["errors"][0]["error"]
 
 
-def test_a_server_that_does_not_answer_is_asked_once(server):
+def test_a_server_that_does_not_respond_gets_one_request(server):
     result = lease(server, ("lab", "away"), server_url="http://127.0.0.1:9")
     assert presents(result) == {"lab": 0, "away": 0}
     assert [error["site"] for error in result["errors"]] == ["away", "lab"]
@@ -434,7 +434,7 @@ def test_a_site_without_a_token_takes_no_lease(server):
 @pytest.mark.parametrize(
     "answer", [{}, {"granted": {}}, {"granted": {"main": {"a": "2"}}}, {"granted": {"main": {"a": -1}}}, []]
 )
-def test_what_is_no_grant_is_no_lease(server, answer):
+def test_an_invalid_grant_is_not_a_lease(server, answer):
     server.result(answer)
     result = lease(server)
     assert "lease: no grants: " in result["msg"]
@@ -454,13 +454,13 @@ def test_demand_lease_claims_nothing_in_check_mode(server):
         ({"claims": {"lab": 1}}, "lease_requests.lab: 1 is invalid"),
     ],
 )
-def test_odd_options_of_a_lease_are_refused_and_nothing_new_is_ordered(server, changes, words):
+def test_invalid_lease_options_are_refused_and_nothing_is_ordered(server, changes, words):
     result = lease(server, **changes)
     assert words in result["msg"]
     assert presents(result) == {"lab": 0}
 
 
-def test_a_token_that_is_none_costs_only_its_site_its_lease(server):
+def test_an_invalid_token_affects_only_its_sites_lease(server):
     server.say(granting({"lab": 2}))
     tokens = {"lab": "token-of-lab", "away": "two words"}
     result = lease(server, ("lab", "away"), tokens=tokens)
@@ -470,7 +470,7 @@ def test_a_token_that_is_none_costs_only_its_site_its_lease(server):
     assert "two words" not in str(result)
 
 
-def test_a_token_that_is_none_does_not_keep_others_from_reading_the_demand(server):
+def test_an_invalid_token_does_not_keep_other_sites_from_reading_the_demand(server):
     server.result({"read": 1})
     result = run_module(demand_info.main, {"server_url": server.url, "tokens": ["two words", "good"]})
     assert result["demand"] == {"read": 1}

@@ -40,7 +40,7 @@ def run(tmp_path):
     return runner
 
 
-def test_missing_files_are_asked_for_and_nothing_is_written(run, tmp_path):
+def test_missing_files_are_requested_and_nothing_is_written(run, tmp_path):
     result = run()
     assert result["changed"] and result["missing"] == ["a", "lib/b"]
     assert not (tmp_path / "site").exists()

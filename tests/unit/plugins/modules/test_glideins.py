@@ -50,7 +50,7 @@ def counts(result, which="after"):
     return {entry["entry"]: (entry["queued"], entry["running"], entry["sick"]) for entry in result[which]["entries"]}
 
 
-def test_what_is_missing_is_submitted_at_once(run, slurm, site_home):
+def test_missing_glideins_are_submitted_at_once(run, slurm, site_home):
     result = run({"main": 3})
     assert result["changed"]
     assert result["submitted"] == [{"entry": "main", "shape": "core", "count": 3, "job_id": "1"}]
@@ -153,7 +153,7 @@ def test_a_bad_entry_leaves_the_others_working(run, slurm, site_home):
     assert [event["event"] for event in events(site_home)] == ["submitting", "refused", "submitting", "submitted"]
 
 
-def test_errors_fail_only_if_the_operator_wants_it(run):
+def test_errors_fail_only_if_the_operator_requests_it(run):
     result = run({"bad": 1}, entries={"bad": raw_entry(queue="nosuch")}, fail_on_error=False)
     assert not result.get("failed")
     assert not result["changed"]
@@ -184,7 +184,7 @@ def test_after_a_time_out_the_rest_of_the_site_is_not_tried(run, slurm):
     assert (result["after"], result["report"]["entries"][0]["queued"]) == (None, 0)
 
 
-def test_the_next_run_counts_what_an_unknown_submission_left(run, slurm):
+def test_the_next_run_counts_glideins_of_an_unknown_submission(run, slurm):
     slurm.mode("sbatch", "accept_and_time_out")
     run({"main": 2})
     assert not run({"main": 2})["changed"]
@@ -217,7 +217,7 @@ def test_orphans_are_cancelled_while_they_are_queued(run, slurm):
     assert result["report"]["orphans"] == 1
 
 
-def test_another_sites_glideins_on_the_same_account_are_left_alone(run, slurm):
+def test_another_sites_glideins_on_the_same_account_are_unchanged(run, slurm):
     slurm.add("7", job_name("glidein", "neighbour", "main", "core"))
     slurm.add("8", "my own job | with a bar")
     result = run({"main": 0})
@@ -257,7 +257,7 @@ def test_a_glidein_that_can_never_start_is_not_replaced_by_another_of_the_same_r
     assert not run({"main": 1}, entries=smaller)["changed"]
 
 
-def test_sick_glideins_are_cancelled_when_none_is_to_be_present(run, slurm):
+def test_sick_glideins_are_cancelled_if_no_glidein_is_planned(run, slurm):
     run({"main": 4})
     slurm.set("1_1", "PENDING", "BadConstraints")
     slurm.set("1_2", "PENDING", "JobHeldUser")
@@ -282,14 +282,14 @@ def test_sick_glideins_are_cancelled_when_none_is_to_be_present(run, slurm):
         ({"home": "/nowhere"}, "Run the playbook glidein.ops.deploy for this host first"),
     ],
 )
-def test_wrong_input_is_refused_before_anything_is_touched(run, slurm, changes, words):
+def test_invalid_input_is_refused_before_any_change(run, slurm, changes, words):
     result = run({"main": 1}, **changes)
     assert result["failed"]
     assert words in result["msg"]
     assert slurm.read()["calls"] == []
 
 
-def test_the_report_is_what_the_server_wants(run):
+def test_the_server_accepts_the_report(run):
     plan = [{"entry": "main", "shape": "core", "present": 2, "wanted": 4, "reason": "why not", "cpus": 28}]
     report = run(plan=plan)["report"]
     assert report["entries"] == [
@@ -316,7 +316,7 @@ def test_the_report_is_what_the_server_wants(run):
     assert (report["error"], report["orphans"]) == (None, 0)
 
 
-def test_the_report_names_what_runs_and_says_how_long_it_waited(run, slurm):
+def test_the_report_lists_running_glideins_with_their_waits(run, slurm):
     run({"main": 3})
     slurm.set("1_2", "RUNNING", waited_s=340)
     slurm.set("1_3", "PENDING", "JobHeldUser")
@@ -358,7 +358,7 @@ def test_scripts_submit_the_version_that_is_current(run, site_home):
     assert "GLIDEIN_CREDENTIAL='" + str(site_home / "lab" / "credential") + "'" in script["content"]
 
 
-def test_an_expired_token_is_an_error_before_anything_is_submitted(run, slurm, site_home):
+def test_an_expired_token_is_an_error_before_any_submission(run, slurm, site_home):
     (site_home / "lab" / "credential").write_text(token(exp=1795211280))
     result = run({"main": 1})
     assert result["failed"]
@@ -367,7 +367,7 @@ def test_an_expired_token_is_an_error_before_anything_is_submitted(run, slurm, s
     assert "GLIDEIN_CREDENTIAL=''" in run({"main": 1}, credential="pool_password")["scripts"][0]["content"]
 
 
-def test_a_token_that_has_not_expired_is_used_and_its_end_told(run, site_home):
+def test_a_valid_token_is_used_and_its_expiry_time_returned(run, site_home):
     end = int(time.time()) + 60
     (site_home / "lab" / "credential").write_text(token(exp=end))
     result = run({"main": 1})
@@ -395,7 +395,7 @@ def test_a_site_without_arrays_gets_single_jobs(run, slurm):
     assert counts(result) == {"main": (3, 0, 0)}
 
 
-def test_after_a_refusal_the_rest_is_not_tried_and_what_was_taken_is_known(run, slurm, site_home):
+def test_after_a_refusal_the_rest_is_skipped_and_accepted_jobs_are_returned(run, slurm, site_home):
     slurm.mode("sbatch", "refuse_second")
     result = run({"main": 3}, limits={"array": 1})
     assert result["failed"]
@@ -418,7 +418,7 @@ def test_an_array_that_the_site_refuses_for_its_size_is_made_smaller(run, slurm)
     ]
 
 
-def test_a_site_that_takes_only_so_many_jobs_of_a_user_gets_those(run, slurm):
+def test_a_site_with_a_limit_of_jobs_per_user_gets_that_many(run, slurm):
     slurm.limit(jobs=4)
     result = run({"main": 8})
     assert len(slurm.jobs()) == 4
@@ -429,7 +429,7 @@ def test_a_site_that_takes_only_so_many_jobs_of_a_user_gets_those(run, slurm):
     assert run({"main": 4})["changed"] is False
 
 
-def test_running_glideins_are_cancelled_only_when_that_is_asked_for(run, slurm):
+def test_running_glideins_are_cancelled_only_on_request(run, slurm):
     run({"main": 3})
     slurm.set("1_1", "RUNNING")
     slurm.set("1_2", "RUNNING")
@@ -484,7 +484,7 @@ def test_logs_can_lie_elsewhere(run, slurm, tmp_path):
         ({"log_dir": "/logs$(id)"}, "log_dir: '/logs$(id)' is invalid"),
     ],
 )
-def test_a_wrong_surrounding_is_refused_before_anything_is_submitted(run, slurm, changes, words):
+def test_an_invalid_environment_is_refused_before_any_submission(run, slurm, changes, words):
     result = run({"main": 1}, **changes)
     assert result["failed"]
     assert words in result["msg"]

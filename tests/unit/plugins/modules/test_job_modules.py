@@ -65,7 +65,7 @@ def job(**changes):
     return dict({"job": "1.0", "schedd": "cm", "state": "idle", "obstacles": []}, **changes)
 
 
-def test_job_info_returns_what_the_server_returns(server):
+def test_job_info_returns_the_servers_answer(server):
     server.result(job())
     result = run_module(job_info.main, {"server_url": server.url, "tokens": [TOKEN], "job": "cm#1.0"}, check=True)
     assert (result["job"], result["changed"]) == (job(), False)

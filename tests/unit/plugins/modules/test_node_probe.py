@@ -221,7 +221,7 @@ def test_a_job_that_can_never_start_is_not_waited_for(run, slurm):
     assert result["nodes"]["main"]["error"] == "the job cannot start, as slurm reports: PartitionTimeLimit."
 
 
-def test_the_end_cancels_what_waits_and_leaves_nothing(run, slurm, home, report, clock):
+def test_the_end_cancels_waiting_jobs_and_leaves_nothing(run, slurm, home, report, clock):
     run("submitted")
     report(1)
     slurm.add("99", "someone-elses")
@@ -246,7 +246,7 @@ def test_the_end_in_check_mode_changes_nothing(run, slurm, directory):
     assert directory.exists()
 
 
-def test_what_a_killed_run_has_left_is_named_without_the_entries(run, slurm, directory):
+def test_leftovers_of_a_killed_run_are_named_without_the_entries(run, slurm, directory):
     run("submitted")
     slurm.add("99", "someone-elses")
     result = run("absent", check=True, entries={})
@@ -263,7 +263,7 @@ def test_a_directory_that_was_there_before_stays(run, home):
     assert list(home.iterdir()) == []
 
 
-def test_a_later_run_replaces_what_a_killed_run_has_left(run, slurm, directory, home):
+def test_a_later_run_replaces_leftovers_of_a_killed_run(run, slurm, directory, home):
     run("submitted")
     slurm.set("1", "RUNNING")
     (directory / "jobs.json").write_text('{"entries": {')

@@ -71,7 +71,7 @@ def test_a_second_run_changes_nothing(run, add_version):
 
 
 @pytest.mark.parametrize("state", ["PENDING", "RUNNING"])
-def test_a_version_stays_until_its_last_glidein_has_gone(run, slurm, add_version, state):
+def test_a_version_stays_until_its_last_glidein_has_ended(run, slurm, add_version, state):
     add_version(OLD, job_id="5")
     slurm.add("5_2", CORE, state)
     assert run()["kept"] == [CURRENT, OLD]
@@ -136,7 +136,7 @@ def test_a_version_that_cannot_be_removed_is_an_error(run, site_home, add_versio
     )
 
 
-def test_what_an_interrupted_removal_left_is_removed_by_the_next_run(run, site_home):
+def test_leftovers_of_an_interrupted_removal_are_removed_by_the_next_run(run, site_home):
     left = site_home / "lab" / "removed-x1" / OLD
     left.mkdir(parents=True)
     (left / "glidein.sh").write_text("exit 0\n")

@@ -37,7 +37,7 @@ def planned(have=None, groups=(), **options):
         ({"guard": {"patience": -1}}, "guard.cancel_delay: -1 is invalid; expected a whole number of at least 0"),
     ],
 )
-def test_an_invalid_option_is_refused_with_its_name_its_value_and_what_is_allowed(options, words):
+def test_an_invalid_option_is_refused_with_its_name_its_value_and_the_allowed_values(options, words):
     result = planned(**options)
     assert result["failed"]
     assert words in result["msg"]

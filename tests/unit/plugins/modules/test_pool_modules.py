@@ -384,7 +384,7 @@ def test_the_pool_password_of_a_supplied_tarball_is_used(tmp_path, items, archiv
         assert "./etc/pool_password" not in tar.getnames()
 
 
-def test_a_given_pool_password_replaces_that_of_the_tarball(tmp_path, items, archive):
+def test_a_supplied_pool_password_replaces_that_of_the_tarball(tmp_path, items, archive):
     (tmp_path / "password").write_bytes(b"another")
     build(
         tmp_path,
@@ -406,7 +406,7 @@ def test_a_supplied_tarball_without_a_password_gives_one_tarball(tmp_path, items
         (b"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl\n", "password is a token"),
     ],
 )
-def test_a_file_that_is_no_pool_password_is_refused(tmp_path, items, archive, content, message):
+def test_an_invalid_pool_password_file_is_refused(tmp_path, items, archive, content, message):
     (tmp_path / "password").write_bytes(content)
     failed = build(tmp_path, sources={"supplied": archive()}, pool_password_file=str(tmp_path / "password"))
     assert message in failed["msg"]
@@ -435,7 +435,7 @@ def test_settings_are_read_in_one_run(pool):
     assert (found["changed"], found["config"], found["error"]) == (False, {"UID_DOMAIN": "pool", "NOPE": None}, "")
 
 
-def test_words_that_a_running_daemon_lacks_are_named(pool):
+def test_missing_words_of_a_running_daemon_are_named(pool):
     options = {"daemon": "collector", "contains": {"ALLOW_DAEMON": ["b@pool", "c@pool"]}, "timeout": 0}
     assert run_module(condor_config_info.main, options)["missing"] == {"ALLOW_DAEMON": ["c@pool"]}
 

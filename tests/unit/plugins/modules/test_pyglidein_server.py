@@ -25,7 +25,7 @@ def test_the_server_answers_as_pyglidein_does(server):
     [{}, {"sites": ["lab"], "attributes": ["ProjectName"]}, {"tokens": ["0123456789abcdef", "fedcba9876543210"]}],
 )
 @pytest.mark.parametrize("check", [False, True])
-def test_one_sentence_names_the_server_and_what_to_do(server, options, check):
+def test_one_sentence_names_the_server_and_the_remedy(server, options, check):
     url, called = server
     result = run_module(demand_info.main, dict(options, server_url=url), check=check)
     assert result["failed"]

@@ -30,7 +30,7 @@ def test_the_queue_is_counted_even_where_nothing_is_deployed(slurm, tmp_path):
     assert slurm.calls("squeue")[0][:4] == ["-r", "-u", queue["user"], "-o"]
 
 
-def test_of_the_token_only_its_end_is_told(slurm, tmp_path):
+def test_only_the_expiry_time_of_the_token_is_returned(slurm, tmp_path):
     assert run(tmp_path)["queue"]["credential_expires"] is None
     credential = tmp_path / "home" / "lab" / "credential"
     credential.parent.mkdir(parents=True)
@@ -42,7 +42,7 @@ def test_of_the_token_only_its_end_is_told(slurm, tmp_path):
     assert not [part for part in text.strip().split(".") if part in str(result)]
 
 
-def test_what_is_in_the_directory_is_told(slurm, tmp_path):
+def test_the_content_of_the_directory_is_returned(slurm, tmp_path):
     absent = {"deployed": False, "credential": False, "newest_output": None, "oldest_log": None}
     assert run(tmp_path)["queue"]["files"] == absent
     version = tmp_path / "home" / "lab" / "0123456789ab"
@@ -61,7 +61,7 @@ def test_the_users_settings_of_squeue_do_not_matter(slurm, tmp_path, monkeypatch
     assert queue["entries"][0]["oldest_queued_s"] == max(0, queue["as_of"] - 1795176000)
 
 
-def test_a_failure_has_everything_that_is_known(slurm, tmp_path):
+def test_a_failure_has_all_known_details(slurm, tmp_path):
     slurm.mode("squeue", "down")
     result = run(tmp_path)
     assert result["failed"]

@@ -49,7 +49,7 @@ def test_glideins_without_start_have_retired():
     assert read_glideins(ACCEPTS + RETIRES + "\n") == ({"3_1", "3_2"}, found)
 
 
-def test_all_are_told_until_the_collector_shows_that_they_retire():
+def test_all_glideins_are_requested_until_the_collector_shows_that_they_retire():
     pool = StandIn(ACCEPTS + RETIRES, ACCEPTS + RETIRES, RETIRES)
     found, accepting, missing = outcome(pool)
     assert (len(found), accepting, missing) == (1, set(), [])
@@ -62,7 +62,7 @@ def test_a_second_run_sends_no_command():
     assert pool.sent == [] and pool.now == 0
 
 
-def test_glideins_that_register_meanwhile_are_told():
+def test_glideins_that_register_meanwhile_are_requested_to_retire():
     pool = StandIn("", "", ACCEPTS, "")
     found, accepting, missing = outcome(pool, batch_ids=["3_1"])
     assert (len(found), accepting, missing) == (1, set(), [])
@@ -90,7 +90,7 @@ def test_check_mode_counts_and_sends_no_command():
     assert (len(found), missing, pool.sent, pool.now) == (1, ["3_9"], [], 0)
 
 
-def test_an_entry_is_retired_alone():
+def test_an_entry_is_retired_separately():
     pool = StandIn(ACCEPTS, "")
     outcome(pool, entry="RM")
     assert pool.sent == [off_command(LAB + ' && GLIDEIN_Entry == "RM"')]
@@ -107,7 +107,7 @@ def commands(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_the_module_reports_what_it_did(commands):
+def test_the_module_returns_its_actions(commands):
     check = run_module(retired_glideins.main, {"site": "lab"}, check=True, diff=True)
     assert (check["changed"], check["retired"]) == (True, 1)
     assert check["summary"].startswith("lab: 1 glidein would be retired.")

@@ -136,7 +136,7 @@ def test_links_and_other_names_stay(run, scratch, tmp_path, site_home):
     assert plain.exists() and linked.exists() and not removed.exists()
 
 
-def test_what_cannot_be_removed_is_reported(run, scratch, monkeypatch):
+def test_directories_that_cannot_be_removed_are_reported(run, scratch, monkeypatch):
     folder = scratch("glidein.0123abcd")
 
     def refuse(path):
@@ -159,6 +159,6 @@ def test_a_site_that_is_not_deployed_has_nothing_to_remove(run):
     assert run(site="never")["summary"] == "never: there is nothing to remove."
 
 
-def test_scratch_paths_that_only_compute_nodes_know_are_left_out():
+def test_scratch_paths_that_only_compute_nodes_can_expand_are_skipped():
     paths = ["${TMPDIR:-/tmp}", "/scratch/$USER", "${HOME}/x/", "/local/$SLURM_JOB_ID", "/s/$USERS", "relative", ""]
     assert scratch_parents(paths, "pilot", "/home/pilot") == ["/home/pilot/x", "/scratch/pilot"]

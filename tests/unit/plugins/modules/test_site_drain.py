@@ -54,7 +54,7 @@ def without_time(found):
     return [{key: one[key] for key in ("entry", "by", "reason")} for one in found]
 
 
-def test_a_drain_cancels_what_is_queued_and_is_recorded(run, slurm, drains):
+def test_a_drain_cancels_queued_glideins_and_is_recorded(run, slurm, drains):
     slurm.add("1", CORE)
     slurm.add("2", OTHER)
     slurm.add("3", CORE, state="RUNNING", started=STARTED)
@@ -81,7 +81,7 @@ def test_a_second_run_changes_nothing_and_another_reason_keeps_the_time(run, dra
     assert drains() == result["drains"] == [dict(of(None, "network", "bob"), since=1795211280)]
 
 
-def test_an_entry_is_drained_alone(run, slurm, drains):
+def test_an_entry_is_drained_separately(run, slurm, drains):
     slurm.add("1", CORE)
     slurm.add("2", OTHER)
     assert run(drain_entry="main")["cancelled"] == ["1"]

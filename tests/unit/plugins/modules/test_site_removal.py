@@ -62,7 +62,7 @@ def test_nothing_is_removed_while_a_glidein_runs(run, slurm, site_home):
     assert (site_home / "lab" / "credential").exists()
 
 
-def test_running_glideins_are_cancelled_when_asked_for(run, slurm, site_home):
+def test_running_glideins_are_cancelled_on_request(run, slurm, site_home):
     slurm.add("2", CORE, state="RUNNING", started="2026-11-20T12:01:00")
     result = run(cancel_running=True, patience=10)
     assert result["cancelled"] == ["2"]

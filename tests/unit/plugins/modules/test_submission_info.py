@@ -53,7 +53,7 @@ def test_a_glidein_that_waits_is_in_the_queue_and_has_no_log(run, slurm):
     assert result["msg"] == "7_1 is queued (Resources)."
 
 
-def test_a_glidein_that_joined_the_pool_says_so_in_its_log(run, slurm, write_log):
+def test_the_log_shows_that_a_glidein_joined_the_pool(run, slurm, write_log):
     slurm.add("7_1", CORE, "RUNNING")
     path = write_log(1, STARTED + REGISTERED)
     result = run()
@@ -63,7 +63,7 @@ def test_a_glidein_that_joined_the_pool_says_so_in_its_log(run, slurm, write_log
     assert result["logs"] == [{"path": path, "text": text, "registered": True, "exit_status": None}]
 
 
-def test_a_glidein_that_has_ended_is_known_by_its_log_alone(run, write_log):
+def test_an_ended_glidein_is_recognised_by_its_log_only(run, write_log):
     write_log(1, STARTED + ENDED)
     result = run()
     assert (result["in_queue"], result["registered"]) == (0, 0)
@@ -85,7 +85,7 @@ def test_each_glidein_of_a_submission_counts_and_those_of_others_do_not(run, slu
     assert (result["in_queue"], result["registered"], len(result["logs"])) == (2, 1, 1)
 
 
-def test_a_sick_glidein_comes_with_the_batch_systems_reason(run, slurm):
+def test_a_sick_glidein_has_the_batch_systems_reason(run, slurm):
     slurm.add("7_1", CORE, reason="JobHeldUser")
     assert run()["jobs"] == [{"id": "7_1", "state": "sick", "reason": "JobHeldUser"}]
 
@@ -106,14 +106,14 @@ def test_of_a_log_the_last_lines_are_shown_and_all_are_read(run, write_log, line
         ({"entries": {"main": raw_entry(walltime="soon")}}, "glidein_entries.main.walltime: 'soon'"),
     ],
 )
-def test_wrong_input_is_refused_before_anything_is_asked(run, slurm, changes, words):
+def test_invalid_input_is_refused_before_any_query(run, slurm, changes, words):
     result = run(**changes)
     assert result["failed"]
     assert words in result["msg"]
     assert slurm.read()["calls"] == []
 
 
-def test_without_an_answer_of_the_batch_system_nothing_is_said(run, slurm, write_log):
+def test_without_an_answer_of_the_batch_system_the_module_fails(run, slurm, write_log):
     write_log(1, STARTED + REGISTERED)
     slurm.mode("squeue", "down")
     result = run()

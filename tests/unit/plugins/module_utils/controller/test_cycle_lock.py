@@ -72,7 +72,7 @@ def test_a_run_that_was_refused_stays_refused(tmp_path):
         cycle_lock.take([str(tmp_path)])
 
 
-def test_all_paths_are_locked_or_none(tmp_path):
+def test_either_all_paths_are_locked_or_no_path(tmp_path):
     first, second = tmp_path / "a", tmp_path / "b"
     first.mkdir()
     second.mkdir()

@@ -116,7 +116,7 @@ def part(lines, title):
 # Successful cycles
 
 
-def test_a_cycle_says_what_waits_what_was_done_and_why():
+def test_a_cycle_shows_demand_actions_and_reasons():
     result = summary(
         [outcome(result=applied(submitted=[submitted(2, "123")]))],
         asked(group("a", 3), group("b", 4)),
@@ -161,7 +161,7 @@ def test_one_is_not_spoken_of_as_many():
 
 
 @pytest.mark.parametrize("age_s, told", [(100, ""), (299, " The queue was read 4 min ago."), (-50, "")])
-def test_a_demand_that_is_minutes_old_says_so(age_s, told):
+def test_the_age_of_an_old_demand_is_shown(age_s, told):
     demanded = asked()
     demanded["demand"]["as_of"] = 1795000000
     assert summary(demanded=demanded, plan=dict(planned(), as_of=1795000000 + age_s))["lines"][0] == (
@@ -178,7 +178,7 @@ def test_without_jobs_and_glideins_there_is_no_table():
 
 
 @pytest.mark.parametrize("key", ["present", "queued", "running", "sick", "registered"])
-def test_a_shape_that_has_anything_is_shown(key):
+def test_a_shape_with_glideins_or_jobs_is_shown(key):
     result = summary(plan=planned(item(**{key: 1}), item(shape="node")))
     assert [row["SHAPE"] for row in rows(result["lines"])] == ["core"]
     assert "1 of 2 shapes without glideins, and without new ones." in result["lines"]
@@ -201,7 +201,7 @@ def test_cancelled_glideins_are_counted():
     assert rows(result["lines"])[0]["CANCELLED"] == "2"
 
 
-def test_orphans_that_were_cancelled_are_told():
+def test_cancelled_orphans_are_reported():
     cancelled = [{"entry": None, "shape": None, "count": 2, "job_ids": ["7_1", "7_2"]}]
     result = summary([outcome(result=applied(cancelled=cancelled))], plan=planned(item()))
     assert "lab: 2 queued glideins cancelled whose entry or shape is not in the inventory." in result["lines"]
@@ -224,7 +224,7 @@ def test_of_many_groups_that_are_not_served_the_first_are_named():
 # Check mode
 
 
-def test_check_mode_says_what_would_be_done():
+def test_check_mode_shows_planned_actions():
     decision = {"entry": "main", "shape": "core", "present": 3, "submit": 2, "cancel": 1, "limited_by": None}
     before = {"orphans": {"queued": 1, "running": 4}}
     result = summary(
@@ -245,7 +245,7 @@ def test_without_demand_nothing_was_changed():
     assert result["problems"] == ["no demand, so nothing was changed: no answer"]
 
 
-def test_without_a_plan_nothing_was_changed_and_the_demand_is_told():
+def test_without_a_plan_the_demand_is_shown_and_nothing_was_changed():
     result = summary([outcome(result=SKIPPED)], asked(group("a", 2)), {"failed": True, "msg": "wrong"})
     assert result["lines"][0] == "Demand: 2 idle jobs in 1 group."
     assert result["problems"] == ["no plan, so nothing was changed: wrong"]
@@ -283,14 +283,14 @@ def test_lines_are_not_broken_within_a_name():
     assert lines[-1].split()[0] == "psc-bridges2"
 
 
-def test_why_a_queue_cannot_be_used_is_told_once_for_all_shapes():
+def test_the_reason_for_an_unusable_queue_is_reported_once_for_all_shapes():
     why = "kept as it is, its queue is not known: queue.entries[0].queued: 'x' is invalid"
     result = summary([outcome("odd")], plan=planned(*[unknown(site="odd", shape=key, reason=why) for key in "ab"]))
     assert result["problems"] == ["odd: " + why]
     assert result["lines"].count("  kept as it is, its queue is not known") == 2
 
 
-def test_a_site_that_goes_away_while_its_queue_is_changed_is_told():
+def test_a_site_that_becomes_unreachable_during_a_change_is_reported():
     lost = {"unreachable": True, "changed": False, "msg": "Connection reset"}
     assert summary([outcome(result=lost)])["problems"] == [
         "lab (login1): Connection reset; submissions may have been made before: the next cycle counts again"
@@ -310,7 +310,7 @@ def test_the_site_is_named_once():
 
 
 @pytest.mark.parametrize("failed", [True, False])
-def test_a_refused_submission_is_told_with_its_entry_and_cut_to_what_can_be_read(failed):
+def test_a_refused_submission_is_reported_with_its_entry_and_shortened(failed):
     errors = [
         {"entry": "main", "shape": "core", "error": "sbatch x failed:\n" + "no way " * 1000},
         {"entry": None, "shape": None, "error": "scancel failed"},
@@ -350,7 +350,7 @@ def test_the_row_of_a_shape_stays_when_none_of_its_glideins_could_be_submitted()
     assert [row["PRESENT"] for row in rows(summary(decided, None, plan, check_mode=True)["lines"])] == ["2"]
 
 
-def test_a_submission_of_unknown_outcome_is_told_as_one():
+def test_a_submission_of_unknown_outcome_is_reported_as_such():
     errors = [{"entry": "main", "shape": "core", "error": "The outcome of this submission is unknown"}]
     result = summary(
         [outcome(result=applied(failed=True, submitted=[submitted(2, None)], errors=errors))], plan=planned(item())
@@ -370,24 +370,24 @@ def test_a_submission_of_unknown_outcome_is_told_as_one():
         (0, ["lab (login1): its token expired at 2026-11-20 21:48:00 UTC: run the playbook glidein.ops.deploy"]),
     ],
 )
-def test_a_token_that_ends_soon_or_has_ended_is_told(left_s, told):
+def test_a_token_that_expires_soon_or_has_expired_is_reported(left_s, told):
     queue = {"as_of": NOW, "credential_expires": NOW + left_s}
     assert summary([outcome(queue=queue)])["problems"] == told
     assert summary([outcome(queue=queue, result=SKIPPED)])["problems"] == told
 
 
-def test_a_token_that_has_ended_is_told_once():
+def test_an_expired_token_is_reported_once():
     failed = {"failed": True, "msg": "Site lab: The token t expired"}
     queue = {"as_of": NOW, "credential_expires": NOW - 1}
     assert summary([outcome(queue=queue, result=failed)])["problems"] == ["lab (login1): The token t expired"]
 
 
 @pytest.mark.parametrize("queue", [None, {"as_of": NOW}, {"as_of": NOW, "credential_expires": None}])
-def test_a_token_whose_end_is_not_known_is_no_problem(queue):
+def test_a_token_with_an_unknown_expiry_time_is_not_a_problem(queue):
     assert summary([outcome(queue=queue)])["problems"] == []
 
 
-def test_a_report_that_was_not_taken_is_a_problem_of_its_own():
+def test_a_refused_report_is_a_separate_problem():
     result = summary([outcome(error="down", result=SKIPPED, report_error="HTTP 401")])
     assert result["problems"] == [
         "lab (login1): left as it is: down",
@@ -395,7 +395,7 @@ def test_a_report_that_was_not_taken_is_a_problem_of_its_own():
     ]
 
 
-def test_a_report_that_could_not_start_failed_for_all_and_one_that_was_skipped_for_none():
+def test_a_report_that_could_not_start_failed_for_all_sites_and_a_skipped_one_for_no_site():
     sites = {"login1": {"site": "lab", "error": None, "queue": None}}
 
     def problems(report):
@@ -405,13 +405,13 @@ def test_a_report_that_could_not_start_failed_for_all_and_one_that_was_skipped_f
     assert problems(SKIPPED) == []
 
 
-def test_a_wrong_configuration_is_told_once():
+def test_an_invalid_configuration_is_reported_once():
     errors = [{"site": "lab", "error": "glidein_entries: missing"}, {"site": "other", "error": "walltime"}]
     result = summary([outcome(error="glidein_entries: missing", result=SKIPPED)], plan=planned(errors=errors))
     assert result["problems"] == ["lab (login1): left as it is: glidein_entries: missing", "other: walltime"]
 
 
-def test_a_name_that_two_sites_have_is_told_also_when_one_of_them_is_away():
+def test_a_duplicate_site_name_is_reported_even_if_one_site_is_unreachable():
     errors = [{"site": "lab", "error": "glidein_site: 'lab' is the name of 2 sites"}]
     twins = [outcome(), outcome(host="login2", error="no route", result=SKIPPED)]
     assert summary(twins, plan=planned(errors=errors))["problems"] == [
@@ -420,7 +420,7 @@ def test_a_name_that_two_sites_have_is_told_also_when_one_of_them_is_away():
     ]
 
 
-def test_what_the_demand_server_could_not_read_is_told():
+def test_failed_readings_of_the_demand_server_are_reported():
     demanded = asked(schedds={"answered": [], "failed": [{"name": "ap1", "error": "no answer within 60 s"}]})
     demanded["supply"]["error"] = "no collector"
     for problems in (summary(demanded=demanded)["problems"], part(status_table(planned(), demanded), "PROBLEMS")):
@@ -431,7 +431,7 @@ def test_what_the_demand_server_could_not_read_is_told():
 
 
 @pytest.mark.parametrize("count", [float("nan"), float("inf"), "3", None, 1.5])
-def test_a_demand_whose_numbers_are_none_is_not_shown(count):
+def test_a_demand_with_invalid_numbers_is_not_shown(count):
     wrong = {"failed": True, "msg": "demand.groups[0].count: 'x' is invalid"}
     result = summary(demanded=asked(group(count=count)), plan=wrong)
     assert "Demand" not in result["lines"][0]
@@ -444,13 +444,13 @@ def test_a_server_that_was_not_read_is_one_problem_of_the_status():
     assert part(status_table(plan, away), "PROBLEMS") == [f"no demand: {away['msg']}"]
 
 
-def test_stale_demand_is_told_once_also_where_no_shape_is_shown():
+def test_stale_demand_is_reported_once_even_if_no_shape_is_shown():
     plan = planned(item(reason=STALE), item(shape="node", reason=STALE))
     assert summary(plan=plan)["problems"] == [STALE]
     assert part(status_table(plan, asked()), "PROBLEMS") == [STALE]
 
 
-def test_jobs_that_the_demand_does_not_count_are_told_with_the_reason():
+def test_jobs_not_counted_in_the_demand_are_shown_with_the_reason():
     groups = (group("a", 3, stale=2, over_limit=7), group("b", 1, leased=4))
     line = " ".join(" ".join(summary(demanded=asked(*groups))["lines"]).split())
     assert line.startswith("Demand: 2 idle jobs in 2 groups")
@@ -504,7 +504,7 @@ def test_failures_of_all_shapes_of_an_entry_are_one_problem_for_each_status():
         [supplied(history=history(never_registered=9))],  # from an earlier version of the server
     ],
 )
-def test_few_failures_and_those_of_other_entries_are_no_problem(entries):
+def test_few_failures_and_those_of_other_entries_are_not_a_problem(entries):
     assert problems_of(*entries) == []
 
 
@@ -545,19 +545,19 @@ def test_the_status_shows_a_question_mark_for_what_the_demand_server_did_not_ret
     assert [row[key] for key in ("RUNNING", "REGISTERED", "DEMAND")] == ["1", "?", "0"]
 
 
-def test_the_status_says_once_for_a_site_why_its_queue_is_not_known():
+def test_the_status_shows_the_reason_for_an_unknown_queue_once_per_site():
     plan = planned(unknown(reason="no ssh"), unknown(shape="node", reason="no ssh"))
     lines = status_table(plan, asked())
     assert [row["QUEUED"] for row in rows(lines)] == ["?", "?"]
     assert part(lines, "PROBLEMS") == ["lab: no ssh"]
 
 
-def test_the_status_says_where_glideins_are_sick():
+def test_the_status_shows_entries_with_sick_glideins():
     lines = status_table(planned(item(sick=2, reason="2 sick"), item(shape="node")), asked())
     assert part(lines, "PROBLEMS") == ["lab/main/core: 2 sick"]
 
 
-def test_the_status_has_what_is_not_served_and_wrong_configurations():
+def test_the_status_shows_unserved_jobs_and_invalid_configurations():
     plan = planned(
         unserved=[{"group": "b", "count": 3, "reason": "no shape fits"}], errors=[{"site": "x", "error": "walltime"}]
     )
@@ -569,7 +569,7 @@ def test_the_status_has_what_is_not_served_and_wrong_configurations():
 # Width
 
 
-def test_long_names_are_cut_in_the_table_and_told_in_full_below_it():
+def test_long_names_are_shortened_in_the_table_and_complete_below_it():
     names = {"site": "s" * 64, "entry": "e" * 64, "shape": "x" * 64}
     result = summary([outcome("s" * 64)], plan=planned(item(running=1, reason="why", **names)))
     table = result["lines"][2:]
@@ -656,17 +656,17 @@ def test_leases_that_failed_are_problems_and_alike_ones_are_one():
     assert summary(lease=failed)["problems"] == ["no lease, so nothing new was ordered: wrong URL"]
 
 
-def test_a_lease_that_was_skipped_is_none():
+def test_a_skipped_lease_counts_as_missing():
     assert summary(lease=SKIPPED)["problems"] == []
 
 
-def test_what_the_plan_holds_back_is_said():
+def test_held_back_jobs_are_shown():
     noted = planned(notes=["the demand fell from 90 idle jobs to none"])
     assert part(summary(plan=noted)["lines"], "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
     assert part(status_table(noted, asked()), "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
 
 
-def test_why_an_entry_serves_a_group_or_not_is_told_when_asked():
+def test_explain_shows_the_reason_for_each_entry_and_group():
     told = {"site": "lab", "entry": "main", "shape": "core", "serves": 3, "reason": "fits 1 job per glidein"}
     other = dict(told, entry="gpu", serves=0, reason="asks for 0 gpus, accept has min 1")
     lines = part(status_table(planned(explanation=[told, other]), asked()), "WHY")
@@ -729,7 +729,7 @@ def test_the_status_for_programs_has_the_numbers_of_the_table():
     }
 
 
-def test_the_status_for_programs_has_null_for_what_is_unknown_and_the_problems_of_the_table():
+def test_the_json_status_has_null_for_unknown_values_and_the_tables_problems():
     plan = planned(unknown(reason="no ssh"))
     away = {"failed": True, "msg": "no answer"}
     report = status_report(plan, away)

@@ -57,7 +57,7 @@ def test_a_result_may_be_empty(server):
     assert DemandClient(server.url).call("monitoring") == ""
 
 
-def test_the_token_goes_along_whatever_netrc_says(server, tmp_path, monkeypatch):
+def test_the_token_is_sent_regardless_of_netrc(server, tmp_path, monkeypatch):
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password other\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     server.result({})
@@ -82,12 +82,12 @@ def test_an_error_of_the_server_is_passed_on(server):
         ({"result": 1}, 500, "HTTP 500, no JSON-RPC result"),
     ],
 )
-def test_what_is_no_answer_is_quoted(server, body, status, words):
+def test_an_invalid_reply_is_quoted(server, body, status, words):
     server.say(body, status)
     assert words in failure(server)
 
 
-def test_a_reply_that_comes_byte_by_byte_does_not_hold_the_caller(trickling):
+def test_a_reply_sent_byte_by_byte_does_not_block_the_caller(trickling):
     with pytest.raises(ServerError, match="/jsonrpc, get_demand: no complete reply within 1 s"):
         DemandClient(trickling, timeout_s=1).call("get_demand")
 
@@ -105,12 +105,12 @@ def test_a_reply_that_is_nested_too_deep_is_refused_with_the_servers_name(server
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_a_reply_with_what_is_no_json_number_is_refused(server, number):
+def test_a_reply_with_an_invalid_json_number_is_refused(server, number):
     server.say('{"result": {"groups": [{"count": ' + number + "}]}}")
     assert "HTTP 200, not JSON" in failure(server)
 
 
-def test_a_pyglidein_server_is_named_with_what_to_do(server):
+def test_a_pyglidein_server_is_reported_with_the_remedy(server):
     server.say({"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": 1}, 400)
     assert "looks like a PyGlidein server" in failure(server)
     assert "glidein_demand_url" in failure(server)
@@ -127,7 +127,7 @@ def test_redirects_are_not_followed_with_the_token(server):
 @pytest.mark.parametrize(
     "proxy, reason", [("", "Connection refused"), ("http://127.0.0.1:9", "the HTTP proxy: Connection refused")]
 )
-def test_a_server_that_is_down_is_named_with_the_reason_alone(monkeypatch, proxy, reason):
+def test_an_unreachable_server_is_reported_with_only_the_reason(monkeypatch, proxy, reason):
     monkeypatch.setenv("http_proxy", proxy)
     monkeypatch.setenv("no_proxy", "")
     with pytest.raises(
@@ -160,7 +160,7 @@ def test_a_server_that_ends_during_a_call_is_reported_in_one_sentence():
 @pytest.mark.parametrize(
     "url", ["", "cm:11001", "ftp://cm", "http://", "http://cm:port", "http://cm/?a=b", "file:///etc/passwd"]
 )
-def test_a_wrong_address_is_an_error_that_says_what_is_right(url):
+def test_an_invalid_address_is_an_error_with_the_expected_form(url):
     with pytest.raises(InputError, match="server_url: .* is invalid; expected http://"):
         DemandClient(url)
 
@@ -178,7 +178,7 @@ def test_a_token_that_no_header_can_hold_is_refused_and_not_shown(token):
     assert token not in str(raised.value)
 
 
-def test_certificates_are_checked_unless_told_otherwise():
+def test_certificates_are_checked_by_default():
     params = {"server_url": "https://cm", "token": None, "timeout": 3, "ca_path": None, "validate_certs": True}
     assert DemandClient.from_params(params).verify is True
     assert DemandClient.from_params(dict(params, ca_path="/ca.pem")).verify == "/ca.pem"

@@ -22,7 +22,7 @@ def written(tmp_path):
     return write
 
 
-def test_what_was_written_is_read(written):
+def test_a_written_file_is_read_back(written):
     assert read_demand_file(written(FRESH), 900, NOW) == (FRESH["demand"], FRESH["supply"])
 
 
@@ -35,7 +35,7 @@ def test_what_was_written_is_read(written):
         ("demand", None, "has no demand: the demand server had not read it yet"),
     ],
 )
-def test_what_is_too_old_is_refused(written, what, as_of, said):
+def test_a_too_old_file_is_refused(written, what, as_of, said):
     with pytest.raises(StaleInputError) as raised:
         read_demand_file(written(dict(FRESH, **{what: {"as_of": as_of}})), 900, NOW)
     assert said in str(raised.value)
@@ -55,7 +55,7 @@ def test_what_is_too_old_is_refused(written, what, as_of, said):
         "[" * 100000,
     ],
 )
-def test_what_is_no_demand_is_refused(written, content):
+def test_an_invalid_demand_is_refused(written, content):
     with pytest.raises(InputError) as raised:
         read_demand_file(written(content), 900, NOW)
     assert "is invalid: " in str(raised.value)
@@ -66,6 +66,6 @@ def test_a_file_that_others_may_write_is_refused(written):
         read_demand_file(written(FRESH, 0o620), 900, NOW)
 
 
-def test_a_missing_file_says_who_writes_it(tmp_path):
+def test_the_error_for_a_missing_file_names_its_writer(tmp_path):
     with pytest.raises(InputError, match="cannot be read: .*glidein.ops.push_demand"):
         read_demand_file(str(tmp_path / "none"), 900, NOW)

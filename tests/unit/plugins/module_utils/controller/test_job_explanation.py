@@ -164,7 +164,7 @@ def test_htcondors_analysis_names_the_conditions_that_fewest_slots_satisfy_first
         (dict(ANALYSIS, machines=None, counts=[]), "no machine in the pool to compare with"),
     ],
 )
-def test_an_analysis_that_is_missing_says_why(analysis, line):
+def test_a_missing_analysis_has_a_reason(analysis, line):
     assert f"  {line}" in explained(job(), group("a", 1), analysis=analysis)[0]
 
 
@@ -174,7 +174,7 @@ def test_many_entries_are_summed_up():
     assert "  and 28 shapes more (28 fit)" in explained(job(), group("a", 1), sites=sites)[0]
 
 
-def test_a_site_whose_queue_is_not_known_is_told():
+def test_a_site_with_an_unknown_queue_is_reported():
     unknown = [{"site": site(), "queue": None, "error": "no ssh"}]
     text = explained(job(), group("a", 1), sites=unknown)[0]
     assert "fits, but the queue is not known: no ssh" in text

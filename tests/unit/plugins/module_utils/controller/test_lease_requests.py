@@ -34,7 +34,7 @@ def presents(items):
     return [item["present"] for item in items]
 
 
-def test_leases_are_requested_for_what_starting_queued_and_new_glideins_are_meant_for():
+def test_leases_are_requested_for_jobs_of_starting_queued_and_new_glideins():
     slot = {"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 1}
     sites = [
         planned_site(site({"main": raw_entry(shapes=NODE)}), queue({("main", "node"): {"running": 2, "queued": 1}}))
@@ -44,13 +44,13 @@ def test_leases_are_requested_for_what_starting_queued_and_new_glideins_are_mean
     assert result["lease_requests"] == {"lab": {"main": {"a": 10}}}
 
 
-def test_an_entry_without_jobs_releases_what_it_held_and_an_unknown_one_keeps_it():
+def test_an_entry_without_jobs_releases_its_lease_and_an_unknown_one_keeps_it():
     assert planned()["lease_requests"] == {"lab": {"main": {}}}
     result = make_plan(demand(group()), supply(), [planned_site(error="down")], NOW, 900)
     assert result["lease_requests"] == {}
 
 
-def test_what_is_overdue_is_no_place_for_jobs_that_were_granted():
+def test_granted_jobs_are_not_assigned_to_overdue_glideins():
     late = {"queued": 2, "queued_since": [[NOW - 4000, 2]]}
     result = planned(group(count=16), have=late)
     assert (presents(result["plan"]), result["lease_requests"]) == ([4], {"lab": {"main": {"a": 8}}})
@@ -58,7 +58,7 @@ def test_what_is_overdue_is_no_place_for_jobs_that_were_granted():
     assert presents(trim(result["plan"], {"lab": {}})) == [2]
 
 
-def test_what_a_removed_or_renamed_entry_held_is_released_where_the_site_is_known():
+def test_leases_of_a_removed_or_renamed_entry_are_released_if_the_site_is_known():
     known = supply(supplied("old"), supplied("older", site_name="not-in-this-plan"))
     sites = [planned_site(site({"main": raw_entry(shapes=NODE)}))]
     assert make_plan(demand(group()), known, sites, NOW, 900)["lease_requests"] == {
@@ -79,14 +79,14 @@ class Server:
         return {"main": {"a": self.held[name]}}
 
 
-def test_jobs_that_go_from_one_site_to_another_are_granted_whoever_asks_first():
+def test_jobs_that_move_between_sites_are_granted_in_any_order_of_requests():
     for before, after in (({"x": 10}, {"x": 2, "w": 8}), ({"x": 4, "y": 6}, {"x": 6, "y": 1, "w": 3})):
         server = Server(**before)
         requests = {name: {"main": {"a": jobs}} for name, jobs in after.items()}
         assert request_leases(requests, server.lease) == (requests, {})
 
 
-def test_what_others_hold_is_not_granted_to_anybody():
+def test_jobs_leased_by_other_controllers_are_not_granted():
     server = Server(stranger=7, x=3)
     requests = {"w": {"main": {"a": 3}}, "x": {"main": {"a": 2}}}
     granted, errors = request_leases(requests, server.lease)
@@ -98,7 +98,7 @@ def test_no_lease_is_requested_or_released_on_old_demand():
     assert make_plan(demand(group(), as_of=NOW - 5000), supply(), sites, NOW, 900)["lease_requests"] == {}
 
 
-def test_what_is_granted_in_full_changes_nothing():
+def test_a_full_grant_changes_nothing():
     result = planned(group(count=10))
     assert trim(result["plan"], result["lease_requests"]) == result["plan"]
     assert trim(result["plan"], {}) == result["plan"]
@@ -113,12 +113,12 @@ def test_less_granted_is_less_ordered():
     assert presents(trim(plan, {"lab": {"main": {"a": 4}}})) == [1]
 
 
-def test_the_reason_tells_the_sites_own_lease_limit_from_leases_of_others():
+def test_the_reason_distinguishes_the_sites_lease_limit_from_other_leases():
     cut = trim(planned(group(count=10))["plan"], {"lab": {"main": {"a": 5}}}, limited={"lab": 5})
     assert cut[0]["reason"].endswith("5 of its jobs are beyond the site's lease limit: 1 fewer to add")
 
 
-def test_without_a_lease_nothing_new_is_ordered_and_what_is_there_stays():
+def test_without_a_lease_nothing_is_ordered_and_present_glideins_stay():
     plan = planned(group(count=20), have={"queued": 2, "running": 1})["plan"]
     assert presents(plan) == [5]
     cut = trim(plan, {"lab": None})
@@ -133,7 +133,7 @@ def test_groups_that_share_a_glidein_lose_it_together():
     assert presents(trim(plan, {"lab": {"main": {}}})) == [0]
 
 
-def test_a_trimmed_plan_requests_what_was_granted():
+def test_a_trimmed_plan_requests_the_granted_jobs():
     plan = planned(group("a", 9), group("b", 3))["plan"]
     granted = {"lab": {"main": {"a": 4, "b": 3}}}
     assert lease_requests_of(trim(plan, granted)) == granted

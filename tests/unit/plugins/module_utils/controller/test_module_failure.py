@@ -21,7 +21,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.module_fail
         "MODULE FAILURE\nSee stdout/stderr for the exact error",
     ],
 )
-def test_a_login_node_whose_python_is_too_old_says_so_and_what_to_do(message, printed):
+def test_a_login_node_with_an_old_python_is_reported_with_the_remedy(message, printed):
     failed = {"failed": True, "msg": message, "module_stdout": "", "module_stderr": printed}
     assert failure_message(failed).startswith("the Python of the login node is too old for ansible-core 2.")
     assert "ansible_python_interpreter" in failure_message(failed)

@@ -113,16 +113,16 @@ def test_a_date_without_quotes_is_a_date():
         ),
     ],
 )
-def test_an_error_names_the_file_the_key_and_what_is_expected(changes, words):
+def test_an_error_names_the_file_the_key_and_the_expected_value(changes, words):
     assert any(problem.startswith(words) for problem in problems(**changes)), problems(**changes)
 
 
-def test_content_that_is_no_mapping_is_an_error():
+def test_content_other_than_a_mapping_is_an_error():
     with pytest.raises(InputError, match=r"files/profiles/one.yml: content: \[\] is invalid; expected a mapping"):
         profiles.check_profile("one", [])
 
 
-def test_text_that_is_no_yaml_is_an_error(tmp_path):
+def test_invalid_yaml_is_an_error(tmp_path):
     (tmp_path / "odd.yml").write_text("a: [", encoding="utf-8")
     with pytest.raises(InputError, match="files/profiles/odd.yml: cannot be read: "):
         profiles.load_profile("odd", tmp_path)
@@ -185,7 +185,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("name, entry_name", ENTRIES, ids=["-".join(each) for each in ENTRIES])
-def test_the_batch_script_of_each_entry_says_what_the_profile_says(name, entry_name):
+def test_the_batch_script_of_each_entry_matches_the_profile(name, entry_name):
     profile = profiles.load_profile(name)
     site = normalise_site("glidein", name, {entry_name: dict(profile["entries"][entry_name], account=ACCOUNT)})
     entry = site["entries"][entry_name]

@@ -53,7 +53,7 @@ def entry(cluster="", submit_file=""):
         ("[Cluster]\na = %(b)s\nb = %(a)s\n", "c, line 2: [Cluster] a: its %(...)s references have no end"),
     ],
 )
-def test_a_file_that_is_no_configuration_is_refused_with_its_line(text, error):
+def test_an_invalid_configuration_file_is_refused_with_its_line(text, error):
     with pytest.raises(InputError, match=re.escape(error)):
         parse("c", text)
 

@@ -192,7 +192,7 @@ def test_the_outcome_and_the_metrics_are_of_the_last_run(controller):
     assert names(controller.folder / "metrics") == ["test-cycle.prom"]
 
 
-def test_the_report_of_an_earlier_run_is_not_taken_for_the_last_one(controller):
+def test_the_report_of_an_earlier_run_is_not_used(controller):
     controller.script(report(cycle={"submitted": 3, "cancelled": 0, "problems": []}))
     controller.run("cycle")
     controller.script("exit 250")
@@ -272,7 +272,7 @@ def test_processes_that_ignore_sigterm_are_killed(tmp_path):
     assert done.stdout.decode("ascii").strip() == "[]"
 
 
-def test_what_has_ended_by_a_signal_has_its_status(controller):
+def test_a_run_ended_by_a_signal_has_its_status(controller):
     controller.script("kill -9 $$")
     assert controller.run("cycle")[0] == 128 + 9
 
@@ -305,7 +305,7 @@ def test_the_log_is_rotated_by_size(controller):
         ({"inventory_dir": "/nonexistent"}, ["cycle"], "It could not be started: "),
     ],
 )
-def test_what_is_wrong_with_the_installation_has_a_status_of_its_own(controller, change, arguments, text):
+def test_a_broken_installation_has_its_own_exit_status(controller, change, arguments, text):
     controller.settings.update(change)
     status, output = controller.run(*arguments)
     assert status == outcome.CONFIGURATION == 78, output

@@ -52,7 +52,7 @@ class Unreadable(collections.abc.Mapping):
         return len(self.variables)
 
 
-def test_a_definition_is_what_the_plan_takes():
+def test_the_plan_accepts_a_definition():
     hosts = {"h": host(glidein_site="lab", glidein_entries={"main": {}}, glidein_limits={"total": 3}), "away": host()}
     assert site_definitions(hosts, ["h", "away"], {"h": {"queue": QUEUE}, "away": DOWN}) == {
         "h": {
@@ -112,7 +112,7 @@ def test_only_sites_with_a_token_have_one():
         (Unreadable(TOKEN_OF_A_SITE, host()), "cannot be read (RuntimeError; not shown)"),
     ],
 )
-def test_a_site_whose_token_is_none_is_left_as_it_is_and_stops_no_other(variables, words):
+def test_a_site_with_an_invalid_token_is_unchanged_and_others_continue(variables, words):
     hosts = {"odd": variables, "h": host(glidein_demand_token=TOKEN)}
     odd, good = define(hosts)
     assert odd["queue"] is None
@@ -127,7 +127,7 @@ def vault_error():
     return error
 
 
-def test_a_token_in_a_vault_that_cannot_be_decrypted_says_so():
+def test_a_token_in_an_undecryptable_vault_is_reported():
     (site,) = define({"h": Unreadable(TOKEN_OF_A_SITE, host(), vault_error())})
     assert site["error"].startswith("glidein_demand_token: the vault that holds it cannot be decrypted: the vault ")
     (site,) = define({"h": Unreadable("glidein_entries", host(), vault_error())})
@@ -148,14 +148,14 @@ def test_a_site_with_a_misspelt_variable_is_left_as_it_is_and_stops_no_other():
     assert (good["queue"], good["error"]) == (QUEUE, None)
 
 
-def test_a_queue_that_was_not_read_is_reported_before_what_is_wrong_with_variables():
+def test_an_unread_queue_is_reported_before_invalid_variables():
     (site,) = define({"h": host(**{TOKEN_OF_A_SITE: "a b"})}, h=DOWN)
     assert site["error"].startswith("Connection timed out; glidein_demand_token: invalid (not shown)")
     (site,) = define({"h": host(glidein_limts={"total": 1})}, h=DOWN)
     assert site["error"].startswith("Connection timed out; glidein_limts: unknown variable")
 
 
-def test_a_site_without_a_session_says_why_its_queue_was_not_read():
+def test_a_site_without_a_session_is_the_reason_for_an_unread_queue():
     session = {"live": False, "msg": "login needed since ..."}
     skipped = {"changed": False, "skipped": True}
     site = site_definitions({"h": host()}, ["h"], {"h": skipped}, {"h": session})["h"]
@@ -188,7 +188,7 @@ def report_of(result=None, error=None, demand=None, plan=None, lease=None):
     return found["report"]
 
 
-def test_a_report_is_what_was_done_or_why_nothing_was():
+def test_a_report_has_the_actions_or_the_reason_for_none():
     assert report_of({"report": {"as_of": 1}}) == {"as_of": 1}
     assert report_of(error="Connection timed out") == {"error": "Connection timed out"}
     assert report_of({"failed": True, "msg": "no payload"}) == {"error": "no payload"}
@@ -198,7 +198,7 @@ def test_a_report_is_what_was_done_or_why_nothing_was():
     assert report_of() == {"error": "not planned"}
 
 
-def test_a_report_says_why_jobs_are_not_served_at_this_site():
+def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
     rows = [
         {"group": "few", "count": 1, "reason": "for all"},
         {"group": "many", "count": 9, "reason": "for all"},

@@ -24,7 +24,7 @@ DOWNLOAD = fake_pip(
 )
 
 
-def test_newer_tags_come_first_and_none_is_newer_than_the_host():
+def test_newer_tags_come_first_and_no_tag_is_newer_than_the_host():
     tags = wheels.platforms("x86_64", "2.28")
     assert tags[0] == "manylinux_2_28_x86_64"
     assert tags[-2:] == ["manylinux2014_x86_64", "linux_x86_64"]
@@ -56,13 +56,13 @@ def test_wheels_are_downloaded_once_and_pip_is_among_them(tmp_path):
     assert not wheels.fetch(directory, fake_pip("raise SystemExit(1)"), 60)
 
 
-def test_wheels_are_private_whatever_their_mode_in_the_index_was(tmp_path):
+def test_wheels_are_private_regardless_of_their_mode_in_the_index(tmp_path):
     directory = wheels.directory_of(str(tmp_path), ["a==1"])
     wheels.fetch(directory, DOWNLOAD, 60)
     assert {each.stat().st_mode & 0o777 for each in Path(directory).iterdir()} == {0o600}
 
 
-def test_a_failed_download_leaves_nothing_and_says_why(tmp_path):
+def test_a_failed_download_leaves_nothing_and_gives_the_reason(tmp_path):
     directory = wheels.directory_of(str(tmp_path), ["a==1"])
     failing = fake_pip("print('ERROR: No matching distribution found for a==1'); raise SystemExit(1)")
     with pytest.raises(wheels.WheelsError, match="ended with 1: ERROR: No matching distribution"):

@@ -34,7 +34,7 @@ def test_settings_of_files_and_of_a_running_daemon(condor):
 
 
 @pytest.mark.parametrize("daemon", [None, "collector"])
-def test_an_undefined_setting_is_none(condor, daemon):
+def test_an_undefined_setting_returns_none(condor, daemon):
     assert condor.setting("NOPE", daemon) is None
 
 
@@ -57,5 +57,5 @@ def test_a_command_reads_its_standard_input(condor):
     ("value", "expected"),
     [(None, []), ("", []), ("a", ["a"]), ("a, b  c,d", ["a", "b", "c", "d"])],
 )
-def test_words_of_a_list(value, expected):
+def test_items_of_a_list(value, expected):
     assert words(value) == expected

@@ -70,13 +70,13 @@ def test_the_commands():
 
 
 @pytest.mark.parametrize("job", ["", "1", "-af", "1.0 -long", "1.0\n", "x.0"])
-def test_other_texts_are_no_ids(job):
+def test_other_texts_are_not_ids(job):
     with pytest.raises(InputError, match="job: .* an id such as 123.0"):
         analysis_command(job)
 
 
 @pytest.mark.parametrize("schedd", ["", "-long", 'a" || "b', "a b", "cm\n"])
-def test_other_texts_are_no_schedds(schedd):
+def test_other_texts_are_not_schedds(schedd):
     with pytest.raises(InputError, match="schedd: "):
         address_command(schedd)
 

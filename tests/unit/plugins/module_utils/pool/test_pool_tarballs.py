@@ -74,7 +74,7 @@ def test_read_elf_gives_needed_libraries_and_runpath():
 
 
 @pytest.mark.parametrize("data", [b"", b"#!/bin/sh\n", b"\x7fELF\x01\x01" + b"\0" * 60])
-def test_read_elf_of_something_else_is_none(data):
+def test_read_elf_returns_none_for_other_files(data):
     assert read_elf(data) is None
 
 
@@ -147,7 +147,7 @@ def test_missing_program_is_named(release):
         upstream_items(release)
 
 
-def test_what_apptainer_is_tried_with_comes_along(release):
+def test_apptainers_test_image_is_included(release):
     assert "libexec/singularity_test_sandbox/exit_37" in upstream_items(release)
 
 
@@ -156,7 +156,7 @@ def test_optional_program_may_be_missing(release):
     assert "libexec/condor_chirp" not in upstream_items(release)
 
 
-def test_manifest_says_what_it_is(release):
+def test_the_manifest_describes_the_tarball(release):
     manifest = tb.manifest_of(upstream_items(release))
     del manifest["inputs_sha256"]
     files = manifest.pop("files")
@@ -176,7 +176,7 @@ def test_not_htcondor_is_refused(release):
         tb.manifest_of(upstream_items(release))
 
 
-def test_same_inputs_give_the_same_bytes_whatever_their_dates(release, tmp_path):
+def test_the_same_inputs_with_other_dates_give_the_same_bytes(release, tmp_path):
     first = tb.tar_gz(tb.with_lists(upstream_items(release), {}))
     for path in release.rglob("condor_*"):
         path.write_bytes(path.read_bytes())
@@ -233,7 +233,7 @@ def test_damaged_tarball_is_built_again(release, tmp_path):
     assert (tmp_path / "el9.tar.gz").read_bytes() == good
 
 
-def test_pool_password_tarball_comes_and_goes(release, tmp_path):
+def test_the_pool_password_tarball_is_created_and_removed(release, tmp_path):
     build(release, tmp_path)
     plain = results(tmp_path)
     directory = tb.TarballDirectory(tmp_path, {"el9": upstream_items(release)}, b"secret")
@@ -252,7 +252,7 @@ def test_pool_password_tarball_comes_and_goes(release, tmp_path):
     assert not list(tmp_path.glob("*password*"))
 
 
-def test_the_diff_has_what_an_operator_knows_a_tarball_by(release, tmp_path):
+def test_the_diff_identifies_a_tarball_for_the_operator(release, tmp_path):
     first = tb.TarballDirectory(tmp_path, {"el9": upstream_items(release)})
     digest = first.platforms[0]["sha256"]
     line = f"el9.tar.gz: el9, HTCondor 23.9.6, x86_64, glibc >= 2.34, sha256 {digest[:12]}\n"
@@ -276,7 +276,7 @@ def test_copies_for_a_web_server_are_readable_and_have_no_password(release, tmp_
     assert directory.publish(public) == []
 
 
-def test_the_list_has_what_glideins_choose_by(release, tmp_path):
+def test_the_list_has_the_selection_criteria_of_glideins(release, tmp_path):
     build(release, tmp_path)
     packed = (tmp_path / "el9.tar.gz").read_bytes()
     line = "el9 x86_64 2.34 23.9.6 {} el9.tar.gz\n".format(tb.sha256(packed))
@@ -347,7 +347,7 @@ def test_upstream_archive_is_unpacked(release, tmp_path):
     assert not root.exists()
 
 
-def test_an_upstream_archive_that_is_no_tarball(tmp_path):
+def test_an_invalid_upstream_archive(tmp_path):
     (tmp_path / "a.tar.gz").write_bytes(b"<html>")
     with pytest.raises(HTCondorFilesError, match="a.tar.gz cannot be unpacked"), UpstreamArchive(tmp_path / "a.tar.gz"):
         pass

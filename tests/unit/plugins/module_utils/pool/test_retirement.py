@@ -90,7 +90,7 @@ def test_an_ad_that_stays_is_an_error_that_names_it():
     assert "condor_off: does not answer" in report["errors"][1]
 
 
-def test_jobs_of_a_machine_whose_name_was_borrowed_stay():
+def test_jobs_of_a_machine_with_a_reused_name_stay():
     pool = Pool(["3.0"], others=["slot1_1@glidein_8@node"])
     pool.jobs["4.0"] = "slot1_1@glidein_8@node"
     pool.ads["slots"].append("slot1_1@glidein_8@node")

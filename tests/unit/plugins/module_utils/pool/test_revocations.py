@@ -78,7 +78,7 @@ def test_the_diff_has_the_sites_that_differ():
     }
 
 
-def test_what_the_state_means():
+def test_each_state_is_interpreted():
     sites = {"a": site(5, False), "b": site(6, True)}
     assert revocations.refused_until(sites) == {"a": 5, "b": 6}
     assert revocations.denied_sites(sites) == ["b"]

@@ -77,11 +77,11 @@ def read(env, mounts=MOUNTS, home="/home/pilot", timeout_s=30, connect=()):
         ("/data", True),
     ],
 )
-def test_whether_several_hosts_mount_a_file_system(path, expected):
+def test_shared_file_systems_are_recognised(path, expected):
     assert environment.is_network_path(path, environment.parse_mounts(MOUNTS)) is expected
 
 
-def test_nothing_is_known_without_a_list_of_mounts():
+def test_without_a_list_of_mounts_file_systems_are_unknown():
     assert environment.is_network_path("/home", environment.parse_mounts("")) is None
 
 

@@ -34,12 +34,12 @@ REFUSED = "2026-11-21T00:18:10Z glidein: ended because the pool was not joined (
         (STARTED + ENDED.rstrip("\n"), False, 0),
     ],
 )
-def test_a_log_says_how_far_its_glidein_has_come(text, registered, exit_status):
+def test_a_log_shows_the_state_of_its_glidein(text, registered, exit_status):
     assert read_log(text) == {"registered": registered, "exit_status": exit_status}
 
 
 @pytest.mark.parametrize("line", [REGISTERED, ENDED])
-def test_lines_of_daemons_that_a_log_quotes_are_none_of_the_glideins_own(line):
+def test_quoted_lines_of_daemons_are_not_the_glideins_own(line):
     assert read_log(STARTED + "    " + line) == {"registered": False, "exit_status": None}
 
 
@@ -68,7 +68,7 @@ def test_ids_of_batch_systems_are_accepted(job_id):
 
 
 @pytest.mark.parametrize("job_id", ["", "*", "1*", "../1", "1/2", "[1]", "12\n", "-1"])
-def test_what_is_no_job_id_is_refused(job_id):
+def test_an_invalid_job_id_is_refused(job_id):
     with pytest.raises(InputError, match="job_id: .* is invalid"):
         check_job_id(job_id)
 
@@ -109,7 +109,7 @@ def left(logs):
     return sorted(path.name for path in logs.iterdir())
 
 
-def test_logs_are_removed_when_they_are_old_and_only_ours(logs):
+def test_only_old_logs_of_this_deployment_are_removed(logs):
     before = left(logs)
     remove_old_logs(str(logs), "glidein", 14, NOW)
     gone = set(before) - set(left(logs))
@@ -123,12 +123,12 @@ def test_zero_days_keep_all_logs(logs):
     assert left(logs) == before
 
 
-def test_a_directory_of_logs_that_is_not_there_yet_is_no_error(tmp_path):
+def test_a_missing_directory_of_logs_is_not_an_error(tmp_path):
     remove_old_logs(str(tmp_path / "none"), "glidein", 14, NOW)
     assert left(tmp_path) == []
 
 
-def test_what_a_link_leads_to_is_not_removed(tmp_path):
+def test_the_target_of_a_link_is_not_removed(tmp_path):
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "a").write_text("x")
@@ -150,7 +150,7 @@ def written(path, time_s):
     os.utime(str(path), (time_s, time_s))
 
 
-def test_the_times_of_logs_are_told_as_far_as_they_are_ours(tmp_path):
+def test_the_times_of_this_deployments_logs_are_returned(tmp_path):
     assert log_times(str(tmp_path / "none"), "glidein") == {"newest_output": None, "oldest_log": None}
     ours = job_name("glidein", "lab", "main", "core")
     other = job_name("another", "lab", "main", "core")

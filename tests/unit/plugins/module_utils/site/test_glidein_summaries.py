@@ -75,16 +75,16 @@ def test_a_summary_is_found_and_nothing_else_of_it():
         {"ended": None},
     ],
 )
-def test_what_is_no_summary_of_ours_is_none(wrong):
+def test_an_invalid_summary_is_ignored(wrong):
     assert read_summaries(line(summary(**wrong)), "lab") == []
 
 
 @pytest.mark.parametrize("text", ["{", "[" * 100000, '{"site": "lab"}', "[]", "{}"])
-def test_what_is_no_json_is_none(text):
+def test_invalid_json_is_not_a_summary(text):
     assert read_summaries(f"2026-11-21T00:33:20Z glidein: summary {text}\n    quoted: " + line(summary()), "lab") == []
 
 
-def test_only_what_was_written_since_is_told_and_how_far_it_went(tmp_path):
+def test_only_new_summaries_are_returned_with_the_time_of_the_last_one(tmp_path):
     log(tmp_path, 1, 9000)
     log(tmp_path, 2, 5000)
     log(tmp_path, 3, 4000)
@@ -109,7 +109,7 @@ def test_of_many_the_oldest_come_first_and_the_others_in_the_next_runs(tmp_path,
 
 
 @pytest.mark.parametrize("most", ["MAX_SUMMARIES", "MAX_LOGS_READ"])
-def test_logs_of_one_time_are_told_in_one_run(tmp_path, monkeypatch, most):
+def test_logs_of_the_same_time_are_returned_in_one_run(tmp_path, monkeypatch, most):
     monkeypatch.setattr(glidein_summaries, most, 2)
     monkeypatch.setattr(glidein_summaries, "MAX_RESENT", 0)
     for number, age_s in ((1, 9), (2, 8), (3, 8), (4, 7), (5, 7), (6, 7), (7, 6)):
@@ -140,18 +140,18 @@ NUMBERS = ("started", "registered", "ended", "granted_cpus", "granted_core_s", "
     + [{key: "x" * length} for key, length in (("name", 200), ("batch_id", 128), ("entry", 64), ("shape", 64))]
     + [{key: "\u00e9\u4e2d"} for key in ("name", "batch_id", "reason")],
 )
-def test_the_demand_server_takes_each_summary_that_is_one(extreme):
+def test_the_demand_server_accepts_each_valid_summary(extreme):
     given = summary(**dict({"started": 0, "ended": 10**12}, **extreme))
     for one in read_summaries(line(given), "lab"):
         server_checks().summaries({"since": 0, "until": 1, "glideins": [one]})
 
 
-def test_the_demand_server_takes_as_many_as_are_told():
+def test_the_demand_server_accepts_the_maximum_number_of_summaries():
     most = max(glidein_summaries.MAX_ACCEPTED, glidein_summaries.MAX_SUMMARIES + glidein_summaries.MAX_RESENT)
     assert most <= server_checks().MAX_SUMMARIES
 
 
-def test_many_that_are_told_again_keep_nothing_back(tmp_path, monkeypatch):
+def test_many_repeated_summaries_do_not_delay_new_ones(tmp_path, monkeypatch):
     monkeypatch.setattr(glidein_summaries, "MAX_RESENT", 2)
     for number in range(1, 8):
         log(tmp_path, number, 50 - number)
@@ -160,7 +160,7 @@ def test_many_that_are_told_again_keep_nothing_back(tmp_path, monkeypatch):
     assert (numbers, until) == ([9, 7, 6], NOW - 1)
 
 
-def test_logs_of_others_are_none_of_ours(tmp_path):
+def test_logs_of_other_deployments_are_ignored(tmp_path):
     log(tmp_path, 1, 10, name=job_name("another", "lab", "main", "core"))
     (tmp_path / "other.1.out").write_text(line(summary()))
     (tmp_path / f"{JOB_NAME}.2.out").symlink_to("other.1.out")
@@ -174,5 +174,5 @@ def test_a_clock_that_is_ahead_hides_nothing(tmp_path):
     assert found(tmp_path, NOW) == ([2, 1], NOW)
 
 
-def test_without_logs_there_is_nothing_to_tell(tmp_path):
+def test_without_logs_there_are_no_summaries(tmp_path):
     assert found(tmp_path / "none", 5) == ([], 5)

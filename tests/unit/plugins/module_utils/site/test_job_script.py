@@ -154,7 +154,7 @@ def test_no_golden_file_is_left_over():
     st.text("ab '%=@", max_size=8),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_payload_gets_exactly_what_was_configured(tmp_path_factory, attributes, directory):
+def test_the_payload_gets_exactly_the_configured_settings(tmp_path_factory, attributes, directory):
     home = tmp_path_factory.mktemp("payload") / ("x" + directory)
     home.mkdir()
     (home / "glidein.sh").write_text(
@@ -170,7 +170,7 @@ def test_the_payload_gets_exactly_what_was_configured(tmp_path_factory, attribut
     assert [line.split(" = ")[0] for line in lines.splitlines()] == sorted(attributes)
 
 
-def test_attributes_are_classad_lines_whatever_they_hold(tmp_path):
+def test_attributes_with_any_text_are_valid_classad_lines(tmp_path):
     (tmp_path / "glidein.sh").write_text('printf "%s" "$GLIDEIN_ATTRIBUTES"\n')
     path = tmp_path / "batch.sh"
     attributes = {"OpSysAndVer": "RHEL8", "Note": 'it\'s "fast" & $HOME; \\'}
@@ -186,7 +186,7 @@ def test_attributes_are_classad_lines_whatever_they_hold(tmp_path):
         ({"SLURM_JOB_ID": "7"}, "7"),
     ],
 )
-def test_the_batch_id_is_what_squeue_shows(tmp_path, environment, batch_id):
+def test_the_batch_id_is_the_id_of_squeue(tmp_path, environment, batch_id):
     (tmp_path / "glidein.sh").write_text('printf %s "$GLIDEIN_BATCH_ID"\n')
     path = tmp_path / "batch.sh"
     path.write_text(script("slurm", raw_entry(), home=str(tmp_path)))
@@ -212,7 +212,7 @@ def test_a_short_job_gets_a_short_notice():
     assert "--signal=B:TERM@50\n" in script("slurm", raw_entry(walltime="48h"))
 
 
-def test_a_site_tells_how_memory_disk_and_gpus_are_asked_for():
+def test_a_site_sets_how_memory_disk_and_gpus_are_requested():
     resources = {"memory": "mem-per-cpu", "disk": "tmp", "gpus": "gpus-per-node", "whole_node": "none"}
     shapes = {"core": shape(cpus=4, memory_mb=9999, gpus=2, gpu_type="a100", whole_node=True)}
     made = script("slurm", raw_entry(resources=resources, shapes=shapes))
@@ -252,7 +252,7 @@ def test_a_whole_node_is_granted_with_all_that_it_has(whole, granted):
     assert f"GLIDEIN_GRANTED='{granted}'\n" in made
 
 
-def test_the_outer_htcondor_says_what_was_granted_unless_the_entry_does():
+def test_the_grant_is_read_from_the_outer_htcondor_unless_the_entry_sets_it():
     assert "GLIDEIN_GRANTED='machine_ad'\n" in script("htcondor", raw_entry())
     assert "GLIDEIN_GRANTED='asked'\n" in script("htcondor", raw_entry(granted="asked"))
 
@@ -276,7 +276,7 @@ def odd_entry(values):
 @given(st.dictionaries(st.sampled_from(PLACES), ODD, max_size=4))
 @settings(max_examples=150, deadline=None)
 @pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
-def test_whatever_an_operator_writes_is_refused_or_makes_no_further_line(scheduler, values):
+def test_any_text_of_an_operator_is_refused_or_adds_no_line(scheduler, values):
     try:
         made = files(scheduler, odd_entry(values))
     except InputError as error:

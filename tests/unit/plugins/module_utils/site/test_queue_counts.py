@@ -57,12 +57,12 @@ def test_a_wait_is_never_negative_and_unknown_without_a_start():
     assert result(jobs)["entries"][0]["running_glideins"] == [{"id": "1_1", "wait_s": 0}, {"id": "1_2", "wait_s": None}]
 
 
-def test_glideins_that_were_submitted_together_are_told_together():
+def test_glideins_that_were_submitted_together_are_reported_together():
     assert since([]) == []
     assert since([NOW, NOW - 9, NOW]) == [[NOW - 9, 1], [NOW, 2]]
 
 
-def test_many_times_are_told_in_steps_and_nothing_is_taken_for_older_than_it_is():
+def test_many_times_are_grouped_and_never_become_earlier():
     times = [NOW - 7 * number for number in range(2000)]
     told = since(times)
     assert told == sorted(told)
@@ -94,7 +94,7 @@ def test_of_a_site_with_very_many_those_of_the_largest_entries_are_not_named():
     assert all(named["s" + str(number)] == MAX_NAMED - number for number in range(2, 7))
 
 
-def test_of_a_running_glidein_whose_start_is_not_told_no_time_is_told():
+def test_a_running_glidein_with_an_unknown_start_has_no_time():
     jobs = [job("1_1", MAIN, "running"), job("1_2", MAIN, "running", started=NOW - 9)]
     assert result(jobs)["entries"][0]["running_since"] == [[NOW - 9, 1]]
 
@@ -115,12 +115,12 @@ def test_jobs_of_other_people_and_deployments_are_nobodys_business():
     assert queue["orphans"] == queue["others"] == {"queued": 0, "running": 0}
 
 
-def test_what_we_submitted_for_an_entry_that_is_no_more_is_an_orphan():
+def test_a_glidein_of_a_removed_entry_is_an_orphan():
     queue = result([job("1_1", GONE), job("1_2", GONE, "running")], recorded=[GONE])
     assert queue["orphans"] == {"queued": 1, "running": 1}
 
 
-def test_another_sites_glideins_on_the_same_account_are_no_orphans():
+def test_another_sites_glideins_on_the_same_account_are_not_orphans():
     queue = result([job("1_1", ELSEWHERE)], recorded=[GONE])
     assert queue["orphans"] == {"queued": 0, "running": 0}
     assert queue["others"] == {"queued": 1, "running": 0}

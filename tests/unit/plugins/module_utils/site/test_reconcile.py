@@ -37,11 +37,11 @@ def decided(present, entry_limits=None, site_limits=None, cancel_running=False, 
     return decide(wanted, counted(**counts), one, cancel_running)[0]
 
 
-def test_what_is_missing_is_submitted():
+def test_missing_glideins_are_submitted():
     assert decided(5, queued=1, running=2).submit == 2
 
 
-def test_what_matches_is_left_alone():
+def test_a_matching_queue_is_unchanged():
     decision = decided(3, queued=1, running=2)
     assert (decision.submit, decision.cancel) == (0, [])
 
@@ -82,7 +82,7 @@ def test_a_glidein_that_can_never_start_is_not_replaced():
     assert decided(1, never=1)[3:5] == (0, [])
 
 
-def test_one_that_can_never_start_stays_as_long_as_the_plan_says_so():
+def test_a_glidein_that_can_never_start_stays_while_it_is_planned():
     assert ids(decided(0, never=3, kept_sick=1)) == ["1_5002", "1_5001"]
     assert ids(decided(0, never=1, held=1, kept_sick=1)) == ["1_4000"]
     assert ids(decided(5, running=5, never=1, kept_sick=1)) == []

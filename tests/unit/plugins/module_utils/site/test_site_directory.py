@@ -17,7 +17,7 @@ def test_the_deployed_version_is_found(site_home):
 
 
 @pytest.mark.parametrize("missing", ["current", "credential", "aaaaaaaaaaaa/glidein.sh"])
-def test_what_is_missing_is_named_with_the_remedy(site_home, missing):
+def test_missing_parts_are_named_with_the_remedy(site_home, missing):
     (site_home / "lab" / missing).unlink()
     with pytest.raises(NotDeployedError, match=missing + r".*glidein.ops.deploy for this host first"):
         SiteDirectory(str(site_home), "lab").deployed(token=True)

@@ -123,7 +123,7 @@ def test_each_difference_has_a_sentence(known, changes, sentence):
         (facts(queue("RM", walltime_s=60 * 86400)), {"walltime": "288h"}),
     ],
 )
-def test_what_agrees_or_is_unknown_is_no_difference(known, changes):
+def test_equal_and_unknown_values_are_not_differences(known, changes):
     assert found(known, **changes) == []
 
 
@@ -139,7 +139,7 @@ TOO_LONG = "small: the queue allows 1h only, the entry asks for 48h"
 
 
 @pytest.mark.parametrize("entries", [None, {}, {"small": {"account": "abc"}}])
-def test_a_difference_that_comes_from_the_profile_is_stated_once_and_names_the_profile(entries):
+def test_a_difference_caused_by_the_profile_is_reported_once_with_the_profiles_name(entries):
     sentences = site_drift(SHORT, {"glidein_profile": PROFILE, "glidein_entries": entries})
     assert [sentence for sentence in sentences if "allows 1h only" in sentence] == [f"profile {PROFILE}: {TOO_LONG}"]
 
@@ -169,7 +169,7 @@ def test_the_status_states_that_a_profile_was_not_compared(result):
     ]
 
 
-def test_the_status_states_what_differs_from_the_profile():
+def test_the_status_lists_differences_from_the_profile():
     lines = profile_lines({"h": {"glidein_profile": PROFILE}}, ["h"], {"h": {"facts": SHORT}})
     assert lines[2] == f"  h: {PROFILE}, documentation read on 2026-11-22; differs from the login node:"
     assert f"    {TOO_LONG}" in lines

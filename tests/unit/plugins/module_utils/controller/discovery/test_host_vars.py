@@ -112,7 +112,7 @@ def probed_file(path):
     return known, nodes, VariablesFile(str(path))
 
 
-def test_a_discovery_without_a_probe_keeps_what_a_probe_measured(tmp_path):
+def test_a_discovery_without_a_probe_keeps_earlier_measurements(tmp_path):
     known, _nodes, file = probed_file(tmp_path / "host.yml")
     assert "probe: 2 cores, 23280 MB, the free disk;" in file.content
     proposal = propose(known, None, SCHEDULERS["slurm"](), (), file.measured())
@@ -121,7 +121,7 @@ def test_a_discovery_without_a_probe_keeps_what_a_probe_measured(tmp_path):
     assert proposal.variables["glidein_scratch"] == "/nvme"
 
 
-def test_a_probe_replaces_what_an_earlier_one_measured(tmp_path):
+def test_a_probe_replaces_earlier_measurements(tmp_path):
     known, nodes, file = probed_file(tmp_path / "host.yml")
     nodes = dict(nodes, RM=dict(nodes["RM"], cpus=3), GPU={"error": "not started"})
     proposal = propose(known, nodes, SCHEDULERS["slurm"](), (), file.measured())
@@ -144,7 +144,7 @@ def test_a_file_of_another_form_has_no_measured_values(tmp_path, text):
     assert VariablesFile(str(tmp_path / "host.yml")).measured() == {}
 
 
-def test_a_variable_that_the_host_has_is_not_asked_for():
+def test_a_variable_that_the_host_has_is_not_requested():
     known = MACHINES["slurm"]()
     asked = {todo.option for todo in propose(known).todo}
     assert "glidein_demand_token" in asked
@@ -393,7 +393,7 @@ def test_variables_that_a_text_does_not_have_are_appended_as_they_are(tmp_path, 
     "content",
     ["$ANSIBLE_VAULT;1.1;AES256\n6162\n", "{a: 1, b: 2}", "  b: 1\n", "a: &x 1\nb: *x\n", "b: [", "- b\n"],
 )
-def test_variables_that_cannot_be_copied_are_none(tmp_path, content):
+def test_variables_that_cannot_be_copied_are_null(tmp_path, content):
     path = tmp_path / "host.yml"
     path.write_text(content)
     assert VariablesFile(str(path)).with_others("a: {new: 1}\n") is None

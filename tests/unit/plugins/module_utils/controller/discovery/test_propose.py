@@ -176,7 +176,7 @@ def test_a_request_of_gpus_that_is_the_default_is_not_stated():
     assert "resources" not in entry(queue("gpu", group(gpus=4)), gpu_request="gres")
 
 
-def test_an_unknown_request_of_gpus_is_asked():
+def test_an_unknown_gpu_request_becomes_a_question():
     assert questions(proposed(queue("gpu", group(gpus=4))), "glidein_entries", "gpu", "resources")
 
 
@@ -222,7 +222,7 @@ def test_unknown_sizes_leave_a_question_and_no_shape():
     assert questions(chosen, "glidein_entries", "a", "shapes")
 
 
-def test_an_unknown_disk_is_guessed_and_asked():
+def test_an_unknown_disk_is_guessed_and_becomes_a_question():
     chosen = proposed(queue("a", group(32)))
     assert chosen.entries["a"]["node"]["disk_mb"] == 64000
     assert questions(chosen, "glidein_entries", "a", "node")
@@ -253,7 +253,7 @@ def test_the_only_account_that_fits_is_set():
     assert entry(queue(accounts=["b", "old"]), accounts=accounts)["account"] == "b"
 
 
-def test_a_queue_that_needs_no_account_gets_none():
+def test_a_queue_without_a_required_account_gets_no_account():
     chosen = proposed(queue("q"), accounts=[account("a")])
     assert "account" not in chosen.entries["q"]
     assert not questions(chosen, "glidein_entries", "q", "account")
@@ -365,7 +365,7 @@ def test_a_proxy_with_a_password_is_not_proposed():
     assert chosen.variables["glidein_environment"] == {"https_proxy": "http://proxy:3128", "no_proxy": "localhost,.x"}
 
 
-def test_a_module_for_containers_is_asked():
+def test_a_module_for_containers_becomes_a_question():
     chosen = proposed(environment=environment(containers={}, modules=True))
     assert questions(chosen, "glidein_modules")
 
@@ -391,7 +391,7 @@ def test_problems_of_the_login_node_are_notes():
     ]
 
 
-def test_without_a_batch_system_everything_is_asked():
+def test_without_a_batch_system_all_values_become_questions():
     chosen = propose(facts(scheduler=None, version=None, queues=[]), None, None)
     assert "glidein_scheduler" not in chosen.variables
     assert questions(chosen, "glidein_scheduler")
@@ -498,7 +498,7 @@ def test_limits_of_the_probes_own_job_are_not_the_nodes_size(enforced):
     assert entry(queue("a", group(32, 64000)), nodes=nodes)["node"]["cpus"] == 32
 
 
-def test_what_a_probe_saw_is_a_comment():
+def test_a_probes_measurements_become_a_comment():
     seen = report(
         os="Rocky Linux 9.4", attributes={"Arch": "X86_64", "GLIBC": 2}, gpus=[{"name": "A100", "memory_mb": 40000}] * 2
     )
@@ -510,7 +510,7 @@ def test_what_a_probe_saw_is_a_comment():
     assert chosen.entries["a"]["cvmfs"] == ["x.org"]
 
 
-def test_a_failed_probe_and_a_node_without_network_are_asked():
+def test_a_failed_probe_and_a_node_without_network_become_questions():
     failed = proposed(queue("a"), nodes={"a": report(error="held: no space")})
     assert questions(failed, "glidein_entries", "a") == ["the probe of this entry failed: held: no space"]
     without = proposed(queue("a"), nodes={"a": report(outbound=False)})

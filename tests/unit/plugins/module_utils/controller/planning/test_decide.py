@@ -83,7 +83,7 @@ def test_a_job_fits_by_its_resources_and_run_time(changes, reason):
         ({"gpu_only": True}, {}, "asks for 0 gpus, accept has min 1"),
     ],
 )
-def test_an_entry_says_which_jobs_it_is_for(rules, changes, reason):
+def test_an_entrys_accept_limits_select_jobs(rules, changes, reason):
     assert misfit(rules, {"cpus": 8, "memory_mb": 64000, "gpus": 8}, changes) == reason
 
 
@@ -96,7 +96,7 @@ def test_memory_is_handed_out_in_steps_of_128_mb():
     assert only(planned([group(count=4, memory_mb=1000)], sites))["present"] == 2
 
 
-def test_the_last_job_of_a_glidein_needs_no_more_memory_than_it_asks_for():
+def test_the_last_job_of_a_glidein_needs_only_its_requested_memory():
     sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=4000)})}))]
     assert only(planned([group(count=2, memory_mb=1950)], sites))["present"] == 1
     assert only(planned([group(count=1, memory_mb=4000)], sites))["present"] == 1
@@ -104,7 +104,7 @@ def test_the_last_job_of_a_glidein_needs_no_more_memory_than_it_asks_for():
     assert only(planned([group("a", 1, memory_mb=3900), group("b", 1, memory_mb=33)], sites))["present"] == 2
 
 
-def test_every_job_takes_a_mib_of_disk_more_than_it_asks_for_and_the_last_one_only_if_it_is_there():
+def test_every_job_uses_one_mib_more_disk_than_requested_and_the_last_one_only_if_available():
     sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=64000, disk_mb=8000)})}))]
     presents_of = [
         only(planned([group(count=count, disk_mb=disk_mb)], sites))["present"]
@@ -183,7 +183,7 @@ def test_entries_of_one_priority_share_the_jobs_where_that_is_wanted():
     assert shares(two_entries(), 10, allocation="priority") == [10, 0]
 
 
-def test_they_share_them_by_weight_and_by_what_they_have_already():
+def test_entries_share_jobs_by_weight_and_by_their_present_glideins():
     assert shares(two_entries(b={"weight": 3}), 12) == [3, 9]
     sites = two_entries()
     sites[0]["queue"]["entries"][0]["running"] = 4
@@ -196,7 +196,7 @@ def test_they_share_them_by_weight_and_by_what_they_have_already():
     assert presents(result) == {("sa", "a", "core"): 7, ("sb", "b", "core"): 7}
 
 
-def test_what_one_of_them_has_no_room_for_the_other_gets():
+def test_jobs_beyond_the_room_of_one_entry_go_to_the_other():
     assert shares(two_entries(a={"limits": {"queued": 2}}), 10) == [2, 8]
 
 
@@ -214,7 +214,7 @@ def test_priority_comes_before_sharing():
         (["-runtime"], "short"),
     ],
 )
-def test_the_operator_says_which_groups_come_first(order, served):
+def test_the_operators_order_of_groups_applies(order, served):
     sites = [planned_site(site({"main": entry(shapes={"n": shape(cpus=4, memory_mb=4000)}, limits={"total": 1})}))]
     groups = [
         group("large", 1, memory_mb=3968),
@@ -246,7 +246,7 @@ def test_without_shapes_an_entry_has_the_whole_of_its_node_and_parts_of_it():
 # Subtract.
 
 
-def test_slots_that_the_negotiator_passes_over_serve_nobody():
+def test_slots_that_the_negotiator_passes_over_serve_no_jobs():
     known = supply(supplied(registered=2, free=[], passed_over=slots(2, memory_mb=1024)))
     assert only(planned([group(count=3)], have={("main", "core"): {"running": 2}}, supply_=known))["present"] == 5
 
@@ -277,13 +277,11 @@ def passed_over(passed, free=0, registered=None, retired=0, **changes):
         (1, 0, 2, 1, 0),  # the other one is retired
     ],
 )
-def test_what_the_negotiator_passes_over_closes_an_entry_when_it_is_not_the_odd_one(
-    passed, free, registered, retired, ordered
-):
+def test_passed_over_glideins_close_an_entry_unless_they_are_few(passed, free, registered, retired, ordered):
     assert passed_over(passed, free, registered, retired) == ordered
 
 
-def test_one_odd_glidein_closes_nothing_while_others_of_its_shape_start():
+def test_one_passed_over_glidein_closes_nothing_while_others_of_its_shape_start():
     shapes = {"core": shape(), "large": shape(cpus=8, memory_mb=16000)}
     have = {("main", "core"): {"running": 6, "queued": 1}}
     sites = [planned_site(site({"main": entry(shapes=shapes)}), queue(have))]
@@ -306,7 +304,7 @@ def test_nothing_is_ordered_for_jobs_that_would_find_a_whole_glidein_there_passe
     )
 
 
-def test_jobs_that_are_not_served_say_why_at_each_site():
+def test_unserved_jobs_have_a_reason_for_each_site():
     small = planned_site(site({"main": entry()}))
     full = planned_site(site({"m": entry(shapes={"big": {"cpus": 8, "memory_mb": 9000, "disk_mb": 10000}},
                                          limits={"queued": 0})}, name="other"))  # fmt: skip
@@ -315,7 +313,7 @@ def test_jobs_that_are_not_served_say_why_at_each_site():
     }
 
 
-def test_of_many_groups_that_are_not_served_the_largest_say_why_at_each_site():
+def test_only_the_largest_unserved_groups_have_reasons_for_each_site():
     told = planned([group(f"g{number}", number, cpus=2) for number in range(1, 31)])["unserved_at"]
     assert set(told) == {f"g{number}" for number in range(11, 31)}
 
@@ -325,7 +323,7 @@ def closed(until):
     return supply(supplied(registered=0, passed_over_groups={"a": {"until": until, "times": 2}}))
 
 
-def test_nothing_is_ordered_for_a_group_that_the_server_remembers_as_passed_over_there():
+def test_nothing_is_ordered_for_a_group_recorded_as_passed_over_there():
     result = planned([group(count=3), group(id="b", count=2)], supply_=closed(NOW + 600), explain="a")
     assert only(result)["serves"] == {"b": 2}
     assert result["explanation"][0]["reason"].startswith(
@@ -337,7 +335,7 @@ def test_a_group_that_was_passed_over_long_ago_is_ordered_for_again():
     assert only(planned([group(count=3)], supply_=closed(NOW)))["present"] == 3
 
 
-def test_free_slots_of_machines_that_are_no_glideins_take_jobs_too():
+def test_free_slots_of_other_machines_serve_jobs_too():
     assert only(planned([group(count=5)], supply_=supply(others_free=slots(2))))["present"] == 3
 
 
@@ -363,7 +361,7 @@ def test_free_slots_of_machines_that_are_no_glideins_take_jobs_too():
         ({"completing": 4}, None, 5),
     ],
 )
-def test_what_is_there_is_used_before_anything_is_ordered(have, supply_entry, new):
+def test_present_glideins_are_used_before_new_ones_are_ordered(have, supply_entry, new):
     item = only(
         planned(
             [group(count=5)], have={("main", "core"): have}, supply_=supply(*([supply_entry] if supply_entry else []))
@@ -397,13 +395,13 @@ def test_free_slots_take_no_job_that_may_run_longer_than_their_glidein(where):
     assert ordered() == 2
 
 
-def test_jobs_that_say_how_long_they_run_leave_longer_lasting_slots_to_others():
+def test_jobs_with_a_known_run_time_leave_longer_lasting_slots_to_others():
     known = supply(supplied(free=slots(2) + slots(2, until=NOW + 9000) + slots(2, until=NOW + 3600)))
     groups = [group("a", 2, memory_mb=1500, max_runtime_s=600), group("b", 2, max_runtime_s=5000), group("c", 2)]
     assert only(planned(groups, supply_=known))["present"] == 0
 
 
-def test_a_queued_glidein_goes_when_a_free_slot_elsewhere_takes_its_job():
+def test_a_queued_glidein_is_withdrawn_if_a_free_slot_elsewhere_serves_its_job():
     known = supply(supplied(registered=1, free=slots(1), site_name="not-in-this-plan"))
     item = only(planned([group(count=2)], have={("main", "core"): {"queued": 2}}, supply_=known))
     assert item["present"] == 1
@@ -424,7 +422,7 @@ def test_free_slots_elsewhere_that_are_too_small_take_no_job():
     assert only(planned([group(count=5)], supply_=known))["present"] == 5
 
 
-def test_a_queued_glidein_that_no_job_needs_goes_and_a_running_one_stays():
+def test_a_surplus_queued_glidein_is_withdrawn_and_a_running_one_stays():
     item = only(
         planned(
             [group(count=1)],
@@ -499,7 +497,7 @@ def test_limits_of_an_entry_of_a_site_and_of_the_deployment_are_kept(limits, mos
         assert sum(presents(planned([jobs], sites, options=options)).values()) == most
 
 
-def test_the_deployment_counts_what_was_last_queued_at_sites_that_cannot_be_read():
+def test_the_deployments_limit_counts_glideins_last_queued_at_unreadable_sites():
     sites = [planned_site(site({"a": entry()}, name="x")), planned_site(site(name="away"), None, "down")]
     told = history([{"age_s": 300, "queued": 4, "running": 3}])
     for registered, ordered in ((3, 1), (0, 1), (6, 4)):  # three of the six registered glideins have started since
@@ -508,7 +506,7 @@ def test_the_deployment_counts_what_was_last_queued_at_sites_that_cannot_be_read
         assert presents(result)[("x", "a", "core")] == ordered
 
 
-def test_the_deployment_counts_what_is_known_of_sites_that_cannot_be_read():
+def test_the_deployments_limit_counts_known_glideins_of_unreadable_sites():
     sites = [planned_site(site({"a": entry()}, name="x")), planned_site(site(name="away"), None, "down")]
     known = supply(supplied(registered=3, site_name="away"))
     result = planned([group(count=50)], sites, supply_=known, options={"limits": {"total": 5}})
@@ -605,7 +603,7 @@ def test_old_supply_changes_nothing_either():
     assert "the supply is 901 s old" in only(planned([group()], supply_=supply(as_of=NOW - 901)))["reason"]
 
 
-def test_a_schedd_that_did_not_answer_makes_nobody_cancel():
+def test_an_unreachable_schedd_causes_no_cancellation():
     sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3}}))]
     partial = demand(schedds={"answered": [], "failed": [{"name": "cm2", "error": "timeout"}]})
     item = only(make_plan(partial, supply(), sites, NOW, 900))
@@ -616,7 +614,7 @@ def test_a_schedd_that_did_not_answer_makes_nobody_cancel():
 @pytest.mark.parametrize(
     "reading, error", [(None, "Connection timed out"), (None, None), ("empty", "Permission denied")]
 )
-def test_a_site_whose_queue_is_not_known_is_left_as_it_is(reading, error):
+def test_a_site_with_an_unknown_queue_is_unchanged(reading, error):
     sites = [
         planned_site(site({"main": entry(priority=9)}), reading, error),
         planned_site(site({"m": entry()}, name="ok")),
@@ -627,7 +625,7 @@ def test_a_site_whose_queue_is_not_known_is_left_as_it_is(reading, error):
     assert item["reason"].startswith("kept as it is, its queue is not known: " + (error or "no reading"))
 
 
-def test_jobs_that_only_an_unknown_site_could_run_say_so():
+def test_jobs_that_only_an_unreadable_site_could_run_have_that_reason():
     result = planned([group(count=2)], [planned_site(error="down")])
     assert result["unserved"][0]["reason"] == "the queue is not known where these jobs fit: lab/main"
 
@@ -647,7 +645,7 @@ def test_jobs_that_only_an_unknown_site_could_run_say_so():
         ([None], "demand.groups[0].id: None"),
     ],
 )
-def test_odd_demand_is_an_error_that_names_the_place(groups, place):
+def test_invalid_demand_is_an_error_with_its_path(groups, place):
     with pytest.raises(InputError) as raised:
         planned(groups)
     assert place in str(raised.value)
@@ -665,7 +663,7 @@ def test_odd_demand_is_an_error_that_names_the_place(groups, place):
         ([3], "supply.entries[0]: 3"),
     ],
 )
-def test_odd_supply_is_an_error_that_names_the_place(entries, place):
+def test_invalid_supply_is_an_error_with_its_path(entries, place):
     with pytest.raises(InputError) as raised:
         planned([], supply_=supply(*entries))
     assert place in str(raised.value)
@@ -690,7 +688,7 @@ def odd_queue(**changes):
         ([1], "queue: [1]"),
     ],
 )
-def test_a_queue_that_cannot_be_read_costs_its_site_alone(reading, place):
+def test_an_unreadable_queue_affects_only_its_site(reading, place):
     sites = [{"site": site(), "queue": reading, "error": None}, planned_site(site({"m": entry()}, name="ok"))]
     result = planned([group(count=2)], sites)
     assert presents(result) == {("lab", "main", "core"): None, ("ok", "m", "core"): 2}
@@ -711,7 +709,7 @@ def test_a_queue_that_cannot_be_read_costs_its_site_alone(reading, place):
         ([1], "[1]"),
     ],
 )
-def test_a_history_that_cannot_be_read_is_none_and_is_named(past, words):
+def test_an_invalid_history_is_ignored_and_reported(past, words):
     sites = [planned_site(site({"main": entry(limits=WIDE)}), queue({("main", "core"): {"queued": 2}}))]
     result = planned([group(count=40)], sites, supply_=supply(supplied(history=past)))
     assert only(result)["present"] == 25
@@ -733,7 +731,7 @@ def test_nothing_is_ordered_for_jobs_of_a_schedd_that_is_silent_for_long():
     assert only(planned([group(count=5, stale=5)]))["present"] == 0
 
 
-def test_while_the_server_is_paused_only_what_runs_is_to_be_present():
+def test_while_the_server_is_paused_only_running_glideins_are_planned():
     sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3, "running": 2}}))]
     result = make_plan(demand(group(count=9), paused=True), supply(), sites, NOW, 900)
     assert only(result)["present"] == 2

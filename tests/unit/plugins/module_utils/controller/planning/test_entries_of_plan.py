@@ -26,7 +26,7 @@ def test_parts_of_a_node_with_gpus_have_at_least_one():
     assert {name: one["gpus"] for name, one in shapes.items()} == {"whole": 4, "half": 2, "quarter": 1}
 
 
-def test_a_node_that_is_given_as_a_whole_only_has_no_parts():
+def test_a_whole_node_entry_has_no_smaller_shapes():
     assert list(shapes_of({"cpus": 64, "memory_mb": 256000, "disk_mb": 1000000, "whole_node": True})) == ["whole"]
 
 
@@ -42,7 +42,7 @@ def test_a_node_that_is_given_as_a_whole_only_has_no_parts():
         ({"accept_requirements": 5}, ".accept_requirements: 5"),
     ],
 )
-def test_odd_rules_of_an_entry_are_errors_that_name_the_place(changes, words):
+def test_invalid_rules_of_an_entry_are_errors_with_their_path(changes, words):
     with pytest.raises(InputError) as raised:
         normalise_site("glidein", "lab", {"main": raw_entry(**changes)})
     assert f"glidein_entries.main{words}" in str(raised.value)

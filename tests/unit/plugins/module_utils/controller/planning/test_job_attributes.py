@@ -46,5 +46,5 @@ def test_entries_that_cannot_be_read_ask_for_nothing(sites):
     assert accepted_attributes(sites) == []
 
 
-def test_nothing_is_said_of_attributes_that_the_server_tells():
+def test_attributes_that_the_server_returns_cause_no_note():
     assert unreported_hint(["ProjectName"], ["projectname"]) == ""

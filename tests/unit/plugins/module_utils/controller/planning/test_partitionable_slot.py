@@ -34,7 +34,7 @@ def test_a_slot_is_divided_as_a_startd_did_it(slot, asked, jobs, left):
 
 
 @pytest.mark.parametrize("resource", range(4))
-def test_a_job_that_asks_for_more_of_one_resource_does_not_fit(resource):
+def test_a_job_that_requests_more_of_one_resource_does_not_fit(resource):
     slot = (2, 1000, 1000, 1)
     assert jobs_per_slot(slot, slot) == 1
     assert jobs_per_slot(slot, tuple(there + (number == resource) for number, there in enumerate(slot))) == 0

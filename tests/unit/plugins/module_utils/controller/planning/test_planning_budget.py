@@ -72,7 +72,7 @@ def planned(jobs, site, known, now_s=NOW, guard=False, **more):
     return result, {item["entry"]: item for item in result["plan"]}
 
 
-def test_the_plan_orders_what_the_budget_has_room_for_and_says_so():
+def test_the_plan_orders_within_the_budget_and_explains_it():
     result, items = planned(9, lab({"RM": entry(100000)}), used(("RM", 98000, 98000, {})))
     item = items["RM"]
     assert (item["present"], item["cpus"]) == (1, 28)  # 28 cores x 48 h are 1,344 core-hours
@@ -96,7 +96,7 @@ def test_a_budget_with_room_is_explained_too():
     )
 
 
-def test_running_glideins_reserve_what_is_left_of_their_walltime_and_queued_ones_all_of_it():
+def test_running_glideins_reserve_their_remaining_walltime_and_queued_ones_all_of_it():
     have = {("RM", "node"): {"queued": 1, "running": 2, "sick": 1, "running_since": [[NOW - 5 - 47 * HOUR, 1]]}}
     # One hour, 48 h without a known start, and 48 h each for the queued and the held glidein.
     reserved = 28 * (1 + 48 + 48 + 48)
@@ -107,7 +107,7 @@ def test_running_glideins_reserve_what_is_left_of_their_walltime_and_queued_ones
     assert planned(9, lab({"RM": entry(reserved - 1)}, have), used())[1]["RM"]["present"] == 2
 
 
-def test_what_the_reports_have_not_counted_yet_is_reserved():
+def test_core_hours_since_the_last_report_are_reserved():
     have = {("RM", "node"): {"running": 1, "running_since": [[NOW - 5 - 47 * HOUR, 1]]}}
     known = used(("RM", 100, 100, {"read_at": NOW - 10 - HOUR, "cores": 3 * 28}))
     item = planned(0, lab({"RM": entry(1000)}, have), known)[1]["RM"]
@@ -115,13 +115,13 @@ def test_what_the_reports_have_not_counted_yet_is_reserved():
     assert "100 of 1,000 core-hours used in November 2026, 84 reserved" in item["reason"]
 
 
-def test_a_removed_shape_has_used_core_hours_and_reserves_none():
+def test_a_removed_shape_keeps_its_used_core_hours_and_reserves_none():
     known = used(("RM", 100, 100, {}), ("RM", 50, 50, {"shape": "removed", "read_at": NOW - 10**6, "cores": 10**4}))
     item = planned(0, lab({"RM": entry(1000)}), known)[1]["RM"]
     assert "150 of 1,000 core-hours used in November 2026, 0 reserved" in item["reason"]
 
 
-def test_a_server_whose_clock_is_ahead_reserves_no_less():
+def test_a_server_clock_that_is_ahead_does_not_reduce_the_reservation():
     known = used(("RM", 0, 0, {"read_at": NOW - HOUR + 600, "cores": 28}), ("other", 0, 0, {"read_at": NOW + 600}))
     item = planned(0, lab({"RM": entry(1000)}), known)[1]["RM"]
     assert "14 reserved" in item["reason"]  # an hour of the mean of 28 cores and none
@@ -154,7 +154,7 @@ def test_a_budget_of_the_site_is_shared_by_its_entries_and_counts_removed_ones()
     assert "site budget: 2,688 of 6,720 core-hours used in 2026" in items["other"]["reason"]
 
 
-def test_a_new_month_has_a_new_budget_and_december_pays_for_what_runs_in_it():
+def test_each_month_has_its_own_budget_for_the_hours_within_it():
     now_s = DECEMBER - HOUR
     # The budget of November is nearly used up: it has room for an hour of two nodes.
     known = used(("RM", 28 * 48 * 2 - 56, 0, {}), as_of=now_s - 10)
@@ -183,7 +183,7 @@ def test_a_new_month_has_a_new_budget_and_december_pays_for_what_runs_in_it():
         (used(("RM", 0, 0, {"read_at": "now"})), "supply.core_hours.entries[0].read_at"),
     ],
 )
-def test_without_the_used_core_hours_an_entry_with_a_budget_keeps_what_it_has(known, why):
+def test_an_entry_with_a_budget_is_unchanged_if_its_used_core_hours_are_unknown(known, why):
     have = {("RM", "node"): {"queued": 3, "running": 1}, ("other", "node"): {"queued": 3}}
     for jobs in (0, 1, 50):
         items = planned(jobs, lab({"RM": entry(10**6), "other": entry()}, have), known)[1]

@@ -59,7 +59,7 @@ def test_a_conjunction_is_taken_apart():
 
 
 @pytest.mark.parametrize("expression", ["A || B && C", "A ? B : C && D", "A ?: B && C"])
-def test_what_binds_less_than_the_conjunction_is_left_whole(expression):
+def test_operators_below_a_conjunction_are_not_split(expression):
     assert texts(expression) == [expression]
 
 
@@ -67,14 +67,14 @@ def test_strings_are_not_looked_into():
     assert texts('A == "x && \\"y\\" || z" && B') == ['A == "x && \\"y\\" || z"', "B"]
 
 
-def test_references_are_told_apart_by_scope():
+def test_references_are_distinguished_by_scope():
     condition = conditions_of('MY.A + TARGET.B + C > split("D")[0] || true')[0]
     assert (condition.my, condition.target, condition.bare) == ({"a"}, {"b"}, {"c"})
     assert not condition.opaque
 
 
 @pytest.mark.parametrize("expression", ['eval("Arch") == "X"', "[a = 1; b = a].b == Arch"])
-def test_references_that_the_text_does_not_show_are_known_to_be_there(expression):
+def test_hidden_references_in_the_text_are_detected(expression):
     assert conditions_of(expression)[0].opaque
 
 
@@ -129,13 +129,13 @@ def test_the_time_is_that_of_the_plan(now):
 
 
 @needs_library
-def test_what_every_machine_has_is_assumed():
+def test_attributes_of_every_machine_are_assumed():
     assert why(DEFAULT) is None
     assert why('TARGET.TotalCpus >= 1 && TARGET.HasReconnect && GLIDEIN_Site == "lab"') is None
 
 
 @needs_library
-def test_what_nobody_knows_of_a_machine_does_not_match_and_is_named():
+def test_an_unknown_machine_attribute_does_not_match_and_is_named():
     assert why("TARGET.HAS_CVMFS") == "Requirements want TARGET.HAS_CVMFS, and HAS_CVMFS is not known of its machines"
     assert why('OpSysAndVer == "RHEL9"', machine={"OpSysAndVer": "RHEL8"}) == (
         "Requirements want OpSysAndVer == \"RHEL9\"; there opsysandver is 'RHEL8'"
@@ -143,7 +143,7 @@ def test_what_nobody_knows_of_a_machine_does_not_match_and_is_named():
 
 
 @needs_library
-def test_earlier_glideins_tell_more_and_the_operator_has_the_last_word():
+def test_earlier_glideins_add_attributes_and_the_operators_override_them():
     assert why("HAS_CVMFS", sample={"HAS_CVMFS": True, "Cpus": 64}) is None
     assert why("TARGET.Cpus > 1", sample={"HAS_CVMFS": True, "Cpus": 64}) is not None
     assert why("HAS_CVMFS", sample={"HAS_CVMFS": True}, machine={"HAS_CVMFS": False}) is not None
@@ -169,7 +169,7 @@ def test_earlier_glideins_tell_more_and_the_operator_has_the_last_word():
     ],
 )
 @pytest.mark.parametrize("last", ["slot1_1@glidein_7_x@node5", None])
-def test_a_job_that_wants_another_node_fits_a_glidein_that_is_to_come(requirements, last):
+def test_a_job_that_excludes_a_node_fits_a_future_glidein(requirements, last):
     # The name in the collector is only one of many.
     sample = {"Machine": "badnode", "Name": "slot1@glidein_17_x@badnode", "SlotID": 1}
     attributes = {"LastRemoteHost": last} if last else {}
@@ -196,7 +196,7 @@ BEFOREHAND = ", and the name of a glidein's node is not known beforehand"
         ('TARGET.Machine == "a" || TARGET.Name == "slot1@a"', "Machine, Name"),
     ],
 )
-def test_a_job_that_wants_one_node_is_not_ordered_for_and_the_reason_says_why(requirements, names):
+def test_a_job_that_requires_one_node_is_unserved_with_a_reason(requirements, names):
     told = f"Requirements want {requirements}{BEFOREHAND} ({names})"
     unset = ", and LastRemoteHost is not known of these jobs" if "LastRemoteHost" in requirements else ""
     assert why(requirements) == told + unset
@@ -213,7 +213,7 @@ def test_an_attribute_of_jobs_is_not_looked_for_in_machines():
 
 @needs_library
 @pytest.mark.parametrize("sample", [None, {"PYGLIDEIN_TIME_TO_LIVE": 40, "Arch": "X86_64"}])
-def test_what_changes_with_time_is_that_of_a_glidein_that_starts_now(sample):
+def test_time_dependent_attributes_are_those_of_a_glidein_that_starts_now(sample):
     # The last ten minutes of a walltime of two hours are for jobs to end.
     assert why("TARGET.PYGLIDEIN_TIME_TO_LIVE >= 6600", sample=sample) is None
     assert why("PYGLIDEIN_TIME_TO_LIVE > 6600", sample=sample) is not None
@@ -245,7 +245,7 @@ DEFERRED = (
         (-600, "deferred jobs: their DeferralTime, 21:38 UTC, and their DeferralWindow of 120 s are over"),
     ],
 )
-def test_deferred_jobs_say_when_they_may_start(in_s, reason):
+def test_deferred_jobs_are_unserved_with_their_start_time(in_s, reason):
     times = {"DeferralTime": NOW + in_s, "DeferralPrepTime": 300, "DeferralWindow": 120, "ScheddInterval": 60}
     assert why(DEFERRED, times) == reason
 
@@ -260,12 +260,12 @@ def test_requirements_that_cannot_be_read_are_counted_and_not_served(requirement
 
 
 @needs_library
-def test_values_that_no_ad_can_hold_match_nothing_and_stop_nobody():
+def test_values_that_no_ad_can_hold_match_nothing_and_affect_no_other_group():
     assert why("Huge > 1", {"Huge": 10**30}) is not None
 
 
 @needs_library
-def test_an_unknown_name_is_told_as_it_is_spelled():
+def test_an_unknown_name_is_reported_as_spelled():
     assert why("TARGET.'Odd \\'name'").endswith("and Odd 'name is not known of its machines")
 
 
@@ -285,7 +285,7 @@ for _level in range(3000):
         (NESTED, "nested too deeply"),
     ],
 )
-def test_text_that_no_ad_can_hold_is_an_error_of_that_group_alone(value, words):
+def test_text_that_no_ad_can_hold_is_an_error_of_that_group_only(value, words):
     jobs = [group("bad", 3, requirements="WantX != TARGET.X", attributes={"WantX": value}), group("good", 1)]
     result = planned(jobs, explain="bad")
     assert [(row["group"], row["count"]) for row in result["unserved"]] == [("bad", 3)]
@@ -303,7 +303,7 @@ def test_such_text_of_a_machine_matches_nothing(where):
 
 
 @needs_library
-def test_gpus_are_asked_for_what_they_are():
+def test_gpu_properties_are_evaluated():
     def served(requirement, **gpu):
         entry = raw_entry(shapes={"gpu": shape(gpus=1)}, attributes=gpu)
         result = planned([group(gpus=1, gpu_requirements=requirement)], {"main": entry})
@@ -368,7 +368,7 @@ def test_a_site_can_be_limited_to_groups_of_users():
         (None, "if jobs have it, add ProjectName to demand_server_attributes"),
     ],
 )  # fmt: skip
-def test_the_reason_names_the_setting_for_an_attribute_that_the_server_does_not_tell(told, said):
+def test_the_reason_names_the_setting_for_an_attribute_missing_in_the_demand(told, said):
     entries = {"main": raw_entry(accept_requirements='TARGET.ProjectName == "icecube"')}
     read = demand(group("g", 3), **({} if told is None else {"attributes": told}))
     result = make_plan(read, supply(), [planned_site(site(entries))], NOW, 900)
@@ -376,7 +376,7 @@ def test_the_reason_names_the_setting_for_an_attribute_that_the_server_does_not_
 
 
 @needs_library
-def test_a_group_of_several_users_is_divided_where_a_site_asks_who_they_are():
+def test_a_group_of_several_users_is_divided_at_a_site_that_selects_users():
     entries = {"main": raw_entry(accept_requirements='stringListMember(Owner, "alice,carol")')}
     result = planned([group("g", 6, users={"alice@pool": 2, "bob@pool": 3, "carol@pool": 1})], entries, explain="g")
     assert result["plan"][0]["serves"] == {"g": 3}

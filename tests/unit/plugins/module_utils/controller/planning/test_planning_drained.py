@@ -60,7 +60,7 @@ def test_the_jobs_go_to_other_entries_and_sites():
     assert sum(items[("away", entry)]["present"] for entry in BOTH) == 4
 
 
-def test_the_reason_is_given_without_jobs_too():
+def test_the_drain_is_the_reason_even_without_jobs():
     assert planned(0, [drained({}, [drain()])])[1][("lab", "main")]["reason"].endswith(f"; {TEXT}")
 
 

@@ -65,7 +65,7 @@ def test_a_lost_history_closes_the_ramp_and_cancels_nothing():
     assert main(planned(1000, {"queued": 400}))["present"] == 400
 
 
-def test_what_the_ramp_holds_back_goes_to_other_entries():
+def test_jobs_held_back_by_the_ramp_go_to_other_entries():
     result = planned(40, entries={"main": entry(priority=9), "other": entry()})
     assert [item["present"] for item in result["plan"]] == [25, 15]
 
@@ -89,13 +89,13 @@ def test_an_entry_whose_glideins_never_register_is_probed_with_one():
     assert "is probed with one glidein, as 40 of the last 40 did not work" in main(result)["reason"]
 
 
-def test_what_it_has_in_its_queue_is_withdrawn_and_serves_nobody():
+def test_its_queued_glideins_are_withdrawn_and_serve_no_jobs():
     result = planned(100, {"queued": 30}, black_hole(), entries={"main": entry(priority=9), "other": entry()})
     assert main(result)["present"] == 1
     assert sum(main(result)["serves"].values()) == 1
 
 
-def test_glideins_that_start_there_serve_nobody_but_the_probe():
+def test_glideins_that_start_there_serve_only_the_probes_job():
     result = planned(10, {"running": 30}, black_hole(), entries={"main": entry(priority=9), "other": entry()})
     assert [item["present"] for item in result["plan"]] == [30, 9]
 
@@ -172,13 +172,13 @@ def test_where_cycles_are_far_apart_the_last_one_counts():
     assert main(planned(2, {"queued": 5}, wanted((7200, 5), (3600, 2))))["present"] == 2
 
 
-def test_a_history_that_does_not_reach_back_is_no_proof():
+def test_a_short_history_withdraws_no_young_glideins():
     young = {"queued": 5, "oldest_queued_s": 200}
     assert main(planned(2, young, wanted((100, 2))))["present"] == 5
     assert main(planned(2, dict(young, oldest_queued_s=700), wanted((100, 2))))["present"] == 2
 
 
-def test_without_wishes_in_the_history_what_was_ordered_lately_stays():
+def test_recent_orders_stay_if_the_history_has_no_wanted_counts():
     ordered = supplied(history=history([{"age_s": 300, "launched": 3}]))
     assert main(planned(2, {"queued": 5}, ordered))["present"] == 5
     idle = supplied(history=history([{"age_s": 300, "launched": 0}]))
@@ -190,13 +190,13 @@ def test_patience_can_be_switched_off():
     assert main(planned(2, {"queued": 5}, wanted((900, 5), (300, 5)), cancel_delay_s=0))["present"] == 2
 
 
-def test_a_stop_of_the_pool_knows_no_patience():
+def test_a_paused_pool_skips_the_patience():
     sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 5}}))]
     result = make_plan(demand(paused=True), supply(wanted((900, 5), (300, 5))), sites, NOW, 900)
     assert main(result)["present"] == 0
 
 
-def test_what_is_kept_takes_its_room_in_the_limits():
+def test_kept_glideins_count_towards_the_limits():
     limits = {"queued": 10, "total": 100, "per_cycle": 10}
     shapes = {"core": shape(), "large": shape(cpus=8, memory_mb=16000)}
     jobs = [group("b", 10, cpus=8, memory_mb=16000)]
@@ -241,7 +241,7 @@ def three_sites(jobs, bridges, cedar=None, umd=None, leased=0, **guard):
     return dict(result, items=items, queued={name: items[name]["present"] - items[name]["running"] for name in items})
 
 
-def test_what_waits_for_long_does_not_keep_its_jobs_from_other_sites():
+def test_overdue_glideins_do_not_keep_their_jobs_from_other_sites():
     result = three_sites(100, since((4000, 4)))
     assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 9}
     assert "4 queued for more than 10 min serve no job" in result["items"]["Bridges"]["reason"]
@@ -255,7 +255,7 @@ def test_within_that_time_it_does():
     assert (result["items"]["Bridges"]["serves"], result["items"]["Bridges"]["overdue"]) == ({"a": 100}, 0)
 
 
-def test_its_entry_is_not_asked_again_for_the_same_jobs():
+def test_an_entry_with_overdue_glideins_gets_no_second_order_for_the_same_jobs():
     full = {"queued": 8, "queued_since": [[NOW - 5, 8]]}
     result = three_sites(100, since((4000, 4)), full, {"sick": 100})
     assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 0}
@@ -268,12 +268,12 @@ def test_its_entry_is_not_asked_again_for_the_same_jobs():
     )
 
 
-def test_for_more_jobs_it_is_asked_for_more():
+def test_an_entry_with_overdue_glideins_gets_orders_for_additional_jobs():
     assert three_sites(200, since((4000, 4)))["queued"]["Bridges"] == 4 + 4
     assert three_sites(200, since((4000, 4)))["items"]["Bridges"]["serves"] == {"a": 88}
 
 
-def test_only_what_has_waited_for_long_serves_nobody():
+def test_only_overdue_glideins_serve_no_jobs():
     result = three_sites(100, since((4000, 2), (100, 2)))
     assert result["items"]["Bridges"]["serves"] == {"a": 44}
     assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 3}
@@ -293,13 +293,13 @@ def test_it_stays_while_its_jobs_wait_elsewhere():
     assert placed["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 9}
 
 
-def test_it_goes_when_its_jobs_have_a_place_that_starts():
+def test_an_overdue_glidein_is_withdrawn_when_its_jobs_start_elsewhere():
     started = three_sites(30, since((4000, 4)), {"running": 8})
     assert started["queued"] == {"Bridges": 0, "Cedar": 0, "UMD": 0}
     assert three_sites(40, since((4000, 4)), {"running": 8})["queued"]["Bridges"] == 1
 
 
-def test_it_goes_after_the_patience_of_all_surplus():
+def test_an_overdue_glidein_is_withdrawn_after_the_patience_for_surplus():
     assert three_sites(0, since((4000, 4)), cancel_delay_s=600)["queued"]["Bridges"] == 0
     known = supplied(shape_name="core", history=history([{"age_s": n, "wanted": 4, "running": 0} for n in (900, 300)]))
     assert main(planned(0, since((4000, 4)), known))["present"] == 4
@@ -313,13 +313,13 @@ def test_glideins_are_counted_on_for_ever_without_it():
     assert three_sites(100, since((4000, 4)), overdue_s=0)["queued"] == {"Bridges": 4, "Cedar": 0, "UMD": 0}
 
 
-def test_where_a_doubtful_jump_adds_nothing_what_is_overdue_still_serves_nobody():
+def test_overdue_glideins_serve_no_jobs_while_a_doubtful_jump_is_ignored():
     result = planned(50000, since((4000, 4), (100, 2)), history_of_demand=[(NOW - 300, 90)])
     assert main(result)["present"] == 6
     assert main(result)["serves"] == {"a": 2}
 
 
-def test_a_queue_that_tells_no_times_is_known_by_its_oldest():
+def test_a_queue_without_times_uses_its_oldest_job():
     # The oldest glidein is overdue; the others may be younger.
     assert main(planned(5, {"queued": 5, "oldest_queued_s": 601}))["overdue"] == 1
     assert main(planned(5, {"queued": 5, "oldest_queued_s": 600}))["overdue"] == 0
@@ -336,13 +336,13 @@ def running(*ages_and_numbers):
     return {"running": sum(number for unused, number in told), "running_since": told}
 
 
-def test_who_has_run_for_long_and_is_not_registered_serves_nobody():
+def test_a_glidein_that_did_not_register_in_time_serves_no_jobs():
     item = main(planned(10, running((4000, 3), (100, 2))))
     assert (item["present"], item["serves"]) == (5 + 8, {"a": 10})
     assert "5 running (2 starting, 3 not registered in time), 0 queued, 8 to add" in item["reason"]
 
 
-def test_it_has_ten_minutes_and_until_the_collector_was_read():
+def test_a_glidein_may_register_within_ten_minutes_before_the_collector_was_read():
     # The supply is 10 s old.
     assert main(planned(10, running((610, 3))))["present"] == 10
     assert main(planned(10, running((611, 3))))["present"] == 3 + 10
@@ -381,7 +381,7 @@ def test_an_entry_with_overdue_glideins_and_a_limit_does_not_claim_that_no_job_i
 # Implausible readings.
 
 
-def test_a_demand_that_falls_to_nothing_keeps_what_is_queued():
+def test_a_demand_that_drops_to_zero_keeps_queued_glideins():
     result = planned(0, {"queued": 5, "running": 1}, history_of_demand=[(NOW - 700, 90), (NOW - 300, 90)])
     assert main(result)["present"] == 6
     assert result["notes"] == [
@@ -410,7 +410,7 @@ def test_when_the_jobs_were_removed_queued_glideins_are_withdrawn_at_once():
         [["x", 90], [NOW, None], 7],
     ],
 )
-def test_jobs_that_are_gone_and_were_not_removed_lately_may_be_back(removals):
+def test_jobs_that_disappeared_without_a_recent_removal_may_return(removals):
     read = supply(demand_history=[list(pair) for pair in WAITED], removals=removals)
     sites = [planned_site(site({"main": entry()}), queue({("main", "core"): YOUNG}))]
     assert main(make_plan(demand(), read, sites, NOW, 900))["present"] == 6
@@ -438,7 +438,7 @@ def test_a_demand_that_jumps_adds_nothing():
     assert sum(main(result)["serves"].values()) == 4
 
 
-def test_a_jump_that_stands_is_believed_and_a_burst_is_no_jump():
+def test_a_lasting_jump_is_accepted_and_a_burst_is_not_a_jump():
     stands = [(NOW - 900, 90), (NOW - 500, 50000), (NOW - 200, 50000)]
     assert planned(50000, history_of_demand=stands)["notes"] == []
     assert planned(10000, history_of_demand=[(NOW - 300, 1)])["notes"] == []

@@ -30,7 +30,7 @@ def planned(jobs, have, entries=None):
     return result, {(item["entry"], item["shape"]): item for item in result["plan"]}
 
 
-def test_no_other_one_of_the_same_request_is_ordered_and_the_reason_says_why():
+def test_no_second_glidein_of_the_same_request_is_ordered_and_the_reason_is_given():
     result, items = planned(5, NEVER)
     assert (items[("main", "core")]["present"], items[("main", "core")]["kept_sick"]) == (0, 1)
     assert f"{CLOSED} reached" in items[("main", "core")]["reason"]
@@ -46,7 +46,7 @@ def test_its_jobs_go_to_other_shapes_and_entries():
     assert planned(4, NEVER, entries)[1][("other", "core")]["present"] == 4
 
 
-def test_what_else_is_queued_there_still_serves_jobs():
+def test_other_queued_glideins_of_the_entry_still_serve_jobs():
     items = planned(3, dict(NEVER, queued=3))[1]
     assert (items[("main", "core")]["present"], items[("main", "core")]["serves"]) == (3, {"a": 3})
 

@@ -191,7 +191,7 @@ def test_without_limits_a_job_is_left_only_where_nothing_fits(groups, pool):
 
 
 @given(groups_of, unlimited)
-def test_what_is_ordered_is_no_more_than_one_glidein_per_job(groups, pool):
+def test_at_most_one_glidein_per_job_is_ordered(groups, pool):
     result = plan(groups, pool)
     ordered = sum(max(0, growth(item)) for item in result["plan"])
     assert ordered <= sum(one["count"] for one in groups)

@@ -36,7 +36,7 @@ def orders(*arguments, **more):
     return item["present"] > item["queued"] + item["running"]
 
 
-def test_an_empty_queue_after_a_full_one_orders_nothing_and_the_reason_says_why():
+def test_an_empty_queue_after_a_full_one_orders_nothing_and_gives_the_reason():
     result, item = planned({}, FIELD_TRIAL, registered=4)
     why = "the queue shows only 0 glideins, of 7 that were there: nothing is ordered until 2 cycles have seen that"
     assert item["present"] == 0
@@ -49,7 +49,7 @@ def test_it_is_believed_after_two_cycles():
     assert orders({}, dict(FIELD_TRIAL, age_s=900), dict(NOTHING, age_s=600), dict(NOTHING, registered=0))
 
 
-def test_what_was_launched_counts_where_the_report_could_not_show_it():
+def test_launched_glideins_count_if_the_report_was_too_early_for_them():
     launched = dict(NOTHING, launched=6, registered=0)
     assert not orders({}, launched)
 
@@ -62,7 +62,7 @@ def test_other_sites_do_not_order_for_the_jobs_of_the_glideins_that_the_queue_do
     assert result["lease_requests"]["lab"] == {"main": {"a": 5}}
 
 
-def test_what_is_queued_keeps_its_place():
+def test_queued_glideins_keep_their_jobs():
     report = dict(FIELD_TRIAL, queued=20)
     assert planned({"queued": 2}, report, registered=4)[1]["present"] == 2
 
@@ -120,16 +120,16 @@ def test_a_burst_that_started_and_ended_between_two_reports_is_not_missing():
     assert orders({}, queued, ran, registered=0)
 
 
-def test_a_collector_that_has_restarted_and_knows_nobody_yet_is_no_reason():
+def test_an_empty_collector_after_a_restart_raises_no_doubt():
     assert orders({"running": 4}, dict(FIELD_TRIAL, queued=0), registered=0)
 
 
-def test_a_few_missing_glideins_are_no_reason():
+def test_a_few_missing_glideins_raise_no_doubt():
     assert orders({}, dict(FIELD_TRIAL, queued=2, running=0, registered=0))
     assert orders({"running": 2}, registered=4)
 
 
-def test_a_report_of_long_ago_is_no_reason():
+def test_an_old_report_raises_no_doubt():
     assert orders({}, dict(FIELD_TRIAL, age_s=3700, registered=0))
 
 

@@ -30,7 +30,7 @@ def test_the_opening_command_checks_host_keys_and_tries_once():
     assert argv[-8:] == ["-J", "bastion", "-p", "2222", "-l", "pilot", "login.example.org", "true"]
 
 
-def test_the_name_of_a_socket_is_short_and_tells_logins_apart():
+def test_the_name_of_a_socket_is_short_and_unique_per_login():
     logins = [
         ("login", "pilot", None, ""),
         ("login", "other", None, ""),
@@ -70,7 +70,7 @@ def test_arguments_without_a_usable_socket_are_refused(arguments, said):
         master.control_path_of(arguments)
 
 
-def test_without_a_session_ssh_says_so_and_connects_nowhere(tmp_path):
+def test_without_a_session_ssh_fails_and_connects_nowhere(tmp_path):
     # The real ssh: nothing listens on port 1, and ssh does not try to connect.
     login = master.Login("127.0.0.1", str(tmp_path / "socket"), arguments=["-p", "1"])
     with pytest.raises(CommandError) as raised:
@@ -141,20 +141,20 @@ def log_in(tmp_path):
 CODE = Rule.from_option({"match": "code", "secret": 'a "code"'}, "prompts[0]")
 
 
-def test_each_question_reaches_who_answers_it_with_what_the_site_said(log_in, tmp_path):
+def test_each_prompt_reaches_its_answerer_with_the_sites_text(log_in, tmp_path):
     asked = log_in(ASK, [CODE], typed="bl\u00e4u $(id)")
     assert asked == [("(pilot@login) Verification code:", "Welcome to the site"), ("(pilot@login) Colour:", "")]
     assert (tmp_path / "ssh.colour").read_text(encoding="utf-8") == "bl\u00e4u $(id)\n"
 
 
-def test_a_refused_answer_is_told_apart(log_in):
+def test_a_refused_answer_is_distinguished(log_in):
     wrong = Rule.from_option({"match": "code", "secret": "wrong"}, "prompts[0]")
     with pytest.raises(LoginError, match="an answer was not accepted: Welcome.*Permission denied") as raised:
         log_in(ASK, [wrong])
     assert raised.value.refused
 
 
-def test_a_refused_key_is_no_refused_answer(log_in):
+def test_a_refused_key_is_not_a_refused_answer(log_in):
     script = '#!/bin/sh\n"$SSH_ASKPASS" code >/dev/null\necho "x@y: Permission denied (publickey)." >&2; exit 255\n'
     with pytest.raises(LoginError, match="exit status 255: x@y: Permission denied") as raised:
         log_in(script, [CODE])
@@ -170,7 +170,7 @@ def test_nothing_is_sent_when_there_is_no_answer(log_in, tmp_path):
     assert not (tmp_path / "ssh.sent").exists()
 
 
-def test_a_question_that_wants_no_answer_is_shown(log_in):
+def test_a_prompt_without_an_answer_is_shown(log_in):
     script = '#!/bin/sh\nSSH_ASKPASS_PROMPT=none "$SSH_ASKPASS" "Touch the key" & sleep 0.5; kill $!; exit 0\n'
     assert log_in(script) == ["Touch the key"]
 

@@ -40,14 +40,14 @@ def test_the_code_is_that_of_rfc_6238(tmp_path, seed):
     assert code(tmp_path, Clock(45), seed) == "287082"
 
 
-def test_a_code_is_given_once_and_the_next_one_waited_for(tmp_path):
+def test_a_code_is_used_once_and_the_next_one_is_awaited(tmp_path):
     clock = Clock(45)
     given = [code(tmp_path, clock) for _again in range(3)]
     assert len(set(given)) == 3
     assert clock.now == 90
 
 
-def test_a_code_that_would_arrive_too_late_is_not_given(tmp_path):
+def test_a_code_that_would_arrive_too_late_is_not_used(tmp_path):
     clock = Clock(59)
     code(tmp_path, clock)
     assert clock.now == 60
@@ -61,7 +61,7 @@ def test_the_note_of_the_last_code_is_private_and_has_no_secret(tmp_path):
     assert SEED not in path.name
 
 
-def test_a_clock_that_went_back_is_told(tmp_path):
+def test_a_clock_that_was_set_back_is_reported(tmp_path):
     code(tmp_path, Clock(3600))
     with pytest.raises(codes.CodeError, match="3570 s in the future; correct this host's clock"):
         code(tmp_path, Clock(45))
@@ -103,7 +103,7 @@ def test_a_record_is_private_and_one_that_cannot_be_read_begins_anew(tmp_path):
         assert record.read(path) == dict(nothing, told=False)
 
 
-def test_a_loss_is_told_once_and_again_only_a_while_after_that_failed(tmp_path):
+def test_a_loss_is_notified_once_and_retried_later_after_a_failure(tmp_path):
     lost = record.checked(record.read(str(tmp_path / "s")), False, NOW)
     assert record.is_notification_due(lost, NOW)
     tried = dict(lost, tried=NOW)
@@ -114,7 +114,7 @@ def test_a_loss_is_told_once_and_again_only_a_while_after_that_failed(tmp_path):
     assert record.is_notification_due(record.checked(record.opened(tried, NOW + 1), False, NOW + 2), NOW + 2)
 
 
-def test_that_a_loss_was_told_is_not_noted_of_the_session_that_came_meanwhile(tmp_path):
+def test_a_notification_is_not_recorded_for_a_newer_session(tmp_path):
     known = record.opened(record.read(str(tmp_path / "s")), NOW)
     assert record.notified(known, NOW - 60) == known
 
@@ -137,7 +137,7 @@ def test_the_hook_gets_the_text_and_the_values(tmp_path, server):
     }
 
 
-def test_a_hook_that_fails_is_told_without_its_address(server):
+def test_a_failed_hook_is_reported_without_its_address(server):
     server.say("no", 403)
     with pytest.raises(notice.NoticeError) as raised:
         notice.notify({"command": ["false"], "url": server.url + "/secret"}, notice.body("PSC", "login", NOW, "x"))

@@ -44,7 +44,7 @@ def test_stored_answers_go_to_the_prompts_that_match():
     assert talk.gave_stored
 
 
-def test_what_no_rule_matches_is_for_the_person_who_types_it_hidden():
+def test_a_prompt_without_a_rule_goes_to_the_person_without_echo():
     talk = Conversation(rules(*STORED))
     decision = talk.decide(Prompt("(pilot@login) Favourite colour: "))
     assert (decision.answer, decision.secret, decision.hidden) == ("ask", None, True)
@@ -55,7 +55,7 @@ def test_what_no_rule_matches_is_for_the_person_who_types_it_hidden():
 
 
 @pytest.mark.parametrize("first", [STORED, ()])
-def test_a_question_that_comes_again_ends_the_try(first):
+def test_a_repeated_prompt_ends_the_login(first):
     talk = Conversation(rules(*first))
     talk.decide(CODE)
     with pytest.raises(LoginError, match="was asked again") as raised:
@@ -72,7 +72,7 @@ def test_the_same_password_is_not_tried_by_another_method():
     assert raised.value.refused
 
 
-def test_bastion_and_site_may_ask_the_same():
+def test_bastion_and_site_may_have_the_same_prompt():
     talk = Conversation(rules(*STORED))
     for target in ("jump@bastion", "pilot@login"):
         assert talk.decide(Prompt(f"({target}) Password: ")).secret == "right horse"  # noqa: S105
@@ -87,7 +87,7 @@ def test_one_secret_answers_one_question_of_each_host():
 
 
 @pytest.mark.parametrize("text", [HOST_KEY.text, "Please type 'yes', 'no' or the fingerprint: "])
-def test_a_host_key_is_a_persons_decision_whatever_the_rules_say(text):
+def test_a_host_key_is_confirmed_by_a_person_regardless_of_rules(text):
     talk = Conversation(rules({"match": ".", "secret": "yes"}))
     for _again in range(2):
         decision = talk.decide(Prompt(text))
@@ -95,7 +95,7 @@ def test_a_host_key_is_a_persons_decision_whatever_the_rules_say(text):
     assert not talk.has_answered
 
 
-def test_a_site_cannot_have_its_question_taken_for_that_of_a_host_key():
+def test_a_site_cannot_imitate_the_host_key_prompt():
     decision = Conversation([]).decide(Prompt("(pilot@login) " + HOST_KEY.text))
     assert decision.hidden
 
@@ -129,14 +129,14 @@ def test_a_wrong_rule_is_named_and_its_secret_is_not(option, said):
     assert "horse" not in str(raised.value)
 
 
-def test_what_a_site_says_back_is_hidden_unless_it_is_too_short_for_a_secret():
+def test_an_echoed_secret_is_hidden_unless_it_is_too_short():
     details = {"cmd": ["echo", "a right horse 1"], "rc": 1, "stdout": "right horse"}
     hidden = {"cmd": ["echo", "a ******** 1"], "rc": 1, "stdout": "********"}
     assert without_secrets(details, ["right horse", "1", None]) == hidden
 
 
 @given(st.text())
-def test_nothing_that_a_site_says_steers_the_terminal(text):
+def test_a_sites_text_contains_no_control_characters(text):
     for shown in (printable(text), last_output(text), str(Prompt(text))):
         assert all(character.isprintable() or character == "\n" for character in shown)
 

@@ -92,13 +92,13 @@ def careless(*answers):
     return Careless(Recorder(*answers), {"commands": Careless.commands})
 
 
-def test_what_has_started_since_it_was_counted_is_not_cancelled():
+def test_glideins_that_started_after_the_count_are_not_cancelled():
     scheduler = careless("1 g running\n2 g queued\n", "")
     assert scheduler.cancel("me", ["1", "2", "3"]) == ["2"]
     assert scheduler.runner.called == [["list"], ["cancel", "2"]]
 
 
-def test_running_ones_are_cancelled_when_that_is_asked_for():
+def test_running_glideins_are_cancelled_on_request():
     scheduler = careless("")
     assert scheduler.cancel("me", ["1", "2"], running=True) == ["1", "2"]
     assert scheduler.runner.called == [["cancel", "1", "2"]]
@@ -140,12 +140,12 @@ def test_commands_of_the_operators_own_count_each_entry_and_shape():
 
 
 @pytest.mark.parametrize("printed", ["", "two\n", "-1\n", "1 2\n", "1.5\n", "99999999999\n", "12"])
-def test_a_count_that_is_no_number_is_an_error_and_not_zero(printed):
+def test_an_invalid_count_is_an_error_and_not_zero(printed):
     with pytest.raises(OutputError, match="count_commands.queued printed"):
         jobs_of_count_commands(Recorder(printed), COMMANDS, "me", [("g1-2", None)], NOW)
 
 
-def test_what_pbs_says_can_never_run_is_never_replaced():
+def test_jobs_that_pbs_reports_as_never_runnable_are_recognised():
     pbspro = make_scheduler("pbspro")
     record = {
         "Job_Owner": "me@host",
@@ -178,7 +178,7 @@ def test_what_pbs_says_can_never_run_is_never_replaced():
         ("htcondor", 1, "ERROR: Number of submitted jobs would exceed MAX_JOBS_PER_OWNER\n"),
     ],
 )
-def test_a_refusal_for_the_number_of_jobs_is_told_from_others(name, rc, stderr):
+def test_a_refusal_for_the_number_of_jobs_is_distinguished(name, rc, stderr):
     scheduler = make_scheduler(name)
     assert scheduler.refused_for_number(CommandError("refused", ["submit"], rc, "", stderr))
     assert not scheduler.refused_for_number(CommandError("refused", ["submit"], rc, "", "No such queue\n"))

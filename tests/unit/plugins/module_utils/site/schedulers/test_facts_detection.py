@@ -64,7 +64,7 @@ def test_batch_systems_by_their_commands(found, scripts, expected):
     assert found(scripts) == expected
 
 
-def test_slurms_commands_of_other_batch_systems_are_none_of_these(found):
+def test_slurms_wrappers_of_other_batch_systems_are_not_detected(found):
     # The qstat of slurm-wlm-torque has no --version; Slurm's contribs have a bsub but no bqueues.
     wrappers = {"qsub": "exit 1", "qstat": "echo 'Unknown option: version' >&2; exit 2", "bsub": "exit 1"}
     assert found(dict(SLURM, **wrappers)) == ["slurm"]

@@ -194,7 +194,7 @@ def test_gpus_of_ibms_lsf(product):
     assert (group["gpus"], group["gpu_type"]) == (2, "TeslaV100_SXM2_32GB")
 
 
-def test_each_product_is_asked_for_what_it_supports(product):
+def test_each_product_gets_only_supported_options(product):
     volclava, ibm = LSF.commands(), product(IBM).commands()
     openlava = product("OpenLava 4.0dev4, Nov 20 2026").commands()
     assert {("bparams", "-l"), ("busers", "-w", "glidein")} < set(volclava)
@@ -221,7 +221,7 @@ def test_a_refused_command_is_a_gap(words, gap):
     assert gap in LSF.gaps(refused(*words))
 
 
-def test_without_the_sizes_of_nodes_their_slots_are_known():
+def test_without_node_sizes_the_slots_are_used():
     group = LSF.queue("chem", refused("lshosts"))["node_groups"][0]
     assert (group["cpus"], group["memory_mb"]) == (2, None)
 

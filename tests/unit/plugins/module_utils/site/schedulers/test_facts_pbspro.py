@@ -136,7 +136,7 @@ def test_resources_with_names_as_values_are_features():
     assert PBS.queue("long", change)["node_groups"][0]["features"] == ["ib=edr", "ib=hdr"]
 
 
-def test_resources_that_name_single_racks_are_no_features():
+def test_resources_that_name_single_racks_are_not_features():
     vnodes = "".join(
         f"n{number}\n     state = free\n     resources_available.host = n{number}\n"
         f"     resources_available.ncpus = 8\n     resources_available.rack = r{number}\n\n"
@@ -162,7 +162,7 @@ def test_the_vnodes_of_a_host_are_one_node():
         ("force_exclhost", True),
     ],
 )
-def test_nodes_that_are_given_whole(sharing, whole):
+def test_whole_node_allocation_is_detected(sharing, whole):
     assert PBS.queue("long", replaced("default_shared", sharing))["whole_nodes"] is whole
 
 

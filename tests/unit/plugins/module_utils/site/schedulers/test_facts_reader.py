@@ -65,7 +65,7 @@ def test_a_command_that_hangs_leaves_time_for_the_others(clock):
     assert clock == [("scontrol", 20), ("sacctmgr", 13.3), ("id", 13.3)]
 
 
-def test_a_daemon_that_does_not_answer_is_asked_once_more_for_a_short_time(clock):
+def test_a_daemon_that_does_not_respond_is_queried_once_more_briefly(clock):
     commands = Reader({}, {}, timeout_s=90)
     read(commands, ["scontrol", "show", "config"], ["sinfo"], ["scontrol", "show", "partition"], ["sacctmgr"])
     assert clock == [("scontrol", 30), ("sinfo", 3), ("sacctmgr", 19)]

@@ -74,7 +74,7 @@ def test_any_text_is_a_quantity_or_a_value_error(text):
             assert convert(text) >= 0
 
 
-def test_the_smallest_of_the_known_limits_holds():
+def test_the_lowest_known_limit_applies():
     assert smallest([None, 5, 3]) == 3
     assert smallest([None]) is None
 

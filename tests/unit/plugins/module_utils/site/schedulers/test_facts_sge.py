@@ -222,7 +222,7 @@ def commands(tmp_path):
     return make
 
 
-def test_no_object_of_a_kind_is_no_gap(commands):
+def test_a_missing_kind_of_object_is_not_a_gap(commands):
     # qconf exits with 1 and prints this (recorded).
     script = 'case "$2" in -sprjl) echo "no project list defined" >&2; exit 1;; esac; exit 3'
     reader = Reader(dict(os.environ), commands(script))
@@ -231,7 +231,7 @@ def test_no_object_of_a_kind_is_no_gap(commands):
     assert "queues" in [gap["what"] for gap in reader.gaps]
 
 
-def test_a_qmaster_that_does_not_answer_is_asked_twice(commands):
+def test_a_qmaster_that_does_not_respond_is_queried_twice(commands):
     reader = Reader(dict(os.environ), commands("sleep 60"), timeout_s=1)
     facts = sge.read(reader, "glidein")
     assert facts["queues"] == []

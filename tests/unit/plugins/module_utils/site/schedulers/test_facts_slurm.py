@@ -354,11 +354,11 @@ def test_limits_of_the_configuration():
         (refused("config"), None),
     ],
 )
-def test_whether_memory_is_enforced(change, expected):
+def test_memory_enforcement(change, expected):
     assert facts(RESERVED, "glidein", change)[0]["limits"]["memory_enforced"] is expected
 
 
-def test_gpus_that_are_known_only_as_tres():
+def test_gpus_listed_only_as_tres():
     def change(argv, output):
         output = re.sub(r"gpu:[av]100:\d", "(null)", output) if argv[0] == "sinfo" else output
         return re.sub(r"(NodeName=g1 .*CfgTRES=\S*)", r"\1,gres/gpu=2,gres/gpu:a100=2", output)
@@ -392,7 +392,7 @@ def test_a_refused_configuration():
     assert next(each for each in found["queues"] if each["name"] == "limited")["walltime_s"] == 12 * 3600
 
 
-def test_refused_partitions_are_known_from_their_nodes():
+def test_partitions_of_a_refused_command_are_read_from_their_nodes():
     found, gaps = facts(change=refused("partition"))
     assert [gap["what"] for gap in gaps] == ["queues"]
     cpu = next(each for each in found["queues"] if each["name"] == "cpu")
@@ -452,7 +452,7 @@ def test_a_change_anywhere_in_real_output_leaves_at_most_gaps(data):
     ],
 )
 @pytest.mark.parametrize("text", ["", "Welcome to the cluster\n", "slurm_load_partitions: Connection refused\n"])
-def test_a_parser_refuses_what_the_command_does_not_print(parse, text):
+def test_a_parser_refuses_text_that_the_command_does_not_print(parse, text):
     with pytest.raises(OutputError):
         parse(text)
 
@@ -514,7 +514,7 @@ def test_the_first_host_of_a_list(names, expected):
         ("login2", "login[a-b]", False),
     ],
 )
-def test_whether_a_host_is_in_a_list(host, names, expected):
+def test_membership_of_a_host_in_a_list(host, names, expected):
     assert slurm_output.is_in_host_list(host, names) is expected
 
 

@@ -194,12 +194,12 @@ def test_one_that_was_evicted_is_leaving():
     assert (job.state, job.cancellable) == (COMPLETING, False)
 
 
-def test_a_suspended_one_and_a_held_one_without_reason_say_so():
+def test_suspended_and_held_glideins_without_a_reason_are_reported():
     assert parsed(JobStatus=7).reason == "suspended"
     assert parsed(JobStatus=5).reason == "held"
 
 
-def test_jobs_of_the_user_that_are_no_glideins_have_no_name():
+def test_other_jobs_of_the_user_have_no_name():
     assert parsed(GlideinJobName=None).name == ""
 
 
@@ -226,13 +226,13 @@ def test_jobs_of_the_user_that_are_no_glideins_have_no_name():
         printed(ad(JobStatus=[])),
     ],
 )
-def test_what_cannot_be_read_is_an_error_that_quotes_it(text):
+def test_unparsable_output_is_an_error_that_quotes_it(text):
     with pytest.raises(OutputError, match="htcondor: cannot read .*"):
         htcondor.parse_list(text, "me")
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=3)))
-def test_no_value_of_an_ad_is_anything_but_read_or_refused(value):
+def test_any_value_of_an_ad_is_either_parsed_or_refused(value):
     for key in ("ClusterId", "JobStatus", "QDate", "JobStartDate", "NumShadowStarts", "HoldReason", "GlideinJobName"):
         try:
             htcondor.parse_list(printed(dict(ad(), **{key: value})), "me")
@@ -245,14 +245,14 @@ def test_reading_a_queue_takes_time_in_proportion_to_its_length():
     assert len(assert_linear(lambda text: htcondor.parse_list(text, "me"), small, large)) == SCALE * 250
 
 
-def test_the_listing_names_whose_jobs_and_which_attributes():
+def test_the_listing_command_selects_user_and_attributes():
     argv = htcondor.list_argv('m"e')
     assert argv[:4] == ["condor_q", "-allusers", "-constraint", 'Owner == "m\\"e"']
     assert argv[4:6] == ["-json", "-attributes"]
     assert set(argv[6].split(",")) >= {"JobStatus", "GlideinJobName", "JobStartDate"}
 
 
-def test_what_would_change_the_commands_configuration_is_taken_out():
+def test_variables_that_change_the_commands_configuration_are_removed():
     environ = {
         "_CONDOR_CONDOR_Q_ONLY_MY_JOBS": "1",
         "_condor_SUBMIT_ATTRS": "X",
@@ -270,7 +270,7 @@ def test_what_would_change_the_commands_configuration_is_taken_out():
 # --- cancelling
 
 
-def test_cancelling_leaves_to_the_schedd_to_spare_what_has_started():
+def test_cancelling_lets_the_schedd_keep_started_jobs():
     assert htcondor.cancel_argv("me", ["7.0", "5.2", "5.0", "5.1", "5.9"], False) == [
         "condor_rm",
         "-constraint",
@@ -290,7 +290,7 @@ def test_exactly_the_jobs_that_are_meant_are_named(meant):
     assert named == meant
 
 
-def test_cancelling_what_is_gone_already_is_no_error():
+def test_cancelling_a_removed_job_is_not_an_error():
     answering(failed(answer_to("ClusterId == 999"))).cancel("glidein", ["999.0"])
 
 
@@ -309,7 +309,7 @@ def test_cancelling_that_fails_is_an_error():
 # --- the description
 
 
-def test_files_travel_and_none_comes_back_but_what_is_streamed():
+def test_files_are_transferred_and_only_streamed_output_returns():
     found = commands()
     assert found["initialdir"] == HOME
     assert found["transfer_input_files"] == "glidein.sh, lib, checks, tarballs.list, tarballs, ../credential"
@@ -330,7 +330,7 @@ def test_with_the_pool_password_in_the_tarball_no_credential_travels():
     assert '\nGLIDEIN_CREDENTIAL="$_CONDOR_SCRATCH_DIR/credential"\n' in files()[0]
 
 
-def test_a_glidein_is_never_started_twice_and_none_lies_about():
+def test_a_glidein_is_never_started_twice_and_leaves_the_queue():
     found = commands()
     assert "(MY.NumShadowStarts ?: 0) == 0" in found["requirements"]
     assert found["periodic_remove"].startswith("(MY.NumShadowStarts ?: 0) > 0 && (JobStatus == 1")
@@ -342,7 +342,7 @@ def test_the_id_on_the_node_is_the_id_in_the_queue():
     assert '\nGLIDEIN_BATCH_ID="$GLIDEIN_OUTER_JOB"\n' in files()[0]
 
 
-def test_the_notice_is_what_the_site_says():
+def test_the_notice_is_the_sites_setting():
     one = site({"main": raw_entry()})
     made = make_scheduler("htcondor", {"grace": 300}, one["entries"])
     script, description = (text for _p, text in batch_files(made, one, "main", "core", PAYLOAD, "/s"))
@@ -350,14 +350,14 @@ def test_the_notice_is_what_the_site_says():
     assert "\nGLIDEIN_GRACE_S='300'\n" in script
 
 
-def test_resources_are_asked_for_in_the_units_of_htcondor():
+def test_resources_are_requested_in_htcondors_units():
     found = commands({"shapes": {"core": shape(cpus=8, memory_mb=15999, disk_mb=50000)}})
     # Disk in KiB, with room for the payload and HTCondor.
     assert (found["request_cpus"], found["request_memory"], found["request_disk"]) == ("8", "16095", "51302400")
     assert "request_gpus" not in found
 
 
-def test_a_site_tells_how_things_are_asked_for():
+def test_a_site_sets_how_resources_are_requested():
     shapes = {"core": shape(gpus=2, gpu_type="A100-SXM4.40", whole_node=True)}
     found = commands({"shapes": shapes})
     assert found["request_gpus"] == "2"
@@ -455,7 +455,7 @@ def test_commands_of_the_collection_come_after_the_operators_because_condor_subm
         "requirements = (true",
     ],
 )
-def test_what_is_no_command_of_a_description_is_refused(directive):
+def test_an_invalid_submit_command_is_refused(directive):
     with pytest.raises(InputError, match=r"directives\[0\]"):
         commands({"directives": [directive]})
 

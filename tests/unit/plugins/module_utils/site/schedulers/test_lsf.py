@@ -178,7 +178,7 @@ def test_json_is_read():
     assert jobs[1].started == NOW - 60
 
 
-def test_an_expected_start_is_no_start():
+def test_an_expected_start_is_not_a_start():
     assert parsed(STAT="PEND", START_TIME="Nov 22 05:59 E").started is None
 
 
@@ -256,7 +256,7 @@ def test_a_glidein_that_waits_its_turn_is_queued(reason):
         wide() + "more\n",
     ],
 )
-def test_what_cannot_be_read_is_an_error_that_quotes_it(text):
+def test_unparsable_output_is_an_error_that_quotes_it(text):
     with pytest.raises(OutputError, match="lsf: cannot read .*") as raised:
         answering().parse_list(text, "me")
     assert " ".join(text.split())[:20].strip("{") in str(raised.value) or text.startswith(("{", "JOBID"))
@@ -304,7 +304,7 @@ def test_a_missing_command_is_an_error_and_nothing_else_is_tried():
         ('{\n\t"COMMAND":\t"bjobs",\n\t"JOBS":\t0,\n\t"RECORDS":\t[]\n}\n', "", 255),
     ],
 )
-def test_where_json_is_refused_the_wide_list_is_asked_for_and_that_is_remembered(refusal):
+def test_if_json_is_refused_the_wide_list_is_used_from_then_on(refusal):
     made = answering(failed(*refusal), wide(), wide())
     assert [job.id for job in made.jobs("me")] == ["101"]
     assert [job.id for job in made.jobs("me")] == ["101"]
@@ -349,7 +349,7 @@ def test_reasons_of_an_array_are_those_of_its_first_element_and_may_make_it_sick
     ]
 
 
-def test_when_all_have_started_meanwhile_there_are_no_reasons():
+def test_glideins_that_have_started_meanwhile_have_no_reasons():
     pending = wide(stat="PEND", host="   -    ", start="-")
     made = answering(failed("", "usage", 255), pending, failed("", "No pending job found\n", 255))
     assert [job.reason for job in made.jobs("me")] == [""]
@@ -506,7 +506,7 @@ def test_a_single_job_has_its_name_from_the_script():
     "flavour, refused",
     [("openlava", "mbatchd crashes on -gpu"), ("volclava", "bsub does not support -gpu"), ("spectrum", None)],
 )
-def test_a_system_that_cannot_read_the_gpu_option_is_not_given_it(flavour, refused, tmp_path):
+def test_the_gpu_option_is_omitted_where_it_is_not_supported(flavour, refused, tmp_path):
     path = tmp_path / "s.sh"
     path.write_text('#!/bin/sh\n#BSUB -n 1\n#BSUB -gpu "num=1"\n')
     made = answering(fake_lsf.LSID[flavour], "Job <5> is submitted to queue <q>.\n")
@@ -525,7 +525,7 @@ def test_each_element_is_cancelled_by_its_own_id():
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_cancelling_what_is_gone_or_going_already_is_no_error(system):
+def test_cancelling_an_ended_or_ending_job_is_not_an_error(system):
     answers = [run[1:] for run in transcript(system, "bkill") if run[0].startswith("bkill") and run[3]]
     answers.append(recorded(system, "basic", "bkill 99999"))
     assert len(answers) > 3
@@ -549,7 +549,7 @@ def test_cancelling_that_fails_is_an_error(stderr):
         answering(failed("", stderr, 255)).cancel("me", ["9[7]"], running=True)
 
 
-def test_what_has_started_is_spared_by_looking_again():
+def test_started_jobs_are_kept_by_a_second_query():
     again = document({"JOBINDEX": "1"}, {"JOBINDEX": "2", "STAT": "RUN", "START_TIME": "Nov 21 05:59"})
     made = answering(again, "Job <7[1]> is being terminated\n")
     assert made.cancel("me", ["7[2]", "7[1]"]) == ["7[1]"]
@@ -593,7 +593,7 @@ BIG = {"core": shape(cpus=8, memory_mb=15999, disk_mb=50001)}
         ({"memory": "none", "disk": "tmp"}, "rusage[tmp=50001]", None),
     ],
 )
-def test_memory_and_disk_are_asked_for_in_the_clusters_unit(resources, requirement, limit):
+def test_memory_and_disk_are_requested_in_the_clusters_unit(resources, requirement, limit):
     lines = asked(shapes=BIG, resources=resources)
     assert lines["-R"] == (requirement + " span[hosts=1]").strip()
     assert lines.get("-M") == limit
@@ -614,7 +614,7 @@ def test_the_walltime_is_in_whole_minutes_and_never_shorter(walltime, limit):
         ("none", None, None, ""),
     ],
 )
-def test_gpus_are_asked_for_as_the_entry_says(form, kind, option, requirement):
+def test_gpus_are_requested_as_configured(form, kind, option, requirement):
     lines = asked(shapes={"core": shape(gpus=2, gpu_type=kind)}, resources={"gpus": form})
     assert lines.get("-gpu") == option
     assert lines["-R"] == f"rusage[mem=2000{requirement}] span[hosts=1]"
@@ -678,7 +678,7 @@ def test_no_log_directory_makes_another_line(text):
         ),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused_with_a_remedy(changes, words):
+def test_unsupported_requests_are_refused_with_a_remedy(changes, words):
     with pytest.raises(InputError) as raised:
         make_scheduler("lsf", entries=site({"main": raw_entry(**changes)})["entries"])
     assert words in str(raised.value)
@@ -711,7 +711,7 @@ def test_what_cannot_be_asked_for_is_refused_with_a_remedy(changes, words):
         ("-G grp -J x", "-J", ""),
     ],
 )
-def test_directives_that_would_undo_ours_are_refused(directive, option, instead):
+def test_directives_that_override_the_collections_are_refused(directive, option, instead):
     entries = site({"main": raw_entry(directives=["-G ok", directive])})["entries"]
     with pytest.raises(InputError) as raised:
         make_scheduler("lsf", entries=entries)
@@ -757,7 +757,7 @@ def test_options_of_the_operator_come_last_because_bsub_has_no_order_that_could_
     assert options[-1] == "-app x"
 
 
-def test_only_what_finds_lsf_travels_to_the_job():
+def test_only_lsf_variables_are_passed_to_the_job():
     environ = {
         "PATH": "/p",
         "HOME": "/h",
@@ -868,7 +868,7 @@ def test_the_stand_in_takes_every_script_that_its_model_would(tmp_path, flavour)
 @pytest.mark.parametrize(
     "flavour, words", [("openlava", "Bad resource"), ("volclava", "Bad resource"), ("spectrum", None)]
 )
-def test_explicit_units_are_refused_where_they_are_not_known(tmp_path, flavour, words):
+def test_explicit_units_are_refused_where_they_are_unsupported(tmp_path, flavour, words):
     at = Site(tmp_path, flavour)
     script = at.script(resources={"memory_unit": "explicit"})
     if words is None:
@@ -900,7 +900,7 @@ def test_the_recorded_line_of_such_a_job_is_read():
 
 
 @pytest.mark.parametrize("flavour", fake_lsf.FLAVOURS)
-def test_the_largest_array_is_what_bparams_says(tmp_path, flavour):
+def test_the_largest_array_is_read_from_bparams(tmp_path, flavour):
     at = Site(tmp_path, flavour)
     assert at.lsf.largest_array() == 1000
     assert len(at.fake.calls("bparams")) == 1
@@ -981,7 +981,7 @@ def test_jobs_of_root_are_refused_as_recorded(tmp_path):
         assert at.lsf.submit(at.script(), NAME, 1) == "1"
 
 
-def test_the_stand_in_refuses_what_was_recorded_to_be_refused(tmp_path):
+def test_the_stand_in_refuses_the_recorded_refusals(tmp_path):
     at = Site(tmp_path, "volclava")
     for argument in (["-noheader"], ["-X"], ["-json"], ["-o", "jobid stat exit_code", "-json"]):
         at.fake.add("7", "x", user=at.user)

@@ -105,7 +105,7 @@ def wait_for(what, seconds=15):
         ("123\n", "123"),  # Torque with display_job_server_suffix = False
     ],
 )
-def test_the_job_id_is_read_among_what_wrappers_print(kind, text, job_id):
+def test_the_job_id_is_found_in_the_output_of_wrappers(kind, text, job_id):
     assert make_scheduler(kind).parse_submission(text) == job_id
 
 
@@ -180,7 +180,7 @@ def test_a_refusal_is_a_refusal(kind, rc, stderr):
 
 @both
 @pytest.mark.parametrize("rc", [111, 33, 153, 162, 255])
-def test_a_listing_that_fails_is_an_error_whatever_was_printed(kind, rc):
+def test_a_failed_listing_is_an_error_regardless_of_its_output(kind, rc):
     # If OpenPBS cannot reach a server, it prints a document without jobs.
     printed = '{"pbs_version": "23.06.06"}'
     with pytest.raises(CommandError):
@@ -234,7 +234,7 @@ def test_directives_that_change_the_number_of_glideins_or_their_submission_are_r
         ("torque", "-P root", "-P"),
     ],
 )
-def test_directives_that_one_system_only_knows_are_refused_there(kind, directive, option):
+def test_directives_that_a_system_does_not_support_are_refused_there(kind, directive, option):
     with pytest.raises(InputError, match=f"other than {option}: "):
         make_scheduler(kind, entries=site({"main": raw_entry(directives=[directive])})["entries"])
 
@@ -322,7 +322,7 @@ def test_submit_list_cancel(kind, system, tmp_path):
 
 
 @both
-def test_others_jobs_are_not_ours(kind, system):
+def test_other_users_jobs_are_ignored(kind, system):
     made, fake, user = system
     fake.add("7.pbshost", "g952ce-1c5e5ee7", owner=user + "2")
     fake.add("8.pbshost", "g952ce-1c5e5ee7")
@@ -330,7 +330,7 @@ def test_others_jobs_are_not_ours(kind, system):
 
 
 @both
-def test_what_is_held_is_sick_and_says_so(kind, system):
+def test_a_held_glidein_is_sick_with_a_reason(kind, system):
     made, fake, user = system
     fake.add("6.pbshost", "g", state="H", holds="u")
     fake.add("7.pbshost", "g", state="H", holds="u", comment="Not Running: Not enough free nodes available")
@@ -381,7 +381,7 @@ def test_root_may_not_submit(kind, system, tmp_path, monkeypatch):
 
 
 @both
-def test_cancelling_what_is_gone_already_is_no_error(kind, system):
+def test_cancelling_a_removed_job_is_not_an_error(kind, system):
     made, fake, user = system
     fake.add("7.pbshost", "g")
     fake.mode("qdel", "gone")
@@ -412,7 +412,7 @@ def test_reading_a_queue_takes_time_in_proportion_to_its_length(kind):
 
 @both
 @given(data=st.data())
-def test_what_is_cut_off_is_an_error_never_fewer_jobs(kind, data):
+def test_truncated_output_is_an_error_and_never_fewer_jobs(kind, data):
     printed = FAKES[kind][1](3, 3).rstrip()
     cut = printed[: data.draw(st.integers(1, len(printed) - 1))]
     with pytest.raises(OutputError):

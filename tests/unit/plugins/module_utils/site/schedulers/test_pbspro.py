@@ -59,7 +59,7 @@ def test_a_recorded_job_is_read():
     ]
 
 
-def test_the_tasks_of_a_recorded_array_are_read_and_the_array_is_none():
+def test_the_tasks_of_a_recorded_array_are_counted_and_the_array_is_not():
     # For a waiting task, the server shows the array's attributes.
     waiting = dict(RECORDED_ARRAY, job_state="Q", array_id="4[].pbshost", array_index=3)
     found = parsed(("4[].pbshost", RECORDED_ARRAY), ("4[1].pbshost", RECORDED_TASK), ("4[3].pbshost", waiting))
@@ -88,7 +88,7 @@ def test_an_array_without_its_tasks_is_an_error():
         parsed(("4[].pbshost", RECORDED_ARRAY))
 
 
-def test_without_jobs_there_are_none_as_the_exit_status_says():
+def test_an_empty_queue_is_recognised_by_the_exit_status():
     # The output is the same for an empty queue and for an unreachable server, but then the exit status is 255.
     down = (RECORDED / "openpbs_23.06.06_qstat_down.json").read_text()
     assert pbspro.parse_list(down, "pbsuser") == []
@@ -120,7 +120,7 @@ def test_without_jobs_there_are_none_as_the_exit_status_says():
         "Warning: maintenance\n" + RUNNING_JOB,
     ],
 )
-def test_what_cannot_be_read_is_an_error(text):
+def test_unparsable_output_is_an_error(text):
     with pytest.raises(OutputError, match="pbspro: cannot read "):
         pbspro.parse_list(text, "pbsuser")
 
@@ -132,7 +132,7 @@ def test_an_unknown_state_of_another_users_job_does_not_matter():
 @pytest.mark.parametrize(
     "owner", ["pbsuser2@pbshost", "xpbsuser@pbshost", "pbsuser", "other@pbsuser", "PBSUSER@pbshost"]
 )
-def test_only_jobs_of_exactly_this_user_are_ours(owner):
+def test_only_jobs_of_exactly_this_user_are_counted(owner):
     assert parsed(job(Job_Owner=owner)) == []
 
 
@@ -173,7 +173,7 @@ def test_the_tasks_of_an_array_that_is_held_are_held():
     assert (found.state, found.reason) == (SICK, "Hold_Types = u")
 
 
-def test_a_suspended_glidein_says_so():
+def test_a_suspended_glidein_has_that_reason():
     assert one(letter="S").reason == "job_state = S"
 
 
@@ -211,7 +211,7 @@ OLD = """\
 """
 
 
-def test_another_users_odd_variable_does_not_spoil_the_list():
+def test_another_users_unusual_variable_does_not_break_the_list():
     assert [tuple(found)[:8] for found in pbspro.parse_list(OLD, "pbsuser")] == [
         ("9.pbshost", "9.pbshost", "g5bf7a-7eb8c79c", QUEUED, True, 'Not Running: "fast" is full', SUBMITTED, None)
     ]
@@ -225,7 +225,7 @@ def test_such_a_list_that_is_cut_off_is_an_error_too(line):
 
 
 @given(st.text(st.characters(min_codepoint=32, blacklist_categories=("Cs",)), max_size=30), st.booleans())
-def test_no_value_of_another_users_job_adds_a_job_to_ours(value, escaped):
+def test_no_value_of_another_users_job_adds_a_job(value, escaped):
     printed = json.dumps(value) if escaped else '"' + value + '"'
     text = OLD.replace('"two "words" {"', printed)
     assert [found.id for found in pbspro.parse_list(text, "pbsuser")] == ["9.pbshost"]
@@ -243,7 +243,7 @@ def test_there_are_no_arrays_unless_the_operator_allows_them():
     assert array_sizes(3, 2, allowed.smallest_array) == [2, None]
 
 
-def test_listing_asks_for_every_task():
+def test_the_listing_requests_every_task():
     assert pbspro.list_argv("me") == ["qstat", "-t", "-f", "-F", "json"]
 
 
@@ -264,7 +264,7 @@ def test_cancelling_names_the_tasks(running):
         ("", False),
     ],
 )
-def test_only_jobs_that_are_gone_may_fail_to_be_cancelled(stderr, ended):
+def test_only_removed_jobs_may_fail_to_be_cancelled(stderr, ended):
     assert pbspro.had_ended(CommandError("x", ["qdel"], 153, "", stderr)) is ended
 
 
@@ -273,7 +273,7 @@ def requests(**changes):
     return pbspro.requests(entry, entry["shapes"]["core"])
 
 
-def test_a_site_tells_how_resources_are_asked_for():
+def test_a_site_sets_how_resources_are_requested():
     whole = shape(cpus=8, memory_mb=9999, gpus=2, gpu_type="a100", whole_node=True)
     assert requests(shapes={"core": whole}) == [
         "select=1:ncpus=8:mem=9999mb:ngpus=2:gpu_type=a100",
@@ -295,7 +295,7 @@ def test_a_site_tells_how_resources_are_asked_for():
 
 
 @pytest.mark.parametrize("resources", [{"memory": "pmem"}, {"disk": "a:b"}, {"gpus": "a=1"}, {"gpu_type": "x,y"}])
-def test_words_that_are_none_are_refused(resources):
+def test_invalid_words_are_refused(resources):
     with pytest.raises(InputError, match="glidein_entries.main.resources"):
         make_scheduler("pbspro", entries=site({"main": raw_entry(resources=resources)})["entries"])
 
@@ -307,7 +307,7 @@ def test_reading_a_list_with_unescaped_quotes_takes_time_in_proportion_to_its_le
     assert len(assert_linear(lambda text: pbspro.parse_list(text, "me"), small, large)) == SCALE * 200
 
 
-def test_a_large_text_that_is_no_list_is_refused_at_its_first_line():
+def test_a_large_invalid_list_is_refused_at_its_first_line():
     calls = []
 
     def count(_frame, event, _argument):

@@ -37,7 +37,7 @@ def test_an_unknown_batch_system_is_named_with_the_known_ones():
         ({"count_commands": {"idle": ["q"]}}, "count_commands.idle: unknown key; the keys are queued, running"),
     ],
 )
-def test_a_mistake_names_the_option_and_what_is_allowed(options, words):
+def test_an_error_names_the_option_and_the_allowed_values(options, words):
     with pytest.raises(InputError) as raised:
         make_scheduler("slurm", options)
     assert words in str(raised.value)

@@ -98,7 +98,7 @@ def test_directives_of_sge_request_files_are_dropped_first():
     assert script_options()[0] == "-clear"
 
 
-def test_memory_is_asked_for_by_the_slot_and_rounded_up():
+def test_memory_is_requested_per_slot_and_rounded_up():
     cores = {"shapes": {"core": shape(cpus=8, memory_mb=15999)}}
     named = {"parallel_environment": "smp", "memory": "h_vmem"}
     assert "-l h_vmem=2000M" in script_options(resources=named, **cores)
@@ -109,12 +109,12 @@ def test_memory_is_asked_for_by_the_slot_and_rounded_up():
     )
 
 
-def test_univa_counts_memory_by_a_resource_of_its_own():
+def test_univa_has_its_own_memory_resource():
     assert "-l m_mem_free=2000M" in script_options(uge)
     assert "-l mem_free=2000M" in script_options(sge)
 
 
-def test_scratch_disk_is_asked_for_where_the_site_names_a_resource():
+def test_scratch_disk_is_requested_if_the_site_names_a_resource():
     assert not any("10000M" in line for line in script_options())
     assert "-l scratch=10000M" in script_options(resources={"disk": "scratch"})
 
@@ -136,7 +136,7 @@ def test_a_slot_that_is_a_whole_node_needs_no_parallel_environment():
     assert not any(line.startswith("-pe") for line in made)
 
 
-def test_gpus_are_asked_for_by_the_job_or_by_the_slot():
+def test_gpus_are_requested_per_job_or_per_slot():
     gpus = {"shapes": {"core": shape(cpus=2, gpus=4, gpu_type="a100")}}
     named = {"parallel_environment": "smp"}
     made = script_options(resources=named, **gpus)
@@ -176,7 +176,7 @@ def test_the_account_is_the_project_and_the_constraint_a_resource_request():
 @pytest.mark.parametrize(
     "log_dir", ["/a$HOME/log", "/a,b", '/a"b', "/a'b", "/a\\b", "/a:b", "/a`id`", "/a\nb", "/\u00e4", "log"]
 )
-def test_a_log_directory_that_qsub_cannot_be_told_is_refused(log_dir):
+def test_a_log_directory_that_qsub_cannot_express_is_refused(log_dir):
     with pytest.raises(InputError, match="glidein_log_dir: .* is invalid; expected with sge an absolute path"):
         script_options(log_dir=log_dir)
 
@@ -246,7 +246,7 @@ def test_other_directives_are_the_operators_own(directive):
         ({"JOB_ID": "5"}, "5"),
     ],
 )
-def test_the_batch_id_is_what_qstat_and_qdel_take(environment, job_id):
+def test_the_batch_id_is_the_id_of_qstat_and_qdel(environment, job_id):
     command = ["/bin/sh", "-c", f'printf %s "{GridEngine.batch_id}"']
     assert subprocess.check_output(command, env=environment).decode() == job_id
 
@@ -314,7 +314,7 @@ def test_a_lost_answer_means_that_the_outcome_is_unknown(error):
 # -- counting
 
 
-def test_listing_asks_for_every_task_of_every_state():
+def test_the_listing_requests_every_task_in_every_state():
     assert sge.list_argv("me") == ["qstat", "-xml", "-g", "d", "-s", "a", "-u", "me"]
 
 
@@ -337,11 +337,11 @@ def test_recorded_output_is_read():
     assert [job.submission for job in jobs[:2]] == ["19", "19"]
 
 
-def test_an_empty_queue_is_no_jobs():
+def test_an_empty_queue_has_no_jobs():
     assert sge.parse_list(answer("qstat_none", "qstat").stdout, "nobody") == []
 
 
-def test_jobs_of_others_are_not_ours():
+def test_jobs_of_other_users_are_ignored():
     text = listing(record(user="other"), record(number="8"))
     assert [job.id for job in sge.parse_list(text, "me")] == ["8.1"]
 
@@ -352,7 +352,7 @@ def test_times_are_utc_or_epoch_seconds_or_milliseconds():
     assert [epoch_s(text) for text in texts] == [SUBMITTED] * 4
 
 
-def test_a_waiting_task_tells_when_its_running_sisters_were_submitted():
+def test_running_tasks_have_the_submission_time_of_a_waiting_one():
     text = listing(record("qw"), running=[record("r", task="2", times={"JAT_start_time": "2026-11-21T07:00:00"})])
     running = sge.parse_list(text, "me")[0]
     assert (running.submitted, running.started - running.submitted) == (SUBMITTED, 407)
@@ -438,7 +438,7 @@ DOWN = answer("down", "qstat -xml -j").stdout
         listing(record("r", times={"JAT_start_time": ""})),
     ],
 )
-def test_what_cannot_be_read_is_an_error(text):
+def test_unparsable_output_is_an_error(text):
     with pytest.raises(OutputError, match="sge: cannot read "):
         sge.parse_list(text, "me")
 
@@ -479,7 +479,7 @@ def test_why_a_job_is_in_error_or_on_hold_and_when_a_running_one_was_submitted()
     assert (jobs["19.1"].started - jobs["19.1"].submitted, jobs["20"].started) == (0, None)
 
 
-def test_a_job_on_hold_says_so():
+def test_a_job_on_hold_has_that_reason():
     text = (
         "<detailed_job_info><djob_info><element><JB_job_number>7</JB_job_number><JB_submission_time>1795243993"
         "</JB_submission_time></element></djob_info><messages><element><SME_message_list><element><MES_job_number_list>"
@@ -507,12 +507,12 @@ def test_without_that_jobs_are_counted_all_the_same(reply):
     assert [(job.state, job.reason, job.started) for job in jobs] == [(RUNNING, "", None), (SICK, "state Eqw", None)]
 
 
-def test_nothing_is_asked_when_nothing_is_missing():
+def test_no_further_query_is_made_if_nothing_is_missing():
     quiet = grid_engine(listing(record("qw")))
     assert len(quiet.jobs("me")) == 1 and len(quiet.runner.called) == 1
 
 
-def test_not_too_much_is_asked():
+def test_the_number_of_further_queries_is_limited():
     running = [record("r", number=str(number)) for number in range(1, MAX_JOB_NUMBERS + 50)]
     asked = grid_engine(listing(record("Eqw", number="900")), listing(record("Eqw", number="900"), running=running))
     asked.runner.replies[0] = asked.runner.replies.pop()
@@ -549,7 +549,7 @@ def test_default_options_that_would_hide_jobs_are_an_error_that_names_the_file(r
 
 
 @pytest.mark.parametrize("text", ["", "# -q all.q\n", "-u *\n", "-s p -u other\n"])
-def test_default_options_that_ours_override_do_no_harm(root, text):
+def test_default_options_that_the_collection_overrides_are_harmless(root, text):
     root.write_text(text)
     assert len(of_root(root, listing(record())).jobs("me")) == 1
 
@@ -562,7 +562,7 @@ def test_many_tasks_of_many_arrays_are_cancelled_at_once():
 
 
 @pytest.mark.parametrize("command", ["qdel 1.1 1.2 3 999", "qdel 13.1", "qdel 999 998", "qdel 13.9"])
-def test_cancelling_what_is_gone_already_is_no_error(command):
+def test_cancelling_a_removed_job_is_not_an_error(command):
     reply = [found for found in answers("qdel") if found.command == command][0]
     assert reply.rc == 1
     grid_engine(failed(reply)).cancel("me", ["1.1"], running=True)
@@ -576,7 +576,7 @@ def test_cancelling_that_fails_is_an_error(reply):
         grid_engine(failed(reply)).cancel("me", ["4.1"], running=True)
 
 
-def test_what_has_started_since_it_was_counted_is_left_alone():
+def test_jobs_that_started_after_the_count_are_kept():
     cancelling = grid_engine(listing(record("qw"), running=[record("r", task="2")]), "", "glidein has deleted ...")
     assert cancelling.cancel("me", ["7.1", "7.2"]) == ["7.1"]
     assert cancelling.runner.called[-1] == ["qdel", "7.1"]

@@ -74,17 +74,17 @@ def test_recorded_output_is_read():
     assert slurm.parse_list(RECORDED, "me")[0].submitted == 1795231854  # date -u -d '2026-11-21 03:30:54' +%s
 
 
-def test_a_start_is_read_of_what_has_started_and_an_expected_one_is_none():
+def test_only_started_jobs_have_a_start_time():
     assert [job.started for job in slurm.parse_list(RECORDED, "me")] == [None, None, None, None, 1795231855]
     assert parsed(state="RUNNING", started="N/A").started is None
     assert parsed(state="SUSPENDED", started="2026-11-21T00:02:53").started == 1795219373
 
 
-def test_an_empty_queue_is_no_jobs():
+def test_an_empty_queue_has_no_jobs():
     assert slurm.parse_list(HEADER, "me") == []
 
 
-def test_no_output_at_all_is_no_answer():
+def test_missing_output_is_an_error():
     with pytest.raises(OutputError, match="does not begin with its header: 'nothing was printed'"):
         slurm.parse_list("", "me")
 
@@ -117,7 +117,7 @@ def test_one_job_that_cannot_be_read_is_named_with_the_command_that_removes_it()
         "5_1|RUNNING\n",
     ],
 )
-def test_what_cannot_be_read_is_an_error_that_quotes_it(text):
+def test_unparsable_output_is_an_error_that_quotes_it(text):
     quoted = re.escape(text.strip() or "nothing was printed")
     with pytest.raises(OutputError, match="slurm: cannot read .*" + quoted):
         slurm.parse_list(RECORDED + text, "me")
@@ -204,7 +204,7 @@ def test_a_job_that_has_ended_is_not_in_the_queue(state):
     assert slurm.parse_list(HEADER + line(state=state), "me") == []
 
 
-def test_a_suspended_glidein_says_so():
+def test_a_suspended_glidein_has_that_reason():
     assert parsed(state="SUSPENDED").reason == "SUSPENDED"
 
 
@@ -255,15 +255,15 @@ def test_one_command_submits_any_number():
     assert slurm.submit_argv("/home/a b/s.sh", "g", 500) == ["sbatch", "--parsable", "--array=1-500", "/home/a b/s.sh"]
 
 
-def test_listing_asks_for_one_line_per_task_in_our_own_format():
+def test_the_listing_requests_one_line_per_task_in_a_fixed_format():
     assert slurm.list_argv("me") == ["squeue", "-r", "-u", "me", "-o", "%i|%T|%V|%S|%r|%j"]
 
 
-def test_cancelling_spares_what_has_started():
+def test_cancelling_keeps_started_jobs():
     assert slurm.cancel_argv("me", ["5_1", "5_2"], False) == ["scancel", "--user=me", "--state=PENDING", "5_1", "5_2"]
 
 
-def test_cancelling_what_is_gone_already_is_no_error():
+def test_cancelling_a_removed_job_is_not_an_error():
     # As Slurm 24.11.5 prints it.
     answering(refused("scancel: error: Kill job error on job id 9_7: Invalid job id specified\n")).cancel("me", ["9_7"])
 
@@ -279,7 +279,7 @@ def test_cancelling_that_fails_is_an_error():
     "resources, option",
     [({}, "--gres=gpu:a100:2"), ({"gpus": "gpus-per-node"}, "--gpus-per-node=a100:2"), ({"gpus": "none"}, None)],
 )
-def test_gpus_are_requested_as_the_entry_says(resources, option):
+def test_gpus_are_requested_as_configured(resources, option):
     shapes = {"core": shape(gpus=2, gpu_type="a100")}
     entries = site({"main": raw_entry(shapes=shapes, resources=resources)})["entries"]
     entry = entries["main"]
@@ -376,7 +376,7 @@ def test_the_users_own_slurm_settings_do_not_reach_the_commands():
     }
 
 
-def test_running_glideins_get_their_notice_alone_and_not_their_jobs():
+def test_only_running_glideins_get_the_notice_and_not_their_jobs():
     assert slurm.cancel_argv("me", ["5_1"], True) == [
         "scancel",
         "--user=me",

@@ -54,7 +54,7 @@ def test_a_task_belongs_to_its_array_and_has_its_name():
 
 
 @pytest.mark.parametrize("text", ["", "\n", '<?xml version="1.0"?>\n<Data></Data>\n'])
-def test_an_empty_queue_is_no_jobs(text):
+def test_an_empty_queue_has_no_jobs(text):
     assert torque.parse_list(text, "pbsuser") == []
 
 
@@ -85,7 +85,7 @@ def test_a_task_that_waits_for_the_others_of_its_array_is_queued(holds):
 
 
 @pytest.mark.parametrize("holds", ["u", "o", "s", "us", "ul"])
-def test_a_glidein_that_somebody_holds_is_sick(holds):
+def test_a_held_glidein_is_sick(holds):
     # qhold does not change the comment.
     found = parsed(job(letter="H", Hold_Types=holds, comment="Job started on Fri Nov 20 at 22:18"))[0]
     assert (found.state, found.reason) == (SICK, f"Hold_Types = {holds}")
@@ -95,7 +95,7 @@ def test_a_glidein_that_somebody_holds_is_sick(holds):
     "value",
     ["a & b", "&#1;", "\x0eEOF", "&nbsp;", "a &amp; b", "a > b", "]]>", "\"'", "\x1b[0m", "\ufffe", "é", "&lt;Job&gt;"],
 )
-def test_what_torque_does_not_escape_is_read_all_the_same(value):
+def test_unescaped_characters_of_torque_are_parsed(value):
     ours = job(comment=value)
     others = job("13.pbshost", Job_Owner="other@pbshost", Variable_List=value)
     assert [found.id for found in parsed(others, ours, others)] == ["12.pbshost"]
@@ -115,7 +115,7 @@ def test_no_value_of_a_job_adds_or_hides_another(value):
 @pytest.mark.parametrize(
     "owner", ["pbsuser2@pbshost", "xpbsuser@pbshost", "pbsuser", "other@pbsuser", "PBSUSER@pbshost"]
 )
-def test_only_jobs_of_exactly_this_user_are_ours(owner):
+def test_only_jobs_of_exactly_this_user_are_counted(owner):
     assert parsed(job(Job_Owner=owner)) == []
 
 
@@ -141,12 +141,12 @@ def test_only_jobs_of_exactly_this_user_are_ours(owner):
         printed(job(Variable_List="<")),
     ],
 )
-def test_what_cannot_be_read_is_an_error(text):
+def test_unparsable_output_is_an_error(text):
     with pytest.raises(OutputError, match="torque: cannot read "):
         torque.parse_list(text, "pbsuser")
 
 
-def test_a_server_that_is_down_is_no_empty_queue():
+def test_an_unreachable_server_is_not_an_empty_queue():
     stderr = (RECORDED / "torque_6.1.3_qstat_down.stderr").read_text()
     assert not torque.means_no_jobs(CommandError("x", ["qstat"], 111, "", stderr))
 
@@ -157,11 +157,11 @@ def test_one_command_submits_any_number():
     assert torque.smallest_array == 1
 
 
-def test_listing_asks_for_every_task_and_for_xml():
+def test_the_listing_requests_every_task_and_xml():
     assert torque.list_argv("me") == ["qstat", "-f", "-x", "-t"]
 
 
-def test_what_runs_is_cancelled_with_the_time_that_glideins_reckon_with():
+def test_running_glideins_are_cancelled_with_the_configured_grace_period():
     made = make_scheduler("torque", {"grace": 60})
     assert made.cancel_argv("me", ["5[1].s", "6.s"], False) == ["qdel", "5[1].s", "6.s"]
     assert made.cancel_argv("me", ["5[1].s", "6.s"], True) == ["qdel", "-W", "60", "5[1].s", "6.s"]
@@ -178,7 +178,7 @@ def test_what_runs_is_cancelled_with_the_time_that_glideins_reckon_with():
         ("", False),
     ],
 )
-def test_only_jobs_that_are_gone_may_fail_to_be_cancelled(stderr, ended):
+def test_only_removed_jobs_may_fail_to_be_cancelled(stderr, ended):
     assert torque.had_ended(CommandError("x", ["qdel"], 153, "", stderr)) is ended
 
 
@@ -199,12 +199,12 @@ def requests(**changes):
         ("none", []),
     ],
 )
-def test_memory_is_asked_for_as_the_site_counts_it(word, request_):
+def test_memory_is_requested_as_the_site_counts_it(word, request_):
     shapes = {"core": shape(cpus=4, memory_mb=9999)}
     assert requests(shapes=shapes, resources={"memory": word}) == ["nodes=1:ppn=4", *request_]
 
 
-def test_a_site_tells_how_resources_are_asked_for():
+def test_a_site_sets_how_resources_are_requested():
     whole = {"core": shape(cpus=8, memory_mb=9999, gpus=2, gpu_type="a100", whole_node=True)}
     assert requests(shapes=whole, constraint="ib:fast", resources={"disk": "file"}, memory_overhead_mb=0) == [
         "nodes=1:ppn=8:ib:fast:a100:gpus=2",
@@ -216,13 +216,13 @@ def test_a_site_tells_how_resources_are_asked_for():
 
 
 @pytest.mark.parametrize("word, there", [("n", True), ("none", False)])
-def test_a_whole_node_is_asked_for_where_the_site_says_how(word, there):
+def test_a_whole_node_is_requested_if_the_site_sets_how(word, there):
     entry = raw_entry(shapes={"core": shape(whole_node=True)}, resources={"whole_node": word})
     entry = site({"main": entry})["entries"]["main"]
     assert ("-n" in torque.directives(entry, entry["shapes"]["core"], "g", "/log")) is there
 
 
-def test_what_pbs_itself_says_goes_to_a_file_of_each_job():
+def test_the_output_of_pbs_itself_goes_to_a_file_of_each_job():
     entry = site()["entries"]["main"]
     lines = torque.directives(entry, entry["shapes"]["core"], "g1", "/a b")
     assert '-o "/a b/g1.${PBS_JOBID}.pbs.out"' in lines
@@ -239,7 +239,7 @@ def test_what_pbs_itself_says_goes_to_a_file_of_each_job():
         {"gpu_type": "x"},
     ],
 )
-def test_words_that_are_none_are_refused(resources):
+def test_invalid_words_are_refused(resources):
     with pytest.raises(InputError, match="glidein_entries.main.resources"):
         make_scheduler("torque", entries=site({"main": raw_entry(resources=resources)})["entries"])
 
