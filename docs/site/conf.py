@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Sphinx configuration of the documentation site, which tests/checks/docs_site.py builds in .build/docs."""
+
+import re
+
+from docutils import nodes
+
+project = "glidein.ops"
+author = "the glidein.ops authors"
+project_copyright = f"2026, {author}"
+extensions = ["myst_parser", "sphinx_antsibull_ext"]
+root_doc = "index"
+language = "en"
+nitpicky = True
+# The build reads nothing from the network, so ANSIBLE has the few labels of Ansible's documentation that pages refer to.
+intersphinx_mapping = {}
+# A pattern in the table of contents may match no page.
+suppress_warnings = ["toc.empty_glob"]
+
+# As on the forge: an anchor for each heading, and no language for a code block that names none.
+myst_heading_anchors = 4
+highlight_language = "none"
+
+html_theme = "furo"
+html_title = "glidein.ops"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {"navigation_with_keys": True}
+
+ANSIBLE = {
+    "action_plugins": "plugins/action.html",
+    "ansible_configuration_settings": "reference_appendices/config.html",
+    "callback_plugins": "plugins/callback.html",
+    "common_return_values": "reference_appendices/common_return_values.html",
+}
+ANSIBLE_PLUGIN = re.compile(r"ansible_collections\.(ansible)\.(builtin)\.(\w+_[a-z]+)")
+ANSIBLE_URL = "https://docs.ansible.com/ansible/latest"
+
+MODULE_FILE = re.compile(r"\]\((?:\.\./)+plugins/modules/(\w+)\.py\)")
+ROLE_README = re.compile(r"roles/(\w+)/README")
+
+
+def adapt(_app, docname, source):
+    """Link to the reference pages that exist on the site only: of modules instead of their files, and of roles."""
+    source[0] = MODULE_FILE.sub(r"](#ansible_collections.glidein.ops.\1_module)", source[0])
+    role = ROLE_README.fullmatch(docname)
+    if role:
+        label = f"ansible_collections.glidein.ops.{role[1]}_role"
+        title, rest = source[0].split("\n", 1)
+        source[0] = f"{title}\n\n[All options of the role](#{label}), with types and defaults.\n{rest}"
+
+
+def ansible_reference(_app, _env, node, content):
+    """Return a link to Ansible's documentation for a label of its own; None for any other label."""
+    label = node.get("reftarget", "")
+    plugin = ANSIBLE_PLUGIN.match(label)
+    page = "collections/{}/{}/{}.html".format(*plugin.groups()) if plugin else ANSIBLE.get(label)
+    if not page:
+        return None
+    return nodes.reference("", "", content, internal=False, refuri=f"{ANSIBLE_URL}/{page}")
+
+
+def setup(app):
+    """Register the changes of the pages' text, and the links to Ansible's documentation."""
+    app.connect("source-read", adapt)
+    app.connect("missing-reference", ansible_reference)
