@@ -4,6 +4,7 @@
 """The Sphinx configuration of the documentation site, which tests/checks/docs_site.py builds in .build/docs."""
 
 import re
+from fnmatch import fnmatch
 
 from docutils import nodes
 
@@ -14,10 +15,8 @@ extensions = ["myst_parser", "sphinx_antsibull_ext"]
 root_doc = "index"
 language = "en"
 nitpicky = True
-# The build reads nothing from the network, so ANSIBLE has the few labels of Ansible's documentation that pages refer to.
+# The build reads nothing from the network: ANSIBLE has the few labels of Ansible's documentation that pages refer to.
 intersphinx_mapping = {}
-# A pattern in the table of contents may match no page.
-suppress_warnings = ["toc.empty_glob"]
 
 # As on the forge: an anchor for each heading, and no language for a code block that names none.
 myst_heading_anchors = 4
@@ -40,12 +39,30 @@ ANSIBLE = {
 ANSIBLE_PLUGIN = re.compile(r"ansible_collections\.(ansible)\.(builtin)\.(\w+_[a-z]+)")
 ANSIBLE_URL = "https://docs.ansible.com/ansible/latest"
 
+LISTED = re.compile(r"^.+ <([\w/.-]+)>$", re.MULTILINE)
 MODULE_FILE = re.compile(r"\]\((?:\.\./)+plugins/modules/(\w+)\.py\)")
 ROLE_README = re.compile(r"roles/(\w+)/README")
 
 
-def adapt(_app, docname, source):
-    """Link to the reference pages that exist on the site only: of modules instead of their files, and of roles."""
+def expand(text, pages):
+    """Replace each pattern in the table of contents by the pages that match it and are not listed elsewhere."""
+    lines = text.split("\n")
+    left = sorted(set(pages) - set(lines) - {match[1] for match in LISTED.finditer(text)} - {root_doc})
+    expanded = []
+    for line in lines:
+        if line.endswith("*"):
+            found = [page for page in left if fnmatch(page, line) and page.count("/") == line.count("/")]
+            left = [page for page in left if page not in found]
+            expanded += found
+        else:
+            expanded.append(line)
+    return "\n".join(expanded)
+
+
+def adapt(app, docname, source):
+    """Expand the table of contents, and link to the site's pages of modules and roles instead of their files."""
+    if docname == root_doc:
+        source[0] = expand(source[0], app.env.found_docs)
     source[0] = MODULE_FILE.sub(r"](#ansible_collections.glidein.ops.\1_module)", source[0])
     role = ROLE_README.fullmatch(docname)
     if role:

@@ -83,7 +83,7 @@ class Page(HTMLParser):
 
 
 def problems(html):
-    """Return a line for each defect of the built site: links without target, unreachable pages, pictures without text."""
+    """Return a line for each defect: a link without target, a page that no link reaches, a picture without text."""
     pages = {str(path.relative_to(html)): Page(path) for path in sorted(html.rglob("*.html"))}
     found, reached, todo = [], {"index.html"}, ["index.html"]
     targets = {}
@@ -92,9 +92,10 @@ def problems(html):
         targets[name] = set()
         for link in page.links:
             url, fragment = urldefrag(link)
-            if urlsplit(url).scheme or url.startswith("//"):
+            parts = urlsplit(url)
+            if parts.scheme or parts.netloc:
                 continue
-            target = unquote(urljoin(name, url)) if url else name
+            target = unquote(urljoin(name, parts.path)) if parts.path else name
             if target in pages:
                 targets[name].add(target)
                 if unquote(fragment) not in pages[target].anchors:
@@ -120,8 +121,8 @@ def run(command, **variables):
 def main():
     """Build and check; the exit status is 0 if nothing was found."""
     assemble()
-    # Ansible derives the name of a role's collection from the first `ansible_collections` in its path, which may be that
-    # of the checkout. So the collection is copied out of it.
+    # Ansible derives the name of a role's collection from the first `ansible_collections` in its path, which may be
+    # that of the checkout. So the collection is copied out of it.
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / prepare.COLLECTION.relative_to(prepare.COLLECTIONS)
         shutil.copytree(prepare.COLLECTION, copy)

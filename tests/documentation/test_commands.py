@@ -15,9 +15,10 @@ import json
 import re
 import sys
 
-import documents
 import pytest
 import yaml
+
+import documents
 from documents import ROOT
 
 PREFIX = "glidein.ops."
@@ -45,7 +46,7 @@ def tasks_of(path):
             todo.append(path.parent / name)
         for role in re.findall(r"glidein\.ops\.(\w+)", text):
             if role in ROLES:
-                todo += [each for each in (ROOT / "roles" / role).rglob("*.yml")]
+                todo += (ROOT / "roles" / role).rglob("*.yml")
     return "\n".join(texts)
 
 

@@ -7,6 +7,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+
 from documents import ROOT
 
 sys.path.insert(0, str(ROOT / "tests"))
