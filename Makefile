@@ -38,6 +38,7 @@ lint: ## the linters alone
 
 docs: ## build the documentation site in .build/docs/html, and check its links
 	@$(RUN) docs
+	@echo "The first page: .build/docs/html/index.html"
 
 bench: ## measure speed and memory in a lab of its own, into .bench/results.json (BENCH=NAME for some of it)
 	@$(PREPARE) venv

@@ -28,7 +28,42 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
-html_theme_options = {"navigation_with_keys": True}
+
+# The colours of antsibull-docs' tables, for both of the theme's modes.
+antsibull_ext_color_scheme = "none"
+TABLES = {
+    "antsibull-table-background-header": "var(--color-background-secondary)",
+    "antsibull-table-background-even": "var(--color-background-primary)",
+    "antsibull-table-background-odd": "var(--color-background-secondary)",
+    "antsibull-table-border": "var(--color-background-border)",
+    "antsibull-narrowtable-background": "var(--color-background-secondary)",
+    "antsibull-links-background": "var(--color-brand-primary)",
+    "antsibull-links-background-active": "var(--color-brand-content)",
+    "antsibull-links-focus-outline": "var(--color-foreground-border)",
+    "antsibull-links-text": "var(--color-background-primary)",
+    "antsibull-option-sample-header": "inherit",
+    "antsibull-attribute-support-na": "inherit",
+    "antsibull-deprecation-border": "var(--color-foreground-border)",
+    "antsibull-deprecation-background": "var(--color-background-secondary)",
+    "antsibull-deprecation-color": "inherit",
+}
+OPTIONS = {
+    "antsibull-option-type": ("#7a007a", "#f0a0f0"),
+    "antsibull-option-elements": ("#7a007a", "#f0a0f0"),
+    "antsibull-option-required": ("#b00020", "#ff8f8f"),
+    "antsibull-option-version-added": ("#006400", "#71d471"),
+    "antsibull-option-aliases": ("#006400", "#71d471"),
+    "antsibull-option-default": ("#0033b3", "#b3b8ff"),
+    "antsibull-option-sample": ("#0033b3", "#b3b8ff"),
+    "antsibull-attribute-support-none": ("#b00020", "#ff8f8f"),
+    "antsibull-attribute-support-partial": ("#7a5c00", "#d6c25a"),
+    "antsibull-attribute-support-full": ("#006400", "#71d471"),
+}
+html_theme_options = {
+    "navigation_with_keys": True,
+    "light_css_variables": {**TABLES, **{name: colours[0] for name, colours in OPTIONS.items()}},
+    "dark_css_variables": {name: colours[1] for name, colours in OPTIONS.items()},
+}
 
 ANSIBLE = {
     "action_plugins": "plugins/action.html",
@@ -41,6 +76,10 @@ ANSIBLE_URL = "https://docs.ansible.com/ansible/latest"
 
 LISTED = re.compile(r"^.+ <([\w/.-]+)>$", re.MULTILINE)
 MODULE_FILE = re.compile(r"\]\((?:\.\./)+plugins/modules/(\w+)\.py\)")
+# The theme has a table of contents of its own beside each page.
+CONTENTS = re.compile(r"^\.\. contents::\n(?: +:.*\n)*", re.MULTILINE)
+COLLECTION_TITLE = re.compile(r"^Glidein\.Ops\n=+$", re.MULTILINE)
+REFERENCE = "Modules, plugins and roles"
 ROLE_README = re.compile(r"roles/(\w+)/README")
 
 
@@ -63,6 +102,9 @@ def adapt(app, docname, source):
     """Expand the table of contents, and link to the site's pages of modules and roles instead of their files."""
     if docname == root_doc:
         source[0] = expand(source[0], app.env.found_docs)
+    if docname.startswith("collection/"):
+        source[0] = CONTENTS.sub("", source[0])
+        source[0] = COLLECTION_TITLE.sub(f"{REFERENCE}\n{'=' * len(REFERENCE)}", source[0])
     source[0] = MODULE_FILE.sub(r"](#ansible_collections.glidein.ops.\1_module)", source[0])
     role = ROLE_README.fullmatch(docname)
     if role:
