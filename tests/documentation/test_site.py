@@ -6,6 +6,7 @@
 import sys
 
 import pytest
+
 from documents import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "checks"))
@@ -25,7 +26,7 @@ def test_a_site_whose_links_resolve_has_no_problems(tmp_path):
     (tmp_path / "style.css").write_text("", encoding="utf-8")
     pages = {
         "index": '<link href="style.css?v=1"><a href="sub/page.html#part">x</a><a href="https://example.org/no">x</a>',
-        "sub_page": '<h1 id="part">x</h1><a href="../index.html">x</a><a href="#part">x</a><img src="../style.css" alt="x">',
+        "sub_page": '<h1 id="part">x</h1><a href="../index.html">x</a><a href="#part">x</a><img src="page.html" alt="x">',
         "genindex": "",
     }
     assert site(tmp_path, **pages) == []
