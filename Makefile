@@ -11,7 +11,7 @@ PREPARE = $(PYTHON) tests/prepare.py
 RUN = $(PYTHON) tests/run.py
 
 .DEFAULT_GOAL := help
-.PHONY: help venv collection lab lab-down demo test test-fast fuzz test-e2e lint bench clean
+.PHONY: help venv collection lab lab-down demo test test-fast fuzz test-e2e lint docs bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,10 @@ test-e2e: ## the end-to-end test on the lab (Molecule)
 
 lint: ## the linters alone
 	@$(RUN) lint
+
+docs: ## build the documentation site in .build/docs/html, and check its links
+	@$(RUN) docs
+	@echo "The first page: .build/docs/html/index.html"
 
 bench: ## measure speed and memory in a lab of its own, into .bench/results.json (BENCH=NAME for some of it)
 	@$(PREPARE) venv

@@ -77,6 +77,8 @@ PARTS = [
     check("ansible-lint", ["ansible-lint", "--strict", "--nocolor"], needs=("venv", "collection")),
     check("antsibull-docs", python("tests/checks/docs.py"), needs=("venv", "collection")),
     check("galaxy-importer", python("tests/checks/galaxy_importer.py"), needs=("venv", "collection")),
+    check("docs", python("tests/checks/docs_site.py"), needs=("venv", "collection")),
+    check("documentation", python("-m", "pytest", "-p", "no:cacheprovider", "tests/documentation")),
     check("roles", python("tests/checks/roles.py")),
     check("shellcheck", python("tests/checks/shell.py")),
     check("vermin", ["vermin", "--target=3.6-", "--no-tips", "--violations", "plugins"]),

@@ -4,7 +4,7 @@
 
 import pytest
 
-from conftest import DESKTOP, PHONE
+from conftest import DESKTOP, PHONE, SCREENSHOTS
 
 CHARTS = ["chart-demand", "chart-sites", "chart-waits", "chart-share", "chart-work"]
 # The number of painted pixels of a canvas, and of their colours.
@@ -163,3 +163,11 @@ def test_a_printed_page_has_no_controls(scene, watched):
     assert not page.locator("header nav").is_visible()
     assert not page.locator("#filter").is_visible()
     assert page.locator("#sites-title").is_visible()
+
+
+def test_the_picture_of_the_page_is_small_enough_for_a_readme(scene, watched):
+    page = watched.open(scene("bad").url, viewport={"width": 1100, "height": 800})
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    picture = SCREENSHOTS / "status-page.png"
+    page.screenshot(path=picture)
+    assert picture.stat().st_size < 200_000
