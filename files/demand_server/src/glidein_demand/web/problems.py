@@ -47,7 +47,7 @@ KINDS: Mapping[str, Kind] = {
         ERROR,
         "Login needed",
         "{} sites need a login",
-        "Log in to the site again (playbooks/login.yml). Until then, no glidein is submitted; running ones continue.",
+        "Log in to the site again (glidein.ops.login). Until then, no glidein is submitted; running ones continue.",
     ),
     "held": Kind(
         ERROR, "Held glideins", "glideins are held at {} entries", "Check the reason in the site's batch system."
