@@ -116,7 +116,7 @@ def test_requests_that_wait_behind_a_slow_reply_count_from_when_they_were_due(se
     assert max(late) >= 450
 
 
-def test_a_slow_reply_is_not_taken_for_lateness_of_the_generator(serve):
+def test_a_slow_reply_does_not_count_as_delay_of_the_generator(serve):
     found = load(serve(stalls_at=5, stall_s=0.5), rate=50, seconds=2, connections=1)
 
     assert found["late_p99_ms"] < 300
@@ -144,7 +144,7 @@ def test_large_replies_are_read_whole(serve):
     assert found["megabytes"] >= 2.9 * found["replies"]
 
 
-def test_a_304_has_no_body_and_its_etag_is_told(serve):
+def test_a_304_has_no_body_and_its_etag_is_returned(serve):
     found = load(serve(status=304), status=304, seconds=0.5, connections=2)
 
     assert found["replies"] > 0

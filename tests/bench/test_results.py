@@ -13,7 +13,7 @@ import workload
 from results import Goal
 
 
-def test_the_result_of_one_bench_leaves_the_others_as_they_are(tmp_path):
+def test_the_result_of_one_bench_does_not_change_the_others(tmp_path):
     path = tmp_path / "made" / "results.json"
 
     results.keep(path, "b", {"ms": 1.5})
@@ -27,7 +27,7 @@ def test_without_a_file_there_are_no_results(tmp_path):
     assert results.load(tmp_path / "results.json") == {}
 
 
-def test_the_table_says_of_each_goal_whether_it_is_met():
+def test_the_table_shows_for_each_goal_whether_it_is_met():
     found = {"refresh": {"cores": 2, "speedup": 2.5, "rss_mb": 12.0}}
     goals = {"refresh": [Goal("speedup", ">=", 3), Goal("rss_mb", "<=", 30)]}
 

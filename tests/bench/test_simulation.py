@@ -64,7 +64,7 @@ def ordering(number):
     return Ordering
 
 
-def test_events_happen_in_the_order_of_their_times_and_those_of_one_time_as_they_were_asked_for():
+def test_events_run_in_the_order_of_their_times_and_then_of_their_calls():
     engine, seen = Engine(), []
     for time_s, name in ((2, "c"), (1, "a"), (2, "d"), (1, "b")):
         engine.at(time_s, seen.append, name)
@@ -74,7 +74,7 @@ def test_events_happen_in_the_order_of_their_times_and_those_of_one_time_as_they
     assert seen == ["a", "b", "c", "d"]
 
 
-def test_what_an_event_asks_for_now_happens_after_what_is_due_now_already():
+def test_an_event_added_for_now_runs_after_those_already_due():
     engine, seen = Engine(), []
     engine.at(1, lambda: engine.after(0, seen.append, "later"))
     engine.at(1, seen.append, "due")
@@ -84,7 +84,7 @@ def test_what_an_event_asks_for_now_happens_after_what_is_due_now_already():
     assert seen == ["due", "later"]
 
 
-def test_nothing_can_be_asked_for_in_the_past():
+def test_an_event_in_the_past_is_refused():
     engine = Engine()
     engine.run(10)
 
@@ -92,7 +92,7 @@ def test_nothing_can_be_asked_for_in_the_past():
         engine.at(9, print)
 
 
-def test_one_job_and_one_glidein_by_hand():
+def test_one_job_and_one_glidein_match_a_manual_calculation():
     small = Small()
     job = small.pool.submit(KIND, HOUR)
     small.batch.submit(small.entry.key, 1)
@@ -122,7 +122,7 @@ def test_four_jobs_of_1000_mb_in_4000_mb_by_hand():
     assert glidein.empty_h() == pytest.approx((60 + 1200 + (1 / 4 + 3 / 4) * 3600) / 3600)
 
 
-def test_a_glidein_wastes_all_its_time_when_no_job_comes_and_none_in_the_queue():
+def test_a_glidein_without_jobs_wastes_its_run_time_and_not_its_queue_time():
     small = Small(capacity=1)
     small.batch.submit(small.entry.key, 3)
 
@@ -158,7 +158,7 @@ def test_each_policys_glideins_wait_for_jobs_as_long_as_its_own_do_or_all_alike(
         assert lives(own, CEDAR, idle_s=(900, 900)) == (900, 930)
 
 
-def test_a_gpu_glidein_takes_gpu_jobs_alone_and_what_is_empty_is_counted_in_gpus():
+def test_a_gpu_glidein_accepts_only_gpu_jobs_and_its_empty_part_is_counted_in_gpus():
     small = Small(size=(4, 4000, 100000, 2))
     no_gpu = small.pool.submit(KIND, HOUR)
     gpu = small.pool.submit(Kind(1, 1000, gpus=1, max_runtime_s=HOUR), HOUR)
@@ -233,7 +233,7 @@ def test_a_site_runs_no_more_glideins_than_it_has_places_and_cancels_the_newest(
         (site.BLACK_HOLE, {"started": 1, "never_registered": 0, "ended_early": 1}),
     ],
 )
-def test_a_bad_site_runs_no_job_and_the_history_tells_how(behaviour, outcome, monkeypatch):
+def test_a_bad_site_runs_no_job_and_the_history_shows_the_cause(behaviour, outcome, monkeypatch):
     monkeypatch.setattr(site, "BLACK_HOLE_S", (299, 299))
     monkeypatch.setattr(site, "REGISTER_S", 310)
     small = Small(behaviour=behaviour)
@@ -251,7 +251,7 @@ def test_a_bad_site_runs_no_job_and_the_history_tells_how(behaviour, outcome, mo
     assert job.state == "idle"
 
 
-def test_the_server_shows_what_it_read_last():
+def test_the_server_shows_its_last_reading():
     small = Small()
     small.engine.at(4, small.pool.submit, KIND, HOUR)
     small.engine.at(6, small.pool.submit, KIND, HOUR)
@@ -283,7 +283,7 @@ def test_a_silent_schedd_keeps_its_last_jobs_and_they_do_not_start():
     assert there.state == "idle"
 
 
-def test_a_lease_takes_jobs_from_others_and_nobody_gets_them_twice():
+def test_a_lease_removes_jobs_from_others_and_is_granted_once():
     small = Small()
     for _number in range(10):
         small.pool.submit(KIND, HOUR)
@@ -331,7 +331,7 @@ def test_waits_follow_their_quantiles_and_those_of_one_site_are_alike():
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_no_job_is_lost_and_no_core_given_away_twice(name):
+def test_no_job_is_lost_and_no_core_is_assigned_twice(name):
     workload = WORKLOADS[name]
     world = World(workload, ordering(5), 1, WAITS_S)
 

@@ -50,7 +50,7 @@ def submitted(policy, readings):
 # --- PyGlidein
 
 
-def test_pyglidein_orders_again_what_is_queued_already():
+def test_pyglidein_orders_again_although_glideins_are_queued():
     ordered = [submitted("pyglidein", reading([ENTRY], [(KIND, 10)], {ENTRY.key: (10 * n, 0)}))[0] for n in range(7)]
 
     # 10 idle jobs become 60 glideins in six cycles; then the queued limit is reached.
@@ -68,7 +68,7 @@ def test_pyglidein_submits_the_least_of_its_three_limits(queued, running, ordere
     assert submitted("pyglidein", reading([ENTRY], [(KIND, 500)], {ENTRY.key: (queued, running)})) == [ordered]
 
 
-def test_pyglidein_skips_what_does_not_fit_and_takes_great_memory_first():
+def test_pyglidein_skips_groups_that_do_not_fit_and_prefers_large_memory():
     kinds = [(Kind(memory_mb=9000), 5), (Kind(memory_mb=1000), 30), (Kind(memory_mb=4000), 30)]
 
     assert submitted("pyglidein", reading([ENTRY], kinds)) == [50]
@@ -98,7 +98,7 @@ def test_a_cut_count_stays_cut_for_the_next_partition_of_the_same_client():
         (90, 0, 0, 1000, 0),  # idle_vms_total max
     ],
 )
-def test_glideinwms_asks_for_a_third_and_less_at_every_curb(idle, old, idle_here, idle_total, wanted):
+def test_glideinwms_requests_a_third_and_less_at_every_curb(idle, old, idle_here, idle_total, wanted):
     assert glideinwms.min_idle(idle, old, idle_here, idle_total) == wanted
 
 
@@ -107,7 +107,7 @@ def test_glideinwms_counts_a_job_as_a_half_at_each_of_two_entries_and_in_cores()
     assert submitted("glideinwms", reading([ENTRY, replace(ENTRY, site="other")], [(KIND, 240)])) == [10, 10]
 
 
-def test_glideinwms_tops_up_the_queue_and_orders_nothing_for_what_is_queued():
+def test_glideinwms_fills_the_queue_and_orders_nothing_for_queued_glideins():
     assert submitted("glideinwms", reading([ENTRY], [(KIND, 240)], {ENTRY.key: (15, 0)})) == [5]
     assert submitted("glideinwms", reading([ENTRY], [(KIND, 240)], {ENTRY.key: (20, 0)})) == [0]
 
@@ -117,7 +117,7 @@ def test_glideinwms_keeps_within_max_run():
     assert glideinwms.max_run(idle=0, busy=10, idle_here=4) == 10
 
 
-def test_glideinwms_takes_queued_glideins_back_when_nothing_has_been_idle_or_used_for_ten_minutes():
+def test_glideinwms_withdraws_queued_glideins_after_ten_minutes_without_idle_jobs_or_use():
     policy = POLICIES["glideinwms"](Parameters())
     cancelled = []
     for cycle in range(5):
@@ -130,7 +130,7 @@ def test_glideinwms_takes_queued_glideins_back_when_nothing_has_been_idle_or_use
 # --- The plan
 
 
-def test_the_plan_is_asked_with_what_the_simulation_has_and_orders_what_the_jobs_fill():
+def test_the_plan_gets_the_simulations_data_and_orders_full_glideins():
     orders = POLICIES["plan"](Parameters()).decide(reading([ENTRY], [(KIND, 12)]))
 
     # Three jobs of 2000 MB (allocated as 2048) fit into 8000 MB.
@@ -194,7 +194,7 @@ def test_waits_of_all_seeds_count_together_and_the_rest_is_their_mean():
     }
 
 
-def test_the_bench_needs_no_lab_and_writes_what_it_found(tmp_path, monkeypatch, capsys):
+def test_the_bench_needs_no_lab_and_writes_its_results(tmp_path, monkeypatch, capsys):
     said = []
 
     class NoLab:
@@ -216,7 +216,7 @@ def test_the_bench_needs_no_lab_and_writes_what_it_found(tmp_path, monkeypatch, 
     assert "small" in capsys.readouterr().out
 
 
-def test_the_table_says_which_aims_are_missed():
+def test_the_table_shows_missed_aims():
     row = {"wait_p95_s": 9, "glideins_per_job": 1.0, "reversals": 0}
     found = {
         "plan": {"wait_median_s": 110, "wasted_hours": 51, "empty_hours": 400, **row},

@@ -19,7 +19,7 @@ def test_a_machine_stands_still_while_all_of_its_processors_are_late():
     assert summary(by_cpu) == {"ms": 80.0, "longest_ms": 80.0}
 
 
-def test_one_processor_that_is_late_is_a_busy_one():
+def test_a_single_late_processor_is_only_busy():
     assert summary([[[1.0, 1.1]], []]) == {"ms": 0, "longest_ms": 0}
 
 
@@ -27,7 +27,7 @@ def test_a_long_lateness_meets_several_short_ones():
     assert common([[1, 5]], [[0, 2], [3, 4], [6, 7]]) == [[1, 2], [3, 4]]
 
 
-def test_it_watches_all_processors_for_so_long():
+def test_all_processors_are_watched_for_the_given_time():
     done = subprocess.run(
         [sys.executable, str(PROGRAM)], input='{"seconds": 0.3}', capture_output=True, text=True, timeout=30, check=True
     )

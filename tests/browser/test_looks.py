@@ -51,7 +51,7 @@ def test_the_most_severe_problem_is_first_with_its_reason(scene, watched):
         assert words in text, words
 
 
-def test_without_problems_the_page_says_so_in_green(scene, watched, screenshot):
+def test_without_problems_the_page_shows_that_in_green(scene, watched, screenshot):
     page = watched.open(scene("good").url)
     title = page.locator("#problems-title")
     assert title.inner_text().strip() == "No problems"
@@ -101,7 +101,7 @@ def test_a_chart_is_drawn_and_has_a_text_summary(scene, watched, chart):
     assert page.locator(f"#{chart} tbody tr").count() > 0
 
 
-def test_without_history_the_page_says_so_and_draws_nothing(scene, watched, screenshot):
+def test_without_history_the_page_shows_that_and_draws_nothing(scene, watched, screenshot):
     page = watched.open(scene("empty").url)
     assert page.get_by_text("No data has been recorded yet.").count() == len(CHARTS)
     assert not page.locator("canvas").first.is_visible()

@@ -31,7 +31,7 @@ def test_hostile_text_is_text(scene, watched):
     assert "\u202e" not in page.content()
 
 
-def test_without_javascript_the_tables_are_there_and_nothing_that_needs_it(scene, watched, screenshot):
+def test_without_javascript_the_page_has_tables_and_no_scripted_elements(scene, watched, screenshot):
     page = watched.open(scene("bad").url, java_script_enabled=False)
     assert page.locator("#groups tbody tr").count() >= 8
     assert page.locator("#site-NERSC").is_visible()
@@ -70,7 +70,7 @@ def test_the_filter_finds_sites_also_in_folded_parts(scene, watched):
     assert page.locator("#site-Site-050").is_visible()
 
 
-def test_a_link_to_a_row_opens_what_it_is_folded_in(scene, watched):
+def test_a_link_to_a_row_opens_its_section(scene, watched):
     page = watched.open(scene("many").url)
     page.locator("#part-wrong > summary").click()
     assert not page.locator("#site-Site-050").is_visible()
@@ -79,7 +79,7 @@ def test_a_link_to_a_row_opens_what_it_is_folded_in(scene, watched):
     page.locator("#site-Site-050").wait_for(state="visible")
 
 
-def test_the_keyboard_reaches_everything_and_shows_where_it_is(scene, watched):
+def test_the_keyboard_reaches_every_control_and_the_focus_is_visible(scene, watched):
     page = watched.open(scene("bad").url)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -137,7 +137,7 @@ def test_an_unreachable_server_is_reported_and_the_last_numbers_stay(own_server,
     watched.wrong = [each for each in watched.wrong if "ERR_CONNECTION_REFUSED" not in each]
 
 
-def test_the_real_command_shows_what_its_database_remembers(own_server, watched):
+def test_the_real_command_shows_its_databases_content(own_server, watched):
     server = own_server(["-m", "glidein_demand", "serve", "--config", "CONFIG"], "pool.query_timeout_seconds = 5\n")
     send(server, report("PSC-Bridges", entry("cpu", running=31)))
     page = watched.open(server.url)

@@ -58,7 +58,7 @@ def test_wrong_sum(site, shell):
     assert_ended(site, *site.run(shell), 12, "is damaged")
 
 
-def test_a_file_that_is_no_tarball(site, shell):
+def test_an_invalid_tarball(site, shell):
     site.replace(b"no tar")
     assert_ended(site, *site.run(shell), 14, "could not be unpacked")
 
@@ -332,7 +332,7 @@ def test_signal_to_the_whole_group_reaches_the_daemons_only_through_the_script(t
     assert (kept / "MasterLog").read_text().count("got TERM") == 1
 
 
-def test_a_stop_takes_at_most_two_thirds_of_the_notice(together, shell):
+def test_a_stop_uses_at_most_two_thirds_of_the_notice(together, shell):
     site, glidein = together[shell, "patient"]
     directory = glidein.wait_for("registered").directory()
     # At the end of the walltime: two thirds of the margin, minus the time to report how the jobs have ended.
@@ -389,7 +389,7 @@ def test_signal_before_the_master_runs(site, shell):
     assert_ended(site, *glidein.end(), 143, "signal TERM")
 
 
-def test_killed_master_takes_its_children_along(together, shell):
+def test_a_killed_master_ends_with_its_children(together, shell):
     site, glidein = together[shell, "killed master"]
     master = glidein.wait_for("registered").output.split("condor_master started, process ")[1].split()[0]
     assert processes_in(glidein.directory() / "execute")

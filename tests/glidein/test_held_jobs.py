@@ -100,7 +100,7 @@ def test_each_kill_belongs_to_one_job(shell, tmp_path):
         ("", 5),
     ],
 )
-def test_other_jobs_are_left_alone(shell, tmp_path, ad, kills):
+def test_other_jobs_are_not_held(shell, tmp_path, ad, kills):
     assert job_exit(shell, tmp_path, ad, kills, before=4) == []
 
 

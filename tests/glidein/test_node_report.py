@@ -127,14 +127,14 @@ def test_a_directory_is_reported_once(shell, node):
     assert [value.split("|")[0] for value in listed] == ["TMPDIR"]
 
 
-def test_a_scratch_directory_in_which_no_file_can_be_made_is_a_gap(shell, node):
+def test_a_scratch_directory_where_mktemp_fails_is_a_gap(shell, node):
     tool(node, "mktemp", "echo 'mktemp: failed: No space left on device' >&2\nexit 1\n")
     found = report(shell, node, SLURM_TMPDIR=str(node / "scratch"))
     assert f"scratch directory {node}/scratch: mktemp: failed: No space left on device" in found["gap"]
     assert "scratch" not in found
 
 
-def test_a_scratch_directory_to_which_nothing_can_be_written_is_a_gap(shell, node):
+def test_a_read_only_scratch_directory_is_a_gap(shell, node):
     tool(node, "chmod", "exit 1\n")
     found = report(shell, node, SLURM_TMPDIR=str(node / "scratch"))
     assert f"scratch directory {node}/scratch: a file cannot be written" in found["gap"]
@@ -225,7 +225,7 @@ def test_the_clock_is_compared_with_that_of_the_directorys_server(shell, node):
     assert not list((node / "shared").iterdir())
 
 
-def test_what_is_printed_is_plain_text(shell, node):
+def test_the_output_is_plain_text(shell, node):
     (node / "etc/os-release").write_text('PRETTY_NAME="Plan\x01B \u00fc"\n')
     assert report(shell, node)["os"] == ["Plan?B ??"]
 

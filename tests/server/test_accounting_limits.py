@@ -76,7 +76,7 @@ def test_a_ceiling_counts_cores_that_are_left():
     ]
 
 
-def test_a_ceiling_of_nothing_is_a_limit_and_a_negative_one_is_none():
+def test_a_ceiling_of_zero_is_a_limit_and_a_negative_one_is_not():
     assert startable([group(5)], read(user("alice@pool", ceiling=0))) == [(0, 5)]
     assert startable([group(5)], read(user("alice@pool", ceiling=-1))) == [(5, 0)]
 
@@ -94,7 +94,7 @@ def test_a_group_that_may_use_surplus_has_no_limit(name):
     assert startable([{**group(5), "accounting_group": "group_phys.bob"}], known) == [(5, 0)]
 
 
-def test_a_dynamic_quota_of_an_empty_pool_is_no_limit():
+def test_a_dynamic_quota_of_an_empty_pool_is_not_a_limit():
     """Assert that the quota, a share of the pool's cores, does not exclude all glideins from an empty pool."""
     known = read(accounting_group("group_dyn"))
     assert startable([{**group(5), "accounting_group": "group_dyn.bob"}], known) == [(5, 0)]
@@ -159,7 +159,7 @@ def test_only_callers_with_a_token_get_the_reasons_of_limits():
     assert [row["count"] for row in result_cache.state_for(made.demand(), {}, False)] == [4]
 
 
-def test_reasons_of_groups_that_become_one_add_up():
+def test_reasons_of_merged_groups_add_up():
     rows = [licensed("xlic", 2, users={"alice@pool": 2}), licensed("xlic", 3, users={"bob@pool": 3})]
     (row,) = demand.merge(accounting_limits.apply(rows, read()))
     assert row["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}

@@ -29,7 +29,7 @@ def test_monitoring_without_a_token_is_accepted_by_default(service):
     assert service.parts.anonymous.monitoring(NOW)["glide@login1"]["metrics"] == METRICS
 
 
-def test_clients_without_a_token_stand_apart_from_those_with_one(service):
+def test_clients_without_a_token_are_shown_separately(service):
     monitoring(service, "with@login1", token=TOKEN)
     monitoring(service, "without@login2")
     known, unknown = service.page().split("Not authenticated")
@@ -57,7 +57,7 @@ def test_they_influence_neither_demand_nor_supply_nor_the_history_of_sites(servi
     assert service.parts.history.site_series(NOW - 900, NOW + 900)["sites"] == {}
 
 
-def test_one_that_falls_silent_is_no_problem_of_the_pool(service):
+def test_a_client_that_stops_reporting_is_not_a_problem_of_the_pool(service):
     monitoring(service)
     service.now += 4000
     assert "glide@login1" not in service.page().split("Not authenticated")[0]
@@ -69,7 +69,7 @@ def test_they_are_never_written_to_the_database(service, database):
         assert connection.execute(text("SELECT count(*) FROM monitoring")).scalar() == 0
 
 
-def test_the_number_of_clients_is_bounded_and_the_longest_silent_one_goes_first(service):
+def test_the_number_of_clients_is_limited_and_the_least_recent_one_is_removed_first(service):
     for number in range(anonymous.MOST_CLIENTS):
         monitoring(service, f"c{number}")
     monitoring(service, "c0")
@@ -86,7 +86,7 @@ def test_sites_find_room_however_many_clients_without_a_token_there_are(new_serv
     assert monitoring(service, "mine", token=TOKEN).status_code == 200
 
 
-def test_the_size_of_what_a_client_sends_is_bounded(service):
+def test_the_size_of_a_clients_data_is_limited(service):
     many = {f"p{number}": 1 for number in range(parameter_checks.MAX_ANONYMOUS_PARTITIONS + 1)}
     response = monitoring(service, metrics={"glideins_running": many})
     assert "at most 50 are allowed" in response.json["error"]["data"]

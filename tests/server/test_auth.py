@@ -54,7 +54,7 @@ def test_a_sites_token_is_taken_in_both_forms(service, method, header):
 
 
 @pytest.mark.parametrize("header", WRONG)
-def test_a_wrong_token_is_refused_everywhere_and_not_taken_for_none(new_service, header):
+def test_an_invalid_token_is_refused_everywhere_and_does_not_count_as_missing(new_service, header):
     service = new_service()
     for method in METHODS:
         response = authorised(service, method, header) if header else service.client.post(

@@ -149,7 +149,7 @@ def test_without_history_every_chart_is_empty_and_has_no_summary():
     assert all(figure["empty"] for figure in charts.figures(empty_history()))
 
 
-def test_what_is_not_known_is_a_gap_and_no_zero(history, work):
+def test_unknown_values_are_gaps_and_not_zeros(history, work):
     assert history.record(NOW - HOUR, {"idle_jobs": 5}, {})
     found = figures(history, work)["chart-demand"]
     assert found["rows"][0][1:] == ["5", "–", "–", "–"]

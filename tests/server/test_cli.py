@@ -99,7 +99,7 @@ def test_a_reason_is_one_line_of_text(run, database, reason):
     assert Pause(database).state()["paused"] is False
 
 
-def test_a_made_token_stands_alone_on_stdout(run, database):
+def test_a_new_token_is_the_only_text_on_stdout(run, database):
     status, out, err = run("token", "create", "PSC")
     assert (status, out.count("\n")) == (0, 1)
     assert Tokens(database).identify(out.strip()) == Token("PSC", "site")
@@ -116,7 +116,7 @@ def test_a_token_is_revoked_by_name(run, database):
     assert "unknown token 'PSC'" in one_line(run("token", "revoke", "PSC"))
 
 
-def test_a_given_token_is_set_once_and_is_not_printed(run, database):
+def test_a_supplied_token_is_set_once_and_is_not_printed(run, database):
     secret = SECRETS["A"].encode()
     assert run("token", "set", "PSC", "--check", stdin=secret) == (0, '{"change": "created"}\n', "")
     assert Tokens(database).identify(SECRETS["A"]) is None
@@ -222,7 +222,7 @@ def test_an_invalid_list_of_tokens_is_refused_and_not_quoted(run, database, stdi
         (["pause", "now"], "unrecognized arguments: now"),
     ],
 )
-def test_an_invalid_command_ends_with_one_line(run, words, said):
+def test_an_invalid_command_prints_one_line(run, words, said):
     assert said in one_line(run(*words))
 
 
@@ -237,7 +237,7 @@ def test_the_version_is_printed(run):
     assert run("--version") == (0, f"glidein-demand {__version__}\n", "")
 
 
-def test_a_database_of_a_newer_revision_is_one_line(run, database, config):
+def test_the_error_of_a_newer_database_is_one_line(run, database, config):
     with database.begin() as connection:
         connection.execute(alembic_version.update().values(version_num="9999"))
     line = one_line(run("token", "list"))
@@ -295,7 +295,7 @@ def test_check_reports_an_invalid_configuration(tmp_path, extra, words):
 
 
 @pytest.mark.parametrize("command", [["check"], ["pause"], ["token", "list"], ["serve"]])
-def test_a_database_whose_directory_is_not_there_is_one_line(tmp_path, command):
+def test_the_error_of_a_missing_database_directory_is_one_line(tmp_path, command):
     status, out, err = answer("--config", settings_in(tmp_path), *command)
     assert status == (1 if command == ["serve"] else 2)
     line = one_line((2, out, err))
@@ -338,7 +338,7 @@ def test_root_leaves_no_file_of_its_own(open_folder, words):
 
 
 @as_root
-def test_root_gives_up_all_it_may_before_it_opens_the_database(open_folder):
+def test_root_drops_all_privileges_before_it_opens_the_database(open_folder):
     folder, nobody = open_folder
     program = (
         "import os, sys; from pathlib import Path; from glidein_demand import privileges;"

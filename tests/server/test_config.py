@@ -38,7 +38,7 @@ def test_a_reading_is_stale_after_three_missed_refreshes_but_not_within_a_minute
         ({"pool": {"constraint": "a\nb"}}, ["pool.constraint", "ClassAd expression"]),
     ],
 )
-def test_an_error_names_setting_value_and_what_is_allowed_in_one_line(data, words):
+def test_an_error_names_setting_value_and_allowed_values_in_one_line(data, words):
     with pytest.raises(config.ConfigError) as caught:
         config.parse(data)
     message = str(caught.value)

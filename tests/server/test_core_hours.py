@@ -327,7 +327,7 @@ def test_the_page_shows_core_hours_and_users_to_callers_with_a_token(used):
     assert "alice@pool" in used.page(TOKEN)
 
 
-def test_the_supply_has_what_budgets_need(used):
+def test_the_supply_has_the_core_hours_for_budgets(used):
     assert used.result("get_supply")["core_hours"] == {
         "month": epoch("2026-11-01 00:00"), "year": epoch("2026-01-01 00:00"),
         "entries": [{"site": "PSC", "entry": "RM", "shape": "node", "month_core_s": 56 * 3600,

@@ -89,7 +89,7 @@ def test_an_exception_undoes_the_whole_transaction(database):
         assert connection.execute(select(func.count()).select_from(_waits)).scalar() == 0
 
 
-def test_reading_waits_for_no_writer_and_is_of_one_moment(database):
+def test_reading_does_not_wait_for_writers_and_is_consistent(database):
     with database.read() as reader:
         assert reader.execute(select(func.count()).select_from(_waits)).scalar() == 0
         with database.begin() as writer:
@@ -113,7 +113,7 @@ def test_an_upsert_inserts_replaces_and_adds(database):
     assert rows(4, add=["jobs"]) == [(1, 1, 7), (1, 2, 7)]
 
 
-def test_an_upsert_of_keys_alone_leaves_what_is_there(database):
+def test_an_upsert_of_keys_only_keeps_the_existing_row(database):
     with database.begin() as connection:
         connection.execute(upsert(connection, schema_version, ["version"]), [{"version": 2}])
         assert connection.execute(select(schema_version)).all() == [(2,)]
@@ -130,7 +130,7 @@ def test_an_upsert_of_keys_alone_leaves_what_is_there(database):
         ("postgresql+psycopg2://user:s3cret@127.0.0.1:1/name", "driver is missing"),
     ],
 )
-def test_a_url_that_cannot_be_used_is_one_line_without_its_password(url, words):
+def test_the_error_of_an_invalid_url_is_one_line_without_its_password(url, words):
     with pytest.raises(ConfigError) as caught:
         Database(url)
     message = str(caught.value)
@@ -141,7 +141,7 @@ def test_a_url_that_cannot_be_used_is_one_line_without_its_password(url, words):
 
 
 @_on_sqlite
-def test_its_files_can_be_read_by_their_owner_alone(database, tmp_path):
+def test_only_the_owner_can_read_its_files(database, tmp_path):
     umask = os.umask(0)
     try:
         made = Database(f"sqlite:///{tmp_path}/other.db")
@@ -154,7 +154,7 @@ def test_its_files_can_be_read_by_their_owner_alone(database, tmp_path):
 
 
 @_on_sqlite
-def test_a_file_that_is_no_database_is_refused(tmp_path):
+def test_a_file_other_than_a_database_is_refused(tmp_path):
     (tmp_path / "state.db").write_text("this is a text, and long enough to be taken for something else " * 20)
     with pytest.raises(ConfigError, match="state.database: cannot be used: file is not a database"):
         Database(f"sqlite:///{tmp_path}/state.db")

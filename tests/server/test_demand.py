@@ -33,7 +33,7 @@ def test_merging_keeps_the_jobs_and_every_users_jobs(groups):
 
 
 @given(GROUPS)
-def test_merging_twice_changes_nothing_and_leaves_the_input_alone(groups):
+def test_merging_twice_changes_neither_result_nor_input(groups):
     before = [{**item, "users": dict(item["users"])} for item in groups]
     once = demand.merge(groups)
     assert demand.merge(once) == once

@@ -34,7 +34,7 @@ def test_an_average_lies_within_its_rows_and_loses_no_event_and_no_record(some):
 
 
 @given(rows, st.integers(0, 30))
-def test_averaging_in_two_goes_is_as_in_one_when_all_is_known(some, middle):
+def test_averaging_in_two_steps_equals_one_step_if_all_values_are_known(some, middle):
     some = [Row(row.time, row.samples, tuple(value or 0.0 for value in row.values)) for row in some]
     first, second = some[:middle], some[middle:]
     once = downsampling.average(some, FIELDS, 0)
@@ -106,13 +106,13 @@ def test_the_order_of_rows_does_not_matter(some, random):
     assert after["queued"] == [None if value is None else pytest.approx(value) for value in before["queued"]]
 
 
-def test_the_rest_is_the_total_without_what_is_shown():
+def test_the_rest_is_the_total_minus_the_shown_series():
     total = {"queued": [10.0, 5.0, None, 1.0]}
     shown = [{"queued": [3.0, None, 1.0, 2.0]}, {"queued": [3.0, 5.0, None, None]}]
     assert downsampling.remainder(total, shown) == {"queued": [4.0, 0.0, None, 0]}
 
 
-def test_a_total_counts_what_is_known():
+def test_a_total_counts_known_values():
     sites = [{"queued": 3, "launched": None}, {"queued": 4}]
     assert downsampling.total(sites, FIELDS) == {"queued": 7, "launched": None}
 
@@ -136,7 +136,7 @@ def test_work_between_two_records_is_the_mean_of_both_over_the_time(since, lengt
     assert set(found) == {downsampling.monday(since), downsampling.monday(since + length - 1)}
 
 
-def test_work_over_midnight_of_monday_goes_to_both_weeks():
+def test_work_over_midnight_before_monday_counts_in_both_weeks():
     monday = downsampling.monday(NOW)
     found = downsampling.core_seconds((monday - 100, 0.0, 10.0), monday + 100, 20.0, 10.0)
     assert found == {monday - WEEK: (500.0, 1000.0), monday: (1500.0, 1000.0)}

@@ -79,7 +79,7 @@ def said():
     return {"report": {}, "monitoring": {}, "lease": {}, "token": {}, "wait": [], "record": [], "switch": "0"}
 
 
-def test_what_was_acknowledged_is_there_after_kill_9_at_any_moment(database_url, said):
+def test_acknowledged_writes_survive_kill_9_at_any_time(database_url, said):
     chance = random.Random()  # noqa: S311 - a time, not a secret
     number, now = 0, fill(database_url, said)
     for _round in range(ROUNDS):

@@ -56,7 +56,7 @@ def test_the_deadline_is_in_the_collectors_time():
     assert free_slots.job_deadline(late) == NOW - NOW % 86400 + 3600
 
 
-def test_a_slot_is_passed_over_when_it_is_older_than_three_cycles_that_left_jobs_waiting():
+def test_a_slot_is_passed_over_if_unchanged_for_three_cycles_that_left_jobs_idle():
     assert free_slots.passed_over_since([NEGOTIATOR]) == THIRD_LAST
     old, young = heard(THIRD_LAST - 1), heard(THIRD_LAST)
     assert only_entry(old, negotiators=[NEGOTIATOR])["free"] == []
@@ -122,7 +122,7 @@ def test_a_restart_of_the_server_only_makes_slots_free_for_longer():
     assert since(updated) == NOW - 10
 
 
-def test_slots_that_are_gone_are_not_remembered():
+def test_removed_slots_are_not_kept():
     slot_states = free_slots.update_slot_states(
         {}, [slot("slot1@a@n"), slot("slot1@b@n"), slot("slot1_1@a@n", SlotType="Dynamic")]
     )

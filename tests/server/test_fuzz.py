@@ -185,7 +185,7 @@ def unpacked(response):
 
 @cases(0.6)
 @given(BODY, CONTENT_TYPE, HEADERS, WHO, HEADER_TEXT)
-def test_anything_sent_to_jsonrpc_is_answered_with_what_was_wrong(service, body, content_type, headers, who, garbage):
+def test_any_request_to_jsonrpc_gets_a_description_of_its_error(service, body, content_type, headers, who, garbage):
     began = time.monotonic()
     headers = {**headers, **authorization(service, who, garbage)}
     response = service.client.post("/jsonrpc", data=body, content_type=content_type, headers=headers)
@@ -196,7 +196,7 @@ def test_anything_sent_to_jsonrpc_is_answered_with_what_was_wrong(service, body,
 
 @cases(0.2)
 @given(st.sampled_from(METHODS), PARAMS, WHO, HEADER_TEXT)
-def test_a_call_with_anything_as_parameters_is_carried_out_or_refused(service, method, params, who, garbage):
+def test_a_call_with_any_parameters_is_executed_or_refused(service, method, params, who, garbage):
     began = time.monotonic()
     body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, "id": 1})
     headers = authorization(service, who, garbage)
@@ -228,7 +228,7 @@ def test_any_address_is_answered_without_an_error_of_the_server(
         assert "alice" not in response.text
 
 
-def test_after_all_that_it_answers_as_before(service):
+def test_afterwards_the_server_responds_as_before(service):
     assert service.result("get_demand", token=TOKEN)["groups"]
     assert "50" in service.page(TOKEN)
     assert service.get("/healthz").json["status"] == "ok"

@@ -77,7 +77,7 @@ def test_a_glidein_that_starts_registers_and_ends_in_its_time_is_nothing_special
     assert tracked.numbers(NOW + 1520) == (1, 1, 0, 0)
 
 
-def test_one_that_runs_longer_than_the_grace_without_registering_never_registered(tracked):
+def test_a_glidein_that_runs_past_the_grace_period_unregistered_never_registered(tracked):
     tracked.reports(NOW, "1_1")
     tracked.reads(NOW + tracking.GRACE_S - 1)
     assert tracked.numbers(NOW + tracking.GRACE_S) == (1, 0, 0, 0)
@@ -85,28 +85,28 @@ def test_one_that_runs_longer_than_the_grace_without_registering_never_registere
     assert tracked.numbers(NOW + tracking.GRACE_S) == (1, 0, 1, 0)
 
 
-def test_one_that_left_and_was_never_in_the_collector_never_registered(tracked):
+def test_a_glidein_that_ended_and_was_never_in_the_collector_never_registered(tracked):
     tracked.reports(NOW, "1_1")
     tracked.reads(NOW + 60)
     tracked.reports(NOW + 120)
     assert tracked.numbers(NOW + 121) == (1, 0, 1, 0)
 
 
-def test_a_collector_that_was_not_read_meanwhile_condemns_nobody(tracked):
+def test_without_a_collector_reading_no_glidein_counts_as_never_registered(tracked):
     tracked.reports(NOW, "1_1")
     tracked.reports(NOW + 120)
     tracked.reads(NOW + 180)
     assert tracked.numbers(NOW + 181) == (1, 0, 0, 0)
 
 
-def test_one_that_registers_late_has_registered_after_all(tracked):
+def test_a_glidein_that_registers_late_counts_as_registered(tracked):
     tracked.reports(NOW, "1_1")
     tracked.reads(NOW + tracking.GRACE_S)
     tracked.reads(NOW + tracking.GRACE_S + 60, ad("1_1", started=NOW + tracking.GRACE_S))
     assert tracked.numbers(NOW + tracking.GRACE_S + 61) == (1, 1, 0, 0)
 
 
-def test_the_collector_may_know_it_before_the_report_does(tracked):
+def test_the_collector_may_list_a_glidein_before_the_report_does(tracked):
     tracked.reads(NOW, ad("1_1"))
     tracked.reports(NOW + 60, "1_1")
     assert tracked.numbers(NOW + 61) == (1, 1, 0, 0)
@@ -118,13 +118,13 @@ def test_the_same_batch_id_of_another_site_is_another_glidein(tracked):
     assert tracked.numbers(NOW + tracking.GRACE_S)[2] == 1
 
 
-def test_one_that_is_gone_soon_after_its_start_ended_early(tracked):
+def test_a_glidein_that_disappears_soon_after_its_start_ended_early(tracked):
     tracked.reads(NOW + 10, ad("1_1", started=NOW, heard=NOW + 5))
     tracked.reads(NOW + 310)
     assert tracked.history(NOW + 311)["ended_early"] == 1
 
 
-def test_one_that_was_still_heard_of_after_five_minutes_did_not_end_early(tracked):
+def test_a_glidein_with_an_ad_after_five_minutes_did_not_end_early(tracked):
     tracked.reads(NOW + 10, ad("1_1", started=NOW, heard=NOW + 5))
     tracked.reads(NOW + 310, ad("1_1", started=NOW, heard=NOW + tracking.EARLY_S))
     tracked.reads(NOW + 610)
@@ -139,7 +139,7 @@ def test_a_restart_of_the_collector_is_nobodys_end(tracked):
     assert tracked.history(NOW + 61)["ended_early"] == 0
 
 
-def test_a_site_that_could_not_count_says_nothing_about_what_left(tracked):
+def test_a_report_without_counts_ends_no_glidein(tracked):
     tracked.reports(NOW, "1_1")
     tracked.reads(NOW + 60)
     tracked.reports(NOW + 120, running_glideins=None)
@@ -147,7 +147,7 @@ def test_a_site_that_could_not_count_says_nothing_about_what_left(tracked):
     assert tracked.numbers(NOW + 181) == (1, 0, 0, 0)
 
 
-def test_one_that_a_report_leaves_out_once_has_not_left(tracked):
+def test_a_glidein_missing_in_one_report_has_not_ended(tracked):
     tracked.reports(NOW, "1_1")
     tracked.reads(NOW + 60)
     tracked.reports(NOW + 120)
@@ -155,14 +155,14 @@ def test_one_that_a_report_leaves_out_once_has_not_left(tracked):
     assert tracked.numbers(NOW + 181) == (1, 0, 0, 0)
 
 
-def test_another_entrys_report_says_nothing_about_what_left(tracked):
+def test_another_entrys_report_ends_no_glidein(tracked):
     tracked.reports(NOW, "1_1")
     tracked.reads(NOW + 60)
     tracked.reports(NOW + 120, entry="other")
     assert tracked.numbers(NOW + 121) == (1, 0, 0, 0)
 
 
-def test_without_running_glideins_in_the_reports_what_follows_from_them_is_unknown(tracked):
+def test_without_running_glideins_in_the_reports_derived_counts_are_unknown(tracked):
     tracked.reports(NOW, running_glideins=None)
     tracked.reads(NOW + 10, ad("1_1"))
     history = tracked.history(NOW + 20)
@@ -184,7 +184,7 @@ def test_waits_are_those_of_the_window_and_unknown_ones_do_not_count(tracked):
     assert (history["wait_median_s"], history["wait_p90_s"], history["started"]) == (5, 9, 11)
 
 
-def test_the_last_twenty_plans_are_kept_and_one_that_comes_twice_is_one(tracked):
+def test_the_last_twenty_plans_are_kept_and_a_repeated_one_counts_once(tracked):
     for number in range(25):
         tracked.reports(NOW + number, launched=number)
     tracked.reports(NOW + 24, launched=24)
@@ -196,7 +196,7 @@ def test_the_last_twenty_plans_are_kept_and_one_that_comes_twice_is_one(tracked)
     }  # fmt: skip
 
 
-def test_plans_that_an_older_version_kept_have_what_it_did_not_know_as_unknown(tracked, database):
+def test_plans_of_an_older_version_have_unknown_values_for_new_fields(tracked, database):
     old = {"as_of": NOW, "present": 3, "queued": 1, "running": 2, "registered": 2, "launched": 1, "cancelled": 0}
     tracked.reports(NOW)
     with database.begin() as connection:
@@ -213,7 +213,7 @@ def test_everything_outlives_a_restart(tracked, database):
     assert again.numbers(NOW + tracking.GRACE_S) == (1, 0, 1, 0)
 
 
-def test_what_the_contract_names_takes_rows(tracked):
+def test_the_documented_forms_of_rows_are_accepted(tracked):
     tracked.glideins.running("A", [("q", "s", "1_1", 7), ("q", "s", "1_2", None)], NOW)
     tracked.glideins.running("A", [], NOW + 60, listed={("q", "s")})
     tracked.glideins.registered([ad("1_1")], NOW + 70)
@@ -296,7 +296,7 @@ def test_glideins_that_started_and_failed_between_two_reports_never_registered(t
     ]
 
 
-def test_an_entry_of_which_only_summaries_are_known_has_a_history(tracked):
+def test_an_entry_with_only_summaries_has_a_history(tracked):
     found = tracked.glideins.summary(NOW + 21, ending())[KEY]
     assert (found["plans"], found["started"], found["never_registered"]) == ([], 1, 1)
 
@@ -321,7 +321,7 @@ def test_a_summary_of_a_glidein_that_was_not_listed_may_not_count(tracked, chang
         {"exit_status": 30, "registered": NOW + 1, "good": 1},
     ],
 )
-def test_a_glidein_that_registered_and_did_not_fail_at_once_is_no_failure(tracked, changes):
+def test_a_glidein_that_registered_and_did_not_fail_at_once_is_not_a_failure(tracked, changes):
     found = tracked.glideins.summary(NOW + 7200, ending(**changes))[KEY]
     assert (found["registered"], found["never_registered"], found["failures"]) == (1, 0, [])
 
@@ -349,7 +349,7 @@ EVENTS = st.lists(st.tuples(st.sampled_from(["report", "read"]), st.sets(st.samp
 
 @settings(max_examples=60, deadline=None)
 @given(EVENTS)
-def test_the_store_remembers_what_the_rules_say(tmp_path_factory, events):
+def test_the_store_keeps_what_the_rules_need(tmp_path_factory, events):
     """Assert that, for any order of reports and readings, the store selects all rows that the rules need."""
     tracked = Tracked(Database(f"sqlite:///{tmp_path_factory.mktemp('db')}/state.sqlite"))
     known = {}

@@ -40,7 +40,7 @@ def sums(count, granted, busy, jobs, failed):
     }  # fmt: skip
 
 
-def test_each_glidein_counts_once_whatever_is_sent_again(work, database_url):
+def test_each_glidein_counts_once_regardless_of_repeated_reports(work, database_url):
     assert work.add("PSC", told(glidein(1), glidein(2), glidein(1))) == 2
     assert work.add("PSC", told(glidein(2), glidein(3, entry="long"))) == 1
     assert work.add("Cedar", told(glidein(1))) == 1
@@ -53,7 +53,7 @@ def test_each_glidein_counts_once_whatever_is_sent_again(work, database_url):
     }
 
 
-def test_the_logs_that_are_known_move_on_only_from_where_they_were(work):
+def test_the_time_of_recorded_logs_advances_only_from_its_last_value(work):
     assert work.summaries_until() == {}
     work.add("PSC", told(since=0, until=NOW - 50.25))
     work.add("PSC", told(since=0, until=NOW - 10))  # another controller, which began without recorded logs
@@ -70,7 +70,7 @@ def test_many_at_a_time_are_counted(work):
     assert work.totals()[KEY]["glideins"] == 1000
 
 
-def test_what_is_shown_is_of_the_last_days(work):
+def test_only_the_last_days_are_shown(work):
     today = NOW // DAY * DAY
     work.add(
         "PSC", told(glidein(1), glidein(2, ended=today - 6 * DAY), glidein(3, ended=today - 6 * DAY - 1), glidein(4))
@@ -105,7 +105,7 @@ def test_names_are_forgotten_in_the_end(work, database):
     assert work.endings(0) == {}
 
 
-def test_what_a_site_makes_up_has_an_end(work, monkeypatch):
+def test_the_data_of_a_malicious_site_is_limited(work, monkeypatch):
     monkeypatch.setattr(work_module, "MOST_KEYS_OF_A_SITE", 2)
     monkeypatch.setattr(work_module, "MOST_NAMES_OF_A_SITE", 3)
     work.add("PSC", told(*(glidein(number, entry=f"e{number}") for number in range(4))))
@@ -134,13 +134,13 @@ def test_a_report_brings_summaries_to_the_page_the_metrics_and_the_supply(servic
     assert 'glidein_site_failed_jobs_total{entry="RM",site="PSC"} 1.0' in metrics
 
 
-def test_a_report_that_was_overtaken_still_tells_what_has_ended(service):
+def test_a_delayed_report_still_records_ended_glideins(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(as_of=NOW - 60, summaries=told(glidein())), TOKEN)
     assert service.parts.glidein_usage.totals()[KEY]["glideins"] == 1
 
 
-def test_the_guard_knows_that_jobs_failed(service):
+def test_the_guard_gets_failed_jobs(service):
     running = [{"id": "1", "wait_s": 5}, {"id": "2", "wait_s": 5}, {"id": "3", "wait_s": 5}, {"id": "4", "wait_s": 5}]
     entry = {"entry": "RM", "shape": "node", "running_glideins": running}
     service.result("report", site_report(entries=[entry]), TOKEN)
@@ -172,7 +172,7 @@ def test_a_black_hole_that_no_report_lists_as_running_is_in_the_history_and_on_t
     assert 'glidein_site_recent_never_registered{entry="RM",site="PSC"} 3.0' in service.get("/metrics").text
 
 
-def test_one_users_broken_jobs_are_no_black_hole(service):
+def test_one_users_failing_jobs_are_not_a_black_hole(service):
     running = [{"id": str(number), "wait_s": 5} for number in (1, 2)]
     entry = {"entry": "RM", "shape": "node", "running_glideins": running}
     service.result("report", site_report(entries=[entry]), TOKEN)
@@ -198,7 +198,7 @@ def test_one_users_broken_jobs_are_no_black_hole(service):
         {"registered": "soon"},
     ],
 )
-def test_a_summary_that_is_none_is_refused(service, changes):
+def test_an_invalid_summary_is_refused(service, changes):
     error = service.error("report", site_report(summaries=told(glidein(**changes))), TOKEN)
     assert error["data"].startswith("summaries.glideins[0]")
     assert next(iter(changes)) in error["data"]
@@ -207,7 +207,7 @@ def test_a_summary_that_is_none_is_refused(service, changes):
 @pytest.mark.parametrize(
     "given", [[], {"since": 1}, told(since=5, until=4), told(*[None]), told(*[glidein()] * 1001), json.loads("1e400")]
 )
-def test_summaries_that_are_none_are_refused(service, given):
+def test_an_invalid_list_of_summaries_is_refused(service, given):
     if given == math.inf:
         assert service.call("report", site_report(summaries=given), TOKEN).status_code == 400
     else:

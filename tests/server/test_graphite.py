@@ -190,7 +190,7 @@ def test_a_running_server_sends_the_reports_of_its_database(tmp_path):
     assert f"pyglidein.PSC.RM.glideins.running 2 {NOW}" in listener.lines()
 
 
-def test_without_a_server_nothing_is_sent_and_there_is_no_metric(service):
+def test_without_a_graphite_server_nothing_is_sent_and_there_is_no_metric(service):
     assert not service.graphite.is_enabled
     service.graphite.start()
     service.graphite.stop()

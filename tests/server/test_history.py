@@ -80,13 +80,13 @@ def test_the_largest_sites_are_shown_and_the_others_are_summed(history):
     assert found["others"] == {field: [sum(range(1, 19))] for field in SITE_FIELDS}
 
 
-def test_there_are_no_others_when_all_are_shown(history):
+def test_the_series_of_others_is_missing_if_all_sites_are_shown(history):
     history.record(START, pool(), {"A": site(1), "B": site(2)})
     found = history.site_series(START, START + 300, top=2)
     assert (list(found["sites"]), found["others"]) == (["B", "A"], None)
 
 
-def test_what_is_no_name_of_a_site_counts_with_the_others_only(history):
+def test_an_invalid_site_name_counts_only_with_the_others(history):
     history.record(START, pool(), {"A": site(1), "<b>\x00" * 50: site(5)})
     found = history.site_series(START, START + 300)
     assert (list(found["sites"]), found["others"]) == (["A"], None)
@@ -141,7 +141,7 @@ def test_thinning_is_done_a_little_at_a_time(history, database, monkeypatch):
     assert counted(database, history_pool) == {1: 12}
 
 
-def test_a_thinning_that_is_broken_off_leaves_all_as_it_was(history, database, monkeypatch):
+def test_an_interrupted_thinning_changes_nothing(history, database, monkeypatch):
     for number in range(12):
         history.record(START + 300 * number, pool(number), {"A": site(number)})
     with monkeypatch.context() as broken:
@@ -172,7 +172,7 @@ def test_records_made_while_the_clock_was_wrong_join_the_hour_that_is_there(hist
     assert (series["A"]["running"], series["A"]["launched"], series["B"]["launched"]) == ([3], [6], [1])
 
 
-def test_what_is_older_than_the_settings_say_is_forgotten(database):
+def test_rows_older_than_the_settings_are_deleted(database):
     history = History(database, Clock(NOW), keep_days=7)
     history.record(START, pool(), {"gone": site()})
     history.add_waits("s", 1, {START // DAY * DAY: {1: 5}})
@@ -208,7 +208,7 @@ def test_while_the_server_was_down_no_work_is_made_up(history):
     assert history.weekly_share() == [{"week": week, "glidein_core_hours": 20, "other_core_hours": 0}]
 
 
-def test_the_share_goes_on_over_a_restart_of_the_server(history, database_url):
+def test_the_share_continues_after_a_restart_of_the_server(history, database_url):
     week = monday(START)
     history.record(week, pool(glidein_cores_claimed=12), {})
     History(Database(database_url)).record(week + 300, pool(glidein_cores_claimed=12), {})
@@ -243,7 +243,7 @@ def test_waits_are_counted_with_their_marker_and_by_week(history, database_url):
 SITES = 50 if not SERVER else 5
 
 
-def test_what_was_launched_ever_is_counted_once_whatever_happens_in_between(database):
+def test_launched_glideins_are_counted_once_despite_interruptions(database):
     History(database).record(START, {}, {"A": {}}, {"A": 5})
     again = History(database)  # as after a kill
     assert not again.record(START + 1, {}, {"A": {}}, {"A": 7})  # within the same 5 minutes: recorded later

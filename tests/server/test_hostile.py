@@ -92,7 +92,7 @@ def test_headers_that_never_end_hold_up_no_other_caller(server):
     assert answers_soon(server)
 
 
-def test_a_second_request_that_never_ends_is_no_way_around_that(server):
+def test_a_second_endless_request_is_limited_too(server):
     connection = opened(server)
     connection.sendall(HEADER + b"Content-Length: %d\r\n\r\n" % len(CALL) + CALL + HEADER)
     assert b"HTTP/1.1 200" in until_closed(connection)
@@ -120,7 +120,7 @@ def test_without_a_proxy_slow_headers_and_bodies_take_no_thread_either(bare):
 
 
 @pytest.mark.parametrize("how", ["announced", "chunked"])
-def test_a_body_over_the_limit_is_refused_before_it_is_all_there(each, how):
+def test_a_body_over_the_limit_is_refused_before_it_is_complete(each, how):
     connection = opened(each)
     with contextlib.suppress(ConnectionError, ssl.SSLError):
         if how == "announced":
@@ -173,7 +173,7 @@ def narrow(server):
     return connection
 
 
-def test_replies_that_nobody_reads_do_not_stay(large):
+def test_a_reply_that_is_not_read_is_aborted(large):
     connection = narrow(large)
     time.sleep(4 * QUICK_S)
     found = until_closed(connection)
@@ -214,7 +214,7 @@ def test_a_client_that_reads_slowly_gets_all_of_a_large_reply(large):
         b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
     ],
 )  # fmt: skip
-def test_what_is_no_request_is_refused_and_never_an_error_of_the_server(each, garbage):
+def test_an_invalid_request_is_refused_and_never_a_server_error(each, garbage):
     connection = opened(each)
     with contextlib.suppress(OSError):  # the server may have closed the connection already
         connection.sendall(garbage)
@@ -225,7 +225,7 @@ def test_what_is_no_request_is_refused_and_never_an_error_of_the_server(each, ga
     assert answers_soon(each)
 
 
-def test_a_body_in_chunks_is_read_as_one(each):
+def test_a_chunked_body_is_accepted(each):
     connection = opened(each)
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (CALL[:9], CALL[9:]))
     connection.sendall(HEADER + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
@@ -259,7 +259,7 @@ def test_plain_http_on_a_tls_port_is_refused(server):
     assert b"200" not in until_closed(connection)
 
 
-def test_it_ends_with_all_kinds_of_connections_open(tmp_path):
+def test_the_server_ends_with_all_kinds_of_connections_open(tmp_path):
     with Running(tmp_path, groups=[group(5)]) as running:
         opened_ones = [opened(running) for _number in range(4)]
         opened_ones[0].sendall(HEADER)

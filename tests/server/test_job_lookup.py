@@ -135,7 +135,7 @@ def test_names_of_jobs(text, schedd, expected):
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.", ".1", "1.2.3", "#1.0", "1.0 || true", "a b#1.0", "9" * 20, "1.-1"])
-def test_other_texts_are_no_names_of_jobs(text):
+def test_other_texts_are_not_names_of_jobs(text):
     with pytest.raises(ValueError, match="job: expected an id such as"):
         JobName.parse(text)
 
@@ -183,7 +183,7 @@ def test_the_schedd_that_has_the_job_is_found():
     assert {schedd for _type, schedd, _attributes in pool.asked} == {"a", "b"}
 
 
-def test_only_the_named_schedd_is_asked():
+def test_only_the_named_schedd_is_queried():
     pool = Pool(**{"a.example.org": FACTS, "b.example.org": FACTS})
     assert find(pool, "A#1.0")["found"] == [("a.example.org", FACTS)]
     assert [schedd for _type, schedd, _attributes in pool.asked] == ["a.example.org"]

@@ -52,7 +52,7 @@ def test_an_idle_job_that_is_counted_has_no_obstacle():
         ({"place": "factory"}, "not in the queue yet: its submission is materialized late"),
     ],
 )
-def test_states_in_words(changes, text):
+def test_descriptions_of_states(changes, text):
     assert described(**changes)["text"] == text
 
 
@@ -75,14 +75,14 @@ def test_states_in_words(changes, text):
         ({"paused": True}, "The demand server is paused", "glidein-demand resume"),
     ],
 )
-def test_what_no_glidein_can_change(changes, reason, action):
+def test_obstacles_that_no_glidein_removes(changes, reason, action):
     found = only_obstacle(**changes)
     assert reason in found["reason"]
     assert action in found["action"]
     assert found["blocks"] is True
 
 
-def test_a_deferral_that_is_due_is_no_obstacle():
+def test_an_elapsed_deferral_is_not_an_obstacle():
     assert described(deferred_until=NOW + 299, cool_down_until=NOW)["obstacles"] == []
     assert described(deferred_until=NOW + 360, deferral_prep_s=120)["obstacles"] == []
 
@@ -118,7 +118,7 @@ def test_a_job_that_the_last_reading_does_not_have_waits_for_the_next_one():
     assert "does not count it" in only_obstacle(counted=False)["reason"]
 
 
-def test_the_negotiators_last_reason_is_told():
+def test_the_negotiators_last_reason_is_shown():
     assert described(rejected="no match found", rejected_at=NOW - 60)["rejected"] == "no match found (60 s ago)"
     assert described(status=2, rejected="no match found")["rejected"] is None
 

@@ -58,7 +58,7 @@ def test_a_quantile_is_right_to_within_a_third(seconds, q):
     assert exact / 1.34 - 1 <= found <= exact * 1.34 + 1
 
 
-def test_of_no_jobs_there_is_no_quantile():
+def test_no_jobs_have_no_quantile():
     assert wait_buckets.quantile({}, 0.5) is None
 
 
@@ -76,7 +76,7 @@ def test_waits_are_counted_by_the_day_of_the_start():
     }
 
 
-def test_the_next_read_goes_on_after_the_newest_job_of_the_last_one():
+def test_the_next_read_continues_after_the_newest_job_of_the_last_one():
     history = History(job(2, 60), job(1, 60))
     first = job_waits.read(query(), history)
     assert job_waits.read(query(first["until"]), history) == {"schedd": "cm", "waits": {}, "until": "2.0"}

@@ -44,7 +44,7 @@ def test_requests_that_htcondor_would_round_alike_are_groups_of_their_own():
 
 
 @pytest.mark.parametrize(("measured", "memory_mb"), [("", 4000), ("MemoryUsage = 3000;", 4608)])
-def test_a_request_that_may_come_from_a_measurement_is_rounded_once_it_does(measured, memory_mb):
+def test_a_request_based_on_measured_usage_is_rounded_once_it_is_measured(measured, memory_mb):
     retried = "RequestMemory = ifThenElse(MemoryUsage =!= undefined, MemoryUsage * 3 / 2, 4000);"
     assert only_group(job_row(retried + measured))["memory_mb"] == memory_mb
 
@@ -65,12 +65,12 @@ def test_a_job_that_ran_before_stays_in_the_group_of_those_that_did_not():
     assert [found["count"] for found in groups] == [4]
 
 
-def test_undefined_gpus_are_none():
+def test_undefined_gpus_are_zero():
     assert only_group(job_row("RequestGPUs = undefined;"))["gpus"] == 0
 
 
 @pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk"])
-def test_jobs_with_an_undefined_request_never_start_and_are_no_demand(name):
+def test_jobs_with_an_undefined_request_never_start_and_are_not_demand(name):
     """Assert that such jobs are excluded, because no slot's WithinResourceLimits is true for them."""
     groups, unreadable = jobs.demand_groups(
         [job_row(f"{name} = undefined;", JobCount=3), job_row(f"{name} = NoSuchName;", JobCount=2)], jobs.Rounding()
@@ -123,7 +123,7 @@ def test_requests_are_not_repeated_as_attributes():
     assert found["attributes"] == {"WantArch": "X86_64"}
 
 
-def test_configured_attributes_are_part_of_the_group_whatever_their_case():
+def test_configured_attributes_are_part_of_the_group_in_any_case():
     found = only_group(job_row('WantPool = "ice";'), attributes=["wantpool", "absent"])
     assert found["attributes"] == {"WantPool": "ice"}
 
@@ -145,7 +145,7 @@ def test_the_shortest_stated_run_time_counts():
     assert only_group(job_row(), runtime_attributes=names)["max_runtime_s"] is None
 
 
-def test_users_do_not_split_a_group_but_stay_apart_until_the_limit_is_known():
+def test_users_do_not_split_a_group_but_are_kept_for_the_limits():
     rows = [
         job_row(User=user, JobCount=2, JobIds=job) for user, job in (("a@p", "1.0"), ("b@p", "5.0"), ("a@p", "7.0"))
     ]
@@ -154,7 +154,7 @@ def test_users_do_not_split_a_group_but_stay_apart_until_the_limit_is_known():
     assert len({found["id"] for found in groups}) == 1
 
 
-def test_the_projection_has_every_attribute_of_the_constraint_and_none_twice():
+def test_the_projection_has_every_attribute_of_the_constraint_once():
     names = jobs.projection("WantBridges == True && MY.jobprio > 2", ["WantBridges"], ["AllowedJobDuration"])
     lower = [name.lower() for name in names]
     assert {"wantbridges", "jobprio", "allowedjobduration", "user", "requestcpus"} <= set(lower)
@@ -258,7 +258,7 @@ def test_a_request_beyond_all_machines_is_shown_and_not_counted(name):
     assert (groups, [row["attribute"] for row in unreadable]) == ([], [name])
 
 
-def test_text_that_is_no_utf8_is_an_error_of_that_value_alone():
+def test_invalid_utf8_is_an_error_of_that_value_only():
     ad = classad2.ClassAd('[Odd = "\\377"; Good = 1]')
     assert jobs.evaluate(ad, "Odd") is classad2.Value.Error
     assert jobs.evaluate(ad, "Good") == 1

@@ -31,7 +31,7 @@ def test_the_id_comes_back_as_it_was(service, identity):
         (b"1" * 6000, -32600), (b"[]", -32600), (b"null", -32600), (b'"x"', -32600), (b"{}", -32600),
     ],
 )  # fmt: skip
-def test_what_is_no_request_is_refused_with_the_specified_code(service, body, code):
+def test_an_invalid_request_is_refused_with_the_specified_code(service, body, code):
     if code == -32600 and body.startswith(b"1"):  # newer Pythons already refuse such a long number while parsing
         assert error_of(service.post(body))["code"] in (-32600, -32700)
     else:

@@ -70,7 +70,7 @@ def test_a_factory_becomes_a_group_like_that_of_its_jobs():
     assert (group["users"], unreadable) == ({"alice@pool": 15}, [])
 
 
-def test_a_factory_whose_request_cannot_be_read_is_shown():
+def test_a_factory_with_an_unreadable_request_is_shown():
     ad = factory()
     ad["RequestCpus"] = "many"
     found, unreadable = late_materialization.demand_groups([ad], jobs.Rounding(), (), ())

@@ -24,14 +24,14 @@ def limited(service):
     return service
 
 
-def test_a_site_is_granted_no_more_jobs_than_its_limit_and_told_so(limited):
+def test_a_site_is_granted_jobs_up_to_its_limit_with_a_note(limited):
     answer = lease(limited, {"a": {ONE["id"]: 100}, "b": {TWO["id"]: 100}}, ttl_s=86400)
     assert answer["granted"] == {"a": {ONE["id"]: 30}, "b": {TWO["id"]: 0}}
     assert answer["site_limit"] == 30
     assert sum(row["count"] for row in limited.result("get_demand")["groups"]) == 170
 
 
-def test_what_other_entries_of_the_site_hold_counts(limited):
+def test_leases_of_other_entries_of_the_site_count(limited):
     lease(limited, {"a": {ONE["id"]: 20}})
     assert lease(limited, {"b": {TWO["id"]: 100}})["granted"] == {"b": {TWO["id"]: 10}}
     assert lease(limited, {"a": {ONE["id"]: 100}})["granted"] == {"a": {ONE["id"]: 20}}
@@ -39,12 +39,12 @@ def test_what_other_entries_of_the_site_hold_counts(limited):
     assert lease(limited, {"b": {TWO["id"]: 100}})["granted"] == {"b": {TWO["id"]: 30}}
 
 
-def test_a_claim_within_the_limit_is_granted_without_a_word(limited):
+def test_a_claim_within_the_limit_is_granted_without_a_note(limited):
     answer = lease(limited, {"a": {ONE["id"]: 30}})
     assert (answer["granted"], "site_limit" in answer) == ({"a": {ONE["id"]: 30}}, False)
 
 
-def test_what_others_hold_is_not_called_the_sites_limit(limited):
+def test_leases_of_other_sites_are_not_reported_as_the_sites_limit(limited):
     other = limited.token("Cedar")
     limited.result("lease", {"site": "Cedar", "entries": {"q": {ONE["id"]: 90}}}, other)
     answer = lease(limited, {"a": {ONE["id"]: 20}})
@@ -66,7 +66,7 @@ JOBS = st.integers(0, 50)
 
 
 @given(st.tuples(JOBS, JOBS, JOBS, JOBS), st.tuples(JOBS, JOBS), st.integers(0, 100))
-def test_a_limit_takes_away_and_never_adds(asked, free, most):
+def test_a_limit_reduces_and_never_adds(asked, free, most):
     claims = {"a": {"x": asked[0], "y": asked[1]}, "b": {"x": asked[2], "y": asked[3]}}
     groups = {"x": free[0], "y": free[1]}
     without, within = grants(claims, groups), grants(claims, groups, most=most)
@@ -87,7 +87,7 @@ def test_limits_are_set_as_a_whole(database):
 
 
 @pytest.mark.parametrize("wanted", [{"a b": 5}, {"A": -1}, {"A": "5"}, {"A": True}, {"A": 1.5}, {"A": None}])
-def test_a_limit_that_is_no_number_of_jobs_is_refused(database, wanted):
+def test_an_invalid_limit_is_refused(database, wanted):
     with pytest.raises(LimitError):
         LeaseLimits(database).install(wanted)
     assert LeaseLimits(database).of("A") is None

@@ -37,7 +37,7 @@ def summed(granted):
 
 
 @given(claims, groups)
-def test_grants_are_never_above_what_is_asked_nor_together_above_what_is_free(asked, free):
+def test_grants_exceed_neither_the_claims_nor_the_free_jobs(asked, free):
     granted = grants(asked, free)
     assert {entry: set(of) for entry, of in granted.items()} == {entry: set(of) for entry, of in asked.items()}
     assert all(0 <= count <= asked[entry][group] for entry, of in granted.items() for group, count in of.items())
@@ -46,7 +46,7 @@ def test_grants_are_never_above_what_is_asked_nor_together_above_what_is_free(as
 
 
 @given(claims, groups, st.randoms())
-def test_the_order_of_what_is_sent_does_not_matter(asked, free, random):
+def test_the_order_of_the_entries_does_not_matter(asked, free, random):
     def shuffled(mapping):
         items = list(mapping.items())
         random.shuffle(items)
@@ -62,7 +62,7 @@ def test_while_paused_all_grants_are_zero(asked, free):
 
 
 @given(groups, groups)
-def test_what_is_left_is_never_negative(counts, held):
+def test_remaining_jobs_are_never_negative(counts, held):
     assert left(counts, held) == {group: max(0, count - held.get(group, 0)) for group, count in counts.items()}
 
 
@@ -83,7 +83,7 @@ steps = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
-def test_any_course_of_claims_is_as_a_plain_model_says(database, steps):
+def test_any_sequence_of_claims_matches_a_simple_model(database, steps):
     """Compare the leases with a simple model: {(site, entry): (expires, {group: jobs})} in a dict."""
     clock = Clock(NOW)
     leases = Leases(database, clock)
@@ -112,27 +112,27 @@ def test_any_course_of_claims_is_as_a_plain_model_says(database, steps):
             assert until == min((kept[0] for kept in alive.values()), default=math.inf)
 
 
-def test_a_claim_replaces_what_its_entry_held(leases):
+def test_a_claim_replaces_its_entrys_lease(leases):
     assert leases.claim("A", {"q": {"u": 8, "v": 2}}, 60, {"u": 10, "v": 10})["granted"] == {"q": {"u": 8, "v": 2}}
     assert leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10, "v": 10})["granted"] == {"q": {"u": 10}}
     assert leases.held() == ({"u": 10}, NOW + 60)
 
 
-def test_entries_that_are_not_named_keep_what_they_hold(leases):
+def test_entries_that_are_not_named_keep_their_leases(leases):
     leases.claim("A", {"q1": {"u": 6}, "q2": {"u": 2}}, 60, {"u": 10})
     assert leases.claim("A", {"q2": {"u": 9}}, 60, {"u": 10})["granted"] == {"q2": {"u": 4}}
     assert leases.claim("A", {"q1": {}}, 60, {"u": 10})["granted"] == {"q1": {}}
     assert leases.held()[0] == {"u": 4}
 
 
-def test_two_entries_of_one_claim_share_what_is_there(leases):
+def test_two_entries_of_one_claim_share_the_free_jobs(leases):
     assert leases.claim("A", {"q2": {"u": 8}, "q1": {"u": 8}}, 60, {"u": 10})["granted"] == {
         "q1": {"u": 8},
         "q2": {"u": 2},
     }
 
 
-def test_a_group_without_idle_jobs_is_granted_to_nobody(leases):
+def test_a_group_without_idle_jobs_is_not_granted(leases):
     assert leases.claim("A", {"q": {"gone": 3}}, 60, {"u": 10})["granted"] == {"q": {"gone": 0}}
     assert leases.rows() == []
 
@@ -159,13 +159,13 @@ def test_an_expired_lease_is_not_kept_for_ever(leases, clock, database):
         assert connection.exec_driver_sql("SELECT count(*) FROM lease").scalar() == 0
 
 
-def test_pausing_gives_back_what_its_caller_held(leases):
+def test_pausing_releases_the_callers_leases(leases):
     leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10})
     assert leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10}, paused=True)["granted"] == {"q": {"u": 0}}
     assert leases.held()[0] == {}
 
 
-def test_what_a_site_holds_itself_can_be_left_out(leases):
+def test_a_sites_own_leases_can_be_excluded(leases):
     leases.claim("A", {"q": {"u": 3, "v": 1}}, 60, {"u": 10, "v": 1})
     leases.claim("B", {"q": {"u": 4}}, 90, {"u": 10})
     assert leases.held() == ({"u": 7, "v": 1}, NOW + 60)
@@ -190,7 +190,7 @@ def test_leases_outlive_their_process(leases, clock, database_url):
     assert later.claim("B", {"q": {"u": 10}}, 60, {"u": 10})["granted"] == {"q": {"u": 0}}
 
 
-def test_what_another_process_claims_counts_at_once_and_is_seen_within_a_second(leases, clock, database_url):
+def test_another_processs_claim_counts_at_once_and_is_visible_within_a_second(leases, clock, database_url):
     other = Leases(Database(database_url), clock)
     before = other.version
     leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10})

@@ -122,7 +122,7 @@ def test_samples_outlive_a_restart(database):
     assert again.recent(NOW + 3600) == []
 
 
-def test_a_new_sample_takes_the_place_of_the_old_one(database):
+def test_a_new_sample_replaces_the_old_one(database):
     kept = store.MachineAds(database)
     kept.add([row()], NOW)
     kept.add([row(Arch="ppc64le")], NOW + 3600)

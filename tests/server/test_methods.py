@@ -33,7 +33,7 @@ def test_get_demand_with_a_token_has_everything(service):
     assert found["requirements"] == PRIVATE["requirements"]
 
 
-def test_a_reader_sees_what_a_site_sees(service):
+def test_a_reader_gets_the_same_data_as_a_site(service):
     service.read(group(120, **PRIVATE))
     reader = service.token("grafana", "reader")
     assert service.result("get_demand", token=reader) == service.result("get_demand", token=TOKEN)
@@ -84,7 +84,7 @@ def test_unserved_jobs_that_are_not_as_described_are_refused(service, rows):
 # --- leases ---
 
 
-def test_a_lease_is_taken_from_what_other_sites_see_and_not_from_what_its_holder_sees(service):
+def test_a_lease_reduces_the_demand_of_other_sites_and_not_of_its_holder(service):
     service.read(group(100))
     other = service.token("Cedar")
     assert granted(service, 30) == 30
@@ -114,7 +114,7 @@ def test_more_leased_than_there_is_leaves_nothing_and_not_less(service):
     assert (found["count"], found["leased"]) == (0, 40)
 
 
-def test_before_the_queue_was_read_nothing_is_leased_and_what_was_held_stays(new_service):
+def test_before_the_first_reading_nothing_is_leased_and_leases_stay(new_service):
     before = new_service()
     before.read(group(100))
     granted(before, 30)
@@ -184,7 +184,7 @@ def test_get_supply_has_the_plans_of_a_report_at_once(service):
 
 
 @pytest.mark.parametrize("given", [{"wanted": 0}, {"wanted": 7}, {"wanted": None}, {}])
-def test_what_a_plan_wanted_comes_back_beside_what_it_ordered(service, given):
+def test_the_history_has_a_plans_wanted_and_ordered_glideins(service, given):
     entry = {**site_report()["entries"][0], **given}
     service.result("report", site_report(entries=[entry]), TOKEN)
     (plan,) = service.result("get_supply")["entries"][0]["history"]["plans"]
@@ -192,7 +192,7 @@ def test_what_a_plan_wanted_comes_back_beside_what_it_ordered(service, given):
 
 
 @pytest.mark.parametrize("wanted", [-1, 1.5, True, "3", [], 10**10])
-def test_what_a_plan_wanted_is_a_count(service, wanted):
+def test_wanted_glideins_are_a_count(service, wanted):
     entry = {**site_report()["entries"][0], "wanted": wanted}
     error = service.error("report", site_report(entries=[entry]), TOKEN)
     assert "entries[0].wanted: expected `int" in error["data"]
@@ -210,7 +210,7 @@ def test_get_supply_contains_each_record_of_the_last_hour_s_demand(service):
     assert all(isinstance(value, int) for point in found for value in point)
 
 
-def test_a_demand_that_could_not_be_read_is_no_point_of_its_history(service):
+def test_an_unreadable_demand_is_not_a_point_of_its_history(service):
     service.recorder.record()
     assert service.result("get_supply")["demand_history"] == []
 
@@ -225,7 +225,7 @@ def test_running_glideins_are_followed_and_not_kept_in_the_report(service):
     assert "running_glideins" not in service.parts.reports.reports()["PSC"]["entries"][0]
 
 
-def test_without_running_glideins_what_became_of_them_is_unknown_and_not_zero(service):
+def test_without_running_glideins_their_outcomes_are_unknown_and_not_zero(service):
     service.result("report", site_report(), TOKEN)
     assert service.result("get_supply", token=TOKEN)["entries"][0]["history"]["started"] is None
 
@@ -291,7 +291,7 @@ def test_a_long_error_text_is_cut_and_kept(service):
     assert len(service.parts.reports.reports()["PSC"]["error"]) == 2000
 
 
-def test_what_was_launched_is_added_up_until_the_history_has_it(service):
+def test_launched_glideins_are_summed_until_the_history_has_them(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(as_of=NOW + 1), TOKEN)
     assert service.recorder.record()

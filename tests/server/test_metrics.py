@@ -31,7 +31,7 @@ def test_demand_leases_and_sites_have_metrics(service):
     assert found[("glidein_demand_schedds", ("state", "answered"))] == 1
 
 
-def test_what_is_unknown_makes_no_series(service):
+def test_unknown_values_have_no_series(service):
     entry = {"entry": "RM", "shape": "node", "queued": None}
     service.result("report", site_report(entries=[entry]), TOKEN)
     names = {key[0] for key in samples(service)}

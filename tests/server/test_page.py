@@ -79,7 +79,7 @@ def test_an_old_report_shows_no_unserved_jobs():
     assert "not served" not in not_served(reports={"PSC": silent})
 
 
-def test_a_page_without_problems_says_so():
+def test_a_page_without_problems_shows_that():
     html = render()
     assert "No problems" in html
     assert '<ul class="problems">' not in html
@@ -101,7 +101,7 @@ def test_a_pause_is_shown_with_start_user_and_reason():
     assert "No problems" not in words
 
 
-def test_a_problem_shows_what_is_wrong_then_where_then_what_to_do():
+def test_a_problem_shows_the_fault_then_the_place_then_the_remedy():
     words = " ".join(Page(render(reports=reports(report(error="squeue: exit status 1")))).text.split())
     assert "Site error. Site PSC: squeue: exit status 1. Correct the error." in words
 
@@ -116,7 +116,7 @@ def test_a_note_is_not_counted_as_a_problem():
     assert "MAX_JOBS_RUNNING" in html
 
 
-def test_the_numbers_of_a_group_and_of_a_site_stand_in_one_row_each():
+def test_the_numbers_of_a_group_and_of_a_site_are_in_one_row_each():
     page = Page(render(demand=demand(group("f00d", 1234, cpus=3, gpus=1, over_limit=5))))
     assert page.cells("1,234") == [
         ["1,234", "0", "5", "3", "2 GiB", "1,000 MiB", "1", "2 h", "12.0", "f00d"],
@@ -178,7 +178,7 @@ def test_hostile_text_is_shown_as_text():
     assert "49" not in page.text.replace(HOSTILE, "")  # Jinja evaluated none of it as a template
 
 
-def test_nothing_from_outside_can_turn_or_hide_what_stands_beside_it():
+def test_received_texts_cannot_reorder_or_hide_other_text():
     html = render(**page_with_text(TURNED))
     assert "abc\\u202edef\\u0000\\u200b\\ud800" in html
     assert not {"\u202e", "\u0000", "\u200b"} & set(html)

@@ -29,7 +29,7 @@ def found(*rows, since=SEEN, runtime_s=None, cycles=None, ordered=None):
     return passed_over_detector.passed_over(rows or [idle()], groups, cycles, ordered, NOW)
 
 
-def test_a_group_that_stayed_idle_for_three_cycles_beside_a_free_glidein_is_passed_over():
+def test_a_group_that_stayed_idle_for_three_cycles_with_a_free_glidein_is_passed_over():
     assert found() == [(KEY, "g")]
 
 
@@ -39,7 +39,7 @@ def test_a_job_or_a_glidein_from_after_the_first_of_these_cycles_does_not_count(
     assert found(cycles=CYCLES[:2]) == []
 
 
-def test_a_group_that_the_glideins_were_not_ordered_for_is_left_alone():
+def test_a_group_that_the_glideins_were_not_ordered_for_is_ignored():
     assert found(ordered={("A", "q"): {"other"}, ("B", "q"): {"g"}}) == []
 
 

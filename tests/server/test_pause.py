@@ -8,11 +8,11 @@ from databases import NOW, Clock, seen_within
 OFF = {"paused": False, "since": None, "reason": "", "by": ""}
 
 
-def test_it_is_off_at_first(database):
+def test_the_pause_is_off_at_first(database):
     assert Pause(database).state() == OFF
 
 
-def test_pausing_says_since_when_why_and_by_whom(database):
+def test_a_pause_has_time_reason_and_author(database):
     pause = Pause(database, Clock(NOW))
     assert pause.set("disks full", "ada") == {"paused": True, "since": NOW, "reason": "disks full", "by": "ada"}
     assert pause.state()["reason"] == "disks full"
@@ -34,7 +34,7 @@ def test_resuming_twice_is_as_once(database):
     assert pause.clear() == pause.clear() == pause.state() == OFF
 
 
-def test_it_outlives_its_process_and_is_seen_by_another_within_a_second(database, database_url):
+def test_a_pause_survives_its_process_and_another_one_reads_it_within_a_second(database, database_url):
     mine, other = Pause(database, Clock(NOW)), Pause(Database(database_url))
     assert other.state() == OFF
     mine.set("x", "y")
@@ -43,7 +43,7 @@ def test_it_outlives_its_process_and_is_seen_by_another_within_a_second(database
     assert seen_within(1, lambda: not other.state()["paused"])
 
 
-def test_what_its_caller_does_to_a_state_changes_nothing(database):
+def test_changing_a_returned_state_changes_nothing(database):
     pause = Pause(database)
     pause.state()["paused"] = True
     assert pause.state() == OFF

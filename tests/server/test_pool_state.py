@@ -39,7 +39,7 @@ def failed(pool_state):
     return {row["name"]: row["error"] for row in demand(pool_state)["schedds"]["failed"]}
 
 
-def test_before_the_first_reading_as_of_is_null_and_nothing_is_known(pool_state):
+def test_before_the_first_reading_as_of_is_null_and_the_state_is_empty(pool_state):
     assert demand(pool_state) == {
         "as_of": None, "attributes": [], "schedds": {"answered": [], "failed": []},
         "groups": [], "unreadable": [], "waiting_for_limit": [],
@@ -62,7 +62,7 @@ def test_the_next_good_reading_clears_the_error(pool_state):
     assert demand(pool_state)["schedds"] == {"answered": ["cm"], "failed": []}
 
 
-def test_equal_groups_of_two_schedds_are_one_and_the_older_reading_gives_the_age(pool_state):
+def test_equal_groups_of_two_schedds_are_merged_with_the_age_of_the_older_reading(pool_state):
     pool_state.store_demand("a", answer([group(1)]), NOW - 100)
     pool_state.store_demand("b", answer([group(2)]), NOW)
     assert (demand(pool_state)["as_of"], demand(pool_state)["schedds"]["answered"]) == (NOW - 100, ["a", "b"])
@@ -70,7 +70,7 @@ def test_equal_groups_of_two_schedds_are_one_and_the_older_reading_gives_the_age
     assert (merged["count"], merged["as_of"], merged["stale"]) == (3, NOW - 100, 0)
 
 
-def test_a_schedd_that_is_gone_keeps_its_groups_for_ever_and_they_are_marked_as_stale(pool_state, clock):
+def test_an_unreachable_schedd_keeps_its_groups_marked_as_stale(pool_state, clock):
     pool_state.store_demand("gone", answer([group(5)]), NOW)
     pool_state.store_demand_error("gone", "no answer")
     clock.now = NOW + 300 * DAY
@@ -96,7 +96,7 @@ def test_when_all_fail_the_newest_reading_gives_the_age(pool_state):
     assert demand(pool_state)["as_of"] == NOW - 901
 
 
-def test_a_schedd_that_the_collector_lost_keeps_its_groups_until_it_is_forgotten(pool_state, clock):
+def test_a_schedd_missing_in_the_collector_keeps_its_groups_until_it_is_removed(pool_state, clock):
     pool_state.store_demand("a", answer([group(5)]), NOW)
     pool_state.store_demand("b", answer(), NOW)
     pool_state.store_schedds({"b"})
@@ -147,7 +147,7 @@ def test_the_supply_survives_a_failure_with_its_age(pool_state):
     assert pool_state.snapshot().supply == {"as_of": NOW, "error": "no answer", "entries": [], "others": 4}
 
 
-def test_a_snapshot_is_not_changed_by_what_comes_later(pool_state):
+def test_later_readings_do_not_change_a_snapshot(pool_state):
     before = pool_state.snapshot()
     pool_state.store_demand("cm", answer([group()]), NOW)
     assert before.results.demand()["groups"] == []

@@ -39,7 +39,7 @@ def test_a_stale_queue_is_a_problem_with_its_age():
     assert "last read 83 min ago" in problem.text
 
 
-def test_a_schedd_that_missed_one_refresh_is_a_warning_and_one_that_is_gone_an_error():
+def test_a_schedd_that_missed_one_refresh_is_a_warning_and_an_unreachable_one_an_error():
     late, gone, never = ("a", "no answer", NOW - 400), ("b", "no answer", NOW - 5000), ("c", "refused", None)
     every = found(demand=demand(schedds=schedds(late, gone, never)))
     assert [(problem.subject, problem.severity) for problem in every] == [
@@ -96,7 +96,7 @@ def test_held_glideins_without_a_reason_are_a_problem_too():
 @pytest.mark.parametrize(
     "reason", ["AssocGrpCPUMinutesLimit", "QOSMaxJobsPerUserLimit", "allocation ABC123 is exhausted", "InvalidAccount"]
 )
-def test_an_exhausted_allocation_is_a_problem_of_its_own_kind(reason):
+def test_an_exhausted_allocation_is_a_separate_kind_of_problem(reason):
     (line,) = lines(reports=reports(report("PSC", entry(sick=2, sick_reasons=[reason]))))
     assert line["kind"] == "allocation"
     assert reason in line["text"]
@@ -135,7 +135,7 @@ def test_failures_of_an_entry_are_named_once_with_status_and_reason():
     assert "within minutes. 5 ended with status 17: fewer GPUs" in early.text
 
 
-def test_unknown_counts_of_glideins_are_no_problem():
+def test_unknown_counts_of_glideins_are_not_a_problem():
     unknown = experience(started=None, registered=None, never_registered=None, ended_early=None)
     assert found(supply=supply(supplied(history=unknown))) == []
 
@@ -170,7 +170,7 @@ def test_jobs_that_cannot_be_counted_are_a_problem_and_only_callers_with_a_token
     assert problem.text == f"{text} RequestMemory is alice"
 
 
-def test_jobs_that_wait_for_a_limit_of_their_schedd_are_no_error():
+def test_jobs_that_wait_for_a_limit_of_their_schedd_are_not_an_error():
     waiting = [{"schedd": "cm", "count": 1200, "limit": 10000}]
     (problem,) = found(demand=demand(group(), waiting_for_limit=waiting))
     assert problem.severity == "note"
@@ -204,7 +204,7 @@ def test_problems_are_sorted_by_severity():
     assert severities == sorted(severities, key=["error", "warning", "note"].index)
 
 
-def test_many_sites_with_the_same_problem_are_one_line_that_counts_them_and_lists_them_below():
+def test_many_sites_with_the_same_problem_are_one_line_with_their_number_and_a_list():
     silent = reports(*(report(f"Site-{index}", received=NOW - 9000) for index in range(300)))
     (line,) = lines(reports=silent)
     assert line["text"] == "300 sites do not report."

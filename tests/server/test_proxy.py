@@ -33,12 +33,12 @@ def handshake(server, **versions):
         return connection.version(), connection.getpeercert(binary_form=True)
 
 
-def test_it_answers_with_its_certificate_and_whole_replies(server):
+def test_the_proxy_presents_its_certificate_and_sends_complete_replies(server):
     assert server.call("get_demand", site="PSC")[0] == 200
     assert server.get("/static/style.css")[0] == 200
 
 
-def test_it_speaks_tls_1_2_and_1_3_and_nothing_older(server):
+def test_the_proxy_accepts_tls_1_2_and_1_3_and_nothing_older(server):
     assert handshake(server)[0] == "TLSv1.3"
     assert handshake(server, maximum_version=ssl.TLSVersion.TLSv1_2)[0] == "TLSv1.2"
     with warnings.catch_warnings(), pytest.raises((ssl.SSLError, OSError)):

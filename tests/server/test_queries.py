@@ -90,7 +90,7 @@ def gone(pid, seconds=30):
     return True
 
 
-def test_a_collector_that_refuses_is_an_error_of_one_line(queries):
+def test_the_error_of_a_refusing_collector_is_one_line(queries):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -129,7 +129,7 @@ def test_the_process_of_a_hung_query_is_killed_and_the_next_query_runs(queries, 
     assert queries.run(CHECK, timeout=30) == {}
 
 
-def test_queries_run_beside_each_other_and_at_a_higher_niceness(queries, silent):
+def test_queries_run_in_parallel_and_at_a_higher_niceness(queries, silent):
     queries.run(CHECK, timeout=30)
     hanging = InBackground(queries, query(silent), 8)
     assert queries.run(CHECK, timeout=30) == {}

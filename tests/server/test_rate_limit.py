@@ -26,7 +26,7 @@ def test_a_caller_over_the_limit_gets_429_and_the_time_to_retry(limited):
     assert int(page.headers["Retry-After"]) >= 1
 
 
-def test_a_minute_begins_with_its_first_call_and_is_forgotten_when_it_is_over():
+def test_a_minute_starts_with_its_first_call_and_is_removed_afterwards():
     now = [0.0]
     rate = RateLimit(2, lambda: now[0])
     seen = []
@@ -68,5 +68,5 @@ def test_every_call_of_a_batch_counts(limited):
         (ANONYMOUS, "not an address", "address/not an address"),
     ],
 )  # fmt: skip
-def test_whose_calls_are_counted_together(caller, address, counted):
+def test_calls_that_are_counted_together(caller, address, counted):
     assert rate_limit_key(caller, address) == counted

@@ -81,7 +81,7 @@ def test_queries_have_the_values_of_the_settings():
     assert waits_query(chosen, schedd, "7.0")["since"] == "7.0"
 
 
-def test_the_negotiators_limits_hold_until_it_answers_again():
+def test_the_negotiators_limits_apply_until_it_responds_again():
     pool, pool_state = Pool("cm"), PoolState(settings())
     service = refresher(pool, pool_state)
     pool.limits = {"limits": {"concurrency": {}, "used": {}, "submitters": {"alice@pool": [2, 0]}, "groups": {}}}
@@ -179,7 +179,7 @@ def test_without_the_collector_the_schedds_of_the_last_refresh_are_queried():
 @pytest.mark.parametrize(
     ("answer", "error"), [(QueryError("refused"), "refused"), (found(), "the collector has no schedd")]
 )
-def test_a_pool_without_any_known_schedd_is_unknown_and_not_empty(answer, error):
+def test_the_demand_of_a_pool_without_schedds_is_unknown_and_not_empty(answer, error):
     pool, pool_state = Pool(), PoolState(settings())
     pool.schedds = answer
     service = refresher(pool, pool_state)
@@ -333,7 +333,7 @@ def test_requests_are_answered_while_a_refresh_hangs(service):
 
 
 @pytest.mark.parametrize("what", ["read", "told"])
-def test_the_thread_goes_on_after_failures(what):
+def test_the_thread_continues_after_failures(what):
     calls, enough = [], threading.Event()
 
     def fail(*_what):

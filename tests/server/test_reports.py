@@ -25,7 +25,7 @@ def reports(database):
     return Reports(database, max_sites=2)
 
 
-def test_a_report_takes_the_place_of_the_one_before(reports):
+def test_a_report_replaces_the_previous_one(reports):
     reports.add(report(error="login needed"), NOW)
     reports.add(report(as_of=NOW + 5), NOW + 5)
     assert reports.reports() == {"PSC": {**report(as_of=NOW + 5), "received": NOW + 5}}
@@ -46,7 +46,7 @@ def test_reports_and_monitoring_outlive_their_process(reports, database_url):
     assert again.launched() == reports.launched() == {"PSC": 2}
 
 
-def test_the_number_of_sites_is_bounded_and_known_ones_may_go_on(reports):
+def test_the_number_of_sites_is_limited_and_existing_ones_may_report(reports):
     reports.add(report("A"), NOW)
     reports.add(report("B"), NOW)
     with pytest.raises(FullError, match="server.max_sites = 2 sites are known already"):
@@ -80,7 +80,7 @@ def test_a_forgotten_site_leaves_nothing_and_makes_room(reports, database_url):
     reports.add(report("C"), NOW)
 
 
-def test_what_was_read_does_not_change_under_its_reader(reports):
+def test_a_returned_report_does_not_change(reports):
     reports.add(report("A"), NOW)
     before = reports.reports()
     reports.add(report("A", as_of=NOW + 5), NOW + 5)
@@ -116,7 +116,7 @@ def test_a_report_from_the_future_does_not_keep_later_ones_away(reports):
     assert reports.reports()["PSC"]["as_of"] == NOW + 60
 
 
-def test_what_all_entries_launched_is_added_up():
+def test_launched_glideins_of_all_entries_are_summed():
     assert newly_launched(None, report(entries=[entry(launched=3), entry(shape="half", launched=4)])) == 7
 
 

@@ -77,7 +77,7 @@ def test_a_large_result_in_a_batch_is_whole(service):
     assert found[0]["result"] == service.result("get_demand")
 
 
-def test_an_equal_question_is_answered_without_making_it_again():
+def test_an_equal_request_reuses_the_result():
     made = []
     cache = result_cache.ResultCache(2)
 
@@ -105,7 +105,7 @@ def test_jobs_that_others_hold_are_subtracted_and_shown_as_leased(held, count, l
 
 
 @pytest.mark.parametrize("path", ["/", "/static/style.css", "/static/page.js"])
-def test_the_page_and_what_belongs_to_it_come_compressed_to_who_can_read_that(service, path):
+def test_the_page_and_its_files_are_compressed_for_clients_that_accept_it(service, path):
     plain = service.client.get(path)
     packed = service.client.get(path, headers={"Accept-Encoding": "gzip"})
     assert (plain.headers.get("Content-Encoding"), packed.headers["Content-Encoding"]) == (None, "gzip")
@@ -129,7 +129,7 @@ def test_a_new_reading_and_a_lease_show_at_once(service):
     assert counts == [5, 6, 4]
 
 
-def test_a_lease_that_ends_is_given_back(service):
+def test_an_expired_lease_is_released(service):
     service.read(group(5))
     service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}, "ttl_s": 60}, TOKEN)
     counts = []
@@ -148,7 +148,7 @@ def test_a_report_changes_nothing_in_the_kept_demand(service, monkeypatch):
     assert dumped == []
 
 
-def test_sites_that_hold_nothing_share_one_reply(service, monkeypatch):
+def test_sites_without_leases_share_one_reply(service, monkeypatch):
     service.read(group(5))
     service.result("get_demand", {"sites": []}, TOKEN)
     monkeypatch.setattr(result_cache, "dump", None)  # no further result is made

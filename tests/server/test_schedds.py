@@ -17,7 +17,7 @@ def test_each_schedd_has_the_attributes_that_a_connection_needs():
     assert found[0] == {"name": "a", "address": {"Name": "a", "MyAddress": "<a>", "CondorVersion": "v"}, "idle": 3}
 
 
-def test_of_two_ads_of_one_name_the_newer_one_counts():
+def test_the_newer_of_two_ads_with_the_same_name_counts():
     found = schedds.from_ads([ad(MyAddress="<new>", LastHeardFrom=20), ad(MyAddress="<old>")])
     assert [schedd["address"]["MyAddress"] for schedd in found] == ["<new>"]
 
@@ -33,7 +33,7 @@ def test_without_names_all_schedds_are_selected():
     assert (names(chosen), missing) == (["B"], ["gone"])
 
 
-def test_a_large_queue_is_divided_where_grouping_it_takes_long():
+def test_a_large_queue_is_divided_if_grouping_takes_long():
     many = schedds.MANY_JOBS
     assert [schedds.number_of_parts(idle, True, 8) for idle in (0, many - 1, many)] == [1, 1, schedds.MAX_PARTS]
     assert schedds.number_of_parts(many, False, 8) == 1

@@ -39,7 +39,7 @@ def end_of(folder, toml, command="serve"):
         ("server.tls_key = '/tmp/x'", ["server.tls_key = '/tmp/x'", "no longer", "reverse proxy"]),
     ],
 )
-def test_a_bad_configuration_ends_the_start_with_one_line(tmp_path, toml, words):
+def test_the_error_of_an_invalid_configuration_is_one_line(tmp_path, toml, words):
     line = end_of(tmp_path, toml)
     assert line.startswith("glidein-demand: ")
     assert [word for word in words if word not in line] == []
@@ -86,7 +86,7 @@ def server(tmp_path):
         yield running
 
 
-def test_it_serves_without_any_htcondor_and_says_what_is_wrong(server):
+def test_the_server_runs_without_htcondor_and_reports_the_problem(server):
     failed = []
     deadline = time.monotonic() + 30
     while not failed and time.monotonic() < deadline:
@@ -113,14 +113,14 @@ def test_refreshes_and_requests_leave_no_complaint_in_the_log(server):
 
 
 @pytest.mark.parametrize("bind", ["*", "::1"])
-def test_it_listens_on_ipv4_and_ipv6(tmp_path, bind):
+def test_the_server_listens_on_ipv4_and_ipv6(tmp_path, bind):
     with Running(tmp_path, bind=bind) as server:
         for host in ("127.0.0.1", "[::1]") if bind == "*" else ("[::1]",):
             assert "glidein_demand_info" in fetch(f"http://{host}:{server.port}/metrics")[1]
 
 
 @pytest.mark.parametrize(("behind_proxy", "statuses"), [(True, [200, 429, 200]), (False, [200, 429, 429])])
-def test_callers_are_told_apart_by_what_a_proxy_says_only_if_there_is_one(tmp_path, behind_proxy, statuses):
+def test_callers_are_distinguished_by_proxy_headers_only_behind_a_proxy(tmp_path, behind_proxy, statuses):
     with Running(tmp_path, behind_proxy=behind_proxy, max_requests_per_minute=1) as server:
         found = [
             server.get("/metrics", headers={"X-Forwarded-For": address})[0]
@@ -129,7 +129,7 @@ def test_callers_are_told_apart_by_what_a_proxy_says_only_if_there_is_one(tmp_pa
     assert found == statuses
 
 
-def test_a_terminal_or_systemd_ends_it_within_5_seconds_whatever_is_under_way(tmp_path):
+def test_a_signal_ends_the_server_within_5_seconds_during_any_activity(tmp_path):
     with socket.socket() as silent:  # a collector that never responds
         silent.bind(("127.0.0.1", 0))
         silent.listen(5)
@@ -145,12 +145,12 @@ def test_a_terminal_or_systemd_ends_it_within_5_seconds_whatever_is_under_way(tm
     assert "Traceback" not in server.stderr
 
 
-def test_it_ends_cleanly_when_asked(server):
+def test_the_server_ends_cleanly_on_a_signal(server):
     assert server.end() == 0
     assert "Traceback" not in server.stderr
 
 
-def test_what_was_acknowledged_is_there_after_a_kill(server):
+def test_acknowledged_writes_survive_a_kill(server):
     assert server.call("report", site_report(), "PSC")[0] == 200
     server.kill()
     server.start()

@@ -15,7 +15,7 @@ def claim(jobs=6, **changes):
 
 
 @pytest.mark.parametrize("method", ["lease", "report"])
-def test_a_second_deployment_that_uses_the_sites_name_is_refused_and_told_what_to_do(service, method):
+def test_a_second_deployment_with_the_same_site_name_is_refused_with_the_remedy(service, method):
     service.read(group(6))
     service.result("lease", claim(deployment="lab"), TOKEN)
     params = claim() if method == "lease" else site_report()
@@ -27,7 +27,7 @@ def test_a_second_deployment_that_uses_the_sites_name_is_refused_and_told_what_t
     assert service.parts.reports.reports() == {}
 
 
-def test_the_deployment_that_a_site_belongs_to_goes_on(service):
+def test_the_deployment_that_owns_a_site_is_accepted(service):
     service.read(group(6))
     for _cycle in range(3):
         assert service.result("lease", claim(deployment="lab"), TOKEN)["granted"]["RM"] == {group()["id"]: 6}
@@ -63,7 +63,7 @@ def test_a_new_token_frees_the_name_at_once(service):
     service.result("lease", claim(deployment="other"), "another-secret-of-the-site")
 
 
-def test_a_site_whose_token_is_revoked_belongs_to_nobody(service):
+def test_a_site_with_a_revoked_token_has_no_owner(service):
     service.read(group(6))
     service.result("lease", claim(deployment="lab"), TOKEN)
     service.parts.tokens.revoke("PSC")
@@ -97,7 +97,7 @@ def test_a_lease_for_longer_keeps_the_name_for_longer(database):
         owners.use("PSC", "other", 60, 0)
 
 
-def test_what_it_belongs_to_outlives_a_restart_and_a_database_of_an_earlier_version_gets_the_table(new_service):
+def test_a_sites_owner_survives_a_restart_and_an_older_database_gets_the_table(new_service):
     before = new_service()
     with before.database.begin() as connection:
         connection.execute(text("DROP TABLE site_owner"))

@@ -27,7 +27,7 @@ def test_jobs_that_a_site_holds_leases_on_are_not_offered_to_pyglidein_clients(s
     assert count(service) == 47
 
 
-def test_a_site_that_calls_get_state_with_its_token_sees_the_jobs_that_it_holds_itself(service):
+def test_get_state_with_a_sites_token_includes_its_leased_jobs(service):
     service.read(group(47))
     lease(service, 31)
     assert (count(service, TOKEN), count(service, service.token("Cedar"))) == (47, 16)
@@ -62,7 +62,7 @@ def test_calls_in_every_form_get_the_status_of_json_rpc(service, change, status)
     assert service.post(change.pop("body", BODY), **change).status_code == status
 
 
-def test_where_reading_needs_a_token_get_state_needs_one_too(new_service):
+def test_get_state_requires_a_token_if_reading_does(new_service):
     service = new_service(server={"reading": "token"})
     service.read(group(5))
     assert service.error("get_state")["code"] == -32001

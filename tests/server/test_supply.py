@@ -58,7 +58,7 @@ def test_retired_glideins_are_registered_and_counted_separately():
 @pytest.mark.parametrize(
     "foreign", [{"is_glidein": False}, {"is_glidein": "true"}, {"GLIDEIN_Site": 5}, {"GLIDEIN_Shape": None}]
 )
-def test_machines_that_are_no_glideins_of_ours_are_others(foreign):
+def test_machines_other_than_glideins_count_as_others(foreign):
     found = summary([slot(**foreign), slot("slot2@x", State="Claimed", SlotType="Static", Cpus=2, **foreign)])
     assert (found["entries"], found["others"]) == ([], 1)
     assert (found["others_cpus"], found["others_cpus_claimed"]) == (6, 2)
@@ -98,7 +98,7 @@ def test_many_problems_are_cut_short():
 
 
 @given(st.lists(st.tuples(st.sampled_from("AB"), st.integers(1, 5), st.integers(0, 4)), max_size=20))
-def test_cores_add_up_whatever_the_order(machines):
+def test_cores_add_up_in_any_order(machines):
     slots = [slot(f"slot1@g{n}@node{n}", GLIDEIN_Site=site, Cpus=free) for site, n, free in machines]
     forward, backward = summary(slots), summary(slots[::-1])
     assert forward == backward

@@ -121,7 +121,7 @@ def test_a_site_that_only_reported_an_error_has_a_row():
     assert (row["entries"], row["error"], row["has_problem"]) == ([], "cannot be reached", True)
 
 
-def test_the_wait_in_the_queue_is_shown_if_it_is_known():
+def test_the_wait_in_the_queue_is_shown_if_available():
     assert sites(supply=supply(supplied(history=experience())))["PSC"]["entries"][0]["waits"] == "12 min (90 %: 60 min)"
     assert sites()["PSC"]["entries"][0]["waits"] == "–"
 

@@ -59,14 +59,14 @@ def test_a_name_has_one_token(tokens):
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a b", "a" * 65, "a\n", "é", None, 3, "<b>"])
-def test_a_name_must_be_one_that_sites_may_have(tokens, name):
+def test_a_name_must_be_valid_for_sites(tokens, name):
     with pytest.raises(TokenError, match="is not a valid name"):
         tokens.create(name)
     with pytest.raises(TokenError, match="is not a valid name"):
         tokens.install({name: "x" * 32})
 
 
-def test_a_kind_must_be_known(tokens):
+def test_an_unknown_kind_is_refused(tokens):
     with pytest.raises(TokenError, match="'writer' is not a valid kind of token; expected one of site, reader"):
         tokens.create("A", "writer")
 
@@ -80,7 +80,7 @@ def test_a_revoked_token_is_refused_at_once(tokens):
         tokens.revoke("A")
 
 
-def test_what_another_process_does_is_seen_within_a_second(tokens, database_url):
+def test_changes_by_another_process_are_visible_within_a_second(tokens, database_url):
     other = Tokens(Database(database_url))
     assert other.identify("nothing") is None
     secret = tokens.create("A")
@@ -110,7 +110,7 @@ def test_rows_are_sorted_and_have_neither_secret_nor_hash(tokens):
     ]
 
 
-def test_installing_tells_what_it_changed_and_nothing_the_second_time(tokens):
+def test_installing_reports_its_changes_and_none_the_second_time(tokens):
     assert tokens.install({"B": SECRETS["B"], "A": SECRETS["A"]}) == {
         "created": ["A", "B"],
         "changed": [],
@@ -131,7 +131,7 @@ def test_two_sites_may_exchange_their_tokens(tokens):
     assert tokens.identify(SECRETS["A"]) == Token("B", "site")
 
 
-def test_installing_leaves_what_was_made_by_hand_and_other_kinds(tokens):
+def test_installing_keeps_manually_created_tokens_and_other_kinds(tokens):
     by_hand = tokens.create("hand")
     tokens.install({"grafana": SECRETS["A"]}, kind="reader")
     assert tokens.install({}) == {"created": [], "changed": [], "revoked": []}
@@ -194,7 +194,7 @@ def used(tokens):
     return tokens.rows()[0]["last_used"]
 
 
-def test_use_is_kept_to_the_hour_and_written_once_in_it(tokens, clock, database):
+def test_the_last_use_is_stored_once_per_hour(tokens, clock, database):
     secret = tokens.create("A")
     hour = NOW // 3600 * 3600
     assert used(tokens) is None
@@ -222,7 +222,7 @@ def test_a_token_is_identified_without_a_write(tokens, database):
 
 
 @pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
-def test_a_use_that_cannot_be_written_refuses_nobody(tokens, clock, database):
+def test_a_failed_write_of_the_last_use_refuses_no_caller(tokens, clock, database):
     secret = tokens.create("A")
     with database.begin() as connection:
         connection.exec_driver_sql("CREATE TRIGGER full BEFORE UPDATE ON token BEGIN SELECT RAISE(FAIL, 'disk'); END")
@@ -260,7 +260,7 @@ def test_a_token_that_is_put_again_keeps_its_origin(tokens):
     assert (tokens.identify(SECRETS["A"]), tokens.identify(SECRETS["B"])) == (None, Token("A", "site"))
 
 
-def test_no_two_names_are_put_with_one_secret(tokens):
+def test_two_names_cannot_have_the_same_secret(tokens):
     tokens.put("A", SECRETS["A"], "reader")
     for check in (True, False):
         with pytest.raises(TokenError, match="A and another name have the same token"):

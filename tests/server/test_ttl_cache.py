@@ -35,7 +35,7 @@ def clock(monkeypatch):
     return now
 
 
-def test_it_is_loaded_when_it_is_old(clock):
+def test_the_value_is_loaded_when_it_is_old(clock):
     kept = CachedValue(Source(), max_age_s=10)
     seen = []
     for clock[0] in (100, 104, 109, 110, 140):
@@ -43,7 +43,7 @@ def test_it_is_loaded_when_it_is_old(clock):
     assert seen == [1, 1, 1, 2, 3]
 
 
-def test_what_is_in_use_is_loaded_ahead_in_the_second_half_of_its_age(clock):
+def test_a_used_value_is_loaded_ahead_in_the_second_half_of_its_age(clock):
     source = Source()
     kept = CachedValue(source, max_age_s=10)
     kept.reload_ahead()
@@ -57,7 +57,7 @@ def test_what_is_in_use_is_loaded_ahead_in_the_second_half_of_its_age(clock):
     assert loaded == [1, 2, 3, 3]
 
 
-def test_what_nobody_uses_any_more_is_loaded_once_more_and_then_left(clock):
+def test_an_unused_value_is_loaded_once_more_and_then_no_longer(clock):
     source = Source()
     kept = CachedValue(source, max_age_s=10)
     kept.get()
@@ -67,7 +67,7 @@ def test_what_nobody_uses_any_more_is_loaded_once_more_and_then_left(clock):
     assert source.loaded == 2
 
 
-def test_nobody_waits_while_it_is_loaded_ahead(clock):
+def test_no_caller_waits_while_the_value_is_loaded_ahead(clock):
     source = Source()
     kept = CachedValue(source, max_age_s=10)
     for _again in range(2):
@@ -84,7 +84,7 @@ def test_nobody_waits_while_it_is_loaded_ahead(clock):
     assert kept.get() == 2
 
 
-def test_the_background_thread_keeps_what_is_in_use_and_survives_errors():
+def test_the_background_thread_refreshes_used_values_and_survives_errors():
     by = []
 
     def load():
@@ -104,7 +104,7 @@ def test_the_background_thread_keeps_what_is_in_use_and_survives_errors():
     assert by.count("cache") >= 4
 
 
-def test_what_is_too_old_is_waited_for(clock):
+def test_callers_wait_for_a_value_that_is_too_old(clock):
     source = Source()
     kept = CachedValue(source, max_age_s=10)
     kept.get()
@@ -120,7 +120,7 @@ def test_what_is_too_old_is_waited_for(clock):
     assert seen == [2, 2, 2, 2]
 
 
-def test_an_error_is_raised_and_the_next_one_tries_again():
+def test_an_error_is_raised_and_the_next_caller_tries_again():
     outcomes = iter([OSError(), 5])
 
     def load():

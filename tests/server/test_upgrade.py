@@ -115,7 +115,7 @@ def test_an_upgrade_of_version_1_keeps_every_row_of_a_site(version_1, database_u
     assert revision(version_1) == schema.REVISION
 
 
-def test_an_upgrade_of_version_1_makes_the_tables_that_were_added_within_it(version_1, database_url):
+def test_an_upgrade_of_version_1_creates_tables_added_within_it(version_1, database_url):
     with version_1.begin() as connection:
         for table in (schema.site_owner, schema.passed_over, schema.ended_glidein):
             table.drop(connection)
@@ -200,7 +200,7 @@ def test_no_copy_is_made_of_a_new_database(database, tmp_path):
 
 
 @on_sqlite
-def test_without_a_copy_there_is_no_upgrade(version_1, database_url, tmp_path, monkeypatch):
+def test_an_upgrade_requires_a_copy(version_1, database_url, tmp_path, monkeypatch):
     before = rows(version_1)
     (tmp_path / "state.db.revision-0001").mkdir()
     (tmp_path / "state.db.revision-0001" / "file").write_text("in the way")

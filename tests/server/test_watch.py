@@ -47,7 +47,7 @@ def test_a_file_that_is_removed_or_replaced_is_noticed_with_the_remedy(database,
     assert "run the role glidein.ops.demand_server again" in str(caught.value)
 
 
-def test_tables_that_are_gone_are_noticed(database):
+def test_missing_tables_are_detected(database):
     with database.begin() as connection:
         metadata.drop_all(connection)
     with pytest.raises(LostError, match="lost the tables"):
@@ -55,7 +55,7 @@ def test_tables_that_are_gone_are_noticed(database):
 
 
 @on_sqlite
-def test_the_health_says_that_the_database_is_lost(new_service, tmp_path, caplog):
+def test_the_health_check_reports_a_lost_database(new_service, tmp_path, caplog):
     service = new_service()
     service.read(group())
     assert (service.parts.watch.check(), service.get("/healthz").status_code) == (False, 200)
@@ -68,7 +68,7 @@ def test_the_health_says_that_the_database_is_lost(new_service, tmp_path, caplog
 
 
 @on_sqlite
-def test_a_damaged_file_makes_the_health_bad_and_is_no_reason_to_start_again(new_service, tmp_path, caplog):
+def test_a_damaged_file_fails_the_health_check_without_a_restart(new_service, tmp_path, caplog):
     service = new_service()
     service.read(group())
     service.database.close()
@@ -128,7 +128,7 @@ def test_a_damaged_file_is_refused_at_the_start_with_the_remedy(tmp_path):
 
 
 @on_sqlite
-def test_the_server_ends_so_that_systemd_starts_it_again_and_works_then(tmp_path):
+def test_the_server_ends_and_works_after_systemd_restarts_it(tmp_path):
     server = Running(tmp_path, ["PSC"])
     with server:
         remove(tmp_path)

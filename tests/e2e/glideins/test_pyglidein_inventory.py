@@ -37,7 +37,7 @@ http_proxy = http://squid.example.org:3128
 """
 
 
-def test_a_pyglidein_configuration_orders_what_pyglidein_would(alice, server, slurm, tmp_path):
+def test_a_pyglidein_configuration_orders_the_same_glideins_as_pyglidein(alice, server, slurm, tmp_path):
     (tmp_path / "site.config").write_text(CONFIGURATION, encoding="utf-8")
     sources = tmp_path / "pyglidein.yml"
     sources.write_text("plugin: glidein.ops.pyglidein\nconfig: site.config\nhost: slurm\n", encoding="utf-8")

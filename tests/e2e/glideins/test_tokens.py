@@ -108,7 +108,7 @@ def thief(cm, alice):
     holder.drop()
 
 
-def test_a_deployment_shows_no_secret_to_anybody(inventories, cm, slurm):
+def test_a_deployment_exposes_no_secret(inventories, cm, slurm):
     cm.check_output("rm -f /var/lib/glidein-ops/tokens/other; touch /root/mark")
     ssh("slurm-root", "rm -rf /home/glidein/.glidein/other; touch /root/mark")
     began = time.time()

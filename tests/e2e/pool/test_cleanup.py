@@ -13,7 +13,7 @@ RUNS = f"{SCRATCH}/glidein.4567abcd"
 STATE = "host=n1\\ndeployment=lab\\nsite=slurm\\nbatch_id=1_1\\n"
 
 
-def test_cleanup_lists_and_removes_what_nothing_uses(slurm):
+def test_cleanup_lists_and_removes_unused_files(slurm):
     slurm.check_output(
         f"mkdir -p {VERSION} {LEFT}/execute {RUNS} {SCRATCH}/other && ln -s {SITE} {LEFT}/execute/link && "
         f"printf '{STATE}' | tee {RUNS}/state > {LEFT}/state && touch -d '3 days ago' {LEFT}/state"

@@ -56,7 +56,7 @@ def test_no_secret_lies_in_the_database_or_the_log(cm, token):
     assert cm.check_output("find /var/lib/glidein-demand -type f -perm /077") == ""
 
 
-def test_while_it_is_paused_nothing_is_submitted_and_what_waits_is_withdrawn(
+def test_while_the_server_is_paused_nothing_is_submitted_and_queued_glideins_are_withdrawn(
     cm, alice, server, slurm, slurm_root, pause
 ):
     slurm_root.check_output("scontrol update PartitionName=cpu State=DOWN")
@@ -100,7 +100,7 @@ def test_leases_and_reports_outlive_a_kill(cm, alice, server, token):
     assert server.call("report", report("slurm"), token)["result"]
 
 
-def test_what_prometheus_reads_has_the_demand_and_the_sites(alice, server):
+def test_the_metrics_have_the_demand_and_the_sites(alice, server):
     alice.submit(4, seconds=60)
     server.wait_for_jobs(4)
     assert "glidein_demand_idle_jobs 4.0" in server.get("/metrics").text
@@ -108,7 +108,7 @@ def test_what_prometheus_reads_has_the_demand_and_the_sites(alice, server):
     assert (health.status_code, health.json()["status"]) == (200, "ok")
 
 
-def test_reading_can_be_kept_to_callers_with_a_token_and_the_service_has_the_niceness_asked_for(server, token, cm):
+def test_reading_can_require_a_token_and_the_service_has_the_configured_niceness(server, token, cm):
     niceness = "systemctl show --property Nice glidein-demand"
     settings = {"demand_server_reading": "token", "demand_server_nice": -5}
     try:

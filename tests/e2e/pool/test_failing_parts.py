@@ -66,7 +66,7 @@ def test_an_unreachable_site_keeps_its_jobs_and_with_a_broken_one_stops_no_other
     assert "glidein_entries.cpu.walltime: 'soon' is invalid" in problems
 
 
-def test_the_run_ends_with_an_error_when_that_was_asked_for(more_sites):
+def test_the_run_ends_with_an_error_on_request(more_sites):
     inventory = more_sites({"unreachable": {"glidein_entries": entries()}})
     assert playbook("cycle", "-e", "glidein_fail_on_error=true", inventory=inventory).rc != 0
 
@@ -124,7 +124,7 @@ def test_an_entry_whose_glideins_fail_at_once_is_limited_and_named(alice, server
     )
 
 
-def test_slurm_that_does_not_answer_is_no_empty_queue(alice, server, slurm, slurm_root):
+def test_an_unresponsive_slurm_is_not_an_empty_queue(alice, server, slurm, slurm_root):
     alice.submit(seconds=60)
     server.wait_for_jobs(1)
     slurm_root.check_output("systemctl stop slurmctld")
@@ -198,7 +198,7 @@ def test_nothing_is_submitted_on_demand_that_is_too_old(alice, server, slurm, cm
         ),
     ],
 )
-def test_a_wrong_variable_ends_the_deployment_before_anything_is_touched(more_sites, variables, said):
+def test_an_invalid_variable_ends_the_deployment_before_any_change(more_sites, variables, said):
     inventory = more_sites({"wrong": {"ansible_host": "slurm", "glidein_entries": entries(), **variables}})
     deploy = playbook("deploy", inventory=inventory)
     assert deploy.rc != 0

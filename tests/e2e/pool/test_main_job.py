@@ -75,7 +75,7 @@ def test_a_check_run_shows_plan_and_script_and_changes_nothing(alice, server, sl
     assert before == jobs_by_group(server)
 
 
-def test_the_job_goes_and_the_queued_glidein_with_it(alice, server, slurm, slurm_root, cm):
+def test_removing_the_job_withdraws_the_queued_glidein(alice, server, slurm, slurm_root, cm):
     slurm_root.check_output("scontrol update partitionname=cpu state=down")  # Slurm queues jobs and starts none
     try:
         alice.submit()
@@ -100,7 +100,7 @@ def test_a_glidein_leaves_nothing_on_the_node(alice, server, slurm):
     assert slurm.check_output("pgrep -u glidein condor; true") == ""
 
 
-def test_the_status_table_counts_what_is_there(alice, server):
+def test_the_status_table_counts_glideins_and_jobs(alice, server):
     alice.submit(seconds=60)
     server.wait_for_jobs(1)
     playbook("cycle")

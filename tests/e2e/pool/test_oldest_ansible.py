@@ -24,7 +24,7 @@ def oldest():
     return {**env, "PATH": os.pathsep.join([str(venv / "bin"), env["PATH"]]), "VIRTUAL_ENV": str(venv)}
 
 
-def test_it_deploys_and_runs_a_cycle(alice, server, slurm, oldest):
+def test_the_oldest_ansible_core_deploys_and_runs_a_cycle(alice, server, slurm, oldest):
     # After a deployment by the tests' own ansible-core, the oldest one changes nothing.
     assert playbook("deploy").rc == 0
     deploy = playbook("deploy", env=oldest)

@@ -174,7 +174,7 @@ def test_held_local_and_scheduler_jobs_count_not(submit, demand):
     demand("one job", lambda found: counted(found) == 1)
 
 
-def test_what_requirements_refer_to_is_told_with_and_without_a_negotiation(cm, alice, submit, demand):
+def test_attributes_in_requirements_are_returned_with_and_without_a_negotiation(cm, alice, submit, demand):
     """Jobs that a negotiator has considered are grouped by their autocluster, others by Requirements."""
 
     def seen(found):

@@ -45,7 +45,7 @@ def test_a_damaged_payload_is_repaired_by_the_next_deployment(slurm):
     assert slurm.file(f"{folder}/glidein.sh").mode == 0o700
 
 
-def test_another_deployment_leaves_the_sites_directory_alone(slurm):
+def test_another_deployment_does_not_change_the_sites_directory(slurm):
     before = slurm.check_output("cd ~/.glidein/slurm && ls -lR && sha256sum credential")
     for name in ("deploy", "cycle"):
         play = playbook(name, "-l", "slurm", "-e", "glidein_deployment=other", "-e", "glidein_fail_on_error=true")
@@ -72,7 +72,7 @@ def test_a_version_that_a_queued_glidein_uses_stays(alice, server, slurm, slurm_
         slurm_root.check_output("scontrol update partitionname=cpu state=up")
 
 
-def test_a_lab_whose_containers_were_killed_comes_back(slurm, cm):
+def test_a_lab_whose_containers_were_killed_recovers(slurm, cm):
     lab = os.environ.get("LAB") or "glidein-lab"
     subprocess.run(["podman", "kill", f"{lab}-slurm"], check=True, capture_output=True)
     subprocess.run([sys.executable, str(ROOT / "tests" / "lab" / "lab.py"), "up"], check=True, timeout=120)

@@ -88,7 +88,7 @@ def test_each_partition_has_an_entry_or_the_reason_for_none(proposed):
     assert "glidein_demand_token" not in proposed.variables and "TODO" in proposed.text
 
 
-def test_the_only_account_that_takes_jobs_is_proposed_and_the_locked_one_is_explained(proposed):
+def test_the_only_account_that_accepts_jobs_is_proposed_and_the_locked_one_is_explained(proposed):
     assert set(proposed.of_entries("account").values()) == {"physics"}
     assert set(proposed.of_entries("account")) == set(proposed.entries)
     assert re.search(r"physics2025 cannot be used: .*MaxSubmit", " ".join(proposed.summary.split())), proposed
@@ -122,7 +122,7 @@ def test_limits_are_below_those_of_qos_and_account(proposed):
     assert all(each["queued"] <= each["total"] <= 20 for each in limits.values())  # MaxJobs of the account
 
 
-def test_the_probe_adds_what_compute_nodes_show_and_leaves_nothing(proposed, slurm_accounting, tmp_path):
+def test_the_probe_adds_facts_of_compute_nodes_and_leaves_nothing(proposed, slurm_accounting, tmp_path):
     probed = Discovery("slurm-accounting", "pilot", tmp_path, discover_probe=True, discover_probe_patience_s=300)
     assert set(probed.entries) == set(proposed.entries), probed
     comments = re.sub(r"\n *# ", " ", probed.text)
@@ -156,7 +156,7 @@ def test_slurm_accepts_a_job_of_each_proposed_size(proposed):
             assert (done.rc, "to start at" in done.stderr) == (0, True), (name, done)
 
 
-def test_a_file_that_exists_is_kept_until_told_otherwise_and_drift_is_shown(proposed, slurm_accounting, tmp_path):
+def test_an_existing_file_is_kept_by_default_and_drift_is_shown(proposed, slurm_accounting, tmp_path):
     path = tmp_path / "host_vars" / "slurm-accounting.yml"
     path.parent.mkdir()
     path.write_text(proposed.text)
@@ -173,7 +173,7 @@ def test_a_file_that_exists_is_kept_until_told_otherwise_and_drift_is_shown(prop
         slurm_accounting.check_output("scontrol update PartitionName=long MaxTime=7-00:00:00")
 
 
-def test_the_status_names_what_differs_between_a_profile_and_the_machine(slurm_accounting, tmp_path):
+def test_the_status_lists_differences_between_a_profile_and_the_machine(slurm_accounting, tmp_path):
     variables = {
         "ansible_user": "pilot",
         "ansible_ssh_common_args": f"-F {STATE / 'ssh_config'}",

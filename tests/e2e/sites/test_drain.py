@@ -34,7 +34,7 @@ def states(slurm):
     return {state: found.count(state) for state in found}
 
 
-def test_a_drain_cancels_what_is_queued_and_lasts_until_it_is_ended(alice, server, slurm, slurm_root, drain):
+def test_a_drain_cancels_queued_glideins_and_lasts_until_it_is_ended(alice, server, slurm, slurm_root, drain):
     running = alice.submit(seconds=60)
     server.wait_for_jobs(1)
     assert "1 (job " in playbook("cycle").summary

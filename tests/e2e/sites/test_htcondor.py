@@ -96,11 +96,11 @@ def test_glideins_end_when_they_have_retired_and_when_no_job_comes(alice, server
     SITE.run_until_retired_and_until_idle(htc, alice, server)
 
 
-def test_queued_glideins_are_counted_and_one_too_many_is_cancelled(alice, server, closed):
+def test_queued_glideins_are_counted_and_a_surplus_one_is_cancelled(alice, server, closed):
     assert SITE.queue_three_and_cancel_one(alice, server, lambda: jobs(closed)) == [1, 1, 1]
 
 
-def test_a_held_glidein_is_sick_and_says_why(alice, server, closed):
+def test_a_held_glidein_is_sick_with_a_reason(alice, server, closed):
     alice.submit()
     server.wait_for_jobs(1)
     SITE.play("cycle")

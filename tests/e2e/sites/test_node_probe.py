@@ -95,7 +95,7 @@ def assert_reported(node):
     assert node["cpus"] > 0
 
 
-def test_slurm_reports_and_each_entry_fails_alone(tmp_path, slurm_partition):
+def test_slurm_reports_and_entries_fail_independently(tmp_path, slurm_partition):
     entries = {
         "cpu": {"queue": "cpu", "walltime": "1h", "shapes": {"large": dict(CORE, cpus=4), "core": CORE}},
         "nosuch": {"queue": "nosuch", "walltime": "1h", "shapes": {"core": CORE}},

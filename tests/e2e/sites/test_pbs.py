@@ -112,7 +112,7 @@ def test_glideins_end_when_they_have_retired_and_when_no_job_comes(alice, server
     cluster.site.run_until_retired_and_until_idle(cluster.login, alice, server)
 
 
-def test_queued_glideins_are_counted_and_one_too_many_is_cancelled(alice, server, closed):
+def test_queued_glideins_are_counted_and_a_surplus_one_is_cancelled(alice, server, closed):
     assert closed.site.queue_three_and_cancel_one(alice, server, closed.jobs) == ["Q"] * 3
 
 

@@ -158,7 +158,7 @@ def test_a_login_node_that_does_not_reach_the_server_reads_a_file(alice, server,
     assert queued(slurm) == 0
 
 
-def test_the_playbooks_know_the_variables_of_a_cycle():
+def test_the_written_inventory_has_the_variables_of_a_cycle():
     """Assert that the role's inventory has every site variable that cycle.yml and the site modules read."""
     root = INVENTORY.parents[1]
     read = set(re.findall(r"\bglidein_\w+", (root / "playbooks" / "cycle.yml").read_text(encoding="utf-8")))

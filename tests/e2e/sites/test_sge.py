@@ -92,11 +92,11 @@ def test_glideins_end_when_they_have_retired_and_when_no_job_comes(alice, server
     SITE.run_until_retired_and_until_idle(sge, alice, server)
 
 
-def test_queued_glideins_are_counted_and_one_too_many_is_cancelled(alice, server, closed):
+def test_queued_glideins_are_counted_and_a_surplus_one_is_cancelled(alice, server, closed):
     assert SITE.queue_three_and_cancel_one(alice, server, lambda: tasks(closed)) == ["qw"] * 3
 
 
-def test_a_glidein_in_error_is_sick_and_says_why(alice, server, closed, sge_root):
+def test_a_glidein_in_error_is_sick_with_a_reason(alice, server, closed, sge_root):
     alice.submit()
     server.wait_for_jobs(1)
     SITE.play("cycle")
@@ -130,7 +130,7 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
     assert not sge.file("/home/glidein/warned").exists
 
 
-def test_cores_are_slots_and_memory_is_asked_for_by_the_slot(alice, server, sge):
+def test_cores_are_slots_and_memory_is_requested_per_slot(alice, server, sge):
     cluster = alice.submit(count=4, memory_mb=2000, seconds=5)
     server.wait_for_jobs(4)
     cycle = SITE.play("cycle")

@@ -92,7 +92,7 @@ def test_a_probe_finds_its_log(system, inventory):
 
 
 @pytest.mark.parametrize("system", sorted(COMMANDS))
-def test_queued_glideins_are_withdrawn_when_the_jobs_are_gone(system, inventory, alice, server, cm):
+def test_queued_glideins_are_withdrawn_when_the_jobs_are_removed(system, inventory, alice, server, cm):
     alice.submit(count=5, seconds=60, memory_mb=MEMORY_MB[system])
     server.wait_for_jobs(5)
     assert playbook("cycle", "-l", system, inventory=inventory).rc == 0

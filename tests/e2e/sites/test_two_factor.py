@@ -208,7 +208,7 @@ def test_stored_answers_open_a_session_that_expires_and_no_code_is_used_twice(si
     assert not any("error: PAM" in line for line in lines), lines
 
 
-def test_a_wrong_answer_is_given_once_and_no_schedule_repeats_it(site, factors, sshd):
+def test_a_wrong_answer_is_sent_once_and_no_scheduled_cycle_repeats_it(site, factors, sshd):
     inventory = site(glidein_ssh_prompts=factors.prompts(seed=pyotp.random_base32()), ansible_user="glidein2fa")
     login = log_in(inventory)
     assert login.rc != 0
@@ -234,7 +234,7 @@ def test_an_unknown_question_is_shown_and_ends_the_try(site, factors, sshd):
     assert sshd.failures() == 0
 
 
-def test_a_changed_host_key_ends_it_before_anything_is_asked(site, factors, sshd, tmp_path):
+def test_a_changed_host_key_ends_the_login_before_any_prompt(site, factors, sshd, tmp_path):
     port, _kind, _key = re.search(r"^(\[127\.0\.0\.1\]:\d+) (\S+) (\S+)$", _known_host("slurm-2fa"), re.M).groups()
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
     other = " ".join((tmp_path / "key.pub").read_text().split()[:2])
@@ -250,7 +250,7 @@ def test_a_changed_host_key_ends_it_before_anything_is_asked(site, factors, sshd
     assert sshd.lines() == []
 
 
-def test_the_factor_may_be_asked_at_a_bastion_and_a_new_host_key_is_a_persons_decision(slurm_root, site, tmp_path):
+def test_a_bastion_may_prompt_and_a_person_confirms_a_new_host_key(slurm_root, site, tmp_path):
     bring_up("bastion")
     jump = Factors(host("bastion-root"), "jump")
     address = slurm_root.check_output("hostname -i").split()[0]
