@@ -17,6 +17,8 @@ NOTHING = {
     "unreadable": None, "excluded_by": [],
 }  # fmt: skip
 
+SETTINGS = settings(pool={"users": ["bob"], "constraint": "WantX =?= True"})
+
 
 def described(counted=None, paused=False, found=None, **changes):
     """Return get_job of a job with these facts.
@@ -25,7 +27,7 @@ def described(counted=None, paused=False, found=None, **changes):
     """
     rows = [] if counted is False else [group("aaaa", **(counted or {}))]
     looked_up = found or {"found": [("cm", {**NOTHING, **changes})], "errors": {}, "schedds": ["cm"]}
-    return job_status.describe("12.0", looked_up, demand(*rows), settings(), paused, NOW)
+    return job_status.describe("12.0", looked_up, demand(*rows), SETTINGS, paused, NOW)
 
 
 def only_obstacle(**changes):
@@ -64,7 +66,8 @@ def test_states_in_words(changes, text):
         ({"status": 4}, "The job is completed", "Nothing"),
         ({"universe": 9}, "Its universe is grid: the schedd sends it", "universe = vanilla"),
         ({"universe": 42}, "Its universe is number 42", "universe = vanilla"),
-        ({"excluded_by": ["pool.users"]}, "does not satisfy pool.users", "demand_server_users"),
+        ({"excluded_by": ["pool.users"]}, "pool.users is bob", "demand_server_users"),
+        ({"excluded_by": ["pool.constraint"]}, "pool.constraint is `WantX =?= True`", "demand_server_constraint"),
         (
             {"unreadable": {"attribute": "RequestMemory", "error": "RequestMemory is undefined"}},
             "RequestMemory is undefined, so that HTCondor never starts it",

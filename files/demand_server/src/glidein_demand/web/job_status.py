@@ -119,7 +119,7 @@ def _obstacles(
     ended = _not_idle(job, facts)
     if ended is not None:
         return [ended]
-    found = [*_never(job, facts), *_later(job, facts, now)]
+    found = [*_never(job, facts, settings), *_later(job, facts, now)]
     found += _limits(schedd, facts, row, demand)
     if paused:
         found.append(obstacle(
@@ -145,7 +145,7 @@ def _not_idle(job: str, facts: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _never(job: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _never(job: str, facts: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]:
     """Return what keeps the job from starting on any glidein."""
     found = []
     universe = facts["universe"]
@@ -154,10 +154,16 @@ def _never(job: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
         found.append(obstacle(
             f"Its universe is {kind}", "If a glidein is to run it, submit it again with `universe = vanilla`."
         ))  # fmt: skip
-    for setting in facts["excluded_by"]:
+    if "pool.users" in facts["excluded_by"]:
         found.append(obstacle(
-            f"The demand server does not count it: it does not satisfy {setting}",
-            f"Change the job, or the role's variable demand_server_{setting.partition('.')[2]}.",
+            f"The demand server does not count it: pool.users is {', '.join(settings.users)}",
+            "Add its user to the role's variable demand_server_users.",
+        ))  # fmt: skip
+    if "pool.constraint" in facts["excluded_by"]:
+        found.append(obstacle(
+            f"The demand server does not count it: pool.constraint is `{settings.constraint}`",
+            f"Make this true for the job: `condor_qedit {job} ATTRIBUTE VALUE`; or change the role's variable "
+            "demand_server_constraint.",
         ))  # fmt: skip
     if facts["unreadable"]:
         attribute = facts["unreadable"]["attribute"]
