@@ -102,6 +102,35 @@ def test_a_limit_of_the_negotiator_is_named_with_its_numbers():
     assert only_obstacle(counted=one)["reason"].startswith("The only job of its group is over a limit: ceiling of")
 
 
+@pytest.mark.parametrize(
+    ("reason", "action"),
+    [
+        (
+            "concurrency limit lic: 1, 1 in use",
+            "Wait until running jobs end, or raise it: set LIC_LIMIT in the configuration of the negotiator, then "
+            "`condor_reconfig -negotiator`.",
+        ),
+        (
+            "ceiling of submitter alice@pool: 0, 0 in use",
+            "Raise the limit: `condor_userprio -setceiling alice@pool NUMBER`, -1 for none.",
+        ),
+        (
+            "quota of accounting group phys: 4, 3.5 in use",
+            "Wait until running jobs end, or raise it: set GROUP_QUOTA_phys",
+        ),
+        ("a limit of another kind", "Wait until running jobs end, or raise the limit in the negotiator."),
+    ],
+)
+def test_the_action_names_how_to_raise_the_limit(reason, action):
+    found = only_obstacle(counted={"count": 0, "limited_by": {reason: 1}, "over_limit": 1})
+    assert found["action"].startswith(action)
+
+
+def test_a_job_of_another_universe_needs_no_request():
+    unreadable = {"attribute": "RequestCpus", "error": "RequestCpus is undefined"}
+    assert only_obstacle(universe=9, unreadable=unreadable)["reason"].startswith("Its universe is grid")
+
+
 def test_max_jobs_running_of_its_schedd_is_an_obstacle():
     rows = demand(group("aaaa", 0, over_limit=5), waiting_for_limit=[{"schedd": "cm", "count": 5, "limit": 200}])
     looked_up = {"found": [("cm", NOTHING)], "errors": {}, "schedds": ["cm"]}
