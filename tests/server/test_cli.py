@@ -353,6 +353,22 @@ def test_root_drops_all_privileges_before_it_opens_the_database(open_folder):
 
 
 @as_root
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+def test_root_leaves_a_directory_that_the_owner_may_not_enter(open_folder, mode):
+    folder, _nobody = open_folder
+    home = folder / "home"
+    home.mkdir()
+    home.chmod(mode)
+    program = (
+        "import os, sys; from pathlib import Path; from glidein_demand import privileges;"
+        "privileges.become_owner(Path(sys.argv[1])); print(os.getcwd())"
+    )
+    command = [sys.executable, "-c", program, folder / "state" / "state.db"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=home)
+    assert done.stdout.strip() == ("/" if mode == 0o700 else str(home))
+
+
+@as_root
 @pytest.mark.parametrize("words", [["pause"], ["token", "list"], ["check"]])
 def test_another_user_gets_the_advice_to_use_sudo(open_folder, words):
     folder, _nobody = open_folder

@@ -17,6 +17,8 @@ NOTHING = {
     "unreadable": None, "excluded_by": [],
 }  # fmt: skip
 
+SETTINGS = settings(pool={"users": ["bob"], "constraint": "WantX =?= True"})
+
 
 def described(counted=None, paused=False, found=None, **changes):
     """Return get_job of a job with these facts.
@@ -25,7 +27,7 @@ def described(counted=None, paused=False, found=None, **changes):
     """
     rows = [] if counted is False else [group("aaaa", **(counted or {}))]
     looked_up = found or {"found": [("cm", {**NOTHING, **changes})], "errors": {}, "schedds": ["cm"]}
-    return job_status.describe("12.0", looked_up, demand(*rows), settings(), paused, NOW)
+    return job_status.describe("12.0", looked_up, demand(*rows), SETTINGS, paused, NOW)
 
 
 def only_obstacle(**changes):
@@ -64,7 +66,8 @@ def test_descriptions_of_states(changes, text):
         ({"status": 4}, "The job is completed", "Nothing"),
         ({"universe": 9}, "Its universe is grid: the schedd sends it", "universe = vanilla"),
         ({"universe": 42}, "Its universe is number 42", "universe = vanilla"),
-        ({"excluded_by": ["pool.users"]}, "does not satisfy pool.users", "demand_server_users"),
+        ({"excluded_by": ["pool.users"]}, "pool.users is bob", "demand_server_users"),
+        ({"excluded_by": ["pool.constraint"]}, "pool.constraint is `WantX =?= True`", "demand_server_constraint"),
         (
             {"unreadable": {"attribute": "RequestMemory", "error": "RequestMemory is undefined"}},
             "RequestMemory is undefined, so that HTCondor never starts it",
@@ -97,6 +100,35 @@ def test_a_limit_of_the_negotiator_is_named_with_its_numbers():
     assert found["blocks"] is False
     one = {"limited_by": {"ceiling of submitter a@pool: 1, 1 in use": 1}, "over_limit": 1, "count": 0}
     assert only_obstacle(counted=one)["reason"].startswith("The only job of its group is over a limit: ceiling of")
+
+
+@pytest.mark.parametrize(
+    ("reason", "action"),
+    [
+        (
+            "concurrency limit lic: 1, 1 in use",
+            "Wait until running jobs end, or raise it: set LIC_LIMIT in the configuration of the negotiator, then "
+            "`condor_reconfig -negotiator`.",
+        ),
+        (
+            "ceiling of submitter alice@pool: 0, 0 in use",
+            "Raise the limit: `condor_userprio -setceiling alice@pool NUMBER`, -1 for none.",
+        ),
+        (
+            "quota of accounting group phys: 4, 3.5 in use",
+            "Wait until running jobs end, or raise it: set GROUP_QUOTA_phys",
+        ),
+        ("a limit of another kind", "Wait until running jobs end, or raise the limit in the negotiator."),
+    ],
+)
+def test_the_action_names_how_to_raise_the_limit(reason, action):
+    found = only_obstacle(counted={"count": 0, "limited_by": {reason: 1}, "over_limit": 1})
+    assert found["action"].startswith(action)
+
+
+def test_a_job_of_another_universe_needs_no_request():
+    unreadable = {"attribute": "RequestCpus", "error": "RequestCpus is undefined"}
+    assert only_obstacle(universe=9, unreadable=unreadable)["reason"].startswith("Its universe is grid")
 
 
 def test_max_jobs_running_of_its_schedd_is_an_obstacle():

@@ -70,7 +70,7 @@ def test_jobs_that_no_glidein_will_run(alice, server, page, limit):
 
     text = explain(f"{limited}.0")
     assert f"The only job of its group is over a limit: {reason}." in text
-    assert "NEXT STEP Wait until running jobs end, or raise the limit in the negotiator." in text
+    assert f"NEXT STEP Raise the limit: set {limit.upper()}_LIMIT in the configuration of the negotiator" in text
 
 
 def test_a_job_that_waits_for_its_glidein_runs_and_is_removed(alice, server, slurm_root, page, tmp_path):

@@ -38,6 +38,9 @@ def become_owner(file: Path) -> None:
     os.setuid(status.st_uid)
     # HTCondor reads the user's configuration from HOME, and the process can no longer read root's.
     os.environ["HOME"] = _home(status.st_uid)
+    # The processes of queries start in the current directory. With sudo, it may be the caller's home directory.
+    if not os.access(".", os.X_OK):
+        os.chdir("/")
 
 
 def check_usable(file: Path) -> None:

@@ -7,6 +7,7 @@ The page, and the playbook `explain`, show these texts. They may name users: onl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,6 +28,16 @@ _OTHER_UNIVERSES = {
     11: "parallel: it needs machines with a dedicated scheduler",
     12: "local: the access point itself runs it",
     13: "vm: it needs a machine that runs virtual machines",
+}
+
+_LIMIT = re.compile(r"(?P<kind>.+) (?P<name>\S+): \S+, (?P<used>\S+) in use\Z")
+"""A reason of pool/accounting_limits.py."""
+
+_HOW_TO_RAISE = {
+    "concurrency limit": "set {upper}_LIMIT in the configuration of the negotiator, then `condor_reconfig -negotiator`",
+    "ceiling of submitter": "`condor_userprio -setceiling {name} NUMBER`, -1 for none",
+    "quota of accounting group": "set GROUP_QUOTA_{name} in the configuration of the negotiator, then "
+    "`condor_reconfig -negotiator`",
 }
 
 _SCHEDD_INTERVAL_S = 300
@@ -119,7 +130,7 @@ def _obstacles(
     ended = _not_idle(job, facts)
     if ended is not None:
         return [ended]
-    found = [*_never(job, facts), *_later(job, facts, now)]
+    found = [*_never(job, facts, settings), *_later(job, facts, now)]
     found += _limits(schedd, facts, row, demand)
     if paused:
         found.append(obstacle(
@@ -145,7 +156,7 @@ def _not_idle(job: str, facts: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _never(job: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _never(job: str, facts: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]:
     """Return what keeps the job from starting on any glidein."""
     found = []
     universe = facts["universe"]
@@ -154,12 +165,19 @@ def _never(job: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
         found.append(obstacle(
             f"Its universe is {kind}", "If a glidein is to run it, submit it again with `universe = vanilla`."
         ))  # fmt: skip
-    for setting in facts["excluded_by"]:
+    if "pool.users" in facts["excluded_by"]:
         found.append(obstacle(
-            f"The demand server does not count it: it does not satisfy {setting}",
-            f"Change the job, or the role's variable demand_server_{setting.partition('.')[2]}.",
+            f"The demand server does not count it: pool.users is {', '.join(settings.users)}",
+            "Add its user to the role's variable demand_server_users.",
         ))  # fmt: skip
-    if facts["unreadable"]:
+    if "pool.constraint" in facts["excluded_by"]:
+        found.append(obstacle(
+            f"The demand server does not count it: pool.constraint is `{settings.constraint}`",
+            f"Make this true for the job: `condor_qedit {job} ATTRIBUTE VALUE`; or change the role's variable "
+            "demand_server_constraint.",
+        ))  # fmt: skip
+    # Only jobs that need a machine need valid requests.
+    if facts["unreadable"] and universe == VANILLA:
         attribute = facts["unreadable"]["attribute"]
         found.append(obstacle(
             f"{facts['unreadable']['error']}, so that HTCondor never starts it",
@@ -203,7 +221,7 @@ def _limits(
     found = [
         obstacle(
             f"{which(jobs)} over a limit: {reason}",
-            "Wait until running jobs end, or raise the limit in the negotiator.",
+            _raise_limit(reason),
             every,
         )
         for reason, jobs in limited.items()
@@ -215,7 +233,7 @@ def _limits(
         number = format_number(limits[0])
         found.append(obstacle(
             f"MAX_JOBS_RUNNING of {schedd} is {number}: jobs beyond it cannot start until others end",
-            "Wait until running jobs end, or raise MAX_JOBS_RUNNING.",
+            f"Wait until running jobs end, or raise MAX_JOBS_RUNNING in the configuration of {schedd}.",
             every,
         ))  # fmt: skip
     if facts["place"] == "factory" and (every or not limits):
@@ -225,6 +243,16 @@ def _limits(
             every,
         ))  # fmt: skip
     return found
+
+
+def _raise_limit(reason: str) -> str:
+    """Return what to do about a limit of the negotiator. If nothing uses it, no job ends that could free a part."""
+    found = _LIMIT.match(reason)
+    how = _HOW_TO_RAISE.get(found["kind"]) if found else None
+    if found is None or how is None:
+        return "Wait until running jobs end, or raise the limit in the negotiator."
+    how = how.format(name=found["name"], upper=found["name"].upper())
+    return f"Raise the limit: {how}." if found["used"] == "0" else f"Wait until running jobs end, or raise it: {how}."
 
 
 def _not_counted(
