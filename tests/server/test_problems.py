@@ -67,7 +67,7 @@ def test_a_site_is_silent_after_the_time_that_is_set():
     "error",
     [
         "login1: Permission denied (publickey,keyboard-interactive).",
-        "Site PSC: login1: no connection is open: log in again with playbooks/login.yml",
+        "Site PSC: login1: no connection is open: log in again with glidein.ops.login",
         "login1: Verification code:",
     ],
 )
