@@ -75,6 +75,7 @@ ANSIBLE_PLUGIN = re.compile(r"ansible_collections\.(ansible)\.(builtin)\.(\w+_[a
 ANSIBLE_URL = "https://docs.ansible.com/ansible/latest"
 
 LISTED = re.compile(r"^.+ <([\w/.-]+)>$", re.MULTILINE)
+PATTERN = re.compile(r"[\w/.-]*\*[\w/.-]*")
 MODULE_FILE = re.compile(r"\]\((?:\.\./)+plugins/modules/(\w+)\.py\)")
 # The theme has a table of contents of its own beside each page.
 CONTENTS = re.compile(r"^\.\. contents::\n(?: +:.*\n)*", re.MULTILINE)
@@ -89,7 +90,7 @@ def expand(text, pages):
     left = sorted(set(pages) - set(lines) - {match[1] for match in LISTED.finditer(text)} - {root_doc})
     expanded = []
     for line in lines:
-        if line.endswith("*"):
+        if PATTERN.fullmatch(line):
             found = [page for page in left if fnmatch(page, line) and page.count("/") == line.count("/")]
             left = [page for page in left if page not in found]
             expanded += found
