@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make what the tests and the demo stand on: .venv, and the collection as a user would install it.
+"""Prepare the tests and the demo: create .venv, and install the collection as a user would.
 
-Needs nothing but Python's standard library. A step whose inputs did not change does nothing.
+It needs only Python's standard library. A step whose inputs did not change does nothing.
 """
 
 import argparse
@@ -30,14 +30,14 @@ NOT_IN_COLLECTION = ("tests", "extensions", ".ci", ".github")
 
 
 class MissingError(Exception):
-    """A prerequisite is missing; the message is one line that names it and how to get it."""
+    """A missing prerequisite; the message is one line with its name and how to install it."""
 
 
 def environment(base=None):
-    """The environment of every command that is run here: the user's, without what would change Ansible's behaviour.
+    """Return the environment of every command: the user's, without variables that change Ansible's behaviour.
 
-    The user's ANSIBLE_* and MOLECULE_* variables, PYTHONPATH and version managers' shims are left out; .venv comes
-    first in PATH; collections come from .build/collections alone.
+    The user's ANSIBLE_* and MOLECULE_* variables, PYTHONPATH and version managers' shims are removed; .venv comes first
+    in PATH; collections come from .build/collections only.
     """
     env = {
         name: value
@@ -61,7 +61,7 @@ def environment(base=None):
 
 
 def sources():
-    """Paths, relative to the checkout, of the project's files: tracked ones and new ones, none that is ignored."""
+    """Return paths, relative to the checkout, of the project's files: tracked and new ones, without ignored ones."""
     # safe.directory: a checkout that another user owns (a CI volume, say) is still only read.
     command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "-co", "--exclude-standard"]
     try:
@@ -76,7 +76,7 @@ def sources():
 
 
 def digest(names, *extra):
-    """SHA-256 over names, modes and contents of files, and over further strings."""
+    """Return the SHA-256 over names, modes and contents of files, and over further strings."""
     total = hashlib.sha256("\0".join(extra).encode())
     for name in names:
         path = ROOT / name
@@ -93,13 +93,13 @@ def copy(names, target):
 
 
 def up_to_date(stamp, key):
-    """Whether the stamp file holds this key."""
+    """Return whether the stamp file has this key."""
     return stamp.is_file() and stamp.read_text() == key
 
 
 @contextlib.contextmanager
 def lock(name):
-    """Hold a lock of the checkout, so that two makes at once do not build over each other."""
+    """Hold a lock of the checkout, so that two runs of make do not overwrite each other's results."""
     BUILD.mkdir(exist_ok=True)
     with (BUILD / f".{name}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -107,9 +107,9 @@ def lock(name):
 
 
 def ensure_venv_module():
-    """Install Debian's python3-venv when this Python cannot make virtual environments.
+    """Install Debian's python3-venv if this Python cannot make virtual environments.
 
-    Raises MissingError where that is not possible.
+    Raise MissingError if it cannot be installed.
     """
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < OLDEST_PYTHON:
@@ -123,9 +123,9 @@ def ensure_venv_module():
 
 
 def ensure_busybox():
-    """Install Debian's busybox when it is missing: its shell is one of those that compute nodes have.
+    """Install Debian's busybox if it is missing: its shell is one of those on compute nodes.
 
-    Raises MissingError where that is not possible.
+    Raise MissingError if it cannot be installed.
     """
     if shutil.which("busybox") is None:
         apt_install("busybox", "busybox is missing")
@@ -141,7 +141,7 @@ def ensure_nginx():
 
 
 def ensure_prometheus():
-    """Unpack Debian's prometheus in .build. It is not installed: its package starts services.
+    """Unpack Debian's prometheus in .build. It is not installed, because its package starts services.
 
     Without it, the tests that evaluate the alert rules and the dashboard's queries skip.
     """
@@ -163,7 +163,7 @@ def ensure_prometheus():
 
 
 def apt_install(package, problem, **variables):
-    """Install a Debian package; MissingError with the problem and the remedy where that cannot be done here."""
+    """Install a Debian package; raise MissingError with the problem and the remedy if that is not possible."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise MissingError(f"{problem}: as root, apt-get install {package}")
     print(f"installing {package} with apt-get", flush=True)
@@ -177,7 +177,7 @@ def apt_install(package, problem, **variables):
 
 
 def is_usable(directory):
-    """Whether a virtual environment works, is of this Python's version, and was made where it lies now."""
+    """Return whether a virtual environment works, has this Python's version, and was created at this path."""
     python, pip = directory / "bin" / "python", directory / "bin" / "pip"
     if not python.exists() or not pip.exists():
         return False
@@ -190,7 +190,7 @@ def is_usable(directory):
 
 
 def make_venv(directory, requirements, key):
-    """Make a virtual environment that satisfies pip's arguments `requirements`; return whether that took anything.
+    """Create a virtual environment with pip's arguments `requirements`; return whether anything changed.
 
     key: text that changes whenever the result would; the directory and the arguments are added to it.
     """
@@ -213,13 +213,13 @@ def make_venv(directory, requirements, key):
 
 
 def venv():
-    """Make .venv from tests/requirements.txt."""
+    """Create .venv from tests/requirements.txt."""
     name = "tests/requirements.txt"
     return make_venv(VENV, ["-r", name], digest([name]))
 
 
 def collection():
-    """Build the collection and install it in .build/collections, offline, as `ansible-galaxy` does it for a user."""
+    """Build the collection and install it in .build/collections, offline, as `ansible-galaxy` does for a user."""
     venv()
     names = [name for name in sources() if name.split("/")[0] not in NOT_IN_COLLECTION]
     links = [name for name in names if (ROOT / name).is_symlink()]
@@ -248,7 +248,7 @@ def collection():
 
 
 def galaxy(action, *arguments):
-    """Run `ansible-galaxy collection`; its output is shown only when it fails."""
+    """Run `ansible-galaxy collection`; show its output only if it fails."""
     command = [str(VENV / "bin" / "ansible-galaxy"), "collection", action, *arguments]
     result = subprocess.run(
         command,
@@ -266,7 +266,7 @@ def galaxy(action, *arguments):
 
 
 def main():
-    """Command line."""
+    """Run the step that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     actions = parser.add_subparsers(dest="action", required=True)
     actions.add_parser("venv", help="make .venv")

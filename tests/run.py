@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run checks and tests, several at a time, and say of each whether it passed and how long it took.
+"""Run checks and tests, several at a time, and report the result and the run time of each.
 
-Arguments are names of parts or of groups (`tests/run.py --list`); what they need is made first. The output of each
-part goes to .build/logs/<part>.log and is shown when the part fails. A part that cannot run here exits with status 77
-and gives the reason in its last line. Needs nothing but Python's standard library.
+Arguments are names of parts or of groups (`tests/run.py --list`); the parts that they need run first. The output of
+each part goes to .build/logs/<part>.log and is shown if the part fails. A part that cannot run here exits with status
+77 and prints the reason in its last line. Needs only Python's standard library.
 """
 
 import argparse
@@ -31,17 +31,17 @@ Result = namedtuple("Result", "state seconds note")
 
 
 def python(*arguments):
-    """A command of .venv's Python."""
+    """Return a command of .venv's Python."""
     return [str(prepare.VENV / "bin" / "python"), *arguments]
 
 
 def check(name, command, groups=("lint", "fast", "all"), needs=("venv",), limit_s=600):
-    """A part that needs .venv, and is one of the quick checks unless it says otherwise."""
+    """Return a part that needs .venv and is by default one of the quick checks."""
     return Part(name, command, groups, needs, limit_s)
 
 
 def in_lab(number, *command):
-    """A command in a further lab, made from the images of the first one: tests in several can go on at once."""
+    """Return a command in a further lab with the first one's images, so that tests in several labs run in parallel."""
     name = os.environ.get("LAB") or "glidein-lab"
     return ["env", f"LAB={name}-{number}", f"LAB_IMAGES={name}", *command]
 
@@ -93,9 +93,9 @@ PARTS = [
 
 
 def select(names, parts=None):
-    """Parts that the names of parts and groups mean, with what these need, in the order of the table.
+    """Return the parts of these names of parts and groups, with those that they need, in the order of the table.
 
-    Raises KeyError with the first name that is neither.
+    Raise KeyError with the first unknown name.
     """
     parts = PARTS if parts is None else parts
     by_name = {part.name: part for part in parts}
@@ -115,21 +115,21 @@ def select(names, parts=None):
 
 
 def last_line(log):
-    """The last line of a log that is not empty."""
+    """Return the last line of a log that is not empty."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
 
 def takes_slot(name):
-    """Whether a part keeps a processor busy."""
+    """Return whether a part uses a processor slot."""
     return not name.startswith(("lab", "e2e"))
 
 
 class Run:
-    """Runs parts, at most `slots` at a time. Labs, and tests on them, wait more than they compute and take no slot."""
+    """A run of parts, at most `slots` at a time. Labs and their tests take no slot, because they mostly wait."""
 
     def __init__(self, parts, slots, out=sys.stdout):
-        """Parts come in the order in which they should start."""
+        """Set the parts in the order in which they should start."""
         self.parts = parts
         self.slots = slots
         self.out = out
@@ -141,11 +141,11 @@ class Run:
         self.width = max(len(part.name) for part in parts)
 
     def say(self, text):
-        """One line of output, at once."""
+        """Print one line without buffering."""
         print(text, file=self.out, flush=True)
 
     def ready(self, part):
-        """Whether a part can start now."""
+        """Return whether a part can start now."""
         busy = sum(1 for name in self.started if name not in self.results and takes_slot(name))
         return (
             part.name not in self.started
@@ -154,7 +154,7 @@ class Run:
         )
 
     def run(self):
-        """Run all; return the results by name."""
+        """Run all parts; return the results by name."""
         LOGS.mkdir(parents=True, exist_ok=True)
         threading.Thread(target=self.heartbeat, daemon=True).start()
         with self.changed:
@@ -169,7 +169,7 @@ class Run:
         return self.results
 
     def finish(self, part):
-        """Run one part, and tell."""
+        """Run one part, and print its result."""
         failed = [need for need in part.needs if self.results[need].state == "FAILED"]
         result = Result("FAILED", 0.0, f"not run: {', '.join(failed)} failed") if failed else self.execute(part)
         with self.changed:
@@ -210,7 +210,7 @@ class Run:
         return Result("FAILED" if status else "ok", seconds, note or (f"exit status {status}" if status else ""))
 
     def show(self, part, result):
-        """The line of a finished part, and its log when it failed."""
+        """Print the line of a finished part, and its log if it failed."""
         line = f"{result.state:<8} {part.name:<{self.width}} {result.seconds:6.1f} s  {result.note}"
         self.say(line.rstrip())
         log = LOGS / f"{part.name}.log"
@@ -223,7 +223,7 @@ class Run:
         self.say("--------")
 
     def heartbeat(self):
-        """Every minute, name what is still running."""
+        """Print the running parts every minute."""
         while True:
             time.sleep(HEARTBEAT_S)
             with self.changed:
@@ -235,13 +235,13 @@ class Run:
                     self.say(f"running  {', '.join(running)}")
 
     def stop(self):
-        """Kill what still runs."""
+        """Kill the running parts."""
         for process in self.processes.values():
             kill(process)
 
 
 def kill(process):
-    """Kill a process and its children, if it still runs."""
+    """Kill a process and its children if it is running."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
@@ -253,12 +253,12 @@ def kill(process):
 
 
 def listing():
-    """The parts, with the groups that they are in."""
+    """Return the parts with their groups."""
     return "\n".join(f"{part.name:<24} {', '.join(part.groups)}".rstrip() for part in PARTS)
 
 
 def main():
-    """Command line; the exit status is 0 only when no part failed."""
+    """Run the parts of the command line; exit with 0 only if no part failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="PART|GROUP")
     parser.add_argument("--list", action="store_true", help="list parts and their groups")

@@ -71,7 +71,7 @@ def measure(lab):
     found, profile = {}, []
     cold_runs, warm_runs = controller.remote_runs(min(SIZES))
     for sites in SIZES:
-        controller.forget()
+        controller.reset()
         cold = controller.cycle(sites, expected=2 * GLIDEINS * sites)
         warm = [controller.cycle(sites, expected=0) for _run in range(WARM_RUNS)]
         lab.say(f"{sites} sites: cold {cold.seconds:.1f} s, warm {', '.join(f'{run.seconds:.1f}' for run in warm)} s")
@@ -82,7 +82,7 @@ def measure(lab):
     pings = controller.pings(largest)
     found["pings_seconds"] = round(pings.seconds, 1)
     parts = {**where(controller, profile, largest, warm_runs), "pings_cpu_s": pings.controller_s + pings.login_node_s}
-    controller.forget()
+    controller.reset()
     for name, seconds in profile.tasks.items():
         lab.say(f"  {seconds:5.1f} s  {name}")
     return {
@@ -189,7 +189,7 @@ class Controller:
                 raise bench_lab.BenchError(f"the demand server sees {seen} idle jobs instead of {wanted}")
             time.sleep(1)
 
-    def forget(self):
+    def reset(self):
         """Close the SSH connections and empty the queue."""
         if self.sockets.is_dir():
             for socket in self.sockets.iterdir():
@@ -200,7 +200,7 @@ class Controller:
 
     def remote_runs(self, sites):
         """Return the SSH commands per site of a cold cycle and of a warm one, counted in Ansible's verbose output."""
-        self.forget()
+        self.reset()
         both = [self.cycle(sites, expected, "-vvv") for expected in (2 * GLIDEINS * sites, 0)]
         return tuple(run.output.count("> SSH: EXEC ssh ") / sites for run in both)
 

@@ -47,7 +47,7 @@ def fill(lab, jobs_per_group):
     return lab.remote("submit", order, timeout=1200)["seconds"]
 
 
-def forget_autoclusters(lab):
+def remove_autoclusters(lab):
     """Restart the schedd to remove the jobs' AutoClusterId, as in a pool that never had a machine."""
     jobs = count(lab)
     lab.run("cm", "sudo systemctl restart condor")

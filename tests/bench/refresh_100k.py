@@ -43,7 +43,7 @@ def measure(lab):
     lab.say(f"{MANY * workload.GROUPS} jobs are queued; the submission took {seconds:.0f} s")
     many, times = {}, {}
     for situation, prepare in (
-        ("never_negotiated", queue_of_jobs.forget_autoclusters),
+        ("never_negotiated", queue_of_jobs.remove_autoclusters),
         ("negotiated", queue_of_jobs.make_autoclusters),
     ):
         prepare(lab)

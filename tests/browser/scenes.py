@@ -68,7 +68,7 @@ def read(parts, groups, entries, **changes):
     parts.pool_state.store_supply(supply, now - 20)
 
 
-def remember(parts, sites=SITES):
+def fill_history(parts, sites=SITES):
     """Fill the history: twelve weeks with an hour of work each, one full day with a gap, and waits."""
     now = int(time.time())
     weeks = [now - week * 7 * DAY_S + step * STEP_S for week in range(12, 0, -1) for step in range(12)]
@@ -107,7 +107,7 @@ def remember(parts, sites=SITES):
         parts.glidein_usage.add(site, {"since": 0, "until": now, "glideins": glideins})
 
 
-def use(parts, user="alice@pool", project="physics"):
+def count_core_hours(parts, user="alice@pool", project="physics"):
     """Count core-hours of glideins and jobs of an hour of this month and the last one."""
     now = int(time.time())
     for end in (now - 32 * DAY_S, now - 60):
@@ -121,11 +121,11 @@ def use(parts, user="alice@pool", project="physics"):
 
 
 def good(parts):
-    use(parts)
+    count_core_hours(parts)
     read(parts, [group(number, 3000 // (number + 1)) for number in range(8)], [supplied(site) for site in SITES])
     for site in SITES:
         parts.reports.add(report(site), int(time.time()) - 40)
-    remember(parts)
+    fill_history(parts)
 
 
 def bad(parts):
@@ -163,7 +163,7 @@ def bad(parts):
     )
     counts = {asked["id"]: asked["count"] for asked in groups}
     parts.leases.claim("NERSC", {"cpu": {groups[0]["id"]: 120}}, 1800, counts)
-    remember(parts)
+    fill_history(parts)
 
 
 def paused(parts):
@@ -189,8 +189,8 @@ def hostile(parts):
     parts.reports.add_monitoring(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now, "long")
     parts.anonymous.add(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
     parts.pause.set(HOSTILE + TURNED, HOSTILE)
-    use(parts, HOSTILE, TURNED)
-    remember(parts, SITES[:1])
+    count_core_hours(parts, HOSTILE, TURNED)
+    fill_history(parts, SITES[:1])
 
 
 def many(parts):
@@ -207,7 +207,7 @@ def many(parts):
         [group(number, 10_000 // (number + 1) + 1) for number in range(500)],
         [supplied(name, row, registered=2) for name in names[::2] for row in rows],
     )
-    remember(parts, names[:30])
+    fill_history(parts, names[:30])
 
 
 SCENES = {"good": good, "bad": bad, "paused": paused, "empty": empty, "hostile": hostile, "many": many}

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ansible-test in a copy of the checkout: `sanity`, `units` on several Pythons, `python3.6` with the old core.
+"""A run of ansible-test in a copy of the checkout: `sanity`, `units` on several Pythons, `python3.6` with the old core.
 
-ansible-test wants a path .../ansible_collections/glidein/ops. Its virtual environments and caches go to a HOME of
-their own under .build, so that the user's ~/.ansible stays as it is.
+ansible-test requires a path .../ansible_collections/glidein/ops. Its virtual environments and caches are in a separate
+HOME under .build, so that the user's ~/.ansible does not change.
 """
 
 import os
@@ -35,7 +35,7 @@ sys.exit(main(["install", *(a for a in sys.argv[1:] if a not in ("--no-setuptool
 
 
 def copy_sources(target):
-    """Make target hold the checkout's files and nothing else but what ansible-test keeps in tests/output."""
+    """Make target contain exactly the checkout's files, and ansible-test's own files in tests/output."""
     kept = [target / ".git", target / "tests" / "output"]
     for path in sorted(target.rglob("*"), reverse=True):
         if path.is_dir() or path in kept or any(place in path.parents for place in kept):
@@ -47,7 +47,7 @@ def copy_sources(target):
 
 
 def real_pythons():
-    """Interpreters by version ("3.8"): from PATH without version managers' shims, then from pyenv's own directory."""
+    """Return interpreters by version ("3.8"): from PATH without version managers' shims, then from pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     folders = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if Path(part).name != "shims"]
     found = {}
@@ -62,14 +62,14 @@ def real_pythons():
 
 
 def works(interpreter, version):
-    """Whether an interpreter is of this version and can make virtual environments."""
+    """Return whether an interpreter has this version and can make virtual environments."""
     probe = "import sys, venv, ssl; print('%d.%d' % sys.version_info[:2])"
     result = subprocess.run([str(interpreter), "-c", probe], capture_output=True, text=True, check=False)
     return result.stdout.strip() == version
 
 
 def link_pythons(folder, pythons):
-    """Fill a folder with links pythonX.Y, so that it alone decides what ansible-test finds."""
+    """Fill a folder with links pythonX.Y, so that ansible-test finds only these."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for version, interpreter in pythons.items():
@@ -77,7 +77,7 @@ def link_pythons(folder, pythons):
 
 
 def provide_bootstrap(path):
-    """Write what ansible-test could not download: a script (path) that installs with pip's wheel from PyPI."""
+    """Write the script that ansible-test could not download to `path`; it installs pip's wheel from PyPI."""
     version = path.stem[len("get_pip_") :].replace("_", ".")
     folder = path.parent / f"pip-{version}"
     download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), f"pip=={version}"]
@@ -89,10 +89,10 @@ def provide_bootstrap(path):
 
 
 class AnsibleTest:
-    """ansible-test of one virtual environment in a tree of its own."""
+    """A run of one virtual environment's ansible-test in a tree of its own."""
 
     def __init__(self, venv, name, pythons):
-        """venv: where ansible-core is; name: the tree's; pythons: interpreters by version."""
+        """Set venv, which has ansible-core; name, of the tree; pythons, interpreters by version."""
         self.program = venv / "bin" / "ansible-test"
         base = prepare.BUILD / "ansible-test" / name
         self.tree = base / "ansible_collections" / "glidein" / "ops"
@@ -108,7 +108,7 @@ class AnsibleTest:
                 self.env.setdefault("PIP_CONFIG_FILE", str(Path.home() / config))
 
     def run(self, *arguments):
-        """Run it; return its exit status. A bootstrap script that cannot be downloaded is replaced, once each."""
+        """Run ansible-test; return its exit status. Replace each bootstrap script that cannot be downloaded once."""
         provided = set()
         while True:
             status, output = self.attempt(arguments)
@@ -122,7 +122,7 @@ class AnsibleTest:
             provided |= missing
 
     def attempt(self, arguments):
-        """Run it once, showing the output as it comes; return exit status and output."""
+        """Run ansible-test once and show its output while it runs; return exit status and output."""
         command = [str(self.program), *arguments, "--color", "no"]
         print("+ ansible-test", *arguments, flush=True)
         lines = []
@@ -136,13 +136,15 @@ class AnsibleTest:
 
 
 def sanity():
-    """All sanity tests, on the Python of .venv and with the newest rules."""
+    """Run all sanity tests, on the Python of .venv and with the newest rules."""
     return AnsibleTest(prepare.VENV, "sanity", real_pythons()).run("sanity", "--local")
 
 
 def units():
-    """Unit tests on the newest Python that is found and supported, on the controller's, and on the oldest where
-    `python3.6` cannot run."""
+    """Run unit tests on the newest Python found and supported, and on the controller's.
+
+    They also run on the oldest if `python3.6` cannot run.
+    """
     pythons = real_pythons()
     supported = [version for version in CORE_PYTHONS if version in pythons]
     own = "{}.{}".format(*sys.version_info)
@@ -153,13 +155,13 @@ def units():
 
 
 def has_old_core(pythons):
-    """Whether the last ansible-core for Python 3.6 runs here, with that."""
+    """Return whether the last ansible-core for Python 3.6 runs here."""
     oldest, newest = OLD_CORE_PYTHONS
     return "3.6" in pythons and oldest <= sys.version_info[:2] <= newest
 
 
 def python36():
-    """The oldest Python of login nodes: compile, import and unit tests with the last ansible-core that supports it."""
+    """Run compile, import and unit tests on login nodes' oldest Python, with the last ansible-core that supports it."""
     pythons = real_pythons()
     if not has_old_core(pythons):
         own = sys.version.split()[0]
@@ -173,7 +175,7 @@ def python36():
 
 
 def main():
-    """Command line."""
+    """Run the test that the command line names."""
     actions = {"sanity": sanity, "units": units, "python3.6": python36}
     if len(sys.argv) != 2 or sys.argv[1] not in actions:
         sys.exit(f"usage: ansible_test.py {'|'.join(actions)}")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demand server's page in a real browser: tests/browser, with the package as pip installs it and Debian's Chromium.
+"""A run of tests/browser with Debian's Chromium, and with the demand server as pip installs it.
 
 Screenshots are kept in .build/screenshots. Without axe-core, which comes from the npm registry, its tests are skipped.
 """
@@ -26,13 +26,16 @@ AXE_SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
 
 
 def ensure_chromium():
-    """Install Debian's Chromium when there is no browser; MissingError where that is not possible."""
+    """Install Debian's Chromium if there is no browser; raise MissingError if that is not possible."""
     if not any(map(shutil.which, CHROMIUM)):
         prepare.apt_install("chromium", "Chromium is missing")
 
 
 def fetch_axe():
-    """The path of axe.min.js in .build, fetched by npm when it is not there; "" and a printed reason without it."""
+    """Return the path of axe.min.js in .build, fetched by npm if it is missing.
+
+    If npm cannot fetch it, print the reason and return "".
+    """
     target = prepare.BUILD / f"axe-core-{AXE_VERSION}" / "axe.min.js"
     if not target.is_file():
         if shutil.which("npm") is None:
@@ -61,7 +64,7 @@ def fetch_axe():
 
 
 def main():
-    """Install, then run pytest with the arguments of the command line; its exit status is ours."""
+    """Install the package, then run pytest with the command line's arguments; return its exit status."""
     try:
         ensure_chromium()
     except prepare.MissingError as error:

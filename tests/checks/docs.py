@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""antsibull-docs over the documentation of modules, roles and docs/, in the collection as it was installed."""
+"""A run of antsibull-docs on the documentation of modules, roles and docs/ in the installed collection."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Check the import contracts of plugins/module_utils (plugin_imports.ini) with import-linter."""
+"""A check of the import contracts of plugins/module_utils (plugin_imports.ini) with import-linter."""
 
 import os
 import subprocess

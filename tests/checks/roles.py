@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each role's defaults/main.yml and meta/argument_specs.yml say the same, and names keep to the rule.
+"""A check that each role's defaults/main.yml and meta/argument_specs.yml agree, and that names have their prefixes.
 
 Defaults start with `<role>_`, private variables (vars/, registered ones, facts) with `__<role>_`; every option has a
-type and a description. A default that is computed (Jinja) for anything but text stands in the description, since
-documentation tools take a `default` by its type.
+type and a description. The default of an option that is not text may be a Jinja expression. It is then stated in the
+description, because documentation tools interpret a `default` by its type.
 """
 
 import sys
@@ -19,12 +19,12 @@ ROLES = Path(__file__).resolve().parents[2] / "roles"
 
 
 def load(path):
-    """A YAML file's mapping; an absent or empty file is an empty one."""
+    """Return a YAML file's mapping, or an empty one if the file is missing or empty."""
     return (yaml.safe_load(path.read_text()) or {}) if path.is_file() else {}
 
 
 def undocumented(options, prefix=""):
-    """Complaints about options, nested ones included, that lack a type or a description."""
+    """Return problems of options, including nested ones, without a type or a description."""
     complaints = []
     for name, option in options.items():
         label = prefix + name
@@ -36,12 +36,12 @@ def undocumented(options, prefix=""):
 
 
 def is_computed(default, option):
-    """Whether a default is a Jinja expression that does not give text."""
+    """Return whether a default is a Jinja expression whose result is not text."""
     return isinstance(default, str) and "{{" in default and option.get("type") not in TEXT
 
 
 def computed_problems(option):
-    """What is wrong with the option of a computed default."""
+    """Return the problems of an option with a computed default."""
     if "default" in option:
         yield f"argument_specs.yml gives a Jinja expression as default of type {option.get('type')}: say it in words"
     lines = option.get("description") or []
@@ -50,7 +50,7 @@ def computed_problems(option):
 
 
 def differences(defaults, options):
-    """Complaints where defaults and the argument specification disagree."""
+    """Return the differences between defaults and the argument specification."""
     complaints = []
     for name in sorted(set(defaults) | set(options)):
         option = options.get(name)
@@ -71,7 +71,7 @@ def differences(defaults, options):
 
 
 def misnamed(role, defaults, private):
-    """Complaints about names without their role's prefix."""
+    """Return problems of names without their role's prefix."""
     return [
         f"{name}: must start with {prefix}"
         for prefix, names in ((f"{role}_", defaults), (f"__{role}_", private))
@@ -81,7 +81,7 @@ def misnamed(role, defaults, private):
 
 
 def complaints_of(directory):
-    """All complaints about one role."""
+    """Return all problems of one role."""
     role = directory.name
     specs = load(directory / "meta" / "argument_specs.yml").get("argument_specs", {})
     if "main" not in specs:
@@ -103,7 +103,7 @@ def complaints_of(directory):
 
 
 def main():
-    """Check all roles; exit status 1 when something was found."""
+    """Check all roles; return exit status 1 if there is a problem."""
     directories = sorted(path for path in ROLES.iterdir() if path.is_dir())
     found = [f"roles/{path.name}: {complaint}" for path in directories for complaint in complaints_of(path)]
     print("\n".join([*found, f"{len(directories)} roles, {len(found)} complaints"]))

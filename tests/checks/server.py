@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demand server's own tests, against the package as pip installs it in a virtual environment of its own."""
+"""A run of the demand server's own tests with the package as pip installs it in a separate virtual environment."""
 
 import shutil
 import subprocess
@@ -16,13 +16,13 @@ TESTS = "tests/server"
 
 
 def pytest_arguments(given):
-    """The arguments of the command line, and the directory of the tests unless some of them are named there."""
+    """Return the command line's arguments, with the directory of the tests unless they name some of them."""
     named = any((prepare.ROOT / argument.split("::")[0]).exists() for argument in given)
     return given if named else [*given, TESTS]
 
 
 def main():
-    """Install, then run pytest with the arguments of the command line; its exit status is ours."""
+    """Install the package, then run pytest with the command line's arguments; return its exit status."""
     prepare.ensure_nginx()
     prepare.ensure_prometheus()
     names = [name for name in prepare.sources() if name.startswith(f"{PACKAGE}/")]

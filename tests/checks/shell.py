@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""shellcheck over every shell script of the checkout; what runs on compute nodes is held to POSIX sh.
+"""A run of shellcheck on every shell script of the checkout; scripts for compute nodes must be POSIX sh.
 
-Batch scripts that the tests expect (tests/unit/**/golden) are generated, with quoted data: there only errors count.
+Batch scripts that the tests expect (tests/unit/**/golden) are generated, with quoted data: only errors count there.
 """
 
 import re
@@ -19,13 +19,13 @@ POSIX = ("files/glidein/", "files/discovery/")
 
 
 def is_script(name):
-    """Whether a file is a shell script, by its name or by its first line."""
+    """Return whether a file is a shell script, by its name or by its first line."""
     with (prepare.ROOT / name).open("rb") as handle:
         return name.endswith(".sh") or SHEBANG.match(handle.readline()) is not None
 
 
 def main():
-    """Check all; exit status 1 when something was found."""
+    """Check all scripts; return exit status 1 if there is a problem."""
     scripts = [name for name in prepare.sources() if is_script(name)]
     generated = [name for name in scripts if "/golden/" in name]
     posix = [name for name in scripts if name.startswith(POSIX)]

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lab as the end-to-end tests see it: hosts over SSH, playbooks by their FQCN, the demand server over HTTP.
+"""Fixtures of the lab for the end-to-end tests: hosts over SSH, playbooks by their FQCN, the demand server over HTTP.
 
 `make test-e2e` deploys before these run. Each test begins with no job in the pool and no glidein in Slurm. The central
-manager may still know sites of an earlier test: the next deployment makes it forget them.
+manager may still have sites of an earlier test: the next deployment removes them.
 """
 
 import json
@@ -45,9 +45,9 @@ queue {count}
 
 
 def wait_for(what, look, seconds=60):
-    """Call `look` until it returns something true, and return that; fail the test after `seconds`.
+    """Call `look` until its result is true, and return that; fail the test after `seconds`.
 
-    What takes long is looked for less often: looking has its price on a busy machine.
+    The interval grows with the elapsed time, because each call costs time on a busy machine.
     """
     began = time.monotonic()
     deadline = began + seconds
@@ -60,18 +60,18 @@ def wait_for(what, look, seconds=60):
 
 
 def host(alias, sudo=False):
-    """A host of the lab, as testinfra's object."""
+    """Return a host of the lab as testinfra's object."""
     return testinfra.get_host(f"ssh://{alias}", ssh_config=str(STATE / "ssh_config"), sudo=sudo)
 
 
 def no_glideins(slurm):
-    """Cancel what is in Slurm's queue, and wait until it has ended: until then it writes logs."""
+    """Cancel Slurm's queued and running jobs, and wait until they have ended: until then they write logs."""
     slurm.check_output("scancel -u glidein")
     wait_for("the end of all glideins", lambda: slurm.check_output("squeue -h -u glidein") == "", 90)
 
 
 def registered_after(login, logs, job_id):
-    """Seconds from the start of each glidein of a batch job until the collector knew it, by their own logs."""
+    """Return the seconds from the start of each glidein of a batch job to its registration, by their own logs."""
     said = login.check_output(f"cat {logs}/*.{job_id}*.out")
     found = [float(seconds) for seconds in re.findall(r"registered with \S+ as \S+, (\d+\.\d\d) s after start", said)]
     assert found, said
@@ -79,7 +79,7 @@ def registered_after(login, logs, job_id):
 
 
 def bring_up(name):
-    """Start a host of the lab that is not among the usual ones; seconds when its image is there.
+    """Start a host of the lab that is not among the usual ones; this takes seconds if its image exists.
 
     Skip the tests that need it, with the reason, if its source archive cannot be read.
     """
@@ -103,7 +103,7 @@ class Play:
 
     @property
     def recap(self):
-        """{host: {"ok": n, "changed": n, ...}}."""
+        """Return {host: {"ok": n, "changed": n, ...}}."""
         lines = self.output.split("PLAY RECAP", 1)[1].splitlines()[1:]
         rows = (line.split(":", 1) for line in lines if ":" in line)
         return {
@@ -113,12 +113,15 @@ class Play:
 
     @property
     def summary(self):
-        """What the playbook's last `Show ...` task showed."""
+        """Return the output of the playbook's last `Show ...` task."""
         return shown(self.output)
 
 
 def playbook(name, *arguments, inventory=(INVENTORY,), env=None, folder=ROOT):
-    """Run a playbook of the collection by its FQCN in a folder. Without `env`, with the tests' own ansible-core."""
+    """Run a playbook of the collection by its FQCN in a folder.
+
+    Without `env`, it uses the tests' own ansible-core.
+    """
     command = ["ansible-playbook", *(part for path in inventory for part in ("-i", str(path))), f"glidein.ops.{name}"]
     command += arguments
     done = subprocess.run(
@@ -137,25 +140,25 @@ def playbook(name, *arguments, inventory=(INVENTORY,), env=None, folder=ROOT):
 
 @pytest.fixture(scope="session")
 def cm():
-    """The central manager, as its administrator."""
+    """Return the central manager, as its administrator."""
     return host("cm", sudo=True)
 
 
 @pytest.fixture(scope="session")
 def slurm():
-    """The login node, as the user who submits glideins."""
+    """Return the login node, as the user who submits glideins."""
     return host("slurm")
 
 
 @pytest.fixture(scope="session")
 def slurm_root():
-    """The login node's administrator, who can break things."""
+    """Return the login node, as its administrator, who can break it for a test."""
     return host("slurm-root")
 
 
 @pytest.fixture(scope="session")
 def alice():
-    """The scientist, on the access point."""
+    """Return the access point, as the scientist alice."""
     return Scientist(host("cm-alice"))
 
 
@@ -166,7 +169,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def clean(cm, slurm, server):
-    """No job, no glidein, and a demand server that knows it and has leased nothing."""
+    """Start each test without jobs, glideins and leases, after the demand server has read that."""
     clean_pool(cm, slurm, server)
 
 
@@ -191,7 +194,7 @@ def clean_pool(cm, slurm, server):
 
 
 class Scientist:
-    """Submits jobs and looks at what became of them."""
+    """A scientist who submits jobs and reads their results."""
 
     def __init__(self, machine):
         self.host = machine
@@ -205,7 +208,7 @@ class Scientist:
         return self.host.check_output(f"condor_submit -terse {options} job.sub").split(".")[0]
 
     def outputs(self, cluster, count=1):
-        """Wait until all jobs of a cluster have ended well; return what each printed."""
+        """Wait until all jobs of a cluster have succeeded; return the output of each."""
         ended = f"condor_history {cluster} -limit {count} -af JobStatus ExitCode"
         wait_for(
             f"the end of cluster {cluster}", lambda: self.host.check_output(ended).splitlines() == ["4 0"] * count, 120
@@ -214,7 +217,7 @@ class Scientist:
 
 
 class Server:
-    """The demand server as a client sees it."""
+    """A client of the demand server."""
 
     def __init__(self, url):
         self.url = url
@@ -228,14 +231,14 @@ class Server:
         return requests.get(self.url + path, timeout=10, **more)
 
     def answers(self):
-        """Whether anything does, well or ill."""
+        """Return True if the server responds, even with an error."""
         try:
             return bool(self.get("/healthz").status_code)
         except requests.exceptions.RequestException:
             return False
 
     def groups_since(self, since):
-        """Demand groups of a reading made after `since` (epoch seconds); None before there is one."""
+        """Return the demand groups of a reading made after `since` (epoch seconds), or None before there is one."""
         demand = self.call("get_demand")["result"]
         return demand["groups"] if demand["as_of"] and demand["as_of"] > since else [None]
 
@@ -243,7 +246,7 @@ class Server:
         return self.call("get_supply")["result"]
 
     def release_leases(self):
-        """Let go what sites of earlier tests still claim: jobs of the same kind would be theirs."""
+        """Release the leases of earlier tests' sites, which would include equal jobs of the next tests."""
         known = {(entry["site"], entry["entry"]) for entry in self.supply()["entries"]}
         for path in (STATE / "demand_tokens").iterdir():
             entries = {entry: {} for site, entry in known if site == path.name}
@@ -252,7 +255,7 @@ class Server:
                 self.call("lease", params, token=path.read_text(encoding="ascii").strip())
 
     def registered(self):
-        """How many glideins the collector knows; the server remembers entries that have none."""
+        """Return the number of registered glideins; the supply also has entries with none."""
         return sum(entry["registered"] for entry in self.supply()["entries"])
 
     def wait_for_jobs(self, count):
@@ -277,5 +280,5 @@ def add_sites(folder, sites):
 
 @pytest.fixture
 def more_sites(tmp_path):
-    """A function like add_sites, with a folder of its own."""
+    """Return a function like add_sites, with a folder of its own."""
     return lambda sites: add_sites(tmp_path, sites)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of what a node offers: CVMFS and containers; and of a glidein that runs entirely inside an image.
+"""Tests of a node's CVMFS and containers, and of a glidein that runs entirely inside an image.
 
 No package that the tests can install has Apptainer. A strict stand-in accepts only the arguments that the glidein
 passes, as Apptainer's manual describes them; it changes no file system.

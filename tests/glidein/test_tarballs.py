@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of which tarball a glidein uses, from where, and how it ends if there is no valid one."""
+"""Tests of a glidein's choice of a tarball, its download, and its end without a valid one."""
 
 import functools
 import http.server

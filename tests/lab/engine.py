@@ -34,7 +34,7 @@ Result = collections.namedtuple("Result", "ok out err")
 
 
 def podman(*args, check=True, stdin=None, timeout=60):
-    """Run podman; a failure is a LabError that carries command, exit status and stderr (unless check is false)."""
+    """Run podman; raise LabError with command, exit status and stderr if it fails (unless check is false)."""
     command = ["podman", *_runtime_flags(), *args]
     try:
         done = subprocess.run(

@@ -169,7 +169,7 @@ def test_the_scripts_hold_nothing_that_the_content_security_policy_forbids():
         assert not re.search(r"\beval\(|new Function\(|setAttribute\(\"style\"", path.read_text()), path.name
 
 
-def told(work, number, ended, granted_h, busy_h):
+def add_ended_glidein(work, number, ended, granted_h, busy_h):
     glidein = {
         "name": f"g{number}", "entry": "RM", "shape": "node", "batch_id": str(number), "started": ended - 60,
         "registered": None, "ended": ended, "granted_core_s": granted_h * HOUR, "busy_core_s": busy_h * HOUR, "jobs": 1,
@@ -187,7 +187,7 @@ def test_core_hours_that_were_used_by_hour_day_or_week(history, work, name, step
     for number, (ended, granted_h, busy_h) in enumerate(
         [(NOW - 5, 20, 10), (NOW - 10, 4, 2), (NOW - 2 * 86400 - 5, 40, 20), (monday - 200 * 86400, 10, 5)]
     ):
-        told(work, number, ended, granted_h, busy_h)
+        add_ended_glidein(work, number, ended, granted_h, busy_h)
     found = charts.history_json(history, work, name, NOW)["work"]
     assert found["step"] == step
     times = [row["time"] for row in found["rows"]]

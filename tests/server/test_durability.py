@@ -38,26 +38,26 @@ db = Database(url)
 leases, tokens, reports = Leases(db), Tokens(db), Reports(db, 100000)
 switch, history = Pause(db), History(db)
 
-def say(*what):
+def acknowledge(*what):
     print(json.dumps(what), flush=True)
 
-say("open")
+acknowledge("open")
 for number in range(first, first + 100000):
     reports.add({"site": f"S{number % 7}", "as_of": number, "entries": []}, number)
-    say("report", f"S{number % 7}", number)
+    acknowledge("report", f"S{number % 7}", number)
     reports.add_monitoring(f"c{number % 5}", {"n": number}, number, "A")
-    say("monitoring", f"c{number % 5}", number)
+    acknowledge("monitoring", f"c{number % 5}", number)
     granted = leases.claim(f"S{number}", {"q": {"g": 5}}, 10**9, {"g": 10**9})
-    say("lease", f"S{number}", granted["granted"]["q"]["g"])
-    say("token", f"T{number}", tokens.create(f"T{number}"))
+    acknowledge("lease", f"S{number}", granted["granted"]["q"]["g"])
+    acknowledge("token", f"T{number}", tokens.create(f"T{number}"))
     history.add_waits("schedd", number, {now // 86400 * 86400: {1: 1}})
-    say("wait", number)
+    acknowledge("wait", number)
     moment = now + (number - first) * 1800
     history.record(moment, dict.fromkeys(POOL_FIELDS, 1), {"A": dict.fromkeys(SITE_FIELDS, 1)})
-    say("record", moment)
+    acknowledge("record", moment)
     history.downsample(moment)
     switch.set(str(number))
-    say("switch", str(number))
+    acknowledge("switch", str(number))
 """
 
 
@@ -75,59 +75,61 @@ def written_until_killed(url, first, now, after):
 
 
 @pytest.fixture
-def said():
+def acknowledged():
     return {"report": {}, "monitoring": {}, "lease": {}, "token": {}, "wait": [], "record": [], "switch": "0"}
 
 
-def test_acknowledged_writes_survive_kill_9_at_any_time(database_url, said):
+def test_acknowledged_writes_survive_kill_9_at_any_time(database_url, acknowledged):
     chance = random.Random()  # noqa: S311 - a time, not a secret
-    number, now = 0, fill(database_url, said)
+    number, now = 0, fill(database_url, acknowledged)
     for _round in range(ROUNDS):
         for what, *words in written_until_killed(database_url, number, now, chance.uniform(0.01, 0.5)):
             if what in ("wait", "record"):
-                said[what].append(words[0])
+                acknowledged[what].append(words[0])
             elif what == "switch":
-                said[what] = words[0]
+                acknowledged[what] = words[0]
             else:
-                said[what][words[0]] = words[1]
+                acknowledged[what][words[0]] = words[1]
         database = Database(database_url)
-        check(database, said)
+        check(database, acknowledged)
         # The next writer starts after the last possible write, because the interrupted one may or may not be stored.
-        number = max([*said["wait"], *said["report"].values(), number]) + 2
-        now = max([*said["record"], now]) + 2 * 1800
+        number = max([*acknowledged["wait"], *acknowledged["report"].values(), number]) + 2
+        now = max([*acknowledged["record"], now]) + 2 * 1800
         database.close()
-    assert len(said["token"]) > ROUNDS
-    assert len(said["record"]) > BEFORE
+    assert len(acknowledged["token"]) > ROUNDS
+    assert len(acknowledged["record"]) > BEFORE
 
 
-def fill(url, said):
+def fill(url, acknowledged):
     """Write enough records for thinning to have work from the first round on; return the time of the next one."""
     database = Database(url)
     history = History(database)
     for number in range(BEFORE):
-        said["record"].append(NOW + number * 1800)
-        assert history.record(said["record"][-1], {}, {"A": dict.fromkeys(SITE_FIELDS, 1)})
+        acknowledged["record"].append(NOW + number * 1800)
+        assert history.record(acknowledged["record"][-1], {}, {"A": dict.fromkeys(SITE_FIELDS, 1)})
     database.close()
     return NOW + BEFORE * 1800
 
 
-def check(database, said):
+def check(database, acknowledged):
     is_intact(database)
     reports, tokens, leases, history = Reports(database, 10**6), Tokens(database), Leases(database), History(database)
     found = {site: report["as_of"] for site, report in reports.reports().items()}
-    assert {site: found[site] >= as_of for site, as_of in said["report"].items()} == dict.fromkeys(said["report"], True)
+    assert {site: found[site] >= as_of for site, as_of in acknowledged["report"].items()} == dict.fromkeys(
+        acknowledged["report"], True
+    )
     clients = {uuid: client["metrics"]["n"] for uuid, client in reports.monitoring().items()}
-    assert all(clients[uuid] >= count for uuid, count in said["monitoring"].items())
+    assert all(clients[uuid] >= count for uuid, count in acknowledged["monitoring"].items())
     held = {row["site"]: row["jobs"] for row in leases.rows()}
-    assert {site: held.get(site) for site in said["lease"]} == said["lease"]
-    assert {name: tokens.identify(secret).name for name, secret in said["token"].items()} == {
-        name: name for name in said["token"]
+    assert {site: held.get(site) for site in acknowledged["lease"]} == acknowledged["lease"]
+    assert {name: tokens.identify(secret).name for name, secret in acknowledged["token"].items()} == {
+        name: name for name in acknowledged["token"]
     }
-    assert said["switch"] == "0" or int(Pause(database).state()["reason"]) >= int(said["switch"])
-    counts_are_exact(database, history, said)
+    assert acknowledged["switch"] == "0" or int(Pause(database).state()["reason"]) >= int(acknowledged["switch"])
+    counts_are_exact(database, history, acknowledged)
 
 
-def counts_are_exact(database, history, said):
+def counts_are_exact(database, history, acknowledged):
     """Assert exact counts: waits and their marker are written together, and thinning keeps each record once."""
     waits, rows = metadata.tables["history_wait"], metadata.tables["history_site"]
     with database.read() as connection:
@@ -135,10 +137,10 @@ def counts_are_exact(database, history, said):
         launched, samples = connection.execute(
             select(func.sum(rows.c.launched), func.sum(rows.c.samples)).where(rows.c.site != 0)
         ).one()
-    assert len(said["wait"]) <= waited <= len(said["wait"]) + ROUNDS
-    assert not said["wait"] or history.wait_marker("schedd") >= said["wait"][-1]
-    assert launched == samples or not said["record"]
-    assert len(said["record"]) <= (samples or 0) <= len(said["record"]) + ROUNDS
+    assert len(acknowledged["wait"]) <= waited <= len(acknowledged["wait"]) + ROUNDS
+    assert not acknowledged["wait"] or history.wait_marker("schedd") >= acknowledged["wait"][-1]
+    assert launched == samples or not acknowledged["record"]
+    assert len(acknowledged["record"]) <= (samples or 0) <= len(acknowledged["record"]) + ROUNDS
 
 
 def is_intact(database):

@@ -13,7 +13,7 @@ from supply_ads import NEGOTIATOR, only_entry
 THIRD_LAST = NEGOTIATOR["LastNegotiationCycleTime2"]
 
 
-def heard(at, **changes):
+def slot_with_ad_at(at, **changes):
     """Return a partitionable slot whose ad was received at `at` from a machine with a correct clock."""
     return slot(MyCurrentTime=at, LastHeardFrom=at, **changes)
 
@@ -58,7 +58,7 @@ def test_the_deadline_is_in_the_collectors_time():
 
 def test_a_slot_is_passed_over_if_unchanged_for_three_cycles_that_left_jobs_idle():
     assert free_slots.passed_over_since([NEGOTIATOR]) == THIRD_LAST
-    old, young = heard(THIRD_LAST - 1), heard(THIRD_LAST)
+    old, young = slot_with_ad_at(THIRD_LAST - 1), slot_with_ad_at(THIRD_LAST)
     assert only_entry(old, negotiators=[NEGOTIATOR])["free"] == []
     assert [one["cpus"] for one in only_entry(old, negotiators=[NEGOTIATOR])["passed_over"]] == [4]
     assert [one["cpus"] for one in only_entry(young, negotiators=[NEGOTIATOR])["free"]] == [4]
@@ -83,42 +83,45 @@ def test_of_several_negotiators_all_must_have_passed_a_slot_over():
 
 
 def test_a_static_slot_is_unchanged_since_its_state_was_entered():
-    static = heard(NOW, SlotType="Static", EnteredCurrentState=NOW - 500)
+    static = slot_with_ad_at(NOW, SlotType="Static", EnteredCurrentState=NOW - 500)
     assert free_slots.unchanged_since(static, {}) == NOW - 500
     skewed = {**static, "MyCurrentTime": NOW + 50}
     assert free_slots.unchanged_since(skewed, {}) == NOW - 550
 
 
 def test_a_partitionable_slot_is_unchanged_since_the_first_ad_with_the_same_free_resources():
-    assert since(heard(NOW - 900)) == NOW - 900
-    assert since(heard(NOW - 900), heard(NOW - 600), heard(NOW - 300)) == NOW - 900
+    assert since(slot_with_ad_at(NOW - 900)) == NOW - 900
+    assert since(slot_with_ad_at(NOW - 900), slot_with_ad_at(NOW - 600), slot_with_ad_at(NOW - 300)) == NOW - 900
 
 
 @pytest.mark.parametrize("change", [{"Cpus": 3}, {"Memory": 7000}, {"GPUs": 1}])
 def test_a_change_of_the_free_resources_is_a_change_of_the_slot(change):
-    assert since(heard(NOW - 900), heard(NOW - 300, **change)) == NOW - 300
+    assert since(slot_with_ad_at(NOW - 900), slot_with_ad_at(NOW - 300, **change)) == NOW - 300
 
 
 def test_disk_changes_by_itself():
-    assert since(heard(NOW - 900), heard(NOW - 300, Disk=5)) == NOW - 900
+    assert since(slot_with_ad_at(NOW - 900), slot_with_ad_at(NOW - 300, Disk=5)) == NOW - 900
 
 
 def test_a_job_that_came_and_went_between_two_readings_is_noticed():
-    before, after = heard(NOW - 900, NumDynamicSlotsTime=NOW - 900), heard(NOW - 300, NumDynamicSlotsTime=NOW - 400)
+    before, after = (
+        slot_with_ad_at(NOW - 900, NumDynamicSlotsTime=NOW - 900),
+        slot_with_ad_at(NOW - 300, NumDynamicSlotsTime=NOW - 400),
+    )
     assert since(before, after) == NOW - 300
 
 
 def test_a_late_num_dynamic_slots_time_is_not_another_change():
     """Use an ad as seen on 23.9: when a job's slot is removed, it has the time at which that slot was made."""
-    taken = heard(NOW - 900, Cpus=3, NumDynamicSlotsTime=NOW - 900)
-    given_back = heard(NOW - 400, NumDynamicSlotsTime=NOW - 900)
-    updated = heard(NOW - 100, NumDynamicSlotsTime=NOW - 396)
+    taken = slot_with_ad_at(NOW - 900, Cpus=3, NumDynamicSlotsTime=NOW - 900)
+    given_back = slot_with_ad_at(NOW - 400, NumDynamicSlotsTime=NOW - 900)
+    updated = slot_with_ad_at(NOW - 100, NumDynamicSlotsTime=NOW - 396)
     assert since(taken, given_back) == NOW - 400
     assert since(taken, given_back, updated) == NOW - 400
 
 
 def test_a_restart_of_the_server_only_makes_slots_free_for_longer():
-    updated = heard(NOW - 10, NumDynamicSlotsTime=NOW - 900)
+    updated = slot_with_ad_at(NOW - 10, NumDynamicSlotsTime=NOW - 900)
     assert since(updated) == NOW - 10
 
 
@@ -140,6 +143,6 @@ def test_a_slot_never_counts_as_unchanged_from_before_its_last_change(readings):
             last_change = at if cpus != left else at - 100
             latched = at - 100 if between else latched
         left = cpus
-        one = heard(at, Cpus=cpus, NumDynamicSlotsTime=latched)
+        one = slot_with_ad_at(at, Cpus=cpus, NumDynamicSlotsTime=latched)
         slot_states = free_slots.update_slot_states(slot_states, [one])
         assert free_slots.unchanged_since(one, slot_states) >= last_change

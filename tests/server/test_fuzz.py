@@ -161,7 +161,7 @@ def is_jsonrpc_error(answer):
     return True
 
 
-def judge(response, took):
+def check_response(response, took):
     """Fail unless this is a valid response of /jsonrpc."""
     assert took < SLOW_S
     assert response.status_code in (200, 204, 304, 400, 405, 413, 415), (response.status_code, response.text)
@@ -189,7 +189,7 @@ def test_any_request_to_jsonrpc_gets_a_description_of_its_error(service, body, c
     began = time.monotonic()
     headers = {**headers, **authorization(service, who, garbage)}
     response = service.client.post("/jsonrpc", data=body, content_type=content_type, headers=headers)
-    judge(response, time.monotonic() - began)
+    check_response(response, time.monotonic() - began)
     if who not in ("site", "reader", "other"):
         assert "alice" not in response.text
 
@@ -201,7 +201,7 @@ def test_a_call_with_any_parameters_is_executed_or_refused(service, method, para
     body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, "id": 1})
     headers = authorization(service, who, garbage)
     response = service.client.post("/jsonrpc", data=body, content_type="application/json", headers=headers)
-    judge(response, time.monotonic() - began)
+    check_response(response, time.monotonic() - began)
     if method in ("lease", "report") and who != "site":
         assert response.status_code == 400
         assert set(service.parts.reports.reports()) <= {"PSC", "Cedar"}

@@ -25,7 +25,7 @@ def glidein(number=1, **changes):
     }  # fmt: skip
 
 
-def told(*glideins, since=0, until=None):
+def summaries_of(*glideins, since=0, until=None):
     return {"since": since, "until": NOW if until is None else until, "glideins": list(glideins)}
 
 
@@ -41,11 +41,11 @@ def sums(count, granted, busy, jobs, failed):
 
 
 def test_each_glidein_counts_once_regardless_of_repeated_reports(work, database_url):
-    assert work.add("PSC", told(glidein(1), glidein(2), glidein(1))) == 2
-    assert work.add("PSC", told(glidein(2), glidein(3, entry="long"))) == 1
-    assert work.add("Cedar", told(glidein(1))) == 1
+    assert work.add("PSC", summaries_of(glidein(1), glidein(2), glidein(1))) == 2
+    assert work.add("PSC", summaries_of(glidein(2), glidein(3, entry="long"))) == 1
+    assert work.add("Cedar", summaries_of(glidein(1))) == 1
     again = GlideinUsage(Database(database_url), lambda: NOW)
-    assert again.add("PSC", told(glidein(3))) == 0
+    assert again.add("PSC", summaries_of(glidein(3))) == 0
     assert again.totals() == {
         KEY: sums(2, 14400, 10800, 6, 2),
         ("PSC", "long", "node"): sums(1, 7200, 5400, 3, 1),
@@ -55,35 +55,36 @@ def test_each_glidein_counts_once_regardless_of_repeated_reports(work, database_
 
 def test_the_time_of_recorded_logs_advances_only_from_its_last_value(work):
     assert work.summaries_until() == {}
-    work.add("PSC", told(since=0, until=NOW - 50.25))
-    work.add("PSC", told(since=0, until=NOW - 10))  # another controller, which began without recorded logs
+    work.add("PSC", summaries_of(since=0, until=NOW - 50.25))
+    work.add("PSC", summaries_of(since=0, until=NOW - 10))  # another controller, which began without recorded logs
     assert work.summaries_until() == {"PSC": NOW - 50.25}
-    work.add("PSC", told(since=NOW - 50.25, until=NOW - 5))
-    work.add("PSC", told(since=NOW - 5, until=NOW - 5))
+    work.add("PSC", summaries_of(since=NOW - 50.25, until=NOW - 5))
+    work.add("PSC", summaries_of(since=NOW - 5, until=NOW - 5))
     assert work.summaries_until() == {"PSC": NOW - 5}
 
 
 def test_many_at_a_time_are_counted(work):
     every = [glidein(number) for number in range(1000)]
-    assert work.add("PSC", told(*every[:900])) == 900
-    assert work.add("PSC", told(*every)) == 100
+    assert work.add("PSC", summaries_of(*every[:900])) == 900
+    assert work.add("PSC", summaries_of(*every)) == 100
     assert work.totals()[KEY]["glideins"] == 1000
 
 
 def test_only_the_last_days_are_shown(work):
     today = NOW // DAY * DAY
     work.add(
-        "PSC", told(glidein(1), glidein(2, ended=today - 6 * DAY), glidein(3, ended=today - 6 * DAY - 1), glidein(4))
+        "PSC",
+        summaries_of(glidein(1), glidein(2, ended=today - 6 * DAY), glidein(3, ended=today - 6 * DAY - 1), glidein(4)),
     )
     assert work.recent(NOW)[KEY] == {"since": today - 6 * DAY, **sums(3, 21600, 16200, 9, 3)}
-    work.add("PSC", told(glidein(5)))
+    work.add("PSC", summaries_of(glidein(5)))
     assert work.recent(NOW)[KEY]["glideins"] == 4
 
 
 def test_hours_are_kept_for_a_month_and_days_as_long_as_the_other_history(database):
     work = GlideinUsage(database, lambda: NOW, keep_days=100)
     for days in (0, 29, 31, 99):
-        work.add("PSC", told(glidein(days, ended=NOW - days * DAY)))
+        work.add("PSC", summaries_of(glidein(days, ended=NOW - days * DAY)))
     assert [row["glideins"] for row in work.series(3600, NOW - 40 * DAY) if row["glideins"]] == [1, 1]
     work.delete_old(NOW + 2 * DAY)
     assert [row["glideins"] for row in work.series(3600, NOW - 40 * DAY) if row["glideins"]] == [1]
@@ -93,14 +94,14 @@ def test_hours_are_kept_for_a_month_and_days_as_long_as_the_other_history(databa
 
 def test_the_reason_of_an_end_is_cut_and_may_be_missing(service):
     long = glidein(1, reason="no " * 1000)
-    service.result("report", site_report(summaries=told(long, glidein(2))), TOKEN)
+    service.result("report", site_report(summaries=summaries_of(long, glidein(2))), TOKEN)
     endings = service.parts.glidein_usage.endings(0)
     assert len(endings["PSC", "1"]["reason"]) == 300
     assert (endings["PSC", "2"]["reason"], endings["PSC", "2"]["entry"]) == ("", "RM")
 
 
 def test_names_are_forgotten_in_the_end(work, database):
-    work.add("PSC", told(glidein(1)))
+    work.add("PSC", summaries_of(glidein(1)))
     work.delete_old(NOW + work_module.KEEP_NAMES_S + 1)
     assert work.endings(0) == {}
 
@@ -108,20 +109,20 @@ def test_names_are_forgotten_in_the_end(work, database):
 def test_the_data_of_a_malicious_site_is_limited(work, monkeypatch):
     monkeypatch.setattr(work_module, "MOST_KEYS_OF_A_SITE", 2)
     monkeypatch.setattr(work_module, "MOST_NAMES_OF_A_SITE", 3)
-    work.add("PSC", told(*(glidein(number, entry=f"e{number}") for number in range(4))))
+    work.add("PSC", summaries_of(*(glidein(number, entry=f"e{number}") for number in range(4))))
     work._clock = lambda: NOW + 60
-    work.add("PSC", told(*(glidein(10 + number) for number in range(3))))
+    work.add("PSC", summaries_of(*(glidein(10 + number) for number in range(3))))
     assert len(work.totals()) == 2
     assert {key[1] for key in work.endings(0)} == {"10", "11", "12"}
 
 
 def test_an_end_in_the_future_is_now(work):
-    work.add("PSC", told(glidein(1, ended=NOW + 10 * DAY)))
+    work.add("PSC", summaries_of(glidein(1, ended=NOW + 10 * DAY)))
     assert [row["time"] for row in work.series(3600, NOW - 7200) if row["glideins"]] == [NOW // 3600 * 3600]
 
 
 def test_a_report_brings_summaries_to_the_page_the_metrics_and_the_supply(service):
-    report = site_report(summaries=told(glidein(1, granted_core_s=36000, busy_core_s=27000)))
+    report = site_report(summaries=summaries_of(glidein(1, granted_core_s=36000, busy_core_s=27000)))
     for _again in range(2):
         assert service.result("report", report, TOKEN) == {"accepted": True}
     supply = service.result("get_supply")
@@ -136,7 +137,7 @@ def test_a_report_brings_summaries_to_the_page_the_metrics_and_the_supply(servic
 
 def test_a_delayed_report_still_records_ended_glideins(service):
     service.result("report", site_report(), TOKEN)
-    service.result("report", site_report(as_of=NOW - 60, summaries=told(glidein())), TOKEN)
+    service.result("report", site_report(as_of=NOW - 60, summaries=summaries_of(glidein())), TOKEN)
     assert service.parts.glidein_usage.totals()[KEY]["glideins"] == 1
 
 
@@ -149,7 +150,7 @@ def test_the_guard_gets_failed_jobs(service):
     good = glidein(2, **long_ago)
     early = glidein(3, started=NOW - 100, ended=NOW - 1, jobs=0, jobs_failed=0)
     never = glidein(4, registered=None, exit_status=19)
-    service.result("report", site_report(as_of=NOW + 1, summaries=told(failing, good, early, never)), TOKEN)
+    service.result("report", site_report(as_of=NOW + 1, summaries=summaries_of(failing, good, early, never)), TOKEN)
     (shown,) = service.result("get_supply")["entries"]
     names = ("started", "registered", "never_registered", "ended_early", "jobs_failing")
     assert [shown["history"][name] for name in names] == [4, 3, 1, 2, 1]
@@ -162,7 +163,7 @@ def test_a_black_hole_that_no_report_lists_as_running_is_in_the_history_and_on_t
     for cycle in range(3):
         since = NOW - 60 * (3 - cycle)
         ended = glidein(cycle, started=since - 9, ended=since - 5, **failed)
-        summaries = told(ended, since=since - 60 if cycle else 0, until=since)
+        summaries = summaries_of(ended, since=since - 60 if cycle else 0, until=since)
         service.result("report", site_report(as_of=since, entries=[entry], summaries=summaries), TOKEN)
     (shown,) = service.result("get_supply")["entries"]
     assert [shown["history"][name] for name in ("started", "registered", "never_registered")] == [3, 0, 3]
@@ -178,7 +179,7 @@ def test_one_users_failing_jobs_are_not_a_black_hole(service):
     service.result("report", site_report(entries=[entry]), TOKEN)
     after_good_ones = glidein(1, exit_status=30, jobs=40, jobs_failed=3, started=NOW - 7300, ended=NOW - 1)
     soon = glidein(2, exit_status=30, jobs=4, jobs_failed=3, started=NOW - 100, ended=NOW - 1)
-    service.result("report", site_report(as_of=NOW + 1, summaries=told(after_good_ones, soon)), TOKEN)
+    service.result("report", site_report(as_of=NOW + 1, summaries=summaries_of(after_good_ones, soon)), TOKEN)
     (shown,) = service.result("get_supply")["entries"]
     assert [shown["history"][name] for name in ("registered", "ended_early", "jobs_failing")] == [2, 0, 0]
 
@@ -199,13 +200,21 @@ def test_one_users_failing_jobs_are_not_a_black_hole(service):
     ],
 )
 def test_an_invalid_summary_is_refused(service, changes):
-    error = service.error("report", site_report(summaries=told(glidein(**changes))), TOKEN)
+    error = service.error("report", site_report(summaries=summaries_of(glidein(**changes))), TOKEN)
     assert error["data"].startswith("summaries.glideins[0]")
     assert next(iter(changes)) in error["data"]
 
 
 @pytest.mark.parametrize(
-    "given", [[], {"since": 1}, told(since=5, until=4), told(*[None]), told(*[glidein()] * 1001), json.loads("1e400")]
+    "given",
+    [
+        [],
+        {"since": 1},
+        summaries_of(since=5, until=4),
+        summaries_of(*[None]),
+        summaries_of(*[glidein()] * 1001),
+        json.loads("1e400"),
+    ],
 )
 def test_an_invalid_list_of_summaries_is_refused(service, given):
     if given == math.inf:

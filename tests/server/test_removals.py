@@ -54,7 +54,7 @@ class Story:
         self.removals.store_counters("cm", counters(self.schedd.about()), self.schedd.idle, self.now)
         self.now += 60
 
-    def told(self):
+    def removed_jobs(self):
         return sum(jobs for _time, jobs in self.removals.recent())
 
 
@@ -80,7 +80,7 @@ def test_only_idle_jobs_that_left_the_queue_were_removed(events, removed, at_onc
             story.read()
     story.read()
     story.read()
-    assert story.told() == removed
+    assert story.removed_jobs() == removed
 
 
 def test_removals_between_counters_and_queue_count_in_the_next_query():
@@ -88,9 +88,9 @@ def test_removals_between_counters_and_queue_count_in_the_next_query():
     before = counters(story.schedd.about())
     story.schedd.remove_idle(10)
     story.removals.store_counters("cm", before, 0, story.now)
-    assert story.told() == 0
+    assert story.removed_jobs() == 0
     story.read()
-    assert story.told() == 10
+    assert story.removed_jobs() == 10
 
 
 def test_a_restarted_schedd_counts_from_its_start():
@@ -98,7 +98,7 @@ def test_a_restarted_schedd_counts_from_its_start():
     story.schedd = Schedd(0)
     story.schedd.start_time = 2
     story.read()
-    assert story.told() == 0
+    assert story.removed_jobs() == 0
 
 
 def test_removals_are_forgotten_after_an_hour():

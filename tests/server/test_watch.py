@@ -28,7 +28,7 @@ def replace(folder):
     (folder / "new.db").replace(folder / "state.db")
 
 
-def spoil(folder):
+def damage(folder):
     """Overwrite the file in place, as a broken disk or an incorrect copy does."""
     for path in folder.glob("state.db-*"):
         path.write_bytes(b"")
@@ -72,7 +72,7 @@ def test_a_damaged_file_fails_the_health_check_without_a_restart(new_service, tm
     service = new_service()
     service.read(group())
     service.database.close()
-    spoil(tmp_path)
+    damage(tmp_path)
     response = service.call("report", site_report(), TOKEN)
     assert (response.status_code, "see the server's log" in response.json["error"]["data"]) == (503, True)
     assert service.parts.watch.check() is False
@@ -121,7 +121,7 @@ def test_the_health_is_good_again_when_the_file_is_back(new_service, tmp_path):
 @on_sqlite
 def test_a_damaged_file_is_refused_at_the_start_with_the_remedy(tmp_path):
     Database(f"sqlite:///{tmp_path}/state.db").close()
-    spoil(tmp_path)
+    damage(tmp_path)
     with pytest.raises(UnusableError, match="restore a copy of") as caught:
         Database(f"sqlite:///{tmp_path}/state.db")
     assert "run the role glidein.ops.demand_server again" in str(caught.value)

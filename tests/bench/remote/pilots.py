@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 
-def lay_down(user, source):
+def copy_site(user, source):
     """Copy a site's directory to a user; create the user if necessary."""
     try:
         account = pwd.getpwnam(user)
@@ -33,7 +33,7 @@ def main():
     order = json.load(sys.stdin)
     source = Path(pwd.getpwnam(order["like"]).pw_dir, ".glidein", order["site"])
     for user in order["users"]:
-        lay_down(user, source)
+        copy_site(user, source)
     json.dump({"users": len(order["users"])}, sys.stdout)
 
 

@@ -400,7 +400,7 @@ def qdel(directory, state, arguments):
             status = 35
         for job in found:
             _delete(directory, state, job)
-    _forget(state)
+    _remove_ended(state)
     start_waiting(directory, state)
     sys.exit(status)
 
@@ -414,7 +414,7 @@ def _delete(directory, state, job):
         state["jobs"].remove(job)
 
 
-def _forget(state):
+def _remove_ended(state):
     """Remove arrays of which all tasks have ended."""
     alive = {job["array"] for job in state["jobs"] if job["state"] != "X"}
     state["jobs"] = [job for job in state["jobs"] if job["state"] != "X" or job["array"] in alive]
@@ -479,7 +479,7 @@ def mom(directory, job_id):
         if job is not None:
             job.pop("top", None)
             _delete(directory, state, job)
-        _forget(state)
+        _remove_ended(state)
         start_waiting(directory, state)
 
 

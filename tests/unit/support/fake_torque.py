@@ -311,7 +311,7 @@ def down(command):
 def qstat(directory, state, arguments):
     if arguments != ["-f", "-x", "-t"]:
         fail(2, "qstat: the stand-in knows -f -x -t only, not {0}".format(" ".join(arguments)))
-    _forget(state)
+    _remove_ended(state)
     sys.stdout.write("what?\n" if state["modes"].get("qstat") == "garbage" else _document(state["jobs"]))
 
 
@@ -400,7 +400,7 @@ def qdel(directory, state, arguments):
     sys.exit(status)
 
 
-def _forget(state):
+def _remove_ended(state):
     """Remove jobs that ended keep_completed seconds ago."""
     oldest = time.time() - KEEP_COMPLETED_S
     state["jobs"] = [job for job in state["jobs"] if job["ended"] is None or job["ended"] > oldest]

@@ -74,14 +74,16 @@ def planned(*items, **changes):
     return dict({"plan": list(items), "unserved": [], "errors": []}, **changes)
 
 
-def asked(*groups, **changes):
+def demand_result(*groups, **changes):
     """Return a result of demand_info."""
     return {"demand": demand(*groups, **changes), "supply": supply()}
 
 
 def summary(outcomes=None, demanded=None, plan=None, check_mode=False, lease=None):
     outcomes = [outcome()] if outcomes is None else outcomes
-    return cycle_summary(**arguments(outcomes, demanded or asked(), plan or planned(), lease or SKIPPED, check_mode))
+    return cycle_summary(
+        **arguments(outcomes, demanded or demand_result(), plan or planned(), lease or SKIPPED, check_mode)
+    )
 
 
 def rows(lines, head="SITE"):
@@ -119,7 +121,7 @@ def part(lines, title):
 def test_a_cycle_shows_demand_actions_and_reasons():
     result = summary(
         [outcome(result=applied(submitted=[submitted(2, "123")]))],
-        asked(group("a", 3), group("b", 4)),
+        demand_result(group("a", 3), group("b", 4)),
         planned(item(present=3, queued=2, running=1, registered=1, serves={"a": 2}, reason="2 idle jobs to serve")),
     )
     assert result == {
@@ -148,21 +150,21 @@ def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots
     before = [item(present=3, serves={"a": 6}), item("other", present=1, serves={"b": 1})]
     lease = {"plan": [dict(before[0], present=1, serves={"a": 1}), before[1]], "errors": errors}
     lease.update(failed=bool(errors), limited=limited)
-    result = summary(demanded=asked(group("a", 6), group("b", 2)), plan=planned(*before), lease=lease)
+    result = summary(demanded=demand_result(group("a", 6), group("b", 2)), plan=planned(*before), lease=lease)
     assert " ".join(" ".join(result["lines"][: result["lines"].index("")]).split()) == (
         f"Demand: 8 idle jobs in 2 groups: 2 for glideins on their way, 1 for free slots, 5 {words}."
     )
 
 
 def test_one_is_not_spoken_of_as_many():
-    assert summary(demanded=asked(group("a", 1)), plan=planned(item(serves={"a": 1})))["lines"][0] == (
+    assert summary(demanded=demand_result(group("a", 1)), plan=planned(item(serves={"a": 1})))["lines"][0] == (
         "Demand: 1 idle job in 1 group: 1 for glideins on their way."
     )
 
 
 @pytest.mark.parametrize("age_s, told", [(100, ""), (299, " The queue was read 4 min ago."), (-50, "")])
 def test_the_age_of_an_old_demand_is_shown(age_s, told):
-    demanded = asked()
+    demanded = demand_result()
     demanded["demand"]["as_of"] = 1795000000
     assert summary(demanded=demanded, plan=dict(planned(), as_of=1795000000 + age_s))["lines"][0] == (
         f"Demand: no idle jobs.{told}"
@@ -209,7 +211,7 @@ def test_cancelled_orphans_are_reported():
 
 def test_jobs_that_are_not_served_are_named_with_the_reason():
     unserved = [{"group": "b", "count": 3, "reason": "no shape fits"}]
-    result = summary(demanded=asked(group("b", 3, first_job="12.0")), plan=planned(unserved=unserved))
+    result = summary(demanded=demand_result(group("b", 3, first_job="12.0")), plan=planned(unserved=unserved))
     assert result["lines"][0] == "Demand: 3 idle jobs in 1 group: 3 not served."
     assert part(result["lines"], "NOT SERVED") == ["3 jobs like 12.0 (group b): no shape fits"]
     assert result["problems"] == []
@@ -246,7 +248,7 @@ def test_without_demand_nothing_was_changed():
 
 
 def test_without_a_plan_the_demand_is_shown_and_nothing_was_changed():
-    result = summary([outcome(result=SKIPPED)], asked(group("a", 2)), {"failed": True, "msg": "wrong"})
+    result = summary([outcome(result=SKIPPED)], demand_result(group("a", 2)), {"failed": True, "msg": "wrong"})
     assert result["lines"][0] == "Demand: 2 idle jobs in 1 group."
     assert result["problems"] == ["no plan, so nothing was changed: wrong"]
 
@@ -298,7 +300,7 @@ def test_a_site_that_becomes_unreachable_during_a_change_is_reported():
 
 
 def test_machines_that_the_server_does_not_count_are_named():
-    demanded = dict(asked(group("a", 1)), supply={"problems": ["slot1@x: says that it is of site A"] * 9})
+    demanded = dict(demand_result(group("a", 1)), supply={"problems": ["slot1@x: says that it is of site A"] * 9})
     assert summary(demanded=demanded)["problems"] == ["slot1@x: says that it is of site A"] * 5
 
 
@@ -328,7 +330,7 @@ def test_glideins_that_could_not_be_submitted_are_neither_present_nor_on_their_w
     submissions = [submitted(done)] if done else []
     result = summary(
         [outcome(result=applied(failed=True, decisions=[wanted], submitted=submissions, errors=errors))],
-        asked(group(count=7)),
+        demand_result(group(count=7)),
         planned(item(present=3, running=1, serves={"a": 7}, waits={"a": {"jobs": 6, "per_glidein": 3}})),
     )
     (row,) = rows(result["lines"])
@@ -343,7 +345,7 @@ def test_the_row_of_a_shape_stays_when_none_of_its_glideins_could_be_submitted()
     errors = [{"entry": None, "shape": None, "error": "No space left on device"}]
     outcomes = [outcome(result=applied(failed=True, decisions=[wanted], errors=errors))]
     plan = planned(item(present=2, serves={"a": 2}, waits={"a": {"jobs": 2, "per_glidein": 1}}))
-    result = summary(outcomes, asked(group(count=2)), plan)
+    result = summary(outcomes, demand_result(group(count=2)), plan)
     assert [row["PRESENT"] for row in rows(result["lines"])] == ["0"]
     assert result["lines"][0] == "Demand: 2 idle jobs in 1 group: 2 whose glideins could not be submitted."
     decided = [outcome(result=applied(decisions=[wanted]))]
@@ -399,7 +401,7 @@ def test_a_report_that_could_not_start_failed_for_all_sites_and_a_skipped_one_fo
     sites = {"login1": {"site": "lab", "error": None, "queue": None}}
 
     def problems(report):
-        return cycle_summary(sites, {}, asked(), planned(), SKIPPED, report)["problems"]
+        return cycle_summary(sites, {}, demand_result(), planned(), SKIPPED, report)["problems"]
 
     assert problems({"failed": True, "msg": "no library"}) == ["lab: not reported to the demand server: no library"]
     assert problems(SKIPPED) == []
@@ -421,7 +423,7 @@ def test_a_duplicate_site_name_is_reported_even_if_one_site_is_unreachable():
 
 
 def test_failed_readings_of_the_demand_server_are_reported():
-    demanded = asked(schedds={"answered": [], "failed": [{"name": "ap1", "error": "no answer within 60 s"}]})
+    demanded = demand_result(schedds={"answered": [], "failed": [{"name": "ap1", "error": "no answer within 60 s"}]})
     demanded["supply"]["error"] = "no collector"
     for problems in (summary(demanded=demanded)["problems"], part(status_table(planned(), demanded), "PROBLEMS")):
         assert problems == [
@@ -433,7 +435,7 @@ def test_failed_readings_of_the_demand_server_are_reported():
 @pytest.mark.parametrize("count", [float("nan"), float("inf"), "3", None, 1.5])
 def test_a_demand_with_invalid_numbers_is_not_shown(count):
     wrong = {"failed": True, "msg": "demand.groups[0].count: 'x' is invalid"}
-    result = summary(demanded=asked(group(count=count)), plan=wrong)
+    result = summary(demanded=demand_result(group(count=count)), plan=wrong)
     assert "Demand" not in result["lines"][0]
     assert result["problems"] == ["no plan, so nothing was changed: demand.groups[0].count: 'x' is invalid"]
 
@@ -447,12 +449,12 @@ def test_a_server_that_was_not_read_is_one_problem_of_the_status():
 def test_stale_demand_is_reported_once_even_if_no_shape_is_shown():
     plan = planned(item(reason=STALE), item(shape="node", reason=STALE))
     assert summary(plan=plan)["problems"] == [STALE]
-    assert part(status_table(plan, asked()), "PROBLEMS") == [STALE]
+    assert part(status_table(plan, demand_result()), "PROBLEMS") == [STALE]
 
 
 def test_jobs_not_counted_in_the_demand_are_shown_with_the_reason():
     groups = (group("a", 3, stale=2, over_limit=7), group("b", 1, leased=4))
-    line = " ".join(" ".join(summary(demanded=asked(*groups))["lines"]).split())
+    line = " ".join(" ".join(summary(demanded=demand_result(*groups))["lines"]).split())
     assert line.startswith("Demand: 2 idle jobs in 2 groups")
     assert "Not counted: 2 of schedds that do not answer." in line
     limits = "(MAX_JOBS_RUNNING, max_materialize, concurrency limits, ceilings, quotas)"
@@ -472,7 +474,7 @@ def failed(*failures, shape="core", entry="main", **counts):
 
 def problems_of(*supplied_entries):
     """Return the problems of a cycle; assert that the status shows the same ones."""
-    demanded = dict(asked(), supply=supply(*supplied_entries))
+    demanded = dict(demand_result(), supply=supply(*supplied_entries))
     found = summary(demanded=demanded, plan=planned(item()))["problems"]
     assert part(status_table(planned(item()), demanded), "PROBLEMS") == found
     return found
@@ -510,8 +512,8 @@ def test_few_failures_and_those_of_other_entries_are_not_a_problem(entries):
 
 def test_a_paused_server_is_a_problem():
     problems = ["the demand server is paused: nothing is submitted until it is resumed there"]
-    assert summary(demanded=asked(paused=True))["problems"] == problems
-    assert part(status_table(planned(), asked(paused=True)), "PROBLEMS") == problems
+    assert summary(demanded=demand_result(paused=True))["problems"] == problems
+    assert part(status_table(planned(), demand_result(paused=True)), "PROBLEMS") == problems
 
 
 def test_of_very_many_problems_the_first_are_shown_and_all_are_returned():
@@ -525,7 +527,7 @@ def test_of_very_many_problems_the_first_are_shown_and_all_are_returned():
 
 def test_the_status_shows_every_shape():
     plan = planned(item(queued=1, running=2, registered=2, serves={"a": 3, "b": 1}), item(shape="node"))
-    demand = asked(group("a", 3), group("b", 1))
+    demand = demand_result(group("a", 3), group("b", 1))
     done = {"granted_core_s": 7200, "busy_core_s": 5400}
     demand["supply"] = {"entries": [{"site": "lab", "entry": "main", "shape": "core", "work": done}]}
     assert status_table(plan, demand) == [
@@ -541,19 +543,19 @@ def test_the_status_shows_a_question_mark_for_what_the_demand_server_did_not_ret
     plan = planned(item(running=1))
     (row,) = rows(status_table(plan, {"failed": True, "msg": "no answer"}))
     assert [row[key] for key in ("RUNNING", "REGISTERED", "DEMAND")] == ["1", "?", "?"]
-    (row,) = rows(status_table(plan, dict(asked(), supply={"error": "no collector", "entries": []})))
+    (row,) = rows(status_table(plan, dict(demand_result(), supply={"error": "no collector", "entries": []})))
     assert [row[key] for key in ("RUNNING", "REGISTERED", "DEMAND")] == ["1", "?", "0"]
 
 
 def test_the_status_shows_the_reason_for_an_unknown_queue_once_per_site():
     plan = planned(unknown(reason="no ssh"), unknown(shape="node", reason="no ssh"))
-    lines = status_table(plan, asked())
+    lines = status_table(plan, demand_result())
     assert [row["QUEUED"] for row in rows(lines)] == ["?", "?"]
     assert part(lines, "PROBLEMS") == ["lab: no ssh"]
 
 
 def test_the_status_shows_entries_with_sick_glideins():
-    lines = status_table(planned(item(sick=2, reason="2 sick"), item(shape="node")), asked())
+    lines = status_table(planned(item(sick=2, reason="2 sick"), item(shape="node")), demand_result())
     assert part(lines, "PROBLEMS") == ["lab/main/core: 2 sick"]
 
 
@@ -561,7 +563,7 @@ def test_the_status_shows_unserved_jobs_and_invalid_configurations():
     plan = planned(
         unserved=[{"group": "b", "count": 3, "reason": "no shape fits"}], errors=[{"site": "x", "error": "walltime"}]
     )
-    lines = status_table(plan, asked(group("b", 3)))
+    lines = status_table(plan, demand_result(group("b", 3)))
     assert part(lines, "NOT SERVED") == ["3 jobs like 1.0 (group b): no shape fits"]
     assert part(lines, "PROBLEMS") == ["x: walltime"]
 
@@ -615,7 +617,7 @@ def cycles(draw):
     groups = [group("a", draw(numbers), first_job=draw(texts))]
     unserved = [{"group": draw(st.sampled_from(["a", "b"])), "count": draw(numbers), "reason": draw(texts)}]
     errors = [{"site": draw(names), "error": draw(texts)}]
-    return outcomes, asked(*groups), planned(*items, unserved=unserved, errors=errors)
+    return outcomes, demand_result(*groups), planned(*items, unserved=unserved, errors=errors)
 
 
 @given(cycles(), st.booleans())
@@ -663,13 +665,13 @@ def test_a_skipped_lease_counts_as_missing():
 def test_held_back_jobs_are_shown():
     noted = planned(notes=["the demand fell from 90 idle jobs to none"])
     assert part(summary(plan=noted)["lines"], "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
-    assert part(status_table(noted, asked()), "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
+    assert part(status_table(noted, demand_result()), "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
 
 
 def test_explain_shows_the_reason_for_each_entry_and_group():
     told = {"site": "lab", "entry": "main", "shape": "core", "serves": 3, "reason": "fits 1 job per glidein"}
     other = dict(told, entry="gpu", serves=0, reason="asks for 0 gpus, accept has min 1")
-    lines = part(status_table(planned(explanation=[told, other]), asked()), "WHY")
+    lines = part(status_table(planned(explanation=[told, other]), demand_result()), "WHY")
     assert lines == [
         "lab/main/core: 3 jobs; fits 1 job per glidein",
         "lab/gpu/core: asks for 0 gpus, accept has min 1",
@@ -685,7 +687,7 @@ def test_the_status_for_programs_has_the_numbers_of_the_table():
     plan = planned(item(present=3, queued=1, running=2, registered=2, serves={"a": 4}), unserved=[
         {"group": "b", "count": 3, "reason": "no shape fits"}
     ], as_of=NOW)  # fmt: skip
-    demanded = asked(group("a", 4), group("b", 3, leased=2, over_limit=1, stale=1))
+    demanded = demand_result(group("a", 4), group("b", 3, leased=2, over_limit=1, stale=1))
     demanded["supply"] = supply(row)
     drain = {"entry": None, "since": NOW, "by": "ada", "reason": "disk"}
     sites = {"h": {"site": "lab", "error": None, "entries": {"main": {}}, "queue": {"drains": [drain]}}}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of which sites of the inventory are trusted and which are revoked."""
+"""Tests of the trusted and the revoked sites of an inventory."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import inventory_sites

@@ -68,7 +68,7 @@ def test_leases_of_a_removed_or_renamed_entry_are_released_if_the_site_is_known(
 
 
 class Server:
-    """A stand-in for the demand server: it grants what other entries leave of ten jobs, in order of the requests."""
+    """A stand-in for the demand server: it grants the free ones of ten jobs in the order of the requests."""
 
     def __init__(self, **held):
         self.held = held

@@ -264,7 +264,7 @@ PLACES = (
 )  # fmt: skip
 
 
-def odd_entry(values):
+def entry_with_values(values):
     """Return an entry with these values, one in each place."""
     entry = raw_entry(**{key: values[key] for key in PLACES[:8] if key in values})
     entry["shapes"] = {"core": shape(gpus=1, gpu_type=values.get("gpu_type"))}
@@ -278,11 +278,11 @@ def odd_entry(values):
 @pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
 def test_any_text_of_an_operator_is_refused_or_adds_no_line(scheduler, values):
     try:
-        made = files(scheduler, odd_entry(values))
+        made = files(scheduler, entry_with_values(values))
     except InputError as error:
         assert str(error)
         return
-    plain = files(scheduler, odd_entry({key: "/x" if key == "job_setup" else "x" for key in values}))
+    plain = files(scheduler, entry_with_values({key: "/x" if key == "job_setup" else "x" for key in values}))
     assert [text.count("\n") for text in made] == [text.count("\n") for text in plain]
     subprocess.run(["/bin/sh", "-n"], input=made[0].encode("utf-8"), check=True)
 

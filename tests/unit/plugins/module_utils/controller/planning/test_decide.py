@@ -669,7 +669,7 @@ def test_invalid_supply_is_an_error_with_its_path(entries, place):
     assert place in str(raised.value)
 
 
-def odd_queue(**changes):
+def invalid_queue(**changes):
     reading = queue({("main", "core"): {"queued": 1}})
     reading["entries"][0].update(changes)
     return reading
@@ -679,10 +679,10 @@ def odd_queue(**changes):
     "reading, place",
     [
         (dict(queue(), site="other"), "queue.site: 'other'"),
-        (odd_queue(queued="x"), "queue.entries[0].queued: 'x'"),
-        (odd_queue(queued_since=[5]), "queue.entries[0].queued_since: [5]"),
-        (odd_queue(running_since="x"), "queue.entries[0].running_since: 'x'"),
-        (odd_queue(sick_reasons=7), "queue.entries[0].sick_reasons: 7"),
+        (invalid_queue(queued="x"), "queue.entries[0].queued: 'x'"),
+        (invalid_queue(queued_since=[5]), "queue.entries[0].queued_since: [5]"),
+        (invalid_queue(running_since="x"), "queue.entries[0].running_since: 'x'"),
+        (invalid_queue(sick_reasons=7), "queue.entries[0].sick_reasons: 7"),
         (dict(queue(), entries={}), "queue.entries: {}"),
         (dict(queue(), orphans=[1]), "queue.orphans.queued: None"),
         ([1], "queue: [1]"),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of which answer each prompt of a login gets, and of when the login ends."""
+"""Tests of the answers to a login's prompts, and of the end of the login."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (

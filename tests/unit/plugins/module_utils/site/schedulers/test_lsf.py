@@ -566,7 +566,7 @@ def made_script(log_dir="/home/me/.glidein/lab/log", **changes):
     return batch_script(make_scheduler("lsf", entries=one["entries"]), one, "main", "core", payload)
 
 
-def asked(**changes):
+def requested_options(**changes):
     """Return the #BSUB lines of an entry's script as {option: value}."""
     lines = re.findall(r"^#BSUB (\S+) ?(.*)$", made_script(**changes), re.MULTILINE)
     return {option: value.strip('"') for option, value in lines}
@@ -594,7 +594,7 @@ BIG = {"core": shape(cpus=8, memory_mb=15999, disk_mb=50001)}
     ],
 )
 def test_memory_and_disk_are_requested_in_the_clusters_unit(resources, requirement, limit):
-    lines = asked(shapes=BIG, resources=resources)
+    lines = requested_options(shapes=BIG, resources=resources)
     assert lines["-R"] == (requirement + " span[hosts=1]").strip()
     assert lines.get("-M") == limit
     assert lines["-n"] == "8"
@@ -602,7 +602,7 @@ def test_memory_and_disk_are_requested_in_the_clusters_unit(resources, requireme
 
 @pytest.mark.parametrize("walltime, limit", [("60s", "0:01"), ("61s", "0:02"), ("2h", "2:00"), ("1d12h", "36:00")])
 def test_the_walltime_is_in_whole_minutes_and_never_shorter(walltime, limit):
-    assert asked(walltime=walltime)["-W"] == limit
+    assert requested_options(walltime=walltime)["-W"] == limit
 
 
 @pytest.mark.parametrize(
@@ -615,20 +615,20 @@ def test_the_walltime_is_in_whole_minutes_and_never_shorter(walltime, limit):
     ],
 )
 def test_gpus_are_requested_as_configured(form, kind, option, requirement):
-    lines = asked(shapes={"core": shape(gpus=2, gpu_type=kind)}, resources={"gpus": form})
+    lines = requested_options(shapes={"core": shape(gpus=2, gpu_type=kind)}, resources={"gpus": form})
     assert lines.get("-gpu") == option
     assert lines["-R"] == f"rusage[mem=2000{requirement}] span[hosts=1]"
 
 
 def test_a_whole_node_is_exclusive_unless_the_queue_does_that():
     shapes = {"core": shape(whole_node=True)}
-    assert "-x" in asked(shapes=shapes)
-    assert "-x" not in asked(shapes=shapes, resources={"whole_node": "none"})
-    assert "-x" not in asked()
+    assert "-x" in requested_options(shapes=shapes)
+    assert "-x" not in requested_options(shapes=shapes, resources={"whole_node": "none"})
+    assert "-x" not in requested_options()
 
 
 def test_queue_project_constraint_and_output_are_in_the_script():
-    lines = asked(account="abc", constraint="type==X86_64&&(haswell||skylake)")
+    lines = requested_options(account="abc", constraint="type==X86_64&&(haswell||skylake)")
     assert (lines["-q"], lines["-P"]) == ("cpu", "abc")
     assert lines["-R"] == "select[type==X86_64&&(haswell||skylake)] rusage[mem=2000] span[hosts=1]"
     assert re.match(r"^/home/me/.glidein/lab/log/g\w{5}-\w{8}\.%J\.%I\.err$", lines["-o"])
@@ -639,7 +639,7 @@ def test_the_glidein_writes_its_own_log_because_lsf_would_keep_it_until_the_end(
 
 
 def test_no_option_that_old_systems_misread_is_used():
-    assert not {"-cwd", "-env", "-rn", "-e", "-noheader"} & set(asked(account="x", constraint="a"))
+    assert not {"-cwd", "-env", "-rn", "-e", "-noheader"} & set(requested_options(account="x", constraint="a"))
 
 
 @pytest.mark.parametrize(

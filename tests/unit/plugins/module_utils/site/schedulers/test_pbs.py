@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of what PBS Professional and Torque have in common."""
+"""Tests of the parts that PBS Professional and Torque share."""
 
 import contextlib
 import fnmatch
