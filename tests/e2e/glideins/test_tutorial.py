@@ -98,7 +98,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=600,
+            timeout=900,
             check=False,
         )
         assert done.returncode == 0, f"$ {command}\n{done.stdout}\n[rc={done.returncode}]"
