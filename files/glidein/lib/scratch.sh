@@ -91,30 +91,6 @@ free_mb() {
   [ -z "$free_kb" ] || echo $((free_kb / 1024))
 }
 
-# save_logs: copy the ends of the daemons' logs, at most 30 of them, to GLIDEIN_LOG_DIR (256 KiB of each) or, if that is '-',
-# to standard error (32 KiB of each).
-save_logs() {
-  [ -n "$SCRATCH" ] && [ -s "$SCRATCH/log/MasterLog" ] || return 0
-  LOGS=$GLIDEIN_LOG_DIR/$NAME
-  [ "$GLIDEIN_LOG_DIR" = - ] || mkdir -p "$LOGS" 2>/dev/null || {
-    log "the daemons' logs are lost: $LOGS cannot be made"
-    return 0
-  }
-  count=0
-  for log in "$SCRATCH"/log/*Log*; do
-    [ -s "$log" ] || continue
-    count=$((count + 1))
-    [ "$count" -le 30 ] || break
-    if [ "$GLIDEIN_LOG_DIR" = - ]; then
-      { printf '==> %s of %s <==\n' "${log##*/}" "$NAME" && tail -c 32768 "$log" | without_tokens; } >&2
-    elif ! tail -c 262144 "$log" >"$LOGS/${log##*/}" 2>/dev/null; then
-      log "the daemons' logs are incomplete: $LOGS/${log##*/} cannot be written"
-      return 0
-    fi
-  done
-  [ "$GLIDEIN_LOG_DIR" = - ] || log "the daemons' logs are in $LOGS"
-}
-
 # remove_scratch: remove the scratch directory, the state file last.
 remove_scratch() {
   [ -n "$SCRATCH" ] || return 0

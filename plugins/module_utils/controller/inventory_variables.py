@@ -38,6 +38,8 @@ KNOWN = (
     "glidein_limits",
     "glidein_log_days",
     "glidein_log_dir",
+    "glidein_log_interval",
+    "glidein_log_s3",
     "glidein_login_hook",
     "glidein_max_demand_age",
     "glidein_modules",
