@@ -9,8 +9,8 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Checks C(glidein_log_s3) and signs a form with it, as a cycle does for the glideins that it submits. No connection is
-    made.
+  - Checks C(glidein_log_s3) and signs a form with it, as a cycle does for the glideins that it submits. No connection
+    is made.
 options:
   _input:
     description:

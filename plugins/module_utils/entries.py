@@ -207,9 +207,9 @@ def normalise_site(deployment, site, entries, limits=None, budget=None):
     Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "budget": {core_hours, per} or
     None, "entries": {name: entry}}. An entry has the keys of ENTRY, but durations in seconds (see _IN_SECONDS), without
     those of _CONSUMED, and with "name" and "array", the largest number of tasks of one array job (None: any number).
-    checks: {name: arguments}. None: the site's value applies to modules, scratch and log_interval_s; the shape decides on
-    idle_timeout_s and idle_after_job_s (see the functions of these names). Limits have cores and gpus only if they are
-    given. Raises InputError.
+    checks: {name: arguments}. None: the site's value applies to modules, scratch and log_interval_s; the shape decides
+    on idle_timeout_s and idle_after_job_s (see the functions of these names). Limits have cores and gpus only if they
+    are given. Raises InputError.
     """
     problems = []
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):

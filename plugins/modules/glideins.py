@@ -20,7 +20,8 @@ description:
     submission is not repeated in this run.
   - Runs on the site's login node, as the user who submits the glideins, after the site has been deployed.
   - Options of the site, and O(collector), O(credential), O(scratch), O(environment), O(modules), O(condor_config),
-    O(log_interval), O(log_s3) and O(log_days), that are not given are taken from the host's variables C(glidein_...) of the same name.
+    O(log_interval), O(log_s3) and O(log_days), that are not given are taken from the host's variables C(glidein_...) of
+    the same name.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:

@@ -86,7 +86,7 @@ def logs_in(archive):
 def test_logs_are_copied_while_the_glidein_runs(site, shell):
     glidein = site.start(shell, GLIDEIN_LOG_INTERVAL_S=1).wait_for("registered")
     scratch = glidein.directory()
-    with open(scratch / "log" / "StartLog", "a") as log:
+    with (scratch / "log" / "StartLog").open("a") as log:
         log.write("x" * 300000 + f"\nfirst line with {TOKEN} in it\n")
     copies = site.logs / f"glidein_123_4_5_.server_{scratch.suffix[1:]}"
     copy = copies / "StartLog"
@@ -95,7 +95,7 @@ def test_logs_are_copied_while_the_glidein_runs(site, shell):
     assert copy.stat().st_size <= 262144
     assert copy.stat().st_mode & 0o777 == 0o600
     unchanged = (copies / "MasterLog").stat().st_mtime_ns
-    with open(scratch / "log" / "StartLog", "a") as log:
+    with (scratch / "log" / "StartLog").open("a") as log:
         log.write("second line\n")
     wait(glidein, lambda: "second line" in copy.read_text())
     assert (copies / "MasterLog").stat().st_mtime_ns == unchanged, "only logs that have changed are copied"

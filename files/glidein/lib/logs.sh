@@ -19,6 +19,7 @@ SHIPPED_AT=
 # not respond. If the previous copy still runs, leave this one out.
 ship_logs() {
   [ "$GLIDEIN_LOG_INTERVAL_S" -gt 0 ] || return 0
+  # shellcheck disable=SC2154 # `now` is of daemons.sh
   [ $((now - ${SHIPPED_AT:=$MASTER_AT})) -ge "$GLIDEIN_LOG_INTERVAL_S" ] || return 0
   SHIPPED_AT=$now
   if [ -n "$SHIPPER_PID" ] && kill -0 "$SHIPPER_PID" 2>/dev/null; then

@@ -5,6 +5,7 @@
 #   condor/      the tarball's content        credential/  token or pool password (0600)
 #   log/         the daemons' logs            execute/     one directory per running job
 #   jobs/        what the jobs have used      checks/      those that the startd runs
+#   files/       the operator's files
 #   state        for the guard, and for later glideins    condor_config, lock/ spool/ tmp/
 
 unset SCRATCH NAME # a site may export variables of these names
@@ -68,6 +69,10 @@ fill_scratch() {
 }
 
 check_room() {
+  if [ -d "${PAYLOAD-}/files" ]; then
+    files_kb=$(du -sk "$PAYLOAD/files" 2>/dev/null | cut -f 1)
+    OVERHEAD_MB=$((OVERHEAD_MB + (${files_kb:-0} + 1023) / 1024))
+  fi
   offered=$GLIDEIN_DISK_MB
   needed=$((GLIDEIN_MIN_DISK_MB + OVERHEAD_MB))
   free=$(free_mb "$SCRATCH")

@@ -78,9 +78,9 @@ def lifetime_s(entries, queue_wait=None):
     needed_s = wait_s + walltime_s
     if needed_s > LONGEST_S:
         raise InputError(
-            f"glidein_log_s3: a glidein may need the form for {needed_s} s, glidein_queue_wait ({wait}) and the longest "
-            f"walltime of the entries ({walltime_s} s); S3 accepts a signature for at most {LONGEST_S} s (7 days). "
-            "Reduce one of the two, or do not set glidein_log_s3."
+            f"glidein_log_s3: a glidein may need the form for {needed_s} s, glidein_queue_wait ({wait}) and the "
+            f"longest walltime of the entries ({walltime_s} s); S3 accepts a signature for at most {LONGEST_S} s "
+            "(7 days). Reduce one of the two, or do not set glidein_log_s3."
         )
     return needed_s
 

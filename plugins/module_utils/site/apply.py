@@ -78,6 +78,8 @@ def payload_settings(directory, params):
         "environment": environment,
         "modules": checked["modules"],
         "condor_config": condor_config,
+        "files": os.path.isdir(os.path.join(home, "files")),
+        "job_wrapper": os.path.isfile(os.path.join(home, "job_wrapper")),
         "log_interval_s": checked["log_interval"],
         "log_form": directory.log_form if params["log_form"] else "",
     }

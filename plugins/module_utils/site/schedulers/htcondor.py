@@ -179,6 +179,7 @@ class HTCondor(Scheduler):
     def description(self, entry, shape, job_name, payload, script):
         credential = payload["credential"]
         inputs = list(payload.get("inputs", GLIDEIN_INPUTS))
+        inputs += [name for name in ("files", "job_wrapper") if payload.get(name)]
         secrets = [_transferable(path, payload["home"]) for path in (credential, payload.get("log_form")) if path]
         inputs += secrets
         log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"

@@ -472,11 +472,11 @@ def test_old_logs_are_removed_in_passing(run, site_home):
 
 def test_the_form_for_uploads_is_a_private_file_beside_the_credential(run, site_home):
     form = site_home / "lab" / "log_s3"
-    secret = "url https://s3.example.org/logs\npolicy cG9saWN5\n"
-    assert str(run({"main": 1}, check=True, log_form=secret)).count("cG9saWN5") == 0
+    text = "url https://s3.example.org/logs\npolicy cG9saWN5\n"
+    assert str(run({"main": 1}, check=True, log_form=text)).count("cG9saWN5") == 0
     assert not form.exists()
-    result = run({"main": 1}, log_form=secret, log_interval="5m")
-    assert form.read_text() == secret
+    result = run({"main": 1}, log_form=text, log_interval="5m")
+    assert form.read_text() == text
     assert form.stat().st_mode & 0o777 == 0o600
     content = result["scripts"][0]["content"]
     assert f"GLIDEIN_LOG_S3='{form}'\n" in content

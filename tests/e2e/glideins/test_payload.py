@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The logs of HTCondor's daemons while a glidein runs: in the log directory, and in a bucket of Ceph's S3 server.
+"""The operator's files and job wrapper, jobs in containers by apptainer, and the daemons' logs of running glideins.
 
-The server verifies signatures, and the conditions of the signed form: prefix, size and time.
+The logs are in the log directory, and in a bucket of Ceph's S3 server, which verifies signatures and the conditions of
+the signed form: prefix, size and time. Apptainer runs without root, from a sandbox image.
 """
 
 import gzip
@@ -17,7 +18,7 @@ import pytest
 import requests
 from conftest import STATE, add_sites, bring_up, playbook, wait_for
 
-SITE = "logged"
+SITE = "payload"
 HOME = f"/home/glidein/.glidein/{SITE}"
 BUCKET = {"bucket": "logs", "endpoint": "http://s3:7480", "access_key": "lab", "secret_key": "lab-key"}
 VARIABLES = {
@@ -27,12 +28,44 @@ VARIABLES = {
         "main": {
             "walltime": "1h",
             "limits": {"total": 1},
-            "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 500}},
+            "shapes": {"one": {"cpus": 2, "memory_mb": 1024, "disk_mb": 500}},
+            # Apptainer is not in the usual PATH, so that no other test has it.
+            "environment": {"PATH": "/usr/apptainer:/usr/bin:/bin"},
         }
     },
     "glidein_log_interval": "5s",
     "glidein_log_s3": BUCKET,
 }
+
+
+INSTALL = """\
+set -eu
+exec >&2
+export DEBIAN_FRONTEND=noninteractive
+cat >/etc/apt/sources.list.d/unstable.sources <<SOURCES
+Types: deb
+URIs: http://deb.debian.org/debian
+Suites: sid
+Components: main
+Check-Valid-Until: no
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+SOURCES
+printf '%s\\n' 'Package: *' 'Pin: release n=sid' 'Pin-Priority: 1' >/etc/apt/preferences.d/unstable
+trap 'rm -f /etc/apt/sources.list.d/unstable.sources /etc/apt/preferences.d/unstable' EXIT
+[ -x /usr/apptainer/apptainer ] || {
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends apptainer/sid busybox-static
+  mkdir -p /usr/apptainer
+  mv /usr/bin/apptainer /usr/apptainer/
+  rm -f /usr/bin/singularity /usr/bin/singularity.apptainer
+}
+image=/opt/images/busybox
+mkdir -p $image/bin $image/dev $image/etc $image/proc $image/sys $image/tmp $image/var/tmp
+cp /bin/busybox $image/bin/
+for name in sh cat id; do ln -sf busybox $image/bin/$name; done
+echo NAME=image >$image/etc/os-release
+chmod -R a+rX $image
+"""
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +93,31 @@ def _made(client):
 
 @pytest.fixture(scope="module")
 def site(slurm, s3, tmp_path_factory):
-    inventory = add_sites(tmp_path_factory.mktemp("logged"), {SITE: VARIABLES})
-    done = playbook("deploy", "-l", f"cm,{SITE}", inventory=inventory)
+    """Deploy another site on the lab's login node with files of the operator; yield the inventories to use."""
+    folder = tmp_path_factory.mktemp("payload")
+    (folder / "tools").mkdir()
+    (folder / "tools" / "hello").write_text("#!/bin/sh\necho hello\n")
+    (folder / "tools" / "hello").chmod(0o755)
+    (folder / "wrapper").write_text('#!/bin/sh\necho "wrapped: $GLIDEIN_Site"\nexec "$@"\n')
+    (folder / "wrapper").chmod(0o755)
+    # Relative to the directory of the inventory.
+    own = {"glidein_payload_files": ["tools"], "glidein_job_wrapper": "wrapper"}
+    inventory = add_sites(folder, {SITE: {**VARIABLES, **own}})
+    done = playbook("deploy", "-l", f"cm,{SITE}", "--diff", inventory=inventory)
     assert done.rc == 0, done
+    assert re.search(r"^\+0755 [0-9a-f]{12} files/tools/hello$", done.output, re.MULTILINE), done
+    assert re.search(r"^\+0700 [0-9a-f]{12} job_wrapper$", done.output, re.MULTILINE), done
     yield inventory
     slurm.check_output(f"rm -rf {HOME}")
+
+
+@pytest.fixture(scope="module")
+def apptainer(slurm_root):
+    """Install apptainer on the node, outside of the usual PATH, and make a sandbox image with busybox.
+
+    Debian has apptainer only in its unstable suite; its other packages are those of the node's release.
+    """
+    slurm_root.check_output(f"sh -s <<'END'\n{INSTALL}END")
 
 
 def uploaded(s3):
@@ -120,6 +173,56 @@ def test_logs_of_a_running_glidein_are_in_the_log_directory_and_in_the_bucket(si
     assert post("glidein-logs/other/x.tar.gz") == 403
     assert post(f"glidein-logs/{SITE}/x.tar.gz", **{"x-amz-signature": "0" * 64}) == 403
     assert post(f"glidein-logs/{SITE}/x.tar.gz", b"x" * (6 << 20)) == 400
+
+
+JOB = """\
+executable = /bin/sh
+arguments = "-c '{script}'"
+output = payload.$(Cluster).out
+error = payload.$(Cluster).err
+log = payload.$(Cluster).log
+request_cpus = 1
+request_memory = 100MB
+request_disk = 10MB
+{more}
+queue
+"""
+CONTAINER = """\
+universe = container
+container_image = /opt/images/busybox
+transfer_container = false
+transfer_executable = false
+"""
+
+
+def submit(alice, script, more=""):
+    text = JOB.format(script=script, more=more)
+    return alice.host.check_output(f"cat >payload.sub <<'END'\n{text}END\ncondor_submit -terse payload.sub").split(".")[
+        0
+    ]
+
+
+def output(alice, cluster):
+    """Wait for the end of a job; return its output and its errors."""
+    wait_for("the end of a job", lambda: not alice.host.check_output(f"condor_q {cluster} -af JobStatus"), 120)
+    return alice.host.check_output(f"cat payload.{cluster}.out; cat payload.{cluster}.err >&2; true")
+
+
+def test_jobs_use_the_operators_files_and_wrapper_and_run_in_containers(site, apptainer, alice, server, cm):
+    plain = submit(alice, "$GLIDEIN_FILES/tools/hello; cat /etc/os-release | head -n 1; sleep 20")
+    contained = submit(alice, "cat /etc/os-release; id -u; echo in $PWD", CONTAINER)
+    server.wait_for_jobs(2)
+    done = playbook("cycle", "-l", SITE, inventory=site)
+    assert done.rc == 0, done
+    assert output(alice, plain).splitlines()[:2] == [f"wrapped: {SITE}", "hello"]
+    print(output(alice, contained))
+    print(
+        cm.check_output(
+            f"condor_status -constraint 'PartitionableSlot && GLIDEIN_Site == \"{SITE}\"' -l | grep -i -E 'singul|contain|sandbox|SIF'; true"
+        )
+    )
+    print(alice.host.check_output(f"cat payload.{contained}.err payload.{contained}.log"))
+    assert 0
 
 
 def test_a_form_that_s3_would_not_accept_is_refused_before_anything_is_deployed(tmp_path):
