@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import TOKEN, processes_in, program
+from conftest import TOKEN, processes_in, program, require
 from test_endings import assert_ended
 
 FORM = "url {}\nkey glidein-logs/site-1/\nx-amz-algorithm AWS4-HMAC-SHA256\npolicy eyJ9\nx-amz-signature 0a1b\n"
@@ -65,6 +65,11 @@ def bucket(site):
     server.server_close()
 
 
+@pytest.fixture()
+def dash():
+    return require("dash")
+
+
 def wait(glidein, look, seconds=30):
     deadline = time.monotonic() + seconds
     while not look():
@@ -104,20 +109,20 @@ def test_logs_are_copied_while_the_glidein_runs(site, shell):
     assert not list(copies.glob("*.new"))
 
 
-def test_without_an_interval_logs_are_copied_only_at_the_end(site, shell):
-    glidein = site.start(shell).wait_for("registered")
+def test_without_an_interval_logs_are_copied_only_at_the_end(site, dash):
+    glidein = site.start(dash).wait_for("registered")
     time.sleep(6)  # glidein.sh looks every five seconds
     assert not list(site.logs.iterdir())
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
     assert list(site.logs.iterdir())
 
 
-def test_a_copy_that_hangs_does_not_disturb_the_glidein(site, shell):
+def test_a_copy_that_hangs_does_not_disturb_the_glidein(site, dash):
     # As on a file server that does not respond. (The copy at the end uses tail, too, but has a time limit.)
     hangs = f'case $* in "-c 262144 "*) touch {site.root}/hangs; exec sleep 300 ;; esac\nexec {{real}} "$@"'
     path = program(site, "tail", hangs)
     site.give_to_user()
-    glidein = site.start(shell, GLIDEIN_LOG_INTERVAL_S=1, PATH=path).wait_for("registered")
+    glidein = site.start(dash, GLIDEIN_LOG_INTERVAL_S=1, PATH=path).wait_for("registered")
     wait(glidein, (site.root / "hangs").exists)
     glidein.wait_for("the previous copy of the daemons' logs has not ended")
     (site.root / "programs" / "tail").unlink()
@@ -129,8 +134,9 @@ def test_a_copy_that_hangs_does_not_disturb_the_glidein(site, shell):
     assert not processes_in(site.scratch)
 
 
-@pytest.mark.parametrize("client", ["curl", "wget"])
-def test_logs_are_uploaded_by_the_form(site, bucket, shell, client):
+@pytest.mark.parametrize(("client", "kind"), [("curl", "bash"), ("curl", "busybox"), ("wget", "dash")])
+def test_logs_are_uploaded_by_the_form(site, bucket, client, kind):
+    shell = require(kind)
     if shutil.which(client) is None:
         pytest.skip(f"{client} is not installed")
     # Only the programs of the glidein, so that only one of the clients is found.
@@ -165,17 +171,17 @@ def test_logs_are_uploaded_by_the_form(site, bucket, shell, client):
     assert "got TERM" in logs_in(last["file"])[f"{name}/MasterLog"]
 
 
-def test_logs_with_a_token_are_uploaded_without_it(site, bucket, shell):
-    status, output = site.bring("crash").run(shell, GLIDEIN_LOG_S3=site.root / "log_s3")
+def test_logs_with_a_token_are_uploaded_without_it(site, bucket, dash):
+    status, output = site.bring("crash").run(dash, GLIDEIN_LOG_S3=site.root / "log_s3")
     assert_ended(site, status, output, 18, "status 44")
     (logs,) = [logs_in(post["file"]) for post in bucket.posts]
     (master,) = [text for name, text in logs.items() if name.endswith("/MasterLog")]
     assert "ERROR with <token> in it" in master
 
 
-def test_a_failed_upload_is_one_line(site, bucket, shell):
+def test_a_failed_upload_is_one_line(site, bucket, dash):
     bucket.status = 403
-    glidein = site.start(shell, GLIDEIN_LOG_INTERVAL_S=1, GLIDEIN_LOG_S3=site.root / "log_s3").wait_for("registered")
+    glidein = site.start(dash, GLIDEIN_LOG_INTERVAL_S=1, GLIDEIN_LOG_S3=site.root / "log_s3").wait_for("registered")
     glidein.wait_for(f"the daemons' logs cannot be uploaded to {bucket.url}: ")
     status, output = glidein.signal(signal.SIGTERM).end()
     assert_ended(site, status, output, 143, "signal TERM")
@@ -184,16 +190,16 @@ def test_a_failed_upload_is_one_line(site, bucket, shell):
     assert "0a1b" not in output and "policy" not in output
 
 
-def test_a_missing_form_is_reported(site, shell):
-    status, output = site.bring("crash").run(shell, GLIDEIN_LOG_S3=site.root / "none")
+def test_a_missing_form_is_reported(site, dash):
+    status, output = site.bring("crash").run(dash, GLIDEIN_LOG_S3=site.root / "none")
     assert_ended(site, status, output, 18, "status 44")
     assert f"the daemons' logs cannot be uploaded: GLIDEIN_LOG_S3={site.root}/none is missing" in output
 
 
-def test_a_server_that_does_not_respond_does_not_keep_the_glidein(site, bucket, shell):
+def test_a_server_that_does_not_respond_does_not_keep_the_glidein(site, bucket, dash):
     bucket.delay_s = 25
     began = time.monotonic()
-    status, output = site.bring("crash").run(shell, GLIDEIN_LOG_S3=site.root / "log_s3")
+    status, output = site.bring("crash").run(dash, GLIDEIN_LOG_S3=site.root / "log_s3")
     bucket.delay_s = 0
     assert_ended(site, status, output, 18, "status 44")
     assert "the daemons' logs could not be uploaded within 10 s" in output
