@@ -18,8 +18,8 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in report timeouts settings resources container_image scratch tarball credential gpus node configure daemons \
-  held_jobs summary stale_glideins node_checks; do
+for part in report timeouts settings resources container_image scratch logs tarball credential gpus node configure \
+  daemons held_jobs summary stale_glideins node_checks; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11

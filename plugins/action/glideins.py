@@ -5,8 +5,18 @@
 
 import time
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form import (
+    checked_options,
+    lifetime_s,
+    signed_form,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import has_work, site_report
-from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SITE_VARIABLES, SiteActionModule
+from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import (
+    SITE_VARIABLES,
+    OptionError,
+    SiteActionModule,
+)
 
 # Defaults of the module's options of these names.
 CREDENTIAL = "token"
@@ -24,14 +34,28 @@ class ActionModule(SiteActionModule):
         "environment": "glidein_environment",
         "modules": "glidein_modules",
         "condor_config": "glidein_condor_config",
+        "log_interval": "glidein_log_interval",
+        "log_s3": "glidein_log_s3",
         "log_days": "glidein_log_days",
     }
 
     def _run_module(self, tmp, task_vars):
         queue = self._task.args.pop("queue", None)
-        if queue is None or self._has_work(queue):
-            return super()._run_module(tmp, task_vars)
-        return self._unchanged(queue)
+        log_s3 = self._task.args.pop("log_s3", None)
+        if queue is not None and not self._has_work(queue):
+            return self._unchanged(queue)
+        if log_s3:
+            try:
+                self._task.args["log_form"] = self._signed_form(log_s3, task_vars)
+            except (InputError, OptionError) as error:
+                return {"failed": True, "changed": False, "msg": str(error)}
+        return super()._run_module(tmp, task_vars)
+
+    def _signed_form(self, log_s3, task_vars):
+        """Return the form by which the glideins upload their logs. Raises InputError, OptionError."""
+        options = self._task.args
+        seconds = lifetime_s(options["entries"], self._variable(task_vars, "glidein_queue_wait"))
+        return signed_form(checked_options(log_s3), options["site"], seconds)
 
     def _timeout_message(self):
         message = super()._timeout_message()

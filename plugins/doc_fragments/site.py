@@ -87,6 +87,7 @@ options:
         C(idle_timeout) if that is given, else V(5m)).
       - C(lost_timeout) (default V(20m); 0 for never) is the time without the pool's collector, and without a job, after
         which a glidein ends. C(log_mb) (default 20) is the limit in MiB on its daemons' logs in its scratch directory.
+        C(log_interval) replaces O(glidein.ops.glideins#module:log_interval).
       - C(fast_failures) (default 5; 0 for never) is the number of consecutive jobs that failed, each within
         C(fast_failure_time) (default V(60s)), after which a glidein accepts no more.
       - C(checks) maps names of executables that the glidein runs every C(check_period) (default V(10m)) to their

@@ -32,7 +32,7 @@ _REFUSED = (
     (("START", "IS_OWNER", "START_*", "REQUIREMENTS"), "use accept or accept_requirements"),
     (("RANK",), "use rank"),
     (("STARTD_CRON_*",), "use checks"),
-    (("USER_JOB_WRAPPER",), "use job_setup"),
+    (("USER_JOB_WRAPPER",), "use glidein_job_wrapper or job_setup"),
     (("STARTER_JOB_ENVIRONMENT", "ENVIRONMENT_VALUE_FOR_*"), "use job_environment"),
     (("SINGULARITY*", "DOCKER*"), _OWN),
     (("MAX_*LOG", "MAX_NUM_*LOG", "MAX_HISTORY_*", "LOG", "*_LOG"), "use log_mb and glidein_log_dir"),

@@ -84,6 +84,8 @@ MODULES = list_of_texts(
     re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.+/=-]*\Z"),
     "a list of names of environment modules: letters, digits and _ . + / = -",
 )
+# Of the copies of the daemons' logs while a glidein runs; 0 is none before its end.
+LOG_INTERVAL = duration(0)
 # Node properties and features, alone or combined; a shell or a directive reads each as one word.
 _CONSTRAINT = text(
     re.compile(r"^[A-Za-z0-9_!(\[][A-Za-z0-9_.,:@+/=&|!*()\[\]<>-]*\Z"),
@@ -170,6 +172,7 @@ ENTRY = Spec(
         job_environment={"type": ANYTHING, "default": {}},
         condor_config={"type": ANYTHING, "default": {}},
         log_mb={"type": whole_number(1), "default": 20},
+        log_interval={"type": LOG_INTERVAL},
         # When a glidein ends, or takes no more jobs.
         retirement={"type": duration(0)},
         idle_timeout={"type": duration(1)},
@@ -190,6 +193,7 @@ _IN_SECONDS = {
     "idle_timeout": "idle_timeout_s",
     "idle_after_job": "idle_after_job_s",
     "lost_timeout": "lost_s",
+    "log_interval": "log_interval_s",
     "fast_failure_time": "fast_failure_s",
     "check_period": "check_period_s",
 }
@@ -203,9 +207,9 @@ def normalise_site(deployment, site, entries, limits=None, budget=None):
     Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "budget": {core_hours, per} or
     None, "entries": {name: entry}}. An entry has the keys of ENTRY, but durations in seconds (see _IN_SECONDS), without
     those of _CONSUMED, and with "name" and "array", the largest number of tasks of one array job (None: any number).
-    checks: {name: arguments}. None: the site's value applies to modules and scratch; the shape decides on
-    idle_timeout_s and idle_after_job_s (see the functions of these names). Limits have cores and gpus only if they are
-    given. Raises InputError.
+    checks: {name: arguments}. None: the site's value applies to modules, scratch and log_interval_s; the shape decides
+    on idle_timeout_s and idle_after_job_s (see the functions of these names). Limits have cores and gpus only if they
+    are given. Raises InputError.
     """
     problems = []
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):

@@ -23,6 +23,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 # Raise it when equal files shall get another version.
 _RECIPE = 1
 _BLOCK = 1 << 20
+# As a mode: that of each file on the controller.
+PRESERVE = "preserve"
 _STAGING = ".incoming-"
 # A run that is at work has written to its directory since.
 _STALE_S = 3600
@@ -48,7 +50,10 @@ def collect(sources, file_mode):
     found = {}
     for source in sources:
         mode = source.get("mode") or file_mode
-        _checked_mode(mode)
+        if mode != PRESERVE:
+            _checked_mode(mode)
+        if mode == PRESERVE and source.get("src") is None:
+            raise InputError(f"mode: {mode!r} is invalid for content; expected four octal digits such as '0600'")
         if (source.get("src") is None) == (source.get("content") is None):
             raise InputError(f"sources: {source.get('dest')!r} is invalid; expected either src or content")
         if source.get("content") is not None:
@@ -60,7 +65,11 @@ def collect(sources, file_mode):
             }
             continue
         for name, path, sha256 in _files(source):
-            found[checked_name(name)] = {"sha256": sha256 or _readable_sha256(path), "mode": mode, "src": path}
+            found[checked_name(name)] = {
+                "sha256": sha256 or _readable_sha256(path),
+                "mode": "%04o" % (os.stat(path).st_mode & 0o777) if mode == PRESERVE else mode,
+                "src": path,
+            }
     return found
 
 

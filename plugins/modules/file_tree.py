@@ -50,7 +50,8 @@ options:
         type: str
       mode:
         description:
-          - Mode of these files. Default is O(file_mode).
+          - Mode of these files, four octal digits, or V(preserve) for the mode of each file on the controller. Default
+            is O(file_mode).
         type: str
       checksums:
         description:

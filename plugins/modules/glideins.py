@@ -19,8 +19,9 @@ description:
   - If the batch system does not answer in time, the outcome of a submission is unknown. That is an error, and the
     submission is not repeated in this run.
   - Runs on the site's login node, as the user who submits the glideins, after the site has been deployed.
-  - Options of the site, and O(collector), O(credential), O(scratch), O(environment), O(modules) and O(log_days), that
-    are not given are taken from the host's variables C(glidein_...) of the same name.
+  - Options of the site, and O(collector), O(credential), O(scratch), O(environment), O(modules), O(condor_config),
+    O(log_interval), O(log_s3) and O(log_days), that are not given are taken from the host's variables C(glidein_...) of
+    the same name.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -101,6 +102,22 @@ options:
       - Settings that secure, count or place the glidein are refused.
     type: dict
     default: {}
+  log_interval:
+    description:
+      - Interval in which every glidein copies its daemons' logs while it runs, such as V(5m). V(0) is only at its end.
+        C(log_interval) of an entry replaces it.
+    type: raw
+    default: 0
+  log_s3:
+    description:
+      - The S3 bucket to which glideins upload their daemons' logs, with C(bucket), C(endpoint), C(region), C(prefix),
+        C(access_key) and C(secret_key). The controller signs a form with it, whenever glideins are submitted; the key
+        stays on the controller. This needs the Python library botocore there.
+    type: dict
+  log_form:
+    description:
+      - The signed form, which the action plugin of the same name makes of O(log_s3). Do not set it.
+    type: str
   log_days:
     description:
       - Logs of batch jobs and glideins are removed after so many days without a write, but not before the longest
@@ -248,7 +265,7 @@ report:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.apply import (
     QueueUpdate,
     failure_message,
@@ -274,10 +291,20 @@ def update_queue(params, check_mode):
     # The current version is read under the lock: payload_versions removes versions under the same lock.
     with queue.directory.lock():
         update = decide()
+        if update.scripts:
+            replace_log_form(queue.directory, params["log_form"])
         update.act()
         longest_s = max(entry["walltime_s"] for entry in queue.site["entries"].values())
         remove_old_logs(queue.directory.log_dir, queue.site["deployment"], params["log_days"], time.time(), longest_s)
     return update
+
+
+def replace_log_form(directory, text):
+    """Write the form for the glideins that are about to be submitted. Raises InputError."""
+    try:
+        directory.replace_log_form(text)
+    except OSError as error:
+        raise InputError(f"{directory.log_form} cannot be written on the login node: {error.strerror}") from error
 
 
 def summaries(params, queue):
@@ -302,6 +329,9 @@ def main():
         environment={"type": "dict", "default": {}},
         modules={"type": "list", "elements": "str", "default": []},
         condor_config={"type": "dict", "default": {}},
+        log_interval={"type": "raw", "default": 0},
+        log_s3={"type": "dict", "no_log": True},  # used on the controller, by the action plugin
+        log_form={"type": "str", "no_log": True},
         log_days={"type": "int", "default": 14},
         summaries_since={"type": "float"},
         cancel_running={"type": "bool", "default": False},

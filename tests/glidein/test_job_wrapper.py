@@ -97,6 +97,25 @@ def test_a_missing_set_up_is_reported_to_htcondor(tmp_path, shell):
     assert (tmp_path / "error").read_text() == "GLIDEIN_JOB_SETUP=/nowhere/setup.sh cannot be read\n"
 
 
+def test_the_operators_wrapper_starts_the_job_after_the_sites_set_up(tmp_path, shell):
+    setup = tmp_path / "set up.sh"
+    setup.write_text("SOFTWARE=/opt/x; export SOFTWARE\n")
+    own = tmp_path / "job_wrapper_of_site"
+    own.write_text('#!/bin/sh\necho "wrapped $SOFTWARE"\nexec "$@"\n')
+    own.chmod(0o700)
+    config = made(tmp_path, shell, GLIDEIN_JOB_SETUP=str(setup))
+    assert f"USER_JOB_WRAPPER = {tmp_path}/job_wrapper\n" in config
+    done = run(tmp_path, "/bin/sh", "-c", 'echo "$1"; exit 3', "x", "a  b")
+    assert (done.stdout, done.stderr, done.returncode) == ("wrapped /opt/x\na  b\n", "", 3)
+    done = run(tmp_path, "/nonexistent", _CONDOR_WRAPPER_ERROR_FILE=str(tmp_path / "error"))
+    assert (done.stdout, done.returncode) == ("", 1)
+
+
+def test_the_operators_wrapper_needs_no_other_setting(tmp_path, shell):
+    (tmp_path / "job_wrapper_of_site").write_text("#!/bin/sh\n")
+    assert "USER_JOB_WRAPPER" in made(tmp_path, shell)
+
+
 def test_the_environment_of_jobs(tmp_path, shell):
     odd = 'NOTE=it\'s "$HOME" $(X) `id` \\ 100%'
     found = environment(made(tmp_path, shell, GLIDEIN_JOB_ENVIRONMENT=odd + "\nhttp_proxy=http://squid:3128"))

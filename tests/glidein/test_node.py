@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of a node's CVMFS and containers, and of a glidein that runs entirely inside an image.
 
-No package that the tests can install has Apptainer. A strict stand-in accepts only the arguments that the glidein
-passes, as Apptainer's manual describes them; it changes no file system.
+A strict stand-in accepts only the arguments that the glidein passes, as Apptainer's manual describes them; it changes
+no file system. tests/e2e/glideins/test_payload.py runs a job in a container by Apptainer itself.
 """
 
 import signal
@@ -160,3 +160,17 @@ def test_a_missing_image(site):
     status, output = site.run(require("dash"), **settings)
     assert_ended(site, status, output, 21, "apptainer ended with status 255; its output is above")
     assert "FATAL: could not open image /images/other.sif" in output
+
+
+@pytest.mark.parametrize(
+    ("scratch", "target"),
+    [
+        ("/tmp/x/glidein.1", True),  # noqa: S108
+        ("/var/tmp/glidein.1", True),  # noqa: S108
+        ("/scratch/tmp/glidein.1", False),
+        ("/tmpx/glidein.1", False),  # noqa: S108
+    ],
+)
+def test_the_directory_of_a_job_has_another_path_in_a_container_if_it_is_in_tmp(shell, scratch, target):
+    script = "SCRATCH=$1; CONTAINER_PROGRAM=/usr/bin/apptainer; config_containers"
+    assert ("SINGULARITY_TARGET_DIR = /srv" in lib(shell, script, scratch)) is target

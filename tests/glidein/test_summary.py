@@ -27,7 +27,7 @@ def run(shell, tmp_path, script):
     lib = ROOT / "files" / "glidein" / "lib"
     head = f"""
 set -u; LC_ALL=C; export LC_ALL; unset NAME
-. {lib}/report.sh; . {lib}/scratch.sh; . {lib}/summary.sh; . {lib}/stale_glideins.sh
+. {lib}/report.sh; . {lib}/scratch.sh; . {lib}/logs.sh; . {lib}/summary.sh; . {lib}/stale_glideins.sh
 SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; GLIDEIN_FAST_FAILURE_S=60; STARTED_AT=100
 GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
 told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}

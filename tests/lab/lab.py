@@ -47,6 +47,7 @@ HOSTS = {
     "sge": ((22,), {"sge": "glidein", "sge-root": "root"}),
     "htc": ((22,), {"htc": "glidein", "htc-root": "root"}),
     "bastion": ((22,), {"bastion-root": "root", "bastion": "jump"}),
+    "s3": ((22, 7480), {"s3-root": "root"}),
     "pbs": ((22,), {"pbs": "glidein", "pbs-root": "root"}),
     "torque": ((22,), {"torque": "glidein", "torque-root": "root"}),
     "slurm-accounting": ((22,), {"slurm-accounting": "pilot", "slurm-accounting-root": "root"}),
@@ -225,6 +226,8 @@ class Lab:
         _write(self.state / "ssh_config", "".join(blocks) + common)
         if self._running("cm"):
             _write(self.state / "demand_url", f"http://127.0.0.1:{self.port('cm', 11001)}")
+        if self._running("s3"):
+            _write(self.state / "s3_url", f"http://127.0.0.1:{self.port('s3', 7480)}")
 
     def _running(self, host):
         found = podman("container", "inspect", "-f", "{{.State.Status}}", self.container(host), check=False)

@@ -8,6 +8,7 @@ configure() {
   find_gpus
   find_software
   copy_scripts
+  copy_files
   copy_checks
   write_config
 }
@@ -16,6 +17,18 @@ configure() {
 copy_scripts() {
   mkdir "$SCRATCH/lib" || end_with 13 "the directory $SCRATCH/lib cannot be made"
   cp "$PAYLOAD"/lib/*.sh "$SCRATCH/lib/" || end_with 13 "$SCRATCH/lib cannot be written, or $PAYLOAD/lib not be read"
+}
+
+# copy_files: copy the operator's files and job wrapper, which are optional.
+copy_files() {
+  if [ -d "$PAYLOAD/files" ]; then
+    cp -Rp "$PAYLOAD/files" "$SCRATCH/files" ||
+      end_with 11 "$PAYLOAD/files cannot be copied to $SCRATCH: the error of cp is above"
+  fi
+  if [ -f "$PAYLOAD/job_wrapper" ]; then
+    { cp "$PAYLOAD/job_wrapper" "$SCRATCH/job_wrapper_of_site" && chmod 700 "$SCRATCH/job_wrapper_of_site"; } 2>/dev/null ||
+      end_with 11 "$PAYLOAD/job_wrapper cannot be copied to $SCRATCH"
+  fi
 }
 
 write_config() {
@@ -283,7 +296,7 @@ config_jobs() {
 # --- The environment of jobs, which a job can override
 STARTER_JOB_ENVIRONMENT = "$(job_environment | quote_environment)"
 CONFIG
-  [ -n "$GLIDEIN_NOTICE_TO_ALL$GLIDEIN_JOB_SETUP" ] || return 0
+  [ -n "$GLIDEIN_NOTICE_TO_ALL$GLIDEIN_JOB_SETUP" ] || [ -f "$SCRATCH/job_wrapper_of_site" ] || return 0
   job_wrapper >"$SCRATCH/job_wrapper"
   chmod 700 "$SCRATCH/job_wrapper"
   echo "# The program that starts jobs."
@@ -294,6 +307,7 @@ CONFIG
 job_environment() {
   no_gpus
   printf '%s\n' "GLIDEIN_Site=$GLIDEIN_SITE" "GLIDEIN_SiteResource=$GLIDEIN_SITE_RESOURCE" "GLIDEIN_Entry=$GLIDEIN_ENTRY"
+  [ ! -d "$SCRATCH/files" ] || printf '%s\n' "GLIDEIN_FILES=$SCRATCH/files"
   [ -z "$GLIDEIN_JOB_ENVIRONMENT" ] || printf '%s\n' "$GLIDEIN_JOB_ENVIRONMENT"
 }
 
@@ -322,8 +336,11 @@ set_up() { . '$GLIDEIN_JOB_SETUP'; }
 [ -r '$GLIDEIN_JOB_SETUP' ] || fail 'GLIDEIN_JOB_SETUP=$GLIDEIN_JOB_SETUP cannot be read'
 set_up
 WRAPPER
-  cat <<'WRAPPER'
-[ -x "$1" ] || fail "$1 cannot be executed"
-exec "$@"
+  # The operator's program starts its arguments.
+  own=
+  [ ! -f "$SCRATCH/job_wrapper_of_site" ] || own="'$SCRATCH/job_wrapper_of_site' "
+  cat <<WRAPPER
+[ -x "\$1" ] || fail "\$1 cannot be executed"
+exec $own"\$@"
 WRAPPER
 }

@@ -18,7 +18,7 @@ enter_image() {
     end_with 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE needs apptainer or singularity, and neither is in PATH=$PATH"
   set -- exec --pwd /
   for place in "$PAYLOAD" "$GLIDEIN_HOME" "${GLIDEIN_CREDENTIAL%/*}" "$GLIDEIN_SCRATCH" "$GLIDEIN_LOG_DIR" \
-    "$GLIDEIN_JOB_SETUP" /cvmfs; do
+    "$GLIDEIN_LOG_S3" "$GLIDEIN_JOB_SETUP" /cvmfs; do
     case $place in
     *,* | *:*) bad_setting "$place cannot be bound into GLIDEIN_IMAGE: its name has ',' or ':'" ;;
     /*) [ ! -e "$place" ] || set -- "$@" --bind "$place" ;;

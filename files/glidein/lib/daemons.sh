@@ -65,6 +65,7 @@ watch_master() {
     fi
     hold_killed_jobs
     watch_disk
+    ship_logs
     count_jobs
     stop_if_failing
     stop_if_over

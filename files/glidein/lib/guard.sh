@@ -12,7 +12,7 @@ export LC_ALL
 glidein=$1
 master=$2
 # The functions are loaded now, because these files are in the scratch directory.
-for part in report scratch summary stale_glideins; do
+for part in report scratch logs summary stale_glideins; do
   # shellcheck source=/dev/null
   . "${0%/*}/$part.sh"
 done

@@ -76,4 +76,9 @@ config_containers() {
 # --- Jobs in containers: apptainer or singularity, if the node has one of them
 SINGULARITY = $CONTAINER_PROGRAM
 CONFIG
+  # HTCondor gives containers a /tmp and a /var/tmp of their own (MOUNT_UNDER_SCRATCH). The directory of a job cannot be bound
+  # into these, so it gets another path in the container.
+  case $SCRATCH/ in
+  /tmp/* | /var/tmp/*) echo "SINGULARITY_TARGET_DIR = /srv" ;;
+  esac
 }

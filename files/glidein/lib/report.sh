@@ -110,11 +110,13 @@ finish() {
   }
   stop_pausing
   stop_limited
+  stop_shipping
   stop_guard
   # With time limits, so that the summary is written even if a file system does not respond.
   if [ -n "$SCRATCH" ]; then
     run_limited 20 kill_leftovers
     run_limited 30 save_logs || log "the daemons' logs could not be copied within 30 s"
+    [ -z "${GLIDEIN_LOG_S3-}" ] || run_limited 10 upload_logs || log "the daemons' logs could not be uploaded within 10 s"
   fi
   if [ -n "$SETTINGS_VALID" ]; then
     [ -z "$MASTER_AT" ] || count_jobs
@@ -166,6 +168,8 @@ Optional:
   GLIDEIN_REGISTER_S       end if the glidein has not joined the pool after this time (default 300)
   GLIDEIN_LOST_S           end if the collector cannot be reached for this time and no job runs; 0: never (default 1200)
   GLIDEIN_LOG_MB           size limit of the daemons' logs in the scratch directory (default 20)
+  GLIDEIN_LOG_INTERVAL_S   copy the daemons' logs in this interval while the glidein runs, too (default 0: only at the end)
+  GLIDEIN_LOG_S3           file with a signed form for the upload of the daemons' logs to an S3 bucket (default: none)
   GLIDEIN_FAST_FAILURES    end after this number of consecutive jobs that failed fast; 0: never (default 5)
   GLIDEIN_FAST_FAILURE_S   a job that fails within this time has failed fast (default 60)
   GLIDEIN_CHECKS           lines "NAME ARGUMENTS": executables in checks/ that the startd runs periodically

@@ -5,6 +5,7 @@
 #   condor/      the tarball's content        credential/  token or pool password (0600)
 #   log/         the daemons' logs            execute/     one directory per running job
 #   jobs/        what the jobs have used      checks/      those that the startd runs
+#   files/       the operator's files
 #   state        for the guard, and for later glideins    condor_config, lock/ spool/ tmp/
 
 unset SCRATCH NAME # a site may export variables of these names
@@ -68,6 +69,10 @@ fill_scratch() {
 }
 
 check_room() {
+  if [ -d "${PAYLOAD-}/files" ]; then
+    files_kb=$(du -sk "$PAYLOAD/files" 2>/dev/null | cut -f 1)
+    OVERHEAD_MB=$((OVERHEAD_MB + (${files_kb:-0} + 1023) / 1024))
+  fi
   offered=$GLIDEIN_DISK_MB
   needed=$((GLIDEIN_MIN_DISK_MB + OVERHEAD_MB))
   free=$(free_mb "$SCRATCH")
@@ -89,30 +94,6 @@ check_room() {
 free_mb() {
   free_kb=$(df -Pk "$1" 2>/dev/null | sed -n '2s/.* \([0-9][0-9]*\)  *[0-9][0-9]*% .*/\1/p')
   [ -z "$free_kb" ] || echo $((free_kb / 1024))
-}
-
-# save_logs: copy the ends of the daemons' logs, at most 30 of them, to GLIDEIN_LOG_DIR (256 KiB of each) or, if that is '-',
-# to standard error (32 KiB of each).
-save_logs() {
-  [ -n "$SCRATCH" ] && [ -s "$SCRATCH/log/MasterLog" ] || return 0
-  LOGS=$GLIDEIN_LOG_DIR/$NAME
-  [ "$GLIDEIN_LOG_DIR" = - ] || mkdir -p "$LOGS" 2>/dev/null || {
-    log "the daemons' logs are lost: $LOGS cannot be made"
-    return 0
-  }
-  count=0
-  for log in "$SCRATCH"/log/*Log*; do
-    [ -s "$log" ] || continue
-    count=$((count + 1))
-    [ "$count" -le 30 ] || break
-    if [ "$GLIDEIN_LOG_DIR" = - ]; then
-      { printf '==> %s of %s <==\n' "${log##*/}" "$NAME" && tail -c 32768 "$log" | without_tokens; } >&2
-    elif ! tail -c 262144 "$log" >"$LOGS/${log##*/}" 2>/dev/null; then
-      log "the daemons' logs are incomplete: $LOGS/${log##*/} cannot be written"
-      return 0
-    fi
-  done
-  [ "$GLIDEIN_LOG_DIR" = - ] || log "the daemons' logs are in $LOGS"
 }
 
 # remove_scratch: remove the scratch directory, the state file last.

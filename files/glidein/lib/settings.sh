@@ -95,6 +95,9 @@ check_settings() {
   : "${GLIDEIN_LOST_S:=1200}" "${GLIDEIN_LOG_MB:=20}"
   need_number GLIDEIN_LOST_S 0
   need_number GLIDEIN_LOG_MB 1
+  : "${GLIDEIN_LOG_INTERVAL_S:=0}"
+  need_number GLIDEIN_LOG_INTERVAL_S 0
+  [ -z "${GLIDEIN_LOG_S3:=}" ] || need_path GLIDEIN_LOG_S3
   check_health_settings # after this, each ending has a summary
 }
 

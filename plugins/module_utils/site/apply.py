@@ -10,7 +10,12 @@ import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import check_condor_config
-from ansible_collections.glidein.ops.plugins.module_utils.entries import MODULES, SCRATCH, check_environment
+from ansible_collections.glidein.ops.plugins.module_utils.entries import (
+    LOG_INTERVAL,
+    MODULES,
+    SCRATCH,
+    check_environment,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
     GlideinError,
@@ -39,6 +44,7 @@ _PAYLOAD_OPTIONS = Spec(
         },
         "scratch": {"type": SCRATCH, "required": True},
         "modules": {"type": MODULES, "default": []},
+        "log_interval": {"type": LOG_INTERVAL, "default": 0},
     }
 )
 _TOO_MANY = (
@@ -51,7 +57,7 @@ def payload_settings(directory, params):
     """Return the `payload` of batch_files: the deployed payload and the settings of the batch job.
 
     directory: SiteDirectory; params: {"collector", "credential": "token" or "pool_password", "scratch", "environment",
-    "modules", "condor_config"} of the module glideins. Raises InputError, NotDeployedError.
+    "modules", "condor_config", "log_interval", "log_form"} of the module glideins. Raises InputError, NotDeployedError.
     """
     token = params["credential"] == "token"
     problems = []
@@ -72,6 +78,10 @@ def payload_settings(directory, params):
         "environment": environment,
         "modules": checked["modules"],
         "condor_config": condor_config,
+        "files": os.path.isdir(os.path.join(home, "files")),
+        "job_wrapper": os.path.isfile(os.path.join(home, "job_wrapper")),
+        "log_interval_s": checked["log_interval"],
+        "log_form": directory.log_form if params["log_form"] else "",
     }
 
 

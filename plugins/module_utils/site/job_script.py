@@ -40,7 +40,8 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
 
     scheduler: a Scheduler; site: result of normalise_site; payload: {"home": absolute version directory,
     "log_dir": absolute, "credential": absolute path or "", "collector": host[:port], "scratch": see scratch_word,
-    "environment": {name: text}, "modules": [name], "condor_config": {name: text}}.
+    "environment": {name: text}, "modules": [name], "condor_config": {name: text}}. Optional: "log_interval_s", and
+    "log_form", the absolute path of the signed form for uploads.
     """
     entry = site["entries"][entry_name]
     shape = entry["shapes"][shape_name]
@@ -131,6 +132,10 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
         values["GLIDEIN_LOST_S"] = entry["lost_s"]
     if entry["log_mb"] != default("log_mb"):
         values["GLIDEIN_LOG_MB"] = entry["log_mb"]
+    interval_s = payload.get("log_interval_s") if entry["log_interval_s"] is None else entry["log_interval_s"]
+    if interval_s:
+        values["GLIDEIN_LOG_INTERVAL_S"] = interval_s
+    values["GLIDEIN_LOG_S3"] = payload.get("log_form") or ""
     if entry["checks"]:
         checks = [f"{name} {entry['checks'][name]}".rstrip() for name in sorted(entry["checks"])]
         values["GLIDEIN_CHECKS"] = "\n".join(checks)
@@ -139,9 +144,11 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     words = {name: sh_quote(str(value)) for name, value in values.items()}
     words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])
     words["GLIDEIN_BATCH_ID"] = f'"{scheduler.batch_id}"'
-    # Without a credential file (GLIDEIN_CREDENTIAL is empty: the tarball has the pool password), the batch system
-    # transfers none, so its path on the compute node is left out.
+    # Without a credential file (GLIDEIN_CREDENTIAL is empty: the tarball has the pool password) or a form, the batch
+    # system transfers none, so its path on the compute node is left out.
     words.update({name: word for name, word in scheduler.shell_settings.items() if values.get(name) != ""})
+    if not values["GLIDEIN_LOG_S3"]:
+        del words["GLIDEIN_LOG_S3"]
     condor_config = dict(payload["condor_config"], **entry["condor_config"])
     options = dict(_options(entry, shape), GLIDEIN_CONDOR_CONFIG="\n".join(config_lines(condor_config)))
     words.update({name: sh_quote(text) for name, text in options.items() if text})

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import time
 
+from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError, NotDeployedError
 from ansible_collections.glidein.ops.plugins.module_utils.site import submissions
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -32,6 +33,8 @@ class SiteDirectory:
         self.path = os.path.join(_checked_path("home", home), site)
         self.log_dir = _checked_path("log_dir", log_dir) if log_dir else os.path.join(self.path, "log")
         self.credential = os.path.join(self.path, "credential")
+        # The signed form by which glideins upload their daemons' logs.
+        self.log_form = os.path.join(self.path, "log_s3")
 
     def check_owner(self, deployment):
         """Raise InputError if the directory belongs to another deployment, with its credential and versions."""
@@ -91,6 +94,13 @@ class SiteDirectory:
         except NotDeployedError:
             return {"deployed": False, "credential": os.path.isfile(self.credential)}
         return {"deployed": True, "credential": os.path.isfile(self.credential)}
+
+    def replace_log_form(self, text):
+        """Write the signed form for uploads; without a text, remove it. Raises OSError."""
+        if text:
+            write_atomically(self.log_form, text)
+        elif os.path.exists(self.log_form):
+            os.unlink(self.log_form)
 
     @contextlib.contextmanager
     def lock(self, patience_s=0):

@@ -32,7 +32,7 @@ _COUNTED = "not needed: the collection counts its own jobs (or glidein_scheduler
 _FILES = "not needed: the collection names its own files in glidein_home and glidein_log_dir"
 _CLEANED = "not needed: each glidein removes its scratch directory, and the next one on the node removes what is left"
 _PACKED = "not needed: the role tarball builds the tarball, and the role site installs it"
-_S3 = "not converted: logs are brought to glidein_log_dir on the login node; copy them from there if S3 is required"
+_S3 = "not converted: for the same, set glidein_log_interval: 5m and glidein_log_s3, which docs/glidein.md describes"
 _UNREAD = "PyGlidein does not read it, and it is not converted"
 REPLACED = {
     "Mode": {

@@ -137,6 +137,7 @@ class HTCondor(Scheduler):
         "GLIDEIN_HOME": '"$_CONDOR_SCRATCH_DIR"',
         "GLIDEIN_CREDENTIAL": '"$_CONDOR_SCRATCH_DIR/credential"',
         "GLIDEIN_LOG_DIR": "'-'",
+        "GLIDEIN_LOG_S3": '"$_CONDOR_SCRATCH_DIR/log_s3"',
         "GLIDEIN_GRANTED": "'machine_ad'",
     }
 
@@ -178,8 +179,9 @@ class HTCondor(Scheduler):
     def description(self, entry, shape, job_name, payload, script):
         credential = payload["credential"]
         inputs = list(payload.get("inputs", GLIDEIN_INPUTS))
-        if credential:
-            inputs.append(_transferable(credential, payload["home"]))
+        inputs += [name for name in ("files", "job_wrapper") if payload.get(name)]
+        secrets = [_transferable(path, payload["home"]) for path in (credential, payload.get("log_form")) if path]
+        inputs += secrets
         log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"
         lines = [
             f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
@@ -208,8 +210,8 @@ class HTCondor(Scheduler):
             *([f"transfer_input_files = {', '.join(inputs)}"] if inputs else []),
             'transfer_output_files = ""',
         ]
-        if credential:
-            lines.append(f"encrypt_input_files = {inputs[-1]}")
+        if secrets:
+            lines.append(f"encrypt_input_files = {', '.join(secrets)}")
         lines += [
             f"output = {log}.out",
             f"error = {log}.err",

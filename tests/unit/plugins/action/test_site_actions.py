@@ -9,6 +9,7 @@ import subprocess
 import pytest
 import yaml
 from ansible.plugins.action.normal import ActionModule as NormalActionModule
+from ansible_collections.glidein.ops.plugins.action import glideins
 from ansible_collections.glidein.ops.plugins.action.glideins import ActionModule as GlideinsAction
 from ansible_collections.glidein.ops.plugins.action.node_probe import ActionModule as NodeProbeAction
 from ansible_collections.glidein.ops.plugins.action.queue_info import ActionModule as QueueAction
@@ -67,6 +68,16 @@ def test_missing_options_default_to_the_hosts_variables():
     }
     assert options(glidein_site="lab", glidein_deployment="pool")["site"] == "lab"
     assert options(GlideinsAction, glidein_collector="cm", glidein_log_days=3)["log_days"] == 3
+
+
+def test_the_form_for_uploads_lasts_for_the_wait_in_the_queue_and_the_walltime(monkeypatch):
+    asked = []
+    monkeypatch.setattr(glideins, "signed_form", lambda *given: asked.append(given) or "url x")
+    bucket = {"bucket": "logs", "access_key": "lab", "secret_key": "lab-key"}
+    entry = {"walltime": "2h", "shapes": {"one": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}}
+    action = action_of(GlideinsAction, {"site": "lab", "entries": {"main": entry}})
+    assert action._signed_form(bucket, {"glidein_queue_wait": "1d"}) == "url x"
+    assert asked[0][1:] == ("lab", 86400 + 7200)
 
 
 def test_the_probe_of_nodes_gets_its_script_and_the_settings_of_the_batch_job():
@@ -180,7 +191,10 @@ def test_a_profile_that_is_unknown_or_cannot_be_read_is_an_error(profile, messag
 def test_pull_mode_copies_the_variables_that_options_come_from():
     path = pathlib.Path(__file__).parents[4] / "roles/pull/vars/main.yml"
     copied = yaml.safe_load(path.read_text(encoding="utf-8"))["__pull_names"]
-    assert {*GlideinsAction.VARIABLES.values(), "glidein_profile"} <= set(copied)
+    # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
+    wanted = {*GlideinsAction.VARIABLES.values(), "glidein_profile"} - {"glidein_log_s3"}
+    assert wanted <= set(copied)
+    assert "glidein_log_s3" not in copied
 
 
 def has_work(queue=None, **args):

@@ -195,7 +195,7 @@ def test_each_partition_is_an_entry_with_its_own_options():
         "lines 23, 36: running_cmd: not needed",
         "line 40: [old]: not converted: the section is not among partitions",
         "line 46: custom_middle: not converted: '. /opt/site/gpus.sh'",
-        "line 52: send_startd_logs: not converted: logs are brought to glidein_log_dir",
+        "line 52: send_startd_logs: not converted: for the same, set glidein_log_interval: 5m and glidein_log_s3",
         "line 65: GLIDEIN_PARROT_TMP: not converted: Parrot is not supported",
     ):
         assert text in warnings

@@ -55,7 +55,7 @@ def test_every_setting_of_the_glidein_is_refused():
         ("GLIDEIN_Site", "counts and places glideins by it"),
         ("LOCAL_CONFIG_FILE", "the glidein sets it"),
         ("SLOT1_STARTD_ATTRS", "use attributes"),
-        ("USER_JOB_WRAPPER", "use job_setup"),
+        ("USER_JOB_WRAPPER", "use glidein_job_wrapper or job_setup"),
     ],
 )
 def test_a_refused_setting_has_a_reason(name, reason):

@@ -470,6 +470,23 @@ def test_old_logs_are_removed_in_passing(run, site_home):
     assert not new.exists()
 
 
+def test_the_form_for_uploads_is_a_private_file_beside_the_credential(run, site_home):
+    form = site_home / "lab" / "log_s3"
+    text = "url https://s3.example.org/logs\npolicy cG9saWN5\n"
+    assert str(run({"main": 1}, check=True, log_form=text)).count("cG9saWN5") == 0
+    assert not form.exists()
+    result = run({"main": 1}, log_form=text, log_interval="5m")
+    assert form.read_text() == text
+    assert form.stat().st_mode & 0o777 == 0o600
+    content = result["scripts"][0]["content"]
+    assert f"GLIDEIN_LOG_S3='{form}'\n" in content
+    assert "GLIDEIN_LOG_INTERVAL_S='300'\n" in content
+    assert "cG9saWN5" not in str(result)
+    # Without the option, the next submission removes it.
+    assert "GLIDEIN_LOG_S3" not in run({"main": 2})["scripts"][0]["content"]
+    assert not form.exists()
+
+
 def test_logs_can_lie_elsewhere(run, slurm, tmp_path):
     result = run({"main": 1}, log_dir=str(tmp_path / "logs"))
     assert f'--output="{tmp_path}/logs/' in result["scripts"][0]["content"]

@@ -27,7 +27,7 @@ NO_VARIABLES = {
 
 def names_in(paths):
     texts = [path.read_text(encoding="utf-8") for path in paths]
-    return {name for text in texts for name in re.findall(r"\bglidein_[a-z_]*\b", text)}
+    return {name for text in texts for name in re.findall(r"\bglidein_[a-z0-9_]*\b", text)}
 
 
 @pytest.mark.parametrize(

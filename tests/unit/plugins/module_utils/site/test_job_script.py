@@ -123,6 +123,27 @@ def test_scripts_are_the_golden_ones_and_sh_can_read_them(scheduler, case):
     subprocess.check_call(["/bin/sh", "-n", str(paths[0])])
 
 
+@pytest.mark.parametrize(
+    ("site_s", "entry_s", "line"),
+    [
+        (300, None, "GLIDEIN_LOG_INTERVAL_S='300'"),
+        (300, "1m", "GLIDEIN_LOG_INTERVAL_S='60'"),
+        (300, 0, None),
+        (0, "1m", "GLIDEIN_LOG_INTERVAL_S='60'"),
+    ],
+)
+def test_the_interval_of_an_entry_replaces_that_of_the_site(site_s, entry_s, line):
+    made = script("slurm", raw_entry(log_interval=entry_s), log_interval_s=site_s)
+    assert [found for found in made.splitlines() if found.startswith("GLIDEIN_LOG_INTERVAL_S")] == [line] * bool(line)
+
+
+def test_the_form_for_uploads_has_the_path_that_it_has_in_the_batch_job():
+    form = "/home/me/.glidein/lab/log_s3"
+    assert f"GLIDEIN_LOG_S3='{form}'\n" in script("slurm", raw_entry(), log_form=form)
+    assert 'GLIDEIN_LOG_S3="$_CONDOR_SCRATCH_DIR/log_s3"\n' in script("htcondor", raw_entry(), log_form=form)
+    assert "GLIDEIN_LOG_S3" not in script("htcondor", raw_entry())
+
+
 @pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
 def test_the_submitting_commands_are_the_golden_ones(scheduler):
     """Compare an array of three, an array of one, and a job that is not an array."""

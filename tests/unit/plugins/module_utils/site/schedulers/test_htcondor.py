@@ -319,6 +319,12 @@ def test_files_are_transferred_and_only_streamed_output_returns():
     assert (found["stream_output"], found["stream_error"]) == ("true", "true")
 
 
+def test_the_form_for_uploads_travels_encrypted_as_the_credential():
+    found = commands(log_form="/home/me/.glidein/lab/log_s3")
+    assert found["transfer_input_files"].endswith("tarballs, ../credential, ../log_s3")
+    assert found["encrypt_input_files"] == "../credential, ../log_s3"
+
+
 def test_the_schedd_keeps_the_script_so_that_a_later_one_does_not_replace_it():
     assert (commands()["executable"], commands()["copy_to_spool"]) == ("/s/main.core.sh", "true")
 

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# shellcheck shell=sh
+# The daemons' logs outside the scratch directory: in GLIDEIN_LOG_DIR, and in an S3 bucket. They are copied at the end, and
+# with GLIDEIN_LOG_INTERVAL_S also while the glidein runs.
+#
+# GLIDEIN_LOG_S3 is a file with a form that the controller has signed (a POST policy of S3). It has one field in each line,
+# NAME VALUE, and the lines "url ADDRESS" and "key PREFIX". Whoever has it can write objects of limited size below PREFIX
+# until it expires. It is sent in the body of the request, so that no process list shows it.
+
+SHIP_S=120          # time limit for one copy while the glidein runs
+MOST_LOGS=30        # number of logs that are copied
+COPY_BYTES=262144   # of each log, to GLIDEIN_LOG_DIR
+UPLOAD_BYTES=131072 # of each log, to the bucket
+STDERR_BYTES=32768  # of each log, to standard error
+SHIPPER_PID=
+SHIPPED_AT=
+
+# ship_logs: if the interval is over, copy the logs in a process of its own, so that the glidein goes on if a server does
+# not respond. If the previous copy still runs, leave this one out.
+ship_logs() {
+  [ "$GLIDEIN_LOG_INTERVAL_S" -gt 0 ] || return 0
+  # shellcheck disable=SC2154 # `now` is of daemons.sh
+  [ $((now - ${SHIPPED_AT:=$MASTER_AT})) -ge "$GLIDEIN_LOG_INTERVAL_S" ] || return 0
+  SHIPPED_AT=$now
+  if [ -n "$SHIPPER_PID" ] && kill -0 "$SHIPPER_PID" 2>/dev/null; then
+    log "the previous copy of the daemons' logs has not ended: leaving this one out"
+    return 0
+  fi
+  copy_and_upload &
+  SHIPPER_PID=$!
+}
+
+# copy_and_upload: copy the logs with the lowest priority, with a time limit.
+copy_and_upload() {
+  read -r self _ </proc/self/stat
+  renice -n 19 -p "$self" >/dev/null 2>&1
+  if [ "$GLIDEIN_LOG_DIR" != - ]; then
+    run_limited "$SHIP_S" copy_changed_logs || log "the daemons' logs could not be copied within $SHIP_S s"
+  fi
+  if [ -n "$GLIDEIN_LOG_S3" ]; then
+    run_limited "$SHIP_S" upload_logs || log "the daemons' logs could not be uploaded within $SHIP_S s"
+  fi
+}
+
+# stop_shipping: at the end of the glidein, stop a copy that still runs. The last copy replaces it.
+stop_shipping() {
+  [ -z "${SHIPPER_PID-}" ] || ! kill -0 "$SHIPPER_PID" 2>/dev/null || {
+    kill_tree "$SHIPPER_PID"
+    wait "$SHIPPER_PID" 2>/dev/null # else bash prints a message about it
+  }
+  SHIPPER_PID=
+}
+
+# changed_logs: print the logs that were written to since the last copy, one per line. The times are of the scratch
+# directory, so the clock of a file server does not matter.
+changed_logs() {
+  if [ -e "$SCRATCH/tmp/copied" ]; then
+    find "$SCRATCH/log" -name '*Log*' -newer "$SCRATCH/tmp/copied"
+  else
+    find "$SCRATCH/log" -name '*Log*'
+  fi 2>/dev/null | sort | head -n "$MOST_LOGS"
+}
+
+copy_changed_logs() {
+  : >"$SCRATCH/tmp/copying" 2>/dev/null || return 0 # on a full disk, the last copy stays
+  LOGS=$GLIDEIN_LOG_DIR/$NAME
+  mkdir -p "$LOGS" 2>/dev/null || {
+    log "the daemons' logs cannot be copied: $LOGS cannot be made"
+    return 0
+  }
+  changed_logs | while IFS= read -r log; do
+    copy_log "$log" || return 0
+  done
+  mv -f "$SCRATCH/tmp/copying" "$SCRATCH/tmp/copied"
+}
+
+# copy_log FILE: copy the end of a log to the directory LOGS, atomically and without tokens. The name of the incomplete file
+# is that of a log, too, so that the cycle removes it with the others if the copy is interrupted.
+copy_log() {
+  { tail -c "$COPY_BYTES" "$1" | without_tokens >"$LOGS/${1##*/}.new" &&
+    mv -f "$LOGS/${1##*/}.new" "$LOGS/${1##*/}"; } 2>/dev/null || {
+    log "the daemons' logs are incomplete: $LOGS/${1##*/} cannot be written"
+    return 1
+  }
+}
+
+# save_logs: at the end of the glidein, copy the ends of the daemons' logs to GLIDEIN_LOG_DIR or, if that is '-', to standard
+# error.
+save_logs() {
+  [ -n "$SCRATCH" ] && [ -s "$SCRATCH/log/MasterLog" ] || return 0
+  LOGS=$GLIDEIN_LOG_DIR/$NAME
+  [ "$GLIDEIN_LOG_DIR" = - ] || mkdir -p "$LOGS" 2>/dev/null || {
+    log "the daemons' logs are lost: $LOGS cannot be made"
+    return 0
+  }
+  count=0
+  for log in "$SCRATCH"/log/*Log*; do
+    [ -s "$log" ] || continue
+    count=$((count + 1))
+    [ "$count" -le "$MOST_LOGS" ] || break
+    if [ "$GLIDEIN_LOG_DIR" = - ]; then
+      { printf '==> %s of %s <==\n' "${log##*/}" "$NAME" && tail -c "$STDERR_BYTES" "$log" | without_tokens; } >&2
+    else
+      copy_log "$log" || return 0
+    fi
+  done
+  [ "$GLIDEIN_LOG_DIR" = - ] || log "the daemons' logs are in $LOGS"
+}
+
+# copy_form: copy the signed form. If the controller has replaced it, take the new one. Return false if there is none.
+copy_form() {
+  form=$SCRATCH/credential/log_s3
+  { [ ! -s "$GLIDEIN_LOG_S3" ] || { cp "$GLIDEIN_LOG_S3" "$form.new" && mv -f "$form.new" "$form"; }; } 2>/dev/null
+  [ -s "$form" ]
+}
+
+# upload_logs: put the ends of the daemons' logs as one object into the bucket. S3 replaces the previous object when it has
+# the whole new one. A failed upload is one line in the log, and is not tried again before the next interval.
+upload_logs() {
+  [ -s "$SCRATCH/log/MasterLog" ] || return 0
+  copy_form || {
+    log "the daemons' logs cannot be uploaded: GLIDEIN_LOG_S3=$GLIDEIN_LOG_S3 is missing"
+    return 0
+  }
+  address=$(sed -n 's/^url //p' "$form")
+  upload=$SCRATCH/tmp/upload
+  rm -rf "$upload"
+  { mkdir "$upload" "$upload/$NAME" && pack_logs && form_body >"$upload/body"; } 2>/dev/null || {
+    log "the daemons' logs cannot be uploaded: $SCRATCH is full"
+    rm -rf "$upload"
+    return 0
+  }
+  post_body "$address" "$upload/body" >"$upload/answer" 2>&1 ||
+    log "the daemons' logs cannot be uploaded to $address: $(last_line "$(cut -c 1-300 "$upload/answer")")"
+  rm -rf "$upload"
+}
+
+pack_logs() {
+  for log in "$SCRATCH"/log/*Log*; do
+    [ ! -s "$log" ] || echo "$log"
+  done | head -n "$MOST_LOGS" | while IFS= read -r log; do
+    tail -c "$UPLOAD_BYTES" "$log" | without_tokens >"$upload/$NAME/${log##*/}" || return 1
+  done
+  tar -C "$upload" -cf - "$NAME" | gzip >"$upload/logs" && rm -r "${upload:?}/$NAME"
+}
+
+# form_body: print the body of the request: the fields of the form, then the file.
+form_body() {
+  while read -r field value; do
+    case $field in
+    url) continue ;;
+    key) value=$value$NAME.tar.gz ;;
+    esac
+    printf '%s\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' "--glidein-${SCRATCH##*.}" "$field" "$value"
+  done <"$form"
+  printf '%s\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n' "--glidein-${SCRATCH##*.}" "$NAME.tar.gz"
+  printf 'Content-Type: application/gzip\r\n\r\n'
+  cat "$upload/logs"
+  printf '\r\n%s\r\n' "--glidein-${SCRATCH##*.}--"
+}
+
+# post_body ADDRESS FILE: send the request with curl or wget. A proxy is taken from the environment.
+post_body() {
+  type="Content-Type: multipart/form-data; boundary=glidein-${SCRATCH##*.}"
+  if command -v curl >/dev/null 2>&1; then
+    curl --fail --silent --show-error --connect-timeout 20 --header "$type" --header Expect: --data-binary "@$2" "$1"
+  elif command -v wget >/dev/null 2>&1; then
+    wget -T 60 -O /dev/null --header "$type" --post-file "$2" "$1"
+  else
+    echo "this node has neither curl nor wget"
+    return 1
+  fi
+}
