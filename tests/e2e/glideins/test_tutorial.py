@@ -40,7 +40,7 @@ NODE_MEMORY_MB = 4000
 
 
 def commands():
-    """The document's commands: [(host or None, command, lines of output)], as its blocks `console` have them."""
+    """Return [(host or None, command, lines of output)] of the document's blocks `console`, in their order."""
     found = []
     for block in re.findall(r"^```console\n(.*?)^```$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         lines = iter(block.splitlines())
@@ -58,14 +58,14 @@ def commands():
 
 
 def uniform(line):
-    """A line without what differs from run to run."""
+    """Return a line without the parts that differ between runs."""
     for pattern, text in VARYING:
         line = re.sub(pattern, text, line)
     return line.strip()
 
 
 def missing(shown, printed):
-    """The first line of the document that the output does not have in this order, or None."""
+    """Return the first line of the document that the output does not have in this order, or None."""
     rest = iter([uniform(line) for line in printed.splitlines()])
     for line in shown:
         if line.strip() not in ("", "...") and uniform(line) not in rest:
@@ -74,7 +74,7 @@ def missing(shown, printed):
 
 
 class Reader:
-    """Types the commands: in a shell on the controller, and over SSH on the other machines."""
+    """A reader, who types the commands: in a shell on the controller, and over SSH on the other machines."""
 
     def __init__(self, home, env):
         self.home, self.env = home, env
@@ -85,7 +85,7 @@ class Reader:
         self.jobs = {}
 
     def type(self, machine, command):
-        """The output of a command; the test fails if its status is not 0."""
+        """Run a command and return its output; the test fails if its status is not 0."""
         if machine:
             done = host(machine).run(command)
             assert done.rc == 0, done
@@ -129,7 +129,7 @@ class Reader:
 
 @pytest.fixture
 def psc_bridges(cm, slurm, slurm_root, server):
-    """Slurm with the tutorial's partition, feature and account; afterwards, Slurm and the server are as before."""
+    """Give Slurm the tutorial's partition, feature and account; afterwards, restore Slurm and the demand server."""
     slurm_root.check_output(
         "scontrol create partitionname=RM nodes=slurm maxtime=2-00:00:00 state=UP"
         " && scontrol update nodename=slurm availablefeatures=EGRESS activefeatures=EGRESS"
@@ -147,7 +147,7 @@ def psc_bridges(cm, slurm, slurm_root, server):
 
 @pytest.fixture
 def reader(tmp_path, psc_bridges):
-    """A reader with the collection installed, whose inventory is mapped to the lab."""
+    """Return a reader who has installed the collection, and whose inventory is mapped to the lab."""
     installed = tmp_path / ".ansible" / "collections" / "ansible_collections" / "glidein"
     installed.mkdir(parents=True)
     (installed / "ops").symlink_to(prepare.COLLECTION)

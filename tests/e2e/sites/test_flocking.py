@@ -30,7 +30,7 @@ queue
 
 
 def block(language):
-    """The document's code block of this language."""
+    """Return the document's code block of this language."""
     text = Path(ROOT, "docs", "flocking.md").read_text(encoding="utf-8")
     (found,) = re.findall(rf"^   ```{language}\n(.*?)^   ```$", text, re.MULTILINE | re.DOTALL)
     return found.replace("cm.example.org", "cm")
@@ -42,7 +42,7 @@ def write(machine, path, text):
 
 @pytest.fixture
 def flocking(cm):
-    """The other pool's access point, as a user; its schedd flocks into the pool."""
+    """Return the other pool's access point, as a user; its schedd flocks into the pool."""
     bring_up("htc")
     htc_root, htc = host("htc-root"), host("htc")
     token = cm.check_output(block("sh").strip())
