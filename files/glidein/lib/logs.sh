@@ -30,10 +30,11 @@ ship_logs() {
   SHIPPER_PID=$!
 }
 
-# copy_and_upload: copy the logs with the lowest priority, with a time limit.
+# copy_and_upload: copy the logs with a low priority and a time limit. (With the lowest, a node whose cores are all busy would
+# need minutes for it.)
 copy_and_upload() {
   read -r self _ </proc/self/stat
-  renice -n 19 -p "$self" >/dev/null 2>&1
+  renice -n 10 -p "$self" >/dev/null 2>&1
   if [ "$GLIDEIN_LOG_DIR" != - ]; then
     run_limited "$SHIP_S" copy_changed_logs || log "the daemons' logs could not be copied within $SHIP_S s"
   fi
