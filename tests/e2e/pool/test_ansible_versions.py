@@ -66,13 +66,13 @@ def copied_python(slurm_root, version):
 
 @pytest.fixture(scope="module")
 def deployed():
-    """A deployment of the tests' own ansible-core."""
+    """Deploy with the tests' own ansible-core."""
     assert playbook("deploy").rc == 0
 
 
 @pytest.fixture(params=PAIRS, ids=lambda pair: f"{pair[0].requirement} with Python {pair[1]}")
 def pair(request, slurm, slurm_root, tmp_path):
-    """A function that runs a playbook with one pair of ansible-core and login node's Python."""
+    """Return a function that runs a playbook with one pair of ansible-core and login node's Python."""
     core, version = request.param
     env = controller(core)
     own = slurm.check_output("python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'")
