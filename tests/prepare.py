@@ -25,6 +25,8 @@ COLLECTION = COLLECTIONS / "ansible_collections" / "glidein" / "ops"
 PROMETHEUS = BUILD / "prometheus" / "usr" / "bin"
 
 OLDEST_PYTHON = (3, 11)
+# Versions that tests look for on this machine.
+PYTHONS = [f"3.{minor}" for minor in range(6, 15)]
 # What galaxy.yml's build_ignore leaves out: changes there need no new build.
 NOT_IN_COLLECTION = ("tests", "extensions", ".ci", ".github")
 
@@ -176,8 +178,30 @@ def apt_install(package, problem, **variables):
             raise MissingError(f"{problem}, and apt-get {arguments[0]} ended with {error.returncode}") from None
 
 
-def is_usable(directory):
-    """Return whether a virtual environment works, has this Python's version, and was created at this path."""
+def real_pythons():
+    """Return interpreters by version ("3.8"): from PATH without version managers' shims, then from pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    folders = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if Path(part).name != "shims"]
+    found = {}
+    for version in PYTHONS:
+        candidates = [folder / f"python{version}" for folder in folders if folder != VENV / "bin"]
+        candidates += sorted(pyenv.glob(f"versions/{version}*/bin/python{version}"))
+        for candidate in candidates:
+            if candidate.is_file() and works(candidate, version):
+                found[version] = candidate.resolve()
+                break
+    return found
+
+
+def works(interpreter, version):
+    """Return whether an interpreter has this version and can make virtual environments."""
+    probe = "import sys, venv, ssl; print('%d.%d' % sys.version_info[:2])"
+    result = subprocess.run([str(interpreter), "-c", probe], capture_output=True, text=True, check=False)
+    return result.stdout.strip() == version
+
+
+def is_usable(directory, version=sys.version_info[:2]):
+    """Return whether a virtual environment works, has this version of Python, and was created at this path."""
     python, pip = directory / "bin" / "python", directory / "bin" / "pip"
     if not python.exists() or not pip.exists():
         return False
@@ -186,24 +210,27 @@ def is_usable(directory):
         return False
     probe = [str(python), "-c", "import pip, sys; print(list(sys.version_info[:2]))"]
     result = subprocess.run(probe, capture_output=True, text=True, check=False)
-    return result.returncode == 0 and result.stdout.strip() == str(list(sys.version_info[:2]))
+    return result.returncode == 0 and result.stdout.strip() == str(list(version))
 
 
-def make_venv(directory, requirements, key):
+def make_venv(directory, requirements, key, interpreter=None):
     """Create a virtual environment with pip's arguments `requirements`; return whether anything changed.
 
     key: text that changes whenever the result would; the directory and the arguments are added to it.
+    interpreter: of real_pythons, (version, path); default: this Python.
     """
+    version, program = interpreter or ("{}.{}".format(*sys.version_info), sys.executable)
     python = directory / "bin" / "python"
     stamp = directory / ".stamp"
     key = hashlib.sha256("\0".join([key, str(directory), *map(str, requirements)]).encode()).hexdigest()
     with lock(f"venv-{directory.name}"):
-        usable = is_usable(directory)
+        usable = is_usable(directory, tuple(int(part) for part in version.split(".")))
         if usable and up_to_date(stamp, key):
             return False
-        ensure_venv_module()
+        if interpreter is None:
+            ensure_venv_module()
         if not usable:
-            subprocess.run([sys.executable, "-m", "venv", "--clear", str(directory)], check=True)
+            subprocess.run([str(program), "-m", "venv", "--clear", str(directory)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run(
             [*pip, *map(str, requirements)], check=True, cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL

@@ -88,6 +88,7 @@ PARTS = [
     check("ruff", ["ruff", "check", "."]),
     check("ruff-format", ["ruff", "format", "--check", "--diff", "."]),
     check("changelog", ["antsibull-changelog", "lint"]),
+    check("release", python("tests/checks/release.py")),
     check("reuse", ["reuse", "lint"]),
 ]
 

@@ -18,7 +18,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import prepare  # noqa: E402  (tests/ is no package)
 
 SKIPPED = 77
-PYTHONS = [f"3.{minor}" for minor in range(6, 15)]
 # Pythons on which modules of tests/requirements.txt's ansible-core run.
 CORE_PYTHONS = [f"3.{minor}" for minor in range(8, 14)]
 # The last ansible-core whose modules run on RHEL 8's Python 3.6, and the controllers' Pythons that it supports.
@@ -44,28 +43,6 @@ def copy_sources(target):
     prepare.copy(prepare.sources(), target)
     # A repository of its own: in the checkout's, .build is ignored, and ansible-test would find nothing to test.
     subprocess.run(["git", "init", "--quiet", "."], cwd=target, check=True)
-
-
-def real_pythons():
-    """Return interpreters by version ("3.8"): from PATH without version managers' shims, then from pyenv."""
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    folders = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if Path(part).name != "shims"]
-    found = {}
-    for version in PYTHONS:
-        candidates = [folder / f"python{version}" for folder in folders if folder != prepare.VENV / "bin"]
-        candidates += sorted(pyenv.glob(f"versions/{version}*/bin/python{version}"))
-        for candidate in candidates:
-            if candidate.is_file() and works(candidate, version):
-                found[version] = candidate.resolve()
-                break
-    return found
-
-
-def works(interpreter, version):
-    """Return whether an interpreter has this version and can make virtual environments."""
-    probe = "import sys, venv, ssl; print('%d.%d' % sys.version_info[:2])"
-    result = subprocess.run([str(interpreter), "-c", probe], capture_output=True, text=True, check=False)
-    return result.stdout.strip() == version
 
 
 def link_pythons(folder, pythons):
@@ -137,7 +114,7 @@ class AnsibleTest:
 
 def sanity():
     """Run all sanity tests, on the Python of .venv and with the newest rules."""
-    return AnsibleTest(prepare.VENV, "sanity", real_pythons()).run("sanity", "--local")
+    return AnsibleTest(prepare.VENV, "sanity", prepare.real_pythons()).run("sanity", "--local")
 
 
 def units():
@@ -145,7 +122,7 @@ def units():
 
     They also run on the oldest if `python3.6` cannot run.
     """
-    pythons = real_pythons()
+    pythons = prepare.real_pythons()
     supported = [version for version in CORE_PYTHONS if version in pythons]
     own = "{}.{}".format(*sys.version_info)
     test = AnsibleTest(prepare.VENV, "units", pythons)
@@ -162,7 +139,7 @@ def has_old_core(pythons):
 
 def python36():
     """Run compile, import and unit tests on login nodes' oldest Python, with the last ansible-core that supports it."""
-    pythons = real_pythons()
+    pythons = prepare.real_pythons()
     if not has_old_core(pythons):
         own = sys.version.split()[0]
         print(f"no Python 3.6 in PATH or pyenv, or {OLD_CORE} does not run on {own}; the check `vermin` looks after it")

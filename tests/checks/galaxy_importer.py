@@ -20,7 +20,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import prepare  # noqa: E402  (tests/ is no package)
 
 TOP_LEVEL = {
-    *("CHANGELOG.md", "FILES.json", "LICENSE", "LICENSES", "MANIFEST.json", "README.md", "REUSE.toml"),
+    *(
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "FILES.json",
+        "LICENSE",
+        "LICENSES",
+        "MANIFEST.json",
+        "README.md",
+        "REUSE.toml",
+    ),
     *("changelogs", "docs", "files", "inventories", "meta", "playbooks", "plugins", "roles"),
 }
 CONFIGURATION = """\

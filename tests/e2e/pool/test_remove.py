@@ -1,13 +1,18 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests that remove restores the hosts' files, and that an older version is upgraded while glideins run."""
+"""Tests that remove restores the hosts' files, and that an older version is upgraded while glideins run.
 
+The deployment between two removals needs no internet access on the central manager.
+"""
+
+import contextlib
 import subprocess
 
 import prepare
 import pytest
-from conftest import ROOT, clean_pool, playbook, wait_for
+from conftest import ROOT, STATE, clean_pool, playbook, wait_for
+from lab.engine import podman
 
 # The last commit before Alembic's migrations of the demand server's database.
 OLDER = "3dd54e984a4210e8c7549712ca33bbdfce9c3ce4"
@@ -23,6 +28,19 @@ def files(host):
     """Return mode, owner and path of every file of a host."""
     pruned = " -o ".join(f"-path '/{path}'" for path in ELSEWHERE)
     return set(host.check_output(f"find / -xdev \\( {pruned} \\) -prune -o -printf '%M %u %p\\n'").splitlines())
+
+
+@contextlib.contextmanager
+def without_internet(host):
+    """Leave a host of the lab only the lab's own network."""
+    # `--privileged`, because the host's own root may not change its routes.
+    ip = ("exec", "--privileged", f"{STATE.name}-{host}", "ip", "route")
+    route = podman(*ip, "show", "default").out.split()
+    podman(*ip, "del", "default")
+    try:
+        yield
+    finally:
+        podman(*ip, "add", *route)
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +79,12 @@ def test_remove_undoes_deploy_and_does_not_touch_a_site_with_running_glideins(cm
     assert not [line for line in before[0] if "glidein-" in line or "/glidein" in line]
     assert not [line for line in before[1] if "/.glidein" in line]
 
-    assert playbook("deploy").rc == 0
+    with without_internet("cm"):
+        assert cm.run("ip route get 192.0.2.1").rc != 0
+        deployed = playbook("deploy")
+    assert deployed.rc == 0, deployed
+    # The wheels came from the controller.
+    assert "The host's own pip installs the packages" not in " ".join(deployed.output.split())
     assert files(cm) > before[0] and files(slurm_root) > before[1]
     assert playbook("remove").rc == 0
     assert [files(cm), files(slurm_root)] == before
