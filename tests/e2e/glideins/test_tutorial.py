@@ -28,6 +28,7 @@ VARYING = (
     (r"\bglidein_\w+@", "glidein_N@"),
     (r"\bg[0-9a-f]{4,}-[0-9a-f]{8}\b", "gN"),
     (r"\b[0-9a-f]{8,}\b", "N"),
+    (r"(?<!\S)(-|\d+%)(?!\S)", "N"),  # USED: the lab may have run glideins of this site before
     (r"\d+", "N"),
     (r"-{2,}|\*{2,}", " "),
     (r"\s+", " "),
