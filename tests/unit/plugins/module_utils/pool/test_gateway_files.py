@@ -108,7 +108,9 @@ def test_blahp_is_repaired(release):
 
 def test_programs_and_libraries_find_each_other(release):
     items = gf.upstream_gateway_items(release)
-    search = {name: read_elf(tb.content(items[name])).search for name in items if not name.startswith(("etc", gf.BLAHP))}
+    search = {
+        name: read_elf(tb.content(items[name])).search for name in items if not name.startswith(("etc", gf.BLAHP))
+    }
     # Libraries without a path of their own use that of the program.
     assert search == {
         **dict.fromkeys(gf.PROGRAMS, ["$ORIGIN/../lib"]),
@@ -130,7 +132,11 @@ def test_the_same_files_give_the_same_tarball(release, tmp_path):
 
 @pytest.mark.parametrize(
     ("missing", "message"),
-    [("libexec/blahp", "scripts of blahp"), ("etc/blah.config", "blah.config"), ("sbin/condor_schedd", "condor_schedd")],
+    [
+        ("libexec/blahp", "scripts of blahp"),
+        ("etc/blah.config", "blah.config"),
+        ("sbin/condor_schedd", "condor_schedd"),
+    ],
 )
 def test_a_missing_part_is_named(release, missing, message):
     path = release / missing
