@@ -182,7 +182,8 @@ remove_unit() {
     rm -f "$units/$unit"
     user_systemd daemon-reload
     # Empty directories that the unit needed.
-    rmdir "$units/default.target.wants" "$units" "$(dirname "$units")" 2>/dev/null
+    parent=$(dirname "$units")
+    rmdir "$units/default.target.wants" "$units" "$parent" "$(dirname "$parent")" 2>/dev/null
     return 0
 }
 

@@ -46,7 +46,7 @@ def gateway_playbook(*arguments):
 
 @pytest.fixture(scope="module", autouse=True)
 def installed(cm, slurm, slurm_root):
-    """A login node with cron and a gateway; afterwards all is as it was."""
+    """Install cron and a gateway on the login node; afterwards remove the gateway and restore the pool."""
     before = cm.check_output(f"cat {SNIPPET}")
     slurm_root.check_output("command -v crontab || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq cron")
     slurm_root.check_output("systemctl start cron")
