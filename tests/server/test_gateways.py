@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Gateways are no part of the demand, and have a table of their own."""
 

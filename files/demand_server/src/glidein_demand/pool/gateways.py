@@ -1,4 +1,4 @@
-# Copyright: (c) 2026, the glidein.ops authors
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The pool's gateways: schedds on login nodes, with pilots in their queues. Pure functions of the collector's ads."""
 
