@@ -10,6 +10,8 @@ version_added: 0.1.0
 description:
   - Stores one HTCondor IDTOKEN for each site, with the identity C(glidein-SITE@UID_DOMAIN) and the scopes
     C(ADVERTISE_MASTER) and C(ADVERTISE_STARTD).
+  - With O(kind=gateway), the identity is C(gateway-SITE@UID_DOMAIN), and the scopes are C(ADVERTISE_MASTER),
+    C(ADVERTISE_SCHEDD) and C(READ).
   - A missing token is minted. A token is replaced if it expires soon, was revoked, was signed with another key, or
     could be read by other users, or if its identity, issuer, scope or lifetime is not the configured one.
   - One run serves all sites. No token is part of the result, of a command line, or of the diff.
@@ -28,6 +30,12 @@ attributes:
     support: full
     details: Lists the sites whose token is minted, with the reason, and those whose token is removed.
 options:
+  kind:
+    description:
+      - The daemons that use the tokens. Each kind needs a O(directory) of its own.
+    type: str
+    choices: [glidein, gateway]
+    default: glidein
   directory:
     description:
       - Directory of the tokens, made with mode 0700. The name of a file is the site's.
@@ -123,7 +131,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations impor
     read_state,
     refused_until,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.pool.signing_keys import read_keys
+from ansible_collections.glidein.ops.plugins.module_utils.pool.signing_keys import POOL, read_keys
 from ansible_collections.glidein.ops.plugins.module_utils.pool.site_tokens import (
     Mint,
     TokenError,
@@ -159,7 +167,7 @@ def run(params, check_mode, condor, clock=time.time):
     revoked = refused_until(read_state(os.path.join(params["revocations"], STATE_FILE)))
     keys = params["signing_keys"]
     try:
-        mint = Mint(condor, clock, read_keys(keys)["current"]) if keys else Mint(condor, clock)
+        mint = Mint(condor, clock, read_keys(keys)["current"] if keys else POOL, params["kind"])
     except (CommandError, TokenError) as error:
         if not check_mode:
             raise
@@ -174,6 +182,7 @@ def run(params, check_mode, condor, clock=time.time):
 def main():
     module = AnsibleModule(
         argument_spec={
+            "kind": {"type": "str", "choices": ["glidein", "gateway"], "default": "glidein"},
             "directory": {"type": "path", "required": True},
             "sites": {"type": "list", "elements": "str", "required": True},
             "lifetime": {"type": "str", "required": True},

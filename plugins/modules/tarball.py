@@ -5,11 +5,14 @@
 
 DOCUMENTATION = r"""
 module: tarball
-short_description: Build the tarballs of glideins
+short_description: Build the tarballs of glideins or gateways
 version_added: 0.1.0
 description:
   - Builds one tarball for each platform, with the part of HTCondor that a startd needs and its libraries except
     glibc's own; and the lists by which a glidein chooses the one that fits its node.
+  - With O(kind=gateway), a tarball has instead a schedd and blahp, for a login node. Its programs find their libraries
+    relative to themselves, its blahp also works with Python 3.12 and later, and batch jobs of Slurm do not get the
+    gateway's environment.
   - A tarball is built again only if its inputs have changed. The same inputs give the same bytes.
   - Removes tarballs and lists of platforms that are no longer in O(sources). Files that the module did not make stay.
   - All results are private to the user that runs the module (directory 0700, files 0600) and replaced atomically.
@@ -29,6 +32,12 @@ attributes:
     support: full
     details: Lists the tarballs that are new, differ, or are removed.
 options:
+  kind:
+    description:
+      - The content of the tarballs. Each kind needs a O(directory) of its own.
+    type: str
+    choices: [glidein, gateway]
+    default: glidein
   directory:
     description:
       - Directory of the results.
@@ -67,6 +76,14 @@ EXAMPLES = r"""
         source: upstream
         upstream: /srv/condor-23.0.20-x86_64_AlmaLinux8-stripped.tar.gz
         sha256: 0c1b7f3e5d2a49860c1b7f3e5d2a49860c1b7f3e5d2a49860c1b7f3e5d2a4986
+  become: true
+
+- name: Build the tarball of gateways
+  glidein.ops.tarball:
+    kind: gateway
+    directory: /var/lib/glidein-ops/gateway
+    sources:
+      native: {source: installed}
   become: true
 """
 
@@ -129,6 +146,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import make_private_directory, read_or_none
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.pool.gateway_files import (
+    installed_gateway_items,
+    upstream_gateway_items,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.pool.htcondor_files import (
     UpstreamArchive,
     installed_items,
@@ -143,6 +164,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool.tarballs import (
 
 # A JSON Web Token, such as HTCondor's IDTOKENs. A pool password's file never has this form.
 _TOKEN = re.compile(rb"eyJ[A-Za-z0-9_-]+[.][A-Za-z0-9_-]+[.][A-Za-z0-9_-]+\s*\Z")
+
+
+def items_of(kind, root, condor):
+    """Return {destination: Item} of an unpacked upstream tarball (Path); of the installed HTCondor if root is None."""
+    if kind == "gateway":
+        return upstream_gateway_items(root) if root else installed_gateway_items(condor)
+    return upstream_items(root) if root else installed_items(condor)
 
 
 def missing_inputs(params, archives, condor):
@@ -197,8 +225,9 @@ def build(params, check_mode, condor):
             name: stack.enter_context(UpstreamArchive(archive[0])) if archive else None
             for name, archive in archives.items()
         }
-        sources = {name: upstream_items(root) if root else installed_items(condor) for name, root in roots.items()}
-        password = pool_password(params["pool_password_file"], roots.values())
+        sources = {name: items_of(params["kind"], root, condor) for name, root in roots.items()}
+        is_gateway = params["kind"] == "gateway"
+        password = None if is_gateway else pool_password(params["pool_password_file"], roots.values())
         results = TarballDirectory(params["directory"], sources, password)
     changed = make_private_directory(params["directory"], check_mode) or results.changed
     diff = dict(results.diff(), before_header=params["directory"], after_header=params["directory"])
@@ -218,6 +247,7 @@ def build(params, check_mode, condor):
 def main():
     module = AnsibleModule(
         argument_spec={
+            "kind": {"type": "str", "choices": ["glidein", "gateway"], "default": "glidein"},
             "directory": {"type": "path", "required": True},
             "sources": {"type": "dict", "required": True},
             "pool_password_file": {"type": "path", "no_log": False},

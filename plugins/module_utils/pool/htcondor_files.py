@@ -100,30 +100,30 @@ def parse_ldconfig(text):
     return cache
 
 
-def locate_programs(directories):
-    """Return {destination: Path} of PROGRAMS. directories: {"bin": [Path], "sbin": ..., "libexec": ...}.
+def locate_programs(directories, programs=PROGRAMS):
+    """Return {destination: Path} of programs. directories: {"bin": [Path], "sbin": ..., "libexec": ...}.
 
-    Raises HTCondorFilesError that names a required program which is missing.
+    programs: {destination: whether it is required}. Raises HTCondorFilesError that names a missing required program.
     """
     found = {}
-    for destination, required in PROGRAMS.items():
+    for destination, required in programs.items():
         kind, name = destination.split("/", 1)
         path = next((d / name for d in directories[kind] if (d / name).is_file()), None)
         if path is not None:
             found[destination] = path.resolve()
         elif required:
             places = ", ".join(str(d) for d in directories[kind])
-            raise HTCondorFilesError(f"{name} is not in {places}: is HTCondor's execute part installed?")
+            raise HTCondorFilesError(f"{name} is not in {places}: is that part of HTCondor installed?")
     return found
 
 
-def installed_items(condor):
+def installed_items(condor, wanted=PROGRAMS):
     """Return {destination: Item} of the HTCondor that is installed on this host. Raises GlideinError.
 
-    condor: Condor.
+    condor: Condor; wanted: {destination: whether the program is required}.
     """
     bin_, sbin, libexec, lib = (Path(condor.required_setting(name)) for name in ("BIN", "SBIN", "LIBEXEC", "LIB"))
-    programs = locate_programs(_directories(bin_, sbin, libexec))
+    programs = locate_programs(_directories(bin_, sbin, libexec), wanted)
     cache = parse_ldconfig(condor.run(["/sbin/ldconfig", "-p"]))
     libraries, missing = library_closure(programs, finder([lib], cache))
     if missing:
@@ -131,9 +131,12 @@ def installed_items(condor):
     return _items(programs, libraries)
 
 
-def upstream_items(root):
-    """Return {destination: Item} of an unpacked upstream tarball (Path). Other libraries have to be on the nodes."""
-    programs = locate_programs(_directories(root / "bin", root / "sbin", root / "libexec"))
+def upstream_items(root, wanted=PROGRAMS):
+    """Return {destination: Item} of an unpacked upstream tarball (Path). Other libraries have to be on the nodes.
+
+    wanted: {destination: whether the program is required}.
+    """
+    programs = locate_programs(_directories(root / "bin", root / "sbin", root / "libexec"), wanted)
     own = [root / "lib", root / "lib" / "condor", root / "lib64", root / "lib64" / "condor"]
     libraries, _left_to_the_node = library_closure(programs, finder(own, {}))
     return _items(programs, libraries)

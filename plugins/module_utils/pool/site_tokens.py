@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One HTCondor IDTOKEN for each site: when it is minted again, and how it is stored.
 
-A token has the identity glidein-SITE@UID_DOMAIN and may advertise a master and a startd, nothing else.
+A token of a glidein has the identity glidein-SITE@UID_DOMAIN and may advertise a master and a startd, nothing else.
+One of a gateway has the identity gateway-SITE@UID_DOMAIN. It may advertise a master and a schedd, and read.
 """
 
 import base64
@@ -19,14 +20,19 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandE
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import words
 from ansible_collections.glidein.ops.plugins.module_utils.pool.signing_keys import POOL, key_path
 
-SCOPES = ("ADVERTISE_MASTER", "ADVERTISE_STARTD")
+# Kind of daemons -> the scopes of their tokens. The kind is also the prefix of the identity.
+SCOPES = {
+    "glidein": ("ADVERTISE_MASTER", "ADVERTISE_STARTD"),
+    "gateway": ("ADVERTISE_MASTER", "ADVERTISE_SCHEDD", "READ"),
+}
 
 # In the directory of the tokens: for each site the fingerprint of the key that its token was signed with (JSON).
 KEYS = ".signing-keys"
 
 # The requirements of a token. lifetime, renew_before: seconds; key: fingerprint of the pool's signing key;
-# revoked: the pool refuses tokens of this identity that were issued until then (epoch seconds; 0: none).
-Wanted = namedtuple("Wanted", "identity issuer lifetime renew_before key revoked")
+# revoked: the pool refuses tokens of this identity that were issued until then (epoch seconds; 0: none);
+# kind: of SCOPES.
+Wanted = namedtuple("Wanted", "identity issuer lifetime renew_before key revoked kind")
 
 
 class TokenError(GlideinError):
@@ -63,7 +69,7 @@ def renewal_reason(token, key, wanted, now):
         return "the file has no token that expires"
     if found.get("sub") != wanted.identity or found.get("iss") != wanted.issuer:
         return f"it is for {found.get('sub')} of {found.get('iss')}"
-    if set(str(found.get("scope", "")).split()) != {f"condor:/{scope}" for scope in SCOPES}:
+    if set(str(found.get("scope", "")).split()) != {f"condor:/{scope}" for scope in SCOPES[wanted.kind]}:
         return "it has other scopes"
     if key != wanted.key:
         return "the signing key has changed"
@@ -76,9 +82,12 @@ def renewal_reason(token, key, wanted, now):
     return None
 
 
-def mint_command(identity, lifetime, key_name=POOL):
-    """Return the argument list that prints a new token. lifetime: seconds; key_name: HTCondor's name of the key."""
-    scopes = [word for scope in SCOPES for word in ("-authz", scope)]
+def mint_command(identity, lifetime, key_name=POOL, kind="glidein"):
+    """Return the argument list that prints a new token.
+
+    lifetime: seconds; key_name: HTCondor's name of the key; kind: of SCOPES.
+    """
+    scopes = [word for scope in SCOPES[kind] for word in ("-authz", scope)]
     key = [] if key_name == POOL else ["-key", key_name]
     return ["condor_token_create", "-identity", identity, "-lifetime", str(lifetime)] + scopes + key
 
@@ -86,22 +95,24 @@ def mint_command(identity, lifetime, key_name=POOL):
 class Mint:
     """Mints tokens with a signing key."""
 
-    def __init__(self, condor, clock, key_name=POOL):
-        """condor: Condor; clock(): epoch seconds; key_name: HTCondor's name of the key."""
+    def __init__(self, condor, clock, key_name=POOL, kind="glidein"):
+        """condor: Condor; clock(): epoch seconds; key_name: HTCondor's name of the key; kind: of SCOPES."""
         self._condor = condor
         self._clock = clock
         self._key_name = key_name
+        self._kind = kind
         self.domain = condor.required_setting("UID_DOMAIN")
         self.issuer = words(condor.required_setting("TRUST_DOMAIN"))[0]
         self.key = fingerprint(key_path(condor, key_name), key_name)
 
     def wanted(self, site, lifetime, renew_before, revoked):
         """Return the Wanted of a site's token."""
-        return Wanted(f"glidein-{site}@{self.domain}", self.issuer, lifetime, renew_before, self.key, revoked)
+        name = f"{self._kind}-{site}@{self.domain}"
+        return Wanted(name, self.issuer, lifetime, renew_before, self.key, revoked, self._kind)
 
     def __call__(self, wanted):
         """Return a new token (text). Raises TokenError if the command fails or prints an invalid token."""
-        argv = mint_command(wanted.identity, wanted.lifetime, self._key_name)
+        argv = mint_command(wanted.identity, wanted.lifetime, self._key_name, wanted.kind)
         try:
             token = self._condor.run(argv).strip()
         except CommandError as error:

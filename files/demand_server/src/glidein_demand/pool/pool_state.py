@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from ..config import Settings
-from . import supply
+from . import gateways, supply
 from .query_results import QueryResults, ScheddResult, ScheddState
 
 GONE = "the collector has no schedd of this name"
@@ -27,6 +27,8 @@ class Snapshot:
 
     results: QueryResults
     supply: dict[str, Any]
+    gateways: tuple[Mapping[str, Any], ...] = ()
+    """The result of gateways.merge."""
 
 
 class PoolState:
@@ -90,6 +92,13 @@ class PoolState:
                 self._schedds = kept
                 self._renew()
             return [name for name, state in kept.items() if state.gone_since is not None]
+
+    def store_gateways(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Store the collector's gateways (gateways.from_ads)."""
+        with self._lock:
+            merged = gateways.merge(self._snapshot.gateways, rows, self._clock(), self._forget_s)
+            if merged != self._snapshot.gateways:
+                self._snapshot = replace(self._snapshot, gateways=merged)
 
     def store_limits(self, limits: Mapping[str, Any] | None) -> None:
         """Store the negotiator's limits (accounting_limits.read); None for no limit."""

@@ -13,6 +13,7 @@ from typing import Any
 from . import (
     accounting_limits,
     autoclusters,
+    gateways,
     job_facts,
     job_waits,
     jobs,
@@ -54,11 +55,9 @@ def run_query(query: dict[str, Any]) -> dict[str, Any]:
         return collector.query(getattr(htcondor2.AdType, adtype), constraint, projection)
 
     if query["type"] == "schedds":
-        return {
-            "schedds": schedds.from_ads(
-                _plain(fetch_ads("Schedd", "true", list(schedds.ATTRIBUTES)), schedds.ATTRIBUTES)
-            )
-        }
+        names = tuple(dict.fromkeys([*schedds.ATTRIBUTES, *gateways.ATTRIBUTES]))
+        ads = _plain(fetch_ads("Schedd", "true", list(names)), names)
+        return {"schedds": schedds.from_ads(ads), "gateways": gateways.from_ads(ads)}
     return supply.read(query, fetch_ads)
 
 

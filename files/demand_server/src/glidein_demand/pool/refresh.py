@@ -223,8 +223,9 @@ class Refresher:
     def _read_schedds(self) -> None:
         """Read the pool's schedds from the collector. If that fails, keep those of the last refresh."""
         try:
-            rows = self._run(schedds_query(self._settings))["schedds"]
-            self._schedds, missing = schedds.select(rows, self._settings.schedds)
+            found = self._run(schedds_query(self._settings))
+            self._schedds, missing = schedds.select(found["schedds"], self._settings.schedds)
+            self._pool_state.store_gateways(found.get("gateways", ()))
         except Exception as error:  # noqa: BLE001 - as in _store_demand
             message = self._log_change(COLLECTOR, error)
             if not self._schedds:

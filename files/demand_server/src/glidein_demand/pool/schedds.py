@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from . import gateways
+
 ATTRIBUTES = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType", "TotalIdleJobs", "LastHeardFrom")
 """The attributes of a schedd's ad that are read. An ad is a dict of evaluated values without undefined ones."""
 
@@ -20,11 +22,11 @@ MAX_PARTS = 3
 def from_ads(ads: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return [{"name", "address": {attribute: value}, "idle": n}] by name; of ads of one name, the newest.
 
-    An ad without name or address is ignored.
+    An ad without name or address is ignored, and so is the ad of a gateway.
     """
     by_name: dict[str, Mapping[str, Any]] = {}
     for ad in sorted(ads, key=lambda ad: _positive_integer(ad, "LastHeardFrom")):
-        if isinstance(ad.get("Name"), str) and isinstance(ad.get("MyAddress"), str):
+        if not gateways.is_gateway(ad) and isinstance(ad.get("Name"), str) and isinstance(ad.get("MyAddress"), str):
             by_name[ad["Name"]] = ad
     return [
         {

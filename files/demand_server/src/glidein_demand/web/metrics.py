@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from .. import __version__
 from ..app_state import AppState
+from ..pool import gateways
 from ..store.core_hours import CoreHours
 from .methods import METHOD_NAMES
 
@@ -77,6 +78,7 @@ class _StateCollector(Collector):
         yield _gauge("paused", "1 while the server is paused", int(parts.paused()["paused"]))
         yield from _of_demand(snapshot.results.demand())
         yield from _of_supply(snapshot.supply)
+        yield from _of_gateways(gateways.described(snapshot.gateways, parts.clock()))
         yield _labelled_gauge(
             "glidein_demand_leased_jobs", "Jobs that a site holds leases on", ["site"], _leased(parts)
         )
@@ -117,6 +119,25 @@ def _of_supply(supply: Mapping[str, Any]) -> Iterator[Metric]:
     yield _gauge("other_machines", "Machines of the pool other than glideins", supply["others"])
     yield _gauge("other_cpus", "Cores of other machines", supply.get("others_cpus", 0))
     yield _gauge("other_cpus_claimed", "Claimed cores of other machines", supply.get("others_cpus_claimed", 0))
+
+
+def _of_gateways(rows: Iterable[Mapping[str, Any]]) -> Iterator[Metric]:
+    rows = list(rows)
+    yield _labelled_gauge(
+        "glidein_gateway_up", "1 if the collector has received the gateway's ad recently", ["gateway", "site"],
+        {(row["name"], row["site"]): int(row["state"] == "running") for row in rows},
+    )  # fmt: skip
+    yield _labelled_gauge(
+        "glidein_gateway_pilots", "Jobs in the gateway's queue, by their state", ["gateway", "site", "state"],
+        {
+            (row["name"], row["site"], state): row[state]
+            for row in rows for state in ("idle", "running", "held") if row[state] is not None
+        },
+    )  # fmt: skip
+    yield _labelled_gauge(
+        "glidein_gateway_contact_timestamp_seconds", "Time of the gateway's last ad", ["gateway", "site"],
+        {(row["name"], row["site"]): row["last_contact"] for row in rows if row["last_contact"] is not None},
+    )  # fmt: skip
 
 
 def _of_sites(

@@ -42,6 +42,7 @@ def template_variables(context: PageContext) -> dict[str, Any]:
             "anonymous_clients": [
                 table_rows.client_row(uuid, one, context) for uuid, one in sorted(context.anonymous.items())
             ],
+            "gateways": [table_rows.gateway_row(row, context.now) for row in context.supply.get("gateways", ())],
             "charts": None if context.history is None else charts.figures(context.history),
             "usage": dict(context.usage),
             "ranges": charts.ranges(context.history),

@@ -9,7 +9,7 @@ import math
 from typing import Any, Callable
 
 from ..app_state import AppState
-from ..pool import supply
+from ..pool import gateways, supply
 from ..pool.job_lookup import JobName
 from ..store import glidein_tracking
 from . import charts, job_status, result_cache, usage
@@ -95,6 +95,7 @@ class ReadResults:
                 "core_hours": parts.core_hours.current(now),
             }
             extra["removals"] = parts.removals.recent()
+            extra["gateways"] = gateways.described(snapshot.gateways, now)
             return {**current, **extra}, now + SUPPLY_CACHE_S
 
         return self._supply.get(snapshot, (self._last_report, known), parts.clock(), make)

@@ -229,6 +229,16 @@ def _waits(supply: Mapping[str, Any] | None) -> str:
     return format_duration(half) + (f" (90 %: {format_duration(most)})" if most is not None else "")
 
 
+def gateway_row(row: Mapping[str, Any], now: float) -> dict[str, Any]:
+    """Return the row of a gateway (gateways.described)."""
+    return {
+        **{key: row[key] for key in ("name", "site", "version", "state")},
+        **{key: format_number(row[key]) for key in ("idle", "running", "held")},
+        "late": row["state"] != "running",
+        "contact": format_time(row["last_contact"], now),
+    }
+
+
 def client_row(uuid: str, entry: Mapping[str, Any], context: PageContext) -> dict[str, Any]:
     """Return a PyGlidein client's row, with the sums of its partitions."""
     totals: dict[str, Any] = {metric: _total(values.values()) for metric, values in entry["metrics"].items()}

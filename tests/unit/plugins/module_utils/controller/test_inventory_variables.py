@@ -19,6 +19,7 @@ NO_VARIABLES = {
     "glidein_ssh_",
     "glidein_ssh_sessions",
     "glidein_left_out",
+    "glidein_with_gateway",
     "glidein_token_checked",
     "glidein_token_due",
     "glidein_token_ends_soon",

@@ -12,7 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool import site_token
 
 NOW = 1_800_000_000
 DAY = 86400
-WANTED = st.Wanted("glidein-a@pool", "pool", 30 * DAY, 15 * DAY, "key", 0)
+WANTED = st.Wanted("glidein-a@pool", "pool", 30 * DAY, 15 * DAY, "key", 0, "glidein")
 
 
 def token(**changes):
@@ -51,6 +51,19 @@ def test_good_token_is_kept():
 )
 def test_unfit_token_is_replaced(stored, why):
     assert why in st.renewal_reason(stored, "key", WANTED, NOW)
+
+
+def test_a_gateway_needs_other_scopes_than_a_glidein():
+    scope = "condor:/ADVERTISE_MASTER condor:/ADVERTISE_SCHEDD condor:/READ"
+    wanted = WANTED._replace(kind="gateway", identity="gateway-a@pool")
+    assert st.renewal_reason(token(sub="gateway-a@pool", scope=scope), "key", wanted, NOW) is None
+    assert "other scopes" in st.renewal_reason(token(sub="gateway-a@pool"), "key", wanted, NOW)
+    argv = st.mint_command("gateway-a@pool", 60, kind="gateway")
+    assert [argv[i + 1] for i, word in enumerate(argv) if word == "-authz"] == [
+        "ADVERTISE_MASTER",
+        "ADVERTISE_SCHEDD",
+        "READ",
+    ]
 
 
 @pytest.mark.parametrize(("left", "renewed"), [(15 * DAY, False), (15 * DAY - 1, True), (-5, True)])

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A gateway on the login node: installed by its playbook, kept alive by cron, and used by alice with Condor-C."""
+
+import json
+
+import pytest
+from conftest import playbook, wait_for
+
+SNIPPET = "/etc/condor/config.d/50-glidein-ops.config"
+HOME = "/home/glidein/.glidein-gateway"
+VARIABLES = {
+    "glidein_gateway": True,
+    "glidein_gateway_submit_user": "alice",
+    "glidein_gateway_supervisor": "cron",
+    "glidein_gateway_poll_seconds": 5,
+    # The defaults of an access point wait for minutes.
+    "central_manager_extra_config": "GRIDMANAGER_JOB_PROBE_INTERVAL = 5\nGRIDMANAGER_CONTACT_SCHEDD_DELAY = 1\n"
+    "C_GAHP_CONTACT_SCHEDD_DELAY = 1\nCGAHP_SCHEDD_INTERACTION_TIME = 1",
+}
+PILOT = """\
+universe = grid
+grid_resource = condor gateway-slurm@ cm:9618
++remote_JobUniverse = 9
++remote_GridResource = "batch slurm"
+executable = /usr/bin/env
+transfer_executable = false
+output = gateway.out
+log = gateway.log
+should_transfer_files = yes
+when_to_transfer_output = on_exit
+request_memory = 200
++remote_BatchQueue = "cpu"
++remote_BatchRuntime = 600
++remote_NodeNumber = 1
+queue
+"""
+
+
+def gateway_playbook(*arguments):
+    done = playbook("gateway", "-e", json.dumps(VARIABLES), *arguments)
+    assert done.rc == 0, done
+    return done
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(cm, slurm, slurm_root):
+    """Install cron and a gateway on the login node; afterwards remove the gateway and restore the pool."""
+    before = cm.check_output(f"cat {SNIPPET}")
+    slurm_root.check_output("command -v crontab || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq cron")
+    slurm_root.check_output("systemctl start cron")
+    slurm.check_output("rm -rf ~/.condor")
+    gateway_playbook()
+    yield
+    done = gateway_playbook("-e", "gateway_state=absent", "-e", "gateway_cancel_jobs=true")
+    assert done.recap["slurm"]["failed"] == 0, done
+    assert slurm.check_output(f"ls -d {HOME} ~/.condor 2>/dev/null || true") == ""
+    assert "gateway" not in slurm_root.check_output("crontab -l -u glidein 2>/dev/null || true")
+    assert slurm_root.check_output("pgrep -u glidein condor || true") == ""
+    assert cm.check_output("ls -A ~alice/.condor/tokens.d") == ""
+    assert cm.check_output("ls /var/lib/glidein-ops/gateway/tokens") == ""
+    cm.check_output(f"cat > {SNIPPET} <<'END'\n{before}\nEND")
+    cm.check_output("condor_reconfig")
+
+
+def test_the_gateway_is_in_the_pool_and_may_do_nothing_else(cm, slurm):
+    named = "condor_status -schedd -constraint 'is_glidein =?= true' -af Name GLIDEIN_Site"
+    wait_for("the gateway's ad", lambda: cm.check_output(named) == "gateway-slurm@ slurm", 30)
+    token = slurm.check_output(f"cut -d. -f2 {HOME}/slurm/tokens.d/pool | tr _- /+ | base64 -di 2>/dev/null; true")
+    claims = json.loads(token)
+    assert claims["sub"] == "gateway-slurm@cm"
+    assert set(claims["scope"].split()) == {f"condor:/{s}" for s in ("ADVERTISE_MASTER", "ADVERTISE_SCHEDD", "READ")}
+
+
+def test_a_pilot_runs_in_slurm_with_a_clean_environment(alice, slurm):
+    alice.host.check_output("cat > gateway.sub <<'END'\n" + PILOT + "END")
+    alice.host.check_output("rm -f gateway.out; condor_submit gateway.sub")
+    output = wait_for("the pilot's output", lambda: alice.host.check_output("cat gateway.out 2>/dev/null || true"), 120)
+    names = {line.partition("=")[0] for line in output.splitlines()}
+    assert "SLURM_JOB_ID" in names
+    assert not [name for name in names if "CONDOR" in name or name in ("LD_LIBRARY_PATH", "GLIDEIN_GATEWAY")]
+
+
+def test_killed_daemons_are_started_again_and_keep_the_queue(alice, slurm):
+    # The pilot stays in the queue: nothing of the access point fetches its output.
+    text = PILOT.replace("/usr/bin/env", "/bin/sleep").replace("output =", "arguments = 300\noutput =")
+    alice.host.check_output("cat > gateway.sub <<'END'\n" + text + "END")
+    alice.host.check_output("condor_submit gateway.sub")
+    running = "squeue -h -u glidein -t running -o %A"
+    job = wait_for("the pilot in Slurm", lambda: slurm.check_output(running), 90)
+    slurm.check_output("kill -9 $(pgrep -u glidein condor)")
+
+    def state():
+        found = json.loads(slurm.check_output(f"{HOME}/slurm/gateway status"))
+        return found["state"] == "running" and found["jobs"]
+
+    jobs = wait_for("the gateway", state, 90)
+    assert sum(jobs.values()) == 1
+    assert slurm.check_output(running) == job

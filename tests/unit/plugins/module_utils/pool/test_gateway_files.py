@@ -1,0 +1,150 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files of a gateway: its programs find their libraries, and blahp is repaired."""
+
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.pool import gateway_files as gf
+from ansible_collections.glidein.ops.plugins.module_utils.pool import tarballs as tb
+from ansible_collections.glidein.ops.plugins.module_utils.pool.elf import Elf, ElfError, read_elf, with_library_path
+from ansible_collections.glidein.ops.plugins.module_utils.pool.htcondor_files import HTCondorFilesError, Item
+
+VERSION = b"$CondorVersion: 23.9.6 2026-07-12 PackageID: 1 $\0$CondorPlatform: X86_64-Debian_13 $\0"
+
+
+def elf(needed=(), runpath=None, spare=4, note=4):
+    """Return a minimal ELF file. spare: unused entries of the dynamic section; note: the last segment's type."""
+    strings, offsets = b"\0", []
+    for text in [*needed, *([runpath] if runpath else [])]:
+        offsets.append(len(strings))
+        strings += text.encode() + b"\0"
+    base, start = 0x400000, 64 + 3 * 56
+    tags = [(1, offset) for offset in offsets[: len(needed)]] + [(29, offset) for offset in offsets[len(needed) :]]
+    strings_at = start + 16 * (len(tags) + 2 + spare)
+    tags += [(5, base + strings_at), (10, len(strings)), *[(0, 0)] * spare]
+    dynamic = b"".join(struct.pack("<qQ", *tag) for tag in tags)
+    size = strings_at + len(strings)
+    ident = b"\x7fELF\x02\x01\x01" + b"\0" * 9
+    header = ident + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 3, 0, 0, 0)
+    load = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, size, size, 4096)
+    dyn = struct.pack("<IIQQQQQQ", 2, 6, start, base + start, base + start, len(dynamic), len(dynamic), 8)
+    last = struct.pack("<IIQQQQQQ", note, 4, 0, 0, 0, 0, 0, 4)
+    return header + load + dyn + last + dynamic.ljust(strings_at - start, b"\0") + strings
+
+
+@pytest.mark.parametrize("runpath", [None, "/opt/condor/lib:/opt/more"])
+def test_a_library_path_replaces_the_former_one(runpath):
+    changed = with_library_path(elf(["liba.so", "libb.so"], runpath), "$ORIGIN/../lib")
+    assert read_elf(changed) == Elf(62, ["liba.so", "libb.so"], ["$ORIGIN/../lib"])
+
+
+def test_a_library_path_can_be_changed_only_once():
+    changed = with_library_path(elf(["liba.so"]), "$ORIGIN")
+    with pytest.raises(ElfError, match="note segment"):
+        with_library_path(changed, "$ORIGIN")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(elf(["liba.so"], spare=1), "without room"), (elf(["liba.so"], note=7), "note segment")],
+)
+def test_a_file_without_room_for_a_library_path(data, message):
+    with pytest.raises(ElfError, match=message):
+        with_library_path(data, "$ORIGIN")
+
+
+def test_a_real_program_runs_with_the_library_beside_it(tmp_path):
+    program = shutil.which("ls")
+    data = Path(program).read_bytes() if program else b""
+    if not read_elf(data) or not read_elf(data).needed:
+        pytest.skip("this host has no dynamically linked 64-bit program ls")
+    changed = tmp_path / "ls"
+    changed.write_bytes(with_library_path(data, "$ORIGIN/../lib"))
+    changed.chmod(0o700)
+    (tmp_path / "seen").touch()
+    found = subprocess.run([os.fspath(changed), os.fspath(tmp_path)], stdout=subprocess.PIPE, check=True)
+    assert found.stdout.split() == [b"ls", b"seen"]
+
+
+@pytest.fixture()
+def release(tmp_path):
+    """Make an unpacked upstream HTCondor; an administrator's script of blahp is an absolute link, as in a package."""
+    root = tmp_path / "condor"
+    for name in gf.PROGRAMS:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(elf(["libcondor.so", "libc.so.6"]))
+    for name in ("lib", "libexec/blahp", "etc/blahp"):
+        (root / name).mkdir(parents=True)
+    (root / "lib/libcondor.so").write_bytes(elf(["libz.so.1"], "/usr/lib/condor") + VERSION)
+    (root / "lib/libz.so.1").write_bytes(elf(["libc.so.6"]))
+    (root / "etc/blah.config").write_text("supported_lrms=slurm\n")
+    (root / "libexec/blahp/blah.py").write_text("class C:\n    def f(self, v):\n        self.readfp(v)\n")
+    (root / "libexec/blahp/pbs_submit.sh").write_text("#!/bin/bash\n")
+    name = "slurm_local_submit_attributes.sh"
+    (root / "etc/blahp" / name).write_text("#!/bin/bash")
+    (root / "libexec/blahp" / name).symlink_to(tmp_path / "etc/blahp" / name)
+    return root
+
+
+def data_of(items, name):
+    return tb.content(items[name]).decode("utf-8", "replace")
+
+
+def test_blahp_is_repaired(release):
+    items = gf.upstream_gateway_items(release)
+    assert "self.read_file(v)" in data_of(items, "libexec/blahp/blah.py")
+    lines = data_of(items, "libexec/blahp/slurm_local_submit_attributes.sh").splitlines()
+    assert lines == ["#!/bin/bash", 'echo "#SBATCH --export=NIL"']
+    assert data_of(items, "libexec/blahp/pbs_submit.sh") == "#!/bin/bash\n"
+    assert data_of(items, "etc/blah.config") == "supported_lrms=slurm\n"
+
+
+def test_programs_and_libraries_find_each_other(release):
+    items = gf.upstream_gateway_items(release)
+    search = {
+        name: read_elf(tb.content(items[name])).search for name in items if not name.startswith(("etc", gf.BLAHP))
+    }
+    # Libraries without a path of their own use that of the program.
+    assert search == {
+        **dict.fromkeys(gf.PROGRAMS, ["$ORIGIN/../lib"]),
+        "lib/libcondor.so": ["$ORIGIN"],
+        "lib/libz.so.1": [],
+    }
+
+
+def test_the_same_files_give_the_same_tarball(release, tmp_path):
+    first, second = (
+        tb.TarballDirectory(tmp_path / name, {"native": gf.upstream_gateway_items(release)}) for name in ("a", "b")
+    )
+    assert first.platforms == second.platforms
+    assert first.platforms[0]["htcondor"] == "23.9.6"
+    first.write()
+    again = tb.TarballDirectory(tmp_path / "a", {"native": gf.upstream_gateway_items(release)})
+    assert not again.changed
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("libexec/blahp", "scripts of blahp"),
+        ("etc/blah.config", "blah.config"),
+        ("sbin/condor_schedd", "condor_schedd"),
+    ],
+)
+def test_a_missing_part_is_named(release, missing, message):
+    path = release / missing
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(HTCondorFilesError, match=message):
+        gf.upstream_gateway_items(release)
+
+
+def test_files_that_are_not_elf_stay_as_they_are():
+    items = {"libexec/x.sh": Item(b"#!/bin/sh\n", 0o755)}
+    assert gf.relocatable(items) == items
