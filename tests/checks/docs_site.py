@@ -1,11 +1,11 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Build the documentation site in .build/docs/html with antsibull-docs and Sphinx, and check its links.
+"""A build of the documentation site in .build/docs/html with antsibull-docs and Sphinx, with a check of its links.
 
-The sources are the project's Markdown files as they are, the pages that antsibull-docs writes about each module, plugin
-and role of the installed collection, and docs/site. A warning of Sphinx is an error, and so are an internal link whose
-page or anchor does not exist, and a page that no link reaches from the first one.
+The sources are the project's Markdown files, the pages that antsibull-docs writes about each module, plugin and role of
+the installed collection, and docs/site. These count as errors: a warning of Sphinx, an internal link whose page or
+anchor does not exist, and a page that no link reaches from the first one.
 """
 
 import re
@@ -119,7 +119,7 @@ def run(command, **variables):
 
 
 def main():
-    """Build and check; the exit status is 0 if nothing was found."""
+    """Build and check the site; return 0 if there is no problem."""
     assemble()
     # Ansible derives the name of a role's collection from the first `ansible_collections` in its path, which may be
     # that of the checkout. So the collection is copied out of it.

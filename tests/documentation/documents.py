@@ -75,7 +75,7 @@ def all_code():
 def commands(code, program):
     """Return the argument lists of the calls of `program` (a name or the end of a path) in a Code, without the program.
 
-    Optional parts in brackets count. What follows a shell operator belongs to another command.
+    Optional parts in brackets count. Text after a shell operator belongs to another command.
     """
     if program not in code.text:
         return []

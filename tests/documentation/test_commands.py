@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The commands in README and docs: each names what exists, with options, variables and tags that exist.
+"""Tests that the commands in README and docs use existing names, options, variables and tags.
 
-The end-to-end tests run the playbooks. Here, the parsers of the commands read what the pages say.
+The end-to-end tests run the playbooks. Here, the parsers of the commands read the pages' text.
 """
 
 import argparse
@@ -33,7 +33,7 @@ FIRST_WORD = re.compile(r"glidein\.ops\.(\w+)( -.*)?$")
 
 
 def tasks_of(path):
-    """Return the text of a playbook, of what it imports and includes, and of the roles that it names."""
+    """Return the text of a playbook, of its imports and includes, and of the roles that it names."""
     todo, done, texts = [path], set(), []
     while todo:
         path = todo.pop()
@@ -62,7 +62,7 @@ def tags_of(name):
 
 
 def extra_variables(values):
-    """Return the names that the values of --extra-vars set. Raises ValueError."""
+    """Return the names that the values of --extra-vars set. Raise ValueError if they are invalid."""
     names = set()
     for value in values or []:
         if value.startswith("@"):
@@ -79,7 +79,7 @@ def extra_variables(values):
 
 
 def parse(module, name, arguments):
-    """Return what the own parser of one of Ansible's programs makes of the arguments. Raises ValueError."""
+    """Parse the arguments as one of Ansible's programs does; raise ValueError if they are invalid."""
     program = getattr(importlib.import_module(f"ansible.cli.{module}"), name)([module, *arguments])
     program.init_parser()
     errors = io.StringIO()
@@ -91,7 +91,7 @@ def parse(module, name, arguments):
 
 
 def playbook_error(arguments):
-    """Return what is wrong with the arguments of ansible-playbook, or None."""
+    """Return the error in the arguments of ansible-playbook, or None."""
     try:
         options = parse("playbook", "PlaybookCLI", arguments)
         given = extra_variables(options.extra_vars)
@@ -123,7 +123,7 @@ KNOWN = known_variables()
 
 
 def wrong(found, error_of):
-    """Return a line for each call that is wrong; there must be calls."""
+    """Return a line for each invalid call; assert that there are calls."""
     assert found
     texts = [(place, arguments, error_of(arguments)) for place, arguments in found]
     return [f"{place}: {' '.join(arguments)}: {error}" for place, arguments, error in texts if error]
@@ -153,7 +153,7 @@ def test_wrong_commands_are_found(arguments, expected):
 
 
 def test_playbooks_that_are_named_with_options_have_these():
-    """`glidein.ops.deploy --check`, and `deploy --tags NAME`."""
+    """Check `glidein.ops.deploy --check`, and `deploy --tags NAME`."""
     found = []
     for code in documents.all_code():
         match = FIRST_WORD.match(code.text) or re.match(r"(\w+)( --?\w.*)$", code.text)
@@ -284,7 +284,7 @@ def test_each_subcommand_of_glidein_demand_exists():
 
 
 def test_each_path_of_the_project_exists():
-    """A code span or a word of a command that begins with a directory of the project names a file there."""
+    """Check code spans and words of commands that begin with a directory of the project."""
     folders = ("docs", "extensions", "files", "inventories", "meta", "playbooks", "plugins", "roles", "tests")
     path = re.compile(rf"(?<![\w./~:{{-])(?:{'|'.join(folders)})/[\w./*-]+")
     found, missing = 0, []

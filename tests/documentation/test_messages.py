@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The messages in docs/troubleshooting.md: the programs still have each of them."""
+"""Tests that the programs still have each message in docs/troubleshooting.md."""
 
 import re
 
@@ -17,7 +17,7 @@ SOURCES = (
 )
 # A string that continues on the next line: `"one " \n f"two"`, or in a ClassAd expression `"one ", \\ \n "two"`.
 CONTINUED = re.compile(r'" *\n *f?"')
-LEAST = 6  # characters of a part of a message that is looked for
+LEAST = 6  # minimum length of a searched part of a message
 
 
 def messages():

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pictures in docs/pictures: drawn from their text, with a title, without network, and not too large."""
+"""Tests of the pictures in docs/pictures: drawn from their text, with a title, without network, and of limited size."""
 
 import sys
 import xml.etree.ElementTree as ElementTree

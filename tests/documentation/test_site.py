@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The check of the built site finds broken links, pages without a link, and pictures without text."""
+"""Tests that the check of the built site finds broken links, pages without a link, and pictures without text."""
 
 import sys
 

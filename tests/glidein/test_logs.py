@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Copies of the daemons' logs while a glidein runs: to the log directory, and to a bucket by a signed form."""
+"""Tests of copies of the daemons' logs while a glidein runs: to the log directory, and to a bucket by a signed form."""
 
 import email.parser
 import email.policy
@@ -22,7 +22,7 @@ FORM = "url {}\nkey glidein-logs/site-1/\nx-amz-algorithm AWS4-HMAC-SHA256\npoli
 
 
 class Bucket(http.server.ThreadingHTTPServer):
-    """A server that stores the forms that are posted to it. It does not check signatures: tests/e2e/glideins does."""
+    """A server that stores posted forms. It does not check signatures: tests/e2e/glideins does."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -33,7 +33,7 @@ class Bucket(http.server.ThreadingHTTPServer):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Stores {name of the field: bytes} of each request."""
+    """A handler that stores {name of the field: bytes} of each request."""
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operator's files and job wrapper, jobs in containers by apptainer, and the daemons' logs of running glideins.
+"""Tests of the operator's files and job wrapper, jobs in containers by Apptainer, and running daemons' logs.
 
 The logs are in the log directory, and in a bucket of Ceph's S3 server, which verifies signatures and the conditions of
 the signed form: prefix, size and time. Apptainer runs without root, from a sandbox image.
@@ -72,7 +72,7 @@ trap 'rm -f /etc/apt/sources.list.d/unstable.sources /etc/apt/preferences.d/unst
 
 @pytest.fixture(scope="module")
 def s3():
-    """Make the bucket; return a client of its owner."""
+    """Create the bucket; return a client of its owner."""
     bring_up("s3")
     client = botocore.session.Session().create_client(
         "s3",
@@ -118,9 +118,9 @@ def site(slurm, s3, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def apptainer(slurm_root):
-    """Install apptainer on the node, outside of the usual PATH, and make a sandbox image with busybox.
+    """Install Apptainer on the node outside the usual PATH, and create a sandbox image with busybox.
 
-    Debian has apptainer only in its unstable suite; its other packages are those of the node's release.
+    Debian has Apptainer only in its unstable suite; its other packages are those of the node's release.
     """
     slurm_root.check_output(f"sh -s <<'END'\n{INSTALL}END")
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/tutorial.md: every command of the document runs, in its order, and prints the lines that the document shows.
+"""Tests that each command of docs/tutorial.md runs, in its order, and prints the lines that the document shows.
 
 Meanwhile, the lab's Slurm has the partition, the feature and the account of the tutorial. A further inventory maps the
-tutorial's hosts to those of the lab, and its node to a smaller one. Everything else is inventories/tutorial as it is.
+tutorial's hosts to those of the lab, and its node to a smaller one. The rest of inventories/tutorial is unchanged.
 """
 
 import itertools
@@ -19,11 +19,11 @@ from conftest import ROOT, STATE, clean_pool, host, playbook, wait_for
 
 DOCUMENT = ROOT / "docs" / "tutorial.md"
 TUTORIAL = ROOT / "inventories" / "tutorial"
-# Prompt -> the lab's host that runs the command; None: this machine, which is the controller.
+# Prompt -> the lab's host that runs the command; None: this machine, the controller.
 PROMPTS = {"$ ": None, "workflow$ ": "cm-alice", "bridges$ ": "slurm"}
-# Commands that only read: the reader repeats them until they show what the document has.
+# Read-only commands: the reader repeats them until they print the document's lines.
 READING = re.compile(r"(condor_(q|status) |squeue |cat [^>]*$|ansible-playbook glidein\.ops\.(status|explain))")
-# What differs from run to run, and what the document's lines have in its place.
+# Parts that differ from run to run, and their replacement in the document's lines.
 VARYING = (
     (r"\bglidein_\w+@", "glidein_N@"),
     (r"\bg[0-9a-f]{4,}-[0-9a-f]{8}\b", "gN"),
@@ -33,7 +33,7 @@ VARYING = (
     (r"-{2,}|\*{2,}", " "),
     (r"\s+", " "),
 )
-# Slurm reads it again when it has changed.
+# Slurm reads the file again after a change.
 ACCOUNTS = "/etc/slurm/job_submit.lua"
 SITE = "login.bridges.example.edu"
 # The lab's node has less than the 120000 MB of a node of PSC Bridges, and glideins check that.
@@ -79,10 +79,10 @@ class Reader:
 
     def __init__(self, home, env):
         self.home, self.env = home, env
-        # What the shell keeps from one command to the next.
+        # The shell's state between two commands.
         self.state = home / ".state"
         self.state.write_text(f"cd {home}\n", encoding="utf-8")
-        # Numbers of the document's jobs -> those of this run.
+        # Job numbers in the document and in this run.
         self.jobs = {}
 
     def type(self, machine, command):
@@ -106,7 +106,7 @@ class Reader:
         return done.stdout
 
     def follow(self, machine, command, shown):
-        """Run a command until it prints the document's lines; one that changes something runs once."""
+        """Run a command until it prints the document's lines; run one that changes something once."""
         command = re.sub(r"\b\d+\b", lambda number: self.jobs.get(number[0], number[0]), command)
         last = []
 
@@ -156,7 +156,7 @@ def reader(tmp_path, psc_bridges):
         "ansible_ssh_common_args": f"-F {STATE / 'ssh_config'}",
         "glidein_collector": "cm:9618",
         "glidein_demand_url": (STATE / "demand_url").read_text(encoding="ascii").strip(),
-        # See changes at once, as in the lab's inventory.
+        # Show changes at once, as in the lab's inventory.
         "glidein_guard": {"patience": 0, "hold_readings": 0},
         "site_cache_dir": str(STATE / "cache"),
         "demand_server_cache_dir": str(STATE / "cache"),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The schedd of another pool, the lab's host `htc`, flocks into the pool as docs/flocking.md describes."""
+"""Tests of a schedd of another pool, the lab's host `htc`, that flocks into the pool as in docs/flocking.md."""
 
 import re
 from pathlib import Path
@@ -56,7 +56,7 @@ def flocking(cm):
     htc.check_output("condor_rm -all >/dev/null 2>&1; true")
     htc_root.check_output(f"rm {FLOCKING} {TOKEN}; condor_reconfig")
     cm.check_output(f"rm {ALLOWED}; condor_reconfig -collector")
-    # Otherwise the server would miss the schedd for a day.
+    # Otherwise the server would report the schedd as missing for a day.
     wait_for(
         "a pool without the schedd",
         lambda: (

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The signed form by which glideins upload their logs to an S3 bucket."""
+"""Tests of the signed form for uploads of glideins' logs to an S3 bucket."""
 
 import base64
 import datetime

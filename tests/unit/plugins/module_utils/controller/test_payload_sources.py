@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operator's files in the payload."""
+"""Tests of the operator's files in the payload."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.filter.payload_sources import payload_sources
@@ -42,7 +42,7 @@ def test_another_content_or_mode_makes_another_version(tmp_path):
     assert len(versions) == 3
 
 
-def test_nothing_is_no_source(tmp_path):
+def test_without_files_and_wrapper_there_are_no_sources(tmp_path):
     assert payload_sources([], "", str(tmp_path)) == {"error": "", "sources": []}
 
 
