@@ -1,3 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # The daemons' logs outside the scratch directory: in GLIDEIN_LOG_DIR, and in an S3 bucket. They are copied at the end, and
