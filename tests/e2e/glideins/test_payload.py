@@ -148,11 +148,8 @@ def test_logs_of_a_running_glidein_are_in_the_log_directory_and_in_the_bucket(si
         assert secret not in done.output
     assert BUCKET["secret_key"] not in form
 
-    def of_job():
-        return slurm.check_output(f"cat {HOME}/log/glidein_*/StarterLog.slot1_1 2>/dev/null; true")
-
-    log = wait_for("the log of a running job in the log directory", of_job, 60)
-    assert "Create_Process succeeded" in log
+    started = f"grep -l 'Create_Process succeeded' {HOME}/log/glidein_*/StarterLog.slot1_1 2>/dev/null; true"
+    wait_for("the log of a running job in the log directory", lambda: slurm.check_output(started), 60)
     (key, logs) = wait_for(
         "the log of a running job in the bucket",
         lambda: [(key, logs) for key, logs in uploaded(s3).items() if any("slot1_1" in name for name in logs)],
