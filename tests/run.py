@@ -62,10 +62,11 @@ PARTS = [
     Part("venv", [sys.executable, "tests/prepare.py", "venv"], (), (), 900),
     Part("lab", [*LAB_UP], (), (), 1200),
     Part("collection", [sys.executable, "tests/prepare.py", "collection"], ("fast", "all"), ("venv",), 300),
+    Part("ee", [sys.executable, "tests/execution_environment.py", "build"], E2E, ("venv", "collection", "lab"), 1200),
     Part("lab-2", in_lab(2, *LAB_UP), (), ("lab",), 1200),
     Part("lab-3", in_lab(3, *LAB_UP, "cm", "slurm", "slurm-accounting", "sge", "htc"), (), ("lab",), 1200),
     Part("e2e-pool", [*MOLECULE], E2E, ("venv", "collection", "lab"), 4200),
-    Part("e2e-glideins", in_lab(2, *MOLECULE, "-s", "glideins"), E2E, ("venv", "collection", "lab-2"), 4200),
+    Part("e2e-glideins", in_lab(2, *MOLECULE, "-s", "glideins"), E2E, ("venv", "collection", "lab-2", "ee"), 4200),
     Part("e2e-sites", in_lab(3, *MOLECULE, "-s", "sites"), E2E, ("venv", "collection", "lab-3"), 4200),
     check("glidein", python("-m", "pytest", "-n", "2", "--dist", "loadfile", "-rs", "tests/glidein"), ("fast", "all")),
     check("ansible-test-sanity", python("tests/checks/ansible_test.py", "sanity"), ("fast", "all"), limit_s=1800),
@@ -73,6 +74,9 @@ PARTS = [
     check("ansible-test-python3.6", python("tests/checks/ansible_test.py", "python3.6"), ("fast", "all"), limit_s=1800),
     check("server", python("tests/checks/server.py"), ("fast", "all")),
     check("browser", python("tests/checks/browser.py"), ("fast", "all"), limit_s=900),
+    check(
+        "awx", python("-m", "pytest", "-p", "no:cacheprovider", "tests/awx"), ("fast", "all"), ("venv", "collection")
+    ),
     check("bench", python("-m", "pytest", "-p", "no:cacheprovider", "tests/bench"), ("fast", "all")),
     check("ansible-lint", ["ansible-lint", "--strict", "--nocolor"], needs=("venv", "collection")),
     check("antsibull-docs", python("tests/checks/docs.py"), needs=("venv", "collection")),
