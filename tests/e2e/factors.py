@@ -39,7 +39,7 @@ class Factors:
 
 
 def session_variables(directory):
-    """Return the variables of a site that is reached as glidein2fa over a session; directory: of the sessions' sockets."""
+    """Return the variables of a site that is reached as glidein2fa; directory: of the sessions' sockets."""
     return {
         "ansible_host": "slurm-2fa",
         "ansible_ssh_args": ARGUMENTS,
