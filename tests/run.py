@@ -75,7 +75,11 @@ PARTS = [
     check("server", python("tests/checks/server.py"), ("fast", "all")),
     check("browser", python("tests/checks/browser.py"), ("fast", "all"), limit_s=900),
     check(
-        "awx", python("-m", "pytest", "-p", "no:cacheprovider", "tests/awx"), ("fast", "all"), ("venv", "collection")
+        "awx",
+        python("-m", "pytest", "-p", "no:cacheprovider", "tests/awx"),
+        ("fast", "all"),
+        ("venv", "collection"),
+        limit_s=1200,
     ),
     check("bench", python("-m", "pytest", "-p", "no:cacheprovider", "tests/bench"), ("fast", "all")),
     check("ansible-lint", ["ansible-lint", "--strict", "--nocolor"], needs=("venv", "collection")),
