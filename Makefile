@@ -11,7 +11,7 @@ PREPARE = $(PYTHON) tests/prepare.py
 RUN = $(PYTHON) tests/run.py
 
 .DEFAULT_GOAL := help
-.PHONY: help venv collection lab lab-down demo test test-fast fuzz test-e2e lint docs bench clean
+.PHONY: help venv collection lab lab-down demo ee test test-fast fuzz test-e2e lint docs bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,11 @@ help: ## list the targets
 demo: ## the main job from end to end: an idle job becomes a glidein on Slurm, and runs
 	@$(RUN) collection lab
 	@$(PREPARE) exec python tests/demo.py
+
+ee: ## build the execution environment for AWX; deploy and run a cycle in it with ansible-runner, in the lab
+	@$(RUN) ee
+	@$(PREPARE) exec python tests/execution_environment.py run deploy
+	@$(PREPARE) exec python tests/execution_environment.py run cycle
 
 test: ## all checks and tests, the end-to-end test on the lab among them
 	@$(RUN) all

@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +23,9 @@ VENV = ROOT / ".venv"
 BUILD = ROOT / ".build"
 COLLECTIONS = BUILD / "collections"
 COLLECTION = COLLECTIONS / "ansible_collections" / "glidein" / "ops"
+# awx.awx, which only the role awx needs. PyPI has it within the package `ansible`.
+AWX_COLLECTIONS = BUILD / "awx"
+AWX_PACKAGE = "ansible==12.3.0"
 PROMETHEUS = BUILD / "prometheus" / "usr" / "bin"
 
 OLDEST_PYTHON = (3, 11)
@@ -245,10 +249,15 @@ def venv():
     return make_venv(VENV, ["-r", name], digest([name]))
 
 
+def collection_sources():
+    """Return the files of the checkout from which the collection is built."""
+    return [name for name in sources() if name.split("/")[0] not in NOT_IN_COLLECTION]
+
+
 def collection():
     """Build the collection and install it in .build/collections, offline, as `ansible-galaxy` does for a user."""
     venv()
-    names = [name for name in sources() if name.split("/")[0] not in NOT_IN_COLLECTION]
+    names = collection_sources()
     links = [name for name in names if (ROOT / name).is_symlink()]
     if links:
         raise MissingError(f"symbolic links cannot be part of the collection: {', '.join(links)}: make them files")
@@ -271,6 +280,28 @@ def collection():
         shutil.rmtree(COLLECTIONS, ignore_errors=True)
         fresh.rename(COLLECTIONS)
         stamp.write_text(key)
+    return True
+
+
+def awx_collection():
+    """Unpack the collection awx.awx, as the package `ansible` contains it, in .build/awx."""
+    venv()
+    stamp = AWX_COLLECTIONS / ".stamp"
+    with lock("awx"):
+        if up_to_date(stamp, AWX_PACKAGE):
+            return False
+        shutil.rmtree(AWX_COLLECTIONS, ignore_errors=True)
+        AWX_COLLECTIONS.mkdir(parents=True)
+        command = [str(VENV / "bin" / "python"), "-m", "pip", "download", "--quiet", "--no-deps", "--dest", "."]
+        subprocess.run(
+            [*command, AWX_PACKAGE], check=True, cwd=AWX_COLLECTIONS, env=environment(), stdin=subprocess.DEVNULL
+        )
+        (wheel,) = AWX_COLLECTIONS.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            wanted = [name for name in archive.namelist() if name.startswith("ansible_collections/awx/awx/")]
+            archive.extractall(AWX_COLLECTIONS, wanted)
+        wheel.unlink()
+        stamp.write_text(AWX_PACKAGE)
     return True
 
 

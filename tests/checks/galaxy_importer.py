@@ -29,6 +29,8 @@ TOP_LEVEL = {
         "MANIFEST.json",
         "README.md",
         "REUSE.toml",
+        "bindep.txt",
+        "requirements.txt",
     ),
     *("changelogs", "docs", "files", "inventories", "meta", "playbooks", "plugins", "roles"),
 }

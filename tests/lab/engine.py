@@ -86,11 +86,16 @@ def apt_install(packages, say):
             raise LabError(f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stderr.strip()}")
 
 
+def registry_answers():
+    """Pull the registry's Debian; return whether that succeeded."""
+    return podman("pull", "-q", REGISTRY_IMAGE, check=False, timeout=120).ok
+
+
 def build_base(context, tag, say):
     """Build the base image from the registry's Debian; if no registry responds, with debootstrap."""
-    pulled = podman("pull", "-q", REGISTRY_IMAGE, check=False, timeout=120)
-    source = REGISTRY_IMAGE if pulled.ok else "localhost/glidein-lab-debootstrap:trixie"
-    if not pulled.ok and not podman("image", "exists", source, check=False).ok:
+    pulled = registry_answers()
+    source = REGISTRY_IMAGE if pulled else "localhost/glidein-lab-debootstrap:trixie"
+    if not pulled and not podman("image", "exists", source, check=False).ok:
         say("no registry answers: making Debian 13 with debootstrap")
         _debootstrap(source)
     podman("build", "-q", "--isolation=chroot", "--build-arg", f"BASE={source}", "-t", tag, context, timeout=900)
@@ -106,6 +111,16 @@ def run_flags():
             limit = min(hard, 4096)
             flags += ["--ulimit", f"{name}={limit}:{limit}"]
     return flags
+
+
+def settings(folder):
+    """Return environment variables with which another program's podman works as here; may write a file to `folder`."""
+    flags = _runtime_flags()
+    if not flags:
+        return {}
+    path = Path(folder, "containers.conf")
+    path.write_text(f'[engine]\nruntime = "{flags[1]}"\n', encoding="utf-8")
+    return {"CONTAINERS_CONF": str(path)}
 
 
 def _debootstrap(tag):

@@ -61,6 +61,8 @@ SOURCES = {
     "pbs": ("LAB_OPENPBS_SOURCE", "https://github.com/openpbs/openpbs/archive/refs/tags/v23.06.06.tar.gz"),
     "torque": ("LAB_TORQUE_SOURCE", "https://github.com/adaptivecomputing/torque/archive/refs/heads/6.1.3.h5.tar.gz"),
 }
+# The image that tests/execution_environment.py builds.
+EXECUTION_ENVIRONMENT = "ee"
 UNAVAILABLE = 69  # exit status (EX_UNAVAILABLE): such an archive cannot be read
 SSH_WAIT_S = 90
 _started = time.monotonic()
@@ -119,9 +121,9 @@ class Lab:
                 self._wait_for_ssh(host)
             say("up: " + ", ".join(self.container(host) for host in hosts))
 
-    def _images(self, hosts):
-        """Build the missing images. An image's tag is the hash of its sources, so an edit makes a new image."""
-        authorities = sorted(Path("/usr/local/share/ca-certificates").glob("*.crt"))
+    def base(self):
+        """Build the base image if it is missing; return its name."""
+        authorities = trusted_authorities()
         base = f"{self.image('base')}:{_digest([IMAGES / 'base', *authorities])}"
         if not podman("image", "exists", base, check=False).ok:
             say("building the base image (Debian 13 with systemd and sshd): a minute the first time")
@@ -134,6 +136,11 @@ class Lab:
                 for path in authorities:
                     shutil.copy(path, trusted)
                 build_base(context, base, say)
+        return base
+
+    def _images(self, hosts):
+        """Build the missing images. An image's tag is the hash of its sources, so an edit makes a new image."""
+        base = self.base()
         tags = {}
         for host in dict.fromkeys([*(MADE_FROM[host] for host in hosts if host in MADE_FROM), *hosts]):
             parent = tags.get(MADE_FROM.get(host), base)
@@ -289,7 +296,7 @@ class Lab:
     def purge(self):
         self.down()
         listed = podman("image", "ls", "--format", "{{.Repository}}:{{.Tag}}").out.split()
-        names = tuple(self.image(which) + ":" for which in ("base", *HOSTS))
+        names = tuple(self.image(which) + ":" for which in ("base", EXECUTION_ENVIRONMENT, *HOSTS))
         for image in (name for name in listed if name.startswith(names)):
             podman("rmi", "-f", image)
             say(f"{image} removed")
@@ -298,6 +305,11 @@ class Lab:
         for host in HOSTS:
             found = podman("container", "inspect", "-f", "{{.State.Status}}", self.container(host), check=False)
             print(f"{self.container(host):30} {found.out.strip() if found.ok else 'absent'}")
+
+
+def trusted_authorities():
+    """Return the files of the certificate authorities that this machine trusts beside those of its distribution."""
+    return sorted(Path("/usr/local/share/ca-certificates").glob("*.crt"))
 
 
 def _source(host):

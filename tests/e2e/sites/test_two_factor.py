@@ -9,7 +9,6 @@ The site is the lab's `slurm`, reached as the user glidein2fa; in the last test,
 import contextlib
 import io
 import re
-import secrets
 import shutil
 import subprocess
 import tempfile
@@ -21,36 +20,7 @@ import prepare
 import pyotp
 import pytest
 from conftest import ROOT, STATE, add_sites, bring_up, host, playbook, wait_for
-
-# A code is valid for five seconds instead of thirty, so that the next one is available soon.
-STEP_S = 5
-ARGUMENTS = "{{ lookup('glidein.ops.ssh_session_args') }}"
-
-
-class Factors:
-    """The password and the seed of a user, set for the test."""
-
-    def __init__(self, root, user):
-        self.password = secrets.token_urlsafe(12)
-        self.seed = pyotp.random_base32()
-        lines = [self.seed, f'" STEP_SIZE {STEP_S}', '" WINDOW_SIZE 3', '" DISALLOW_REUSE', '" TOTP_AUTH']
-        path = f"/home/{user}/.google_authenticator"
-        root.check_output("umask 077; cat > %s <<'END'\n" + "\n".join(lines) + "\nEND", path)
-        root.check_output("chown %s: %s && chmod 400 %s", user, path, path)
-        root.check_output("chpasswd <<'END'\n" + f"{user}:{self.password}\nEND")
-
-    def code(self):
-        return pyotp.TOTP(self.seed, interval=STEP_S).now()
-
-    def prompts(self, **changes):
-        """Return stored answers for both prompts."""
-        seed = changes.get("seed", self.seed)
-        code = {
-            "match": "verification code",
-            "answer": "totp",
-            "secret": f"otpauth://totp/lab?secret={seed}&period={STEP_S}",
-        }
-        return [code, {"match": "password", "secret": changes.get("password", self.password)}]
+from factors import Factors, session_variables
 
 
 class Sshd:
@@ -90,14 +60,7 @@ def site(slurm_root, tmp_path):
     last = []
 
     def inventories(**variables):
-        settings = {
-            "ansible_host": "slurm-2fa",
-            "ansible_ssh_args": ARGUMENTS,
-            "glidein_ssh_session": True,
-            "glidein_ssh_session_dir": f"{folder}/sessions",
-            "glidein_ssh_prompts": [],
-        }
-        last[:] = [add_sites(tmp_path, {"slurm": {**settings, **variables}})]
+        last[:] = [add_sites(tmp_path, {"slurm": {**session_variables(f"{folder}/sessions"), **variables}})]
         return last[0]
 
     yield inventories
