@@ -20,7 +20,8 @@ options:
     required: true
   scheduler:
     description:
-      - The site's batch system, one of V(slurm), V(pbspro), V(torque), V(sge), V(uge), V(lsf), V(htcondor).
+      - The site's batch system, one of V(slurm), V(pbspro), V(torque), V(sge), V(uge), V(lsf), V(htcondor), or
+        V(gateway), a schedd on a cluster's login node.
     type: str
     required: true
   scheduler_options:
@@ -36,6 +37,9 @@ options:
       - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number and a
         line break, for sites whose list of jobs is not supported. They run for each entry and shape; C({job_name}),
         C({queue}) and C({user}) in an argument are replaced. Glideins that are counted so cannot be cancelled."
+      - Only for V(gateway), C(batch_system), required, is the cluster's batch system. C(gateway) is the name of the
+        schedd, by default C(gateway-SITE@). C(collector) is the collector that lists it, by default that of the
+        glideins.
     type: dict
     default: {}
   entries:

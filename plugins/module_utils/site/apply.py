@@ -70,6 +70,7 @@ def payload_settings(directory, params):
     if token:
         _check_not_expired(directory.credential)
     return {
+        "site": directory.site,
         "home": home,
         "log_dir": directory.log_dir,
         "credential": directory.credential if token else "",

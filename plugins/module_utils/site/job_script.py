@@ -38,7 +38,7 @@ def batch_files(scheduler, site, entry_name, shape_name, payload, path):
 def batch_script(scheduler, site, entry_name, shape_name, payload):
     """Return the text of the script that runs on the compute node.
 
-    scheduler: a Scheduler; site: result of normalise_site; payload: {"home": absolute version directory,
+    scheduler: a Scheduler; site: result of normalise_site; payload: {"site": name, "home": absolute version directory,
     "log_dir": absolute, "credential": absolute path or "", "collector": host[:port], "scratch": see scratch_word,
     "environment": {name: text}, "modules": [name], "condor_config": {name: text}}. Optional: "log_interval_s", and
     "log_form", the absolute path of the signed form for uploads.

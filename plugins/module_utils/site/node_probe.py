@@ -97,6 +97,7 @@ class NodeProbe:
         self.cvmfs = list(params["cvmfs"])
         self.script = params["script"]
         self.payload = {
+            "site": params["site"],
             "home": self.directory,
             "log_dir": self.directory,
             "credential": "",

@@ -16,7 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.environment impor
     responsive_path,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import no_facts, read_facts
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import MODULES, no_facts, read_facts
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.detection import find_schedulers
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -37,8 +37,8 @@ def check_options(options):
     problems = []
     if options["timeout"] < 1:
         problems.append(invalid("timeout", options["timeout"], "a whole number of at least 1"))
-    if options["scheduler"] is not None and options["scheduler"] not in SCHEDULERS:
-        problems.append(invalid("scheduler", options["scheduler"], f"one of {', '.join(sorted(SCHEDULERS))}"))
+    if options["scheduler"] is not None and options["scheduler"] not in MODULES:
+        problems.append(invalid("scheduler", options["scheduler"], f"one of {', '.join(sorted(MODULES))}"))
     for name, argv in sorted(options["commands"].items()):
         if not isinstance(argv, list) or not argv or not all(isinstance(word, str) and word for word in argv):
             problems.append(invalid(f"commands.{name}", argv, "an argument list, such as [/opt/bin/COMMAND]"))

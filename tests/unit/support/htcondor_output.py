@@ -15,10 +15,10 @@ RECORDED = (
 Answer = namedtuple("Answer", "command stdout stderr rc")
 
 
-def recorded():
-    """Return every command of the recording with its answer, in order."""
+def recorded(path=RECORDED):
+    """Return every command of a recording with its answer, in order."""
     found = []
-    for block in re.split(r"^\$ ", RECORDED.read_text(), flags=re.MULTILINE)[1:]:
+    for block in re.split(r"^\$ ", path.read_text(), flags=re.MULTILINE)[1:]:
         command, rest = block.split("\n", 1)
         body, rc = re.search(r"\A(.*?)^\[rc=(\d+)\]$", rest, re.MULTILINE | re.DOTALL).groups()
         lines = body.splitlines(True)
@@ -28,9 +28,9 @@ def recorded():
     return found
 
 
-def answer_to(part, number=0):
+def answer_to(part, number=0, path=RECORDED):
     """Return the recorded answer to the (number+1)th command that contains `part`."""
-    return [answer for answer in recorded() if part in answer.command][number]
+    return [answer for answer in recorded(path) if part in answer.command][number]
 
 
 def ad(**changes):

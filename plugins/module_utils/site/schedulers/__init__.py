@@ -39,6 +39,12 @@ def _htcondor():
     return HTCondor
 
 
+def _gateway():
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway import Gateway
+
+    return Gateway
+
+
 def _sge():
     from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge import GridEngine
 
@@ -66,6 +72,7 @@ SCHEDULERS = {
     "sge": _sge,
     "uge": _uge,
     "lsf": _lsf,
+    "gateway": _gateway,
 }
 
 
@@ -78,7 +85,7 @@ def make_scheduler(name, options=None, entries=None, environ=None):
         raise InputError(invalid("glidein_scheduler", name, f"one of {', '.join(sorted(SCHEDULERS))}"))
     kind = SCHEDULERS[name]()
     options = check_options(kind, options)
-    problems = [problem for entry in (entries or {}).values() for problem in kind.check_entry(entry)]
+    problems = kind.check_entries(entries or {}, options)
     if problems:
         raise InputError(problems)
     environment = clean_environment(

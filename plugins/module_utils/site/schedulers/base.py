@@ -38,6 +38,10 @@ Job.__new__.__defaults__ = (None, False)  # of started and never_starts (Python 
 # allowed: the valid values, or None if the value is the name of one of the site's own resources.
 RequestOption = collections.namedtuple("RequestOption", ["default", "allowed"])
 
+# How HTCondor's blahp, by which a gateway submits, makes requests of this batch system. name: NAME of `batch NAME`;
+# requests: the parts of an entry that blahp requests from the job's attributes; options: those of blahp_options.
+Blahp = collections.namedtuple("Blahp", ["name", "requests", "options"])
+
 # The first word of a directive.
 _OPTION = re.compile(r"^--?[A-Za-z]")
 
@@ -57,6 +61,8 @@ class Scheduler(abc.ABC):
     name = ""
     # Command name -> default argument list. glidein_scheduler_options.commands overrides them.
     commands = {}
+    # Further keys of glidein_scheduler_options, as an argument spec.
+    more_options = {}
     # The keys of the commands that submit jobs, and that remove jobs from the queue.
     submit_command = ""
     remove_command = ""
@@ -95,6 +101,7 @@ class Scheduler(abc.ABC):
     # If the batch system cannot name the output file: the part of its name with which the script redirects its output,
     # as shell text within double quotes. None if an option names the file.
     script_output = None
+    blahp = None  # Blahp
     # The last lines of the script, which call glidein.sh.
     call = ('exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',)
 
@@ -105,6 +112,14 @@ class Scheduler(abc.ABC):
         self.argv = options["commands"]
 
     # -- checks of an entry --------------------------------------------------------------------------------------
+
+    @classmethod
+    def check_entries(cls, entries, options):
+        """Return one error for each part of the entries, {name: entry}, that this batch system does not support.
+
+        options: result of scheduler_options.check_options.
+        """
+        return [problem for entry in entries.values() for problem in cls.check_entry(entry)]
 
     @classmethod
     def check_entry(cls, entry):
@@ -190,6 +205,13 @@ class Scheduler(abc.ABC):
         needs instead of those of a glidein. If there is a description, it is submitted instead of the script.
         """
         return
+
+    def blahp_options(self, entry, shape, job_name):
+        """Return the options, without directive_prefix, of a batch script that a gateway's blahp writes.
+
+        They are those of the parts in `options` of `blahp`. blahp itself writes those of the parts in `requests`.
+        """
+        return list(entry["directives"])
 
     # -- submitting --------------------------------------------------------------------------------------------
 

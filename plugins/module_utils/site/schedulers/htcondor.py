@@ -19,6 +19,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     QUEUED,
     RUNNING,
     SICK,
+    Blahp,
     Job,
     RequestOption,
     Scheduler,
@@ -129,8 +130,12 @@ class HTCondor(Scheduler):
     too_many_pattern = re.compile(
         r"MAX_JOBS_(?:PER_SUBMISSION|PER_OWNER|SUBMITTED)|exceed.* number of jobs", re.IGNORECASE
     )
+    # blahp's script for HTCondor takes the queue as the name of a schedd.
+    blahp = Blahp("condor", ("memory", "cores", "gpus"), ())
     grace_s = 120  # JobMaxVacateTime, which the description sets; a machine's MachineMaxVacateTime (600) may be less
     batch_id = "$GLIDEIN_OUTER_JOB"
+    # Whether the schedd writes a job's output while the job runs.
+    streams_output = True
     # The transferred files are in the job's sandbox; no other file of this host is available. (TMPDIR, the default
     # place of the scratch directory, is the sandbox, too.)
     shell_settings = {
@@ -177,12 +182,6 @@ class HTCondor(Scheduler):
         return []  # HTCondor reads no options in a script: they are in the description
 
     def description(self, entry, shape, job_name, payload, script):
-        credential = payload["credential"]
-        inputs = list(payload.get("inputs", GLIDEIN_INPUTS))
-        inputs += [name for name in ("files", "job_wrapper") if payload.get(name)]
-        secrets = [_transferable(path, payload["home"]) for path in (credential, payload.get("log_form")) if path]
-        inputs += secrets
-        log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"
         lines = [
             f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
         ]
@@ -198,30 +197,9 @@ class HTCondor(Scheduler):
             lines.append(f'+BatchQueue = "{entry["queue"]}"')
         if entry["account"]:
             lines.append(f"accounting_group = {entry['account']}")
-        lines += [
-            "",
-            "# The schedd copies the script now; the other files are fetched when the job starts.",
-            f"executable = {script}",
-            "transfer_executable = true",
-            "copy_to_spool = true",
-            f"initialdir = {payload['home']}",
-            "should_transfer_files = YES",
-            "when_to_transfer_output = ON_EXIT",
-            *([f"transfer_input_files = {', '.join(inputs)}"] if inputs else []),
-            'transfer_output_files = ""',
-        ]
-        if secrets:
-            lines.append(f"encrypt_input_files = {', '.join(secrets)}")
-        lines += [
-            f"output = {log}.out",
-            f"error = {log}.err",
-            "stream_output = true",
-            "stream_error = true",
-            "getenv = false",
-            'environment = "GLIDEIN_OUTER_JOB=$(ClusterId).$(ProcId)"',
-            "",
-            "# What it needs",
-        ]
+        lines += ["", "# The schedd copies the script now; the other files are fetched when the job starts."]
+        lines += self._file_commands(job_name, payload, script)
+        lines += ["", "# What it needs"]
         lines += self._requests(entry, shape)
         lines += [
             f"requirements = {' && '.join(self._requirements(entry, shape))}",
@@ -237,6 +215,37 @@ class HTCondor(Scheduler):
             "notification = never",
         ]
         return "\n".join(lines) + "\n"
+
+    def _file_commands(self, job_name, payload, script):
+        """Return the commands for input files, output files and environment."""
+        inputs = list(payload.get("inputs", GLIDEIN_INPUTS))
+        inputs += [name for name in ("files", "job_wrapper") if payload.get(name)]
+        secrets = [
+            _transferable(path, payload["home"]) for path in (payload["credential"], payload.get("log_form")) if path
+        ]
+        inputs += secrets
+        log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"
+        lines = [
+            f"executable = {script}",
+            "transfer_executable = true",
+            "copy_to_spool = true",
+            f"initialdir = {payload['home']}",
+            "should_transfer_files = YES",
+            "when_to_transfer_output = ON_EXIT",
+            *([f"transfer_input_files = {', '.join(inputs)}"] if inputs else []),
+            'transfer_output_files = ""',
+        ]
+        if secrets:
+            lines.append(f"encrypt_input_files = {', '.join(secrets)}")
+        streaming = [f"stream_{name} = true" for name in ("output", "error") if self.streams_output]
+        return [
+            *lines,
+            f"output = {log}.out",
+            f"error = {log}.err",
+            *streaming,
+            "getenv = false",
+            'environment = "GLIDEIN_OUTER_JOB=$(ClusterId).$(ProcId)"',
+        ]
 
     def _requests(self, entry, shape):
         """Return the request_... lines: cores, MiB, KiB, GPUs."""
@@ -288,11 +297,15 @@ class HTCondor(Scheduler):
         return self.argv["condor_q"] + [
             "-allusers",
             "-constraint",
-            f"Owner == {classad_literal(user)}",
+            self.constraint(user),
             "-json",
             "-attributes",
             ",".join(_ATTRIBUTES),
         ]
+
+    def constraint(self, user):
+        """Return the ClassAd expression of the user's jobs that are listed."""
+        return f"Owner == {classad_literal(user)}"
 
     def parse_list(self, stdout, user):
         # Without jobs, the output is empty, not [].

@@ -7,7 +7,7 @@ import abc
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import Scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import Blahp, Scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.units import clock
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
@@ -47,6 +47,7 @@ class Pbs(Scheduler):
     # PBS_DPREFIX would turn the script's directives into comments; others change the output of qstat.
     scrub_prefixes = ("PBS",)
     keep = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_HOME", "PBS_SERVER")
+    blahp = Blahp("pbs", ("queue", "account", "memory", "cores"), ("directives",))
     directive_prefix = "#PBS"
     batch_id = "$PBS_JOBID"
     # PBS itself would copy the output back only at the job's end, and OpenPBS under a name without the job's id.
@@ -110,16 +111,16 @@ class Pbs(Scheduler):
 
     def directives(self, entry, shape, job_name, log_dir):
         # -S: the user's login shell may be a csh. -m n: no mail for each glidein that is cancelled.
-        lines = [f"-N {job_name}", "-S /bin/sh"]
-        if entry["queue"]:
-            lines.append(f"-q {entry['queue']}")
-        if entry["account"]:
-            lines.append(f"-A {entry['account']}")
+        lines = [f"-N {job_name}", "-S /bin/sh", *_place(entry)]
         lines += [f"-l {resource}" for resource in self.requests(entry, shape)]
         lines += [f"-l walltime={clock(entry['walltime_s'])}", "-r n", "-m n", "-j oe"]
         # For messages of PBS itself, such as that the job exceeded a limit.
         lines.append(f"-o {_quoted(f'{log_dir}/{self.output_of_pbs(job_name)}')}")
         return lines
+
+    def blahp_options(self, entry, shape, job_name):
+        # Again, because blahp puts the directives after its own options.
+        return [*entry["directives"], *_place(entry), f"-l walltime={clock(entry['walltime_s'])}"]
 
     @abc.abstractmethod
     def requests(self, entry, shape):
@@ -158,6 +159,12 @@ class Pbs(Scheduler):
         # qdel processes the other ids and exits with the status of one that failed.
         lines = [line for line in error.stderr.splitlines() if line.strip()]
         return bool(lines) and all(self.ended.match(line) for line in lines)
+
+
+def _place(entry):
+    """Return the options for queue and account."""
+    options = {"-q": entry["queue"], "-A": entry["account"]}
+    return [f"{option} {value}" for option, value in options.items() if value]
 
 
 def submission_of(job_id):

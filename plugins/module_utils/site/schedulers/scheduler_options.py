@@ -33,7 +33,7 @@ def check_options(kind, options):
     """Return glidein_scheduler_options with the defaults of `kind`, a subclass of Scheduler. Raises InputError.
 
     Returns {"commands": {name: [str]}, "count_commands": {} or {"queued": [str], "running": [str]}, "grace": seconds,
-    "rerunnable_arrays": bool, "timeout": seconds}.
+    "rerunnable_arrays": bool, "timeout": seconds}, and the keys of more_options of `kind`.
     """
     commands = {name: {"type": _COMMAND, "default": argv} for name, argv in sorted(kind.commands.items())}
     counts = {name: {"type": _COMMAND} for name in _COUNTS}
@@ -48,6 +48,7 @@ def check_options(kind, options):
             "grace": {"type": whole_number(1), "default": kind.grace_s},
             "rerunnable_arrays": {"type": BOOLEAN, "default": False},
             "timeout": {"type": whole_number(1), "default": DEFAULT_TIMEOUT_S},
+            **kind.more_options,
         }
     )
     problems = []

@@ -18,6 +18,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     QUEUED,
     RUNNING,
     SICK,
+    Blahp,
     Job,
     RequestOption,
     Scheduler,
@@ -92,6 +93,12 @@ class GridEngine(Scheduler):
         "parallel_environment": RequestOption("none", None),
     }
     grace_s = 60  # `notify` of the queue
+    blahp = Blahp(
+        "sge",
+        ("queue",),
+        ("account", "constraint", "cores", "memory", "disk", "gpus", "gpu_type", "whole_node", "parallel_environment",
+         "directives"),
+    )  # fmt: skip
     batch_id = '$JOB_ID$([ "${SGE_TASK_ID:-undefined}" = undefined ] || echo ".$SGE_TASK_ID")'
 
     # The notice is sent to all processes of a supplementary group (execd_params ENABLE_ADDGRP_KILL), of any session.
@@ -154,10 +161,27 @@ class GridEngine(Scheduler):
         if not _LOG_DIR.match(log_dir):
             expected = f"with {self.name} an absolute path of letters, digits, blanks and / . _ + @ % = ~ -"
             raise InputError(invalid("glidein_log_dir", log_dir, expected))
-        slots = _slots(entry, shape)
         lines = [f"-N {job_name}"]
         if entry["queue"]:
             lines.append(f"-q {entry['queue']}")
+        lines += self._requests(entry, shape)
+        lines += [
+            "-r n",
+            # SIGUSR2 before SIGKILL, SIGUSR1 before SIGSTOP.
+            "-notify",
+            "-S /bin/sh",
+            "-j y",
+            f'-o "{log_dir}/$JOB_NAME.$JOB_ID.$TASK_ID.out"',
+        ]
+        return lines
+
+    def blahp_options(self, entry, shape, job_name):
+        return [*entry["directives"], f"-N {job_name}", *self._requests(entry, shape), "-r n"]
+
+    def _requests(self, entry, shape):
+        """Return the options for all requests but the queue."""
+        slots = _slots(entry, shape)
+        lines = []
         if entry["account"]:
             lines.append(f"-P {entry['account']}")
         if entry["constraint"]:
@@ -173,14 +197,6 @@ class GridEngine(Scheduler):
                 lines += self._request(entry, "gpu_type", shape["gpu_type"])
         if shape["whole_node"]:
             lines += self._request(entry, "whole_node", "true")
-        lines += [
-            "-r n",
-            # SIGUSR2 before SIGKILL, SIGUSR1 before SIGSTOP.
-            "-notify",
-            "-S /bin/sh",
-            "-j y",
-            f'-o "{log_dir}/$JOB_NAME.$JOB_ID.$TASK_ID.out"',
-        ]
         return lines
 
     def script_options(self, entry, shape, job_name, log_dir):

@@ -12,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     QUEUED,
     RUNNING,
     SICK,
+    Blahp,
     Job,
     RequestOption,
     Scheduler,
@@ -141,6 +142,9 @@ class Slurm(Scheduler):
         r"Invalid job array specification|MaxSubmitJob|job submit limit|Slurm temporarily unable to accept job",
         re.IGNORECASE,
     )
+    blahp = Blahp(
+        "slurm", ("queue", "account", "memory"), ("constraint", "cores", "disk", "gpus", "whole_node", "directives")
+    )
     batch_id = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
 
     @classmethod
@@ -152,7 +156,25 @@ class Slurm(Scheduler):
         return [_LONG_FORMS.get(option) for option in super().options_in(word)]
 
     def directives(self, entry, shape, job_name, log_dir):
-        lines = [f"--job-name={job_name}"]
+        return [
+            f"--job-name={job_name}",
+            *self._requests(entry, shape),
+            "--no-requeue",
+            # Only to the batch shell, which is glidein.sh: it stops its daemons in the right order.
+            f"--signal=B:TERM@{max(1, min(NOTICE_S, entry['walltime_s'] // 10 - EARLY_S))}",
+            "--export=NIL",
+            f"--chdir={_quoted(log_dir)}",
+            f"--output={_quoted(log_dir.replace('%', '%%') + '/%x.%A.%a.out')}",
+        ]
+
+    def blahp_options(self, entry, shape, job_name):
+        # All of them, because blahp puts the directives after its own options. sbatch takes the last one.
+        ours = [f"--job-name={job_name}", *self._requests(entry, shape), "--no-requeue", "--export=NIL"]
+        return entry["directives"] + ours
+
+    def _requests(self, entry, shape):
+        """Return the options for partition, account, walltime and resources."""
+        lines = []
         if entry["queue"]:
             lines.append(f"--partition={entry['queue']}")
         if entry["account"]:
@@ -180,14 +202,6 @@ class Slurm(Scheduler):
             lines.append(f"--{gpus}={gres}{kind}{shape['gpus']}")
         if shape["whole_node"] and self.requested_as(entry, "whole_node") == "exclusive":
             lines.append("--exclusive")
-        lines += [
-            "--no-requeue",
-            # Only to the batch shell, which is glidein.sh: it stops its daemons in the right order.
-            f"--signal=B:TERM@{max(1, min(NOTICE_S, entry['walltime_s'] // 10 - EARLY_S))}",
-            "--export=NIL",
-            f"--chdir={_quoted(log_dir)}",
-            f"--output={_quoted(log_dir.replace('%', '%%') + '/%x.%A.%a.out')}",
-        ]
         return lines
 
     def submit_argv(self, path, job_name, tasks):

@@ -24,7 +24,11 @@ DIRECTIVES = {
     "uge": ["-ac project=glidein", "-p -100"],
     "lsf": ["-app glidein", "-sla low"],
     "htcondor": ['+ProjectName = "physics"', "rank = Mips"],
+    "gateway": ["-C EGRESS", "--qos=low"],
 }
+
+# glidein_scheduler_options without which there are no scripts.
+OPTIONS = {"gateway": {"batch_system": "slurm"}}
 
 CASES = {
     "plain": raw_entry(),
@@ -79,6 +83,7 @@ CASES = {
 def payload(**changes):
     return dict(
         {
+            "site": "lab",
             "home": "/home/me/.glidein/lab/aaaaaaaaaaaa",
             "log_dir": "/home/me/.glidein/lab/log",
             "credential": "/home/me/.glidein/lab/credential",
@@ -99,7 +104,7 @@ def files(scheduler, entry, **changes):
         key: word for key, word in entry.pop("resources", {}).items() if key in SCHEDULERS[scheduler]().resources
     }
     one = site({"main": dict(entry, resources=resources)})
-    made = make_scheduler(scheduler, entries=one["entries"])
+    made = make_scheduler(scheduler, OPTIONS.get(scheduler), one["entries"])
     return [
         text for unused, text in batch_files(made, one, "main", "core", payload(**changes), "/home/me/main.core.sh")
     ]
@@ -147,7 +152,7 @@ def test_the_form_for_uploads_has_the_path_that_it_has_in_the_batch_job():
 @pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
 def test_the_submitting_commands_are_the_golden_ones(scheduler):
     """Compare an array of three, an array of one, and a job that is not an array."""
-    made = make_scheduler(scheduler)
+    made = make_scheduler(scheduler, OPTIONS.get(scheduler))
     lines = [
         " ".join(made.submit_argv("/home/me/main.core.sh", "g952ce-1c5e5ee7", tasks))
         for tasks in (3, 1, None)

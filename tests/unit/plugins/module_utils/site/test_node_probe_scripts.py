@@ -16,6 +16,8 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entr
 GOLDEN = Path(__file__).resolve().parent / "node_probe" / "golden"
 DIRECTIVES = {"htcondor": ["rank = Mips"], "lsf": ["-app glidein"], "torque": ["-l qos=low"]}
 DIRECTIVES.update(slurm=["--qos=low"], pbspro=["-l software=condor"], sge=["-p -100"], uge=["-p -100"])
+DIRECTIVES.update(gateway=["--qos=low"])
+OPTIONS = {"gateway": {"batch_system": "slurm", "collector": "cm.example.org"}}
 SHAPES = {
     "large": shape(cpus=8, memory_mb=16000),
     "small": shape(cpus=2, memory_mb=4000),
@@ -31,7 +33,7 @@ def probe(scheduler="slurm", entries=None, **changes):
         "deployment": "glidein",
         "site": "lab",
         "scheduler": scheduler,
-        "scheduler_options": {},
+        "scheduler_options": OPTIONS.get(scheduler, {}),
         "entries": entries or {"main": entry},
         "limits": {},
         "home": "/home/me/.glidein",

@@ -15,6 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.v
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import MODULES
 from ansible_collections.glidein.ops.tests.unit.support.facts import (
     MACHINES,
     account,
@@ -221,7 +222,7 @@ ENVIRONMENTS = st.builds(
 FACTS = st.builds(
     lambda queues, **changes: facts(**{**changes, "queues": queues}),
     st.lists(QUEUES, max_size=4, unique_by=lambda each: each["name"]),
-    scheduler=st.sampled_from(sorted(SCHEDULERS)),
+    scheduler=st.sampled_from(sorted(MODULES)),
     version=st.none() | TEXTS,
     cluster=st.none() | NAMES,
     user=NAMES,

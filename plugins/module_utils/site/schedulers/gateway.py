@@ -1,0 +1,151 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A gateway: a schedd on a cluster's login node, to which the access point sends glideins as grid jobs (Condor-C).
+
+The gateway's schedd submits them to the cluster's batch system with HTCondor's blahp. Sources: the manual's page of the
+grid universe; blahp's *_submit.sh; tests with 23.9.6 and Slurm 24.11.
+"""
+
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor import HTCondor
+from ansible_collections.glidein.ops.plugins.module_utils.validation import choice, invalid, missing, text
+
+# glidein_scheduler of batch systems behind a gateway: those whose class has `blahp`.
+BATCH_SYSTEMS = ("slurm", "pbspro", "torque", "sge", "uge", "htcondor")
+
+_OPTIONS = "glidein_scheduler_options"
+_GATEWAY = text(
+    re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z0-9._-]*\Z"), "the name of a schedd, such as gateway-SITE@"
+)
+_COLLECTOR = text(re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z"), "HOST or HOST:PORT")
+# blahp passes these texts to a shell without quotes.
+_PLAIN = re.compile(r"^[A-Za-z0-9 _.,:=/+@%-]*\Z")
+_PLAIN_RULE = "letters, digits, blanks and _ . , : = / + @ % - with glidein_scheduler gateway"
+
+
+class Gateway(HTCondor):
+    """A gateway through the access point's condor_submit, condor_q and condor_rm."""
+
+    name = "gateway"
+    more_options = {
+        "batch_system": {"type": choice(*BATCH_SYSTEMS), "required": True},
+        "gateway": {"type": _GATEWAY},
+        "collector": {"type": _COLLECTOR},
+    }
+    resources = {}
+    blahp = None
+    grace_s = None  # that of the batch system
+    streams_output = False
+    # blahp runs the script in a new directory. It moves the input files there, and leaves the input directories beside
+    # the script.
+    shell_settings = {
+        "GLIDEIN_HOME": '"$PWD"',
+        "GLIDEIN_CREDENTIAL": '"$PWD/credential"',
+        "GLIDEIN_LOG_DIR": "'-'",
+        "GLIDEIN_LOG_S3": '"$PWD/log_s3"',
+    }
+    call = (
+        "# The gateway's blahp leaves directories beside this script.",
+        "for part in lib checks tarballs files; do",
+        '  [ -e "$part" ] || [ ! -d "${0%/*}/$part" ] || ln -s "${0%/*}/$part" "$part"',
+        "done",
+        'exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',
+    )
+
+    def __init__(self, runner, options):
+        kind = SCHEDULERS[options["batch_system"]]()
+        super().__init__(runner, dict(options, grace=options["grace"] or kind.grace_s))
+        # Only asked for its options: its commands are not run.
+        self.batch_system = kind(None, dict(options, commands=kind.commands))
+
+    # -- checks of an entry --------------------------------------------------------------------------------------
+
+    @classmethod
+    def check_entries(cls, entries, options):
+        kind = SCHEDULERS[options["batch_system"]]()
+        return [problem for entry in entries.values() for problem in kind.check_entry(entry) + _problems(kind, entry)]
+
+    # -- scripts -----------------------------------------------------------------------------------------------
+
+    def description(self, entry, shape, job_name, payload, script):
+        blahp = self.batch_system.blahp
+        gateway = self.options["gateway"] or f"gateway-{payload['site']}@"
+        collector = self.options["collector"] or payload.get("collector")
+        if not collector:
+            raise InputError(missing(f"{_OPTIONS}.collector", "HOST or HOST:PORT of the gateway's pool"))
+        lines = [
+            f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
+            "universe = grid",
+            f"grid_resource = condor {gateway} {collector}",
+            "+remote_JobUniverse = 9",
+            f'+remote_GridResource = "batch {blahp.name}"',
+            f"batch_name = {job_name}",
+            f'+GlideinJobName = "{job_name}"',
+            "",
+            "# The schedd copies the script now; the other files are fetched when the gateway accepts the job.",
+            *self._file_commands(job_name, payload, script),
+            "",
+            "# What it needs",
+            # Without it, blahp requests 1 MB.
+            f"request_memory = {shape['memory_mb']}",
+        ]
+        if "gpus" in blahp.requests and shape["gpus"]:
+            lines.append(f"request_gpus = {shape['gpus']}")
+        lines += [f"+remote_{name} = {classad_literal(value)}" for name, value in self._attributes(entry, shape)]
+        options = self.batch_system.blahp_options(entry, shape, job_name)
+        if options:
+            # With the prefix, because blahp's script for Grid Engine adds none.
+            line = " ".join([self.batch_system.directive_prefix, *options])
+            lines.append(f"+remote_BatchExtraSubmitArgs = {classad_literal(line)}")
+        lines += ["", "leave_in_queue = false", "notification = never"]
+        return "\n".join(lines) + "\n"
+
+    def _attributes(self, entry, shape):
+        """Return [(job attribute, value)] of the requests that blahp makes itself."""
+        # blahp rounds down to minutes for Slurm.
+        found = [("BatchRuntime", -(-entry["walltime_s"] // 60) * 60)]
+        requests = self.batch_system.blahp.requests
+        if "queue" in requests and entry["queue"]:
+            found.append(("BatchQueue", entry["queue"]))
+        if "account" in requests and entry["account"]:
+            found.append(("BatchProject", entry["account"]))
+        if "cores" in requests:
+            found += [("NodeNumber", shape["cpus"]), ("SMPGranularity", shape["cpus"])]
+        return found
+
+    # -- counting ----------------------------------------------------------------------------------------------
+
+    def constraint(self, user):
+        # Users' jobs may be in the same queue.
+        return f"{super().constraint(user)} && GlideinJobName isnt undefined"
+
+
+def _problems(kind, entry):
+    """Return one error for each part of an entry that cannot be requested of a batch system (class) through blahp."""
+    where = f"glidein_entries.{entry['name']}"
+    possible = kind.blahp.requests + kind.blahp.options
+    problems = []
+    texts = [(key, entry[key]) for key in ("queue", "account", "constraint") if entry[key]]
+    texts += [(f"directives[{number}]", directive) for number, directive in enumerate(entry["directives"])]
+    for key, value in texts:
+        if key.partition("[")[0] not in possible:
+            problems.append(invalid(f"{where}.{key}", value, _none(kind)))
+        elif not _PLAIN.match(value):
+            problems.append(invalid(f"{where}.{key}", value, _PLAIN_RULE))
+    for key, value in sorted(entry["resources"].items()):
+        if key not in kind.blahp.options:
+            problems.append(invalid(f"{where}.resources.{key}", value, _none(kind)))
+    for name, shape in sorted(entry["shapes"].items()):
+        for key, part in (("gpus", "gpus"), ("gpu_type", "gpus"), ("whole_node", "whole_node")):
+            if shape[key] and (part not in possible or (key == "gpu_type" and part not in kind.blahp.options)):
+                problems.append(invalid(f"{where}.shapes.{name}.{key}", shape[key], _none(kind)))
+    return problems
+
+
+def _none(kind):
+    return f"no value: a gateway cannot request it of {kind.name}"

@@ -1,0 +1,312 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A gateway. The golden files are checked in test_job_script.py."""
+
+import os
+import subprocess
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, OutcomeUnknownError
+from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS, make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway import BATCH_SYSTEMS
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
+from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import RECORDED, answer_to
+
+RECORDING = RECORDED.with_name("htcondor_23.9.6_grid_jobs.txt")
+HOME = "/home/me/.glidein/lab/aaaaaaaaaaaa"
+PAYLOAD = {
+    "site": "lab",
+    "home": HOME,
+    "log_dir": "/home/me/.glidein/lab/log",
+    "credential": "/home/me/.glidein/lab/credential",
+    "collector": "cm:9618",
+    "scratch": "${TMPDIR:-/tmp}",
+    "environment": {},
+    "modules": [],
+    "condor_config": {},
+}
+GPU = {"core": shape(gpus=1)}
+WHOLE = {"core": shape(whole_node=True)}
+
+
+class Answering:
+    """A runner that answers with text, or fails with an error."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def run(self, argv, stdin=None):
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def recorded(part, number=0):
+    return answer_to(part, number, RECORDING)
+
+
+def gateway(batch_system="slurm", entries=None, **options):
+    return make_scheduler("gateway", dict(options, batch_system=batch_system), entries)
+
+
+def answering(answer):
+    made = gateway()
+    made.runner = Answering(answer)
+    return made
+
+
+def files(entry=None, batch_system="slurm", payload=None, **options):
+    """Return (script, description) of an entry's glideins. Entries are checked as the modules check them."""
+    one = site({"main": raw_entry(**(entry or {}))})
+    made = gateway(batch_system, one["entries"], **options)
+    found = batch_files(made, one, "main", "core", dict(PAYLOAD, **payload or {}), "/s/main.core.sh")
+    return [text for unused, text in found]
+
+
+def commands(*arguments, **options):
+    """Return the description's commands as a dict."""
+    lines = [line for line in files(*arguments, **options)[1].splitlines() if line and not line.startswith("#")]
+    found = dict(line.split(" = ", 1) for line in lines)
+    assert len(found) == len(lines)
+    return found
+
+
+def refused(entry, batch_system="slurm", **options):
+    with pytest.raises(InputError) as raised:
+        files(entry, batch_system, **options)
+    return str(raised.value)
+
+
+# --- options
+
+
+def test_the_batch_system_is_required():
+    with pytest.raises(InputError, match="glidein_scheduler_options.batch_system"):
+        make_scheduler("gateway")
+
+
+@pytest.mark.parametrize("name", ["lsf", "gateway", "pbs"])
+def test_other_batch_systems_are_refused(name):
+    with pytest.raises(InputError, match=f"batch_system: '{name}' is invalid; expected slurm or "):
+        gateway(name)
+
+
+def test_the_batch_systems_are_those_whose_class_has_blahp():
+    assert set(BATCH_SYSTEMS) == {name for name, kind in SCHEDULERS.items() if kind().blahp and name != "gateway"}
+
+
+def test_other_batch_systems_have_no_such_options():
+    with pytest.raises(InputError, match="glidein_scheduler_options.gateway: unknown key"):
+        make_scheduler("slurm", {"gateway": "gateway-lab@"})
+
+
+@pytest.mark.parametrize("name", ["gateway-lab", "a b@", "@", "x@\ny"])
+def test_a_name_that_is_no_schedd_is_refused(name):
+    with pytest.raises(InputError, match=r"glidein_scheduler_options.gateway: .* such as gateway-SITE@"):
+        gateway(gateway=name)
+
+
+def test_the_gateway_is_named_after_the_site_and_is_in_the_pool_of_the_glideins():
+    assert commands()["grid_resource"] == "condor gateway-lab@ cm:9618"
+    options = {"gateway": "gateway-b@", "collector": "other.example.org"}
+    assert commands(**options)["grid_resource"] == "condor gateway-b@ other.example.org"
+
+
+def test_without_a_collector_there_is_no_description():
+    assert "glidein_scheduler_options.collector: missing" in refused({}, payload={"collector": ""})
+
+
+@pytest.mark.parametrize(
+    "batch_system, grace", [("slurm", 30), ("sge", 60), ("pbspro", SCHEDULERS["pbspro"]().grace_s), ("htcondor", 120)]
+)
+def test_the_notice_is_that_of_the_batch_system(batch_system, grace):
+    assert gateway(batch_system).options["grace"] == grace
+    assert gateway(batch_system, grace=7).options["grace"] == 7
+
+
+# --- the description
+
+
+@pytest.mark.parametrize(
+    "batch_system, name",
+    [("slurm", "slurm"), ("pbspro", "pbs"), ("torque", "pbs"), ("sge", "sge"), ("uge", "sge"), ("htcondor", "condor")],
+)
+def test_the_gateway_submits_to_its_batch_system(batch_system, name):
+    found = commands({"queue": None}, batch_system)
+    assert found["universe"] == "grid"
+    assert (found["+remote_JobUniverse"], found["+remote_GridResource"]) == ("9", f'"batch {name}"')
+
+
+def test_memory_is_always_requested_because_blahp_requests_1_mb_otherwise():
+    for batch_system in BATCH_SYSTEMS:
+        assert commands({"queue": None}, batch_system)["request_memory"] == "2068"
+
+
+def test_the_walltime_is_rounded_up_to_minutes():
+    assert commands({"walltime": "3601s"})["+remote_BatchRuntime"] == "3660"
+
+
+@pytest.mark.parametrize("batch_system", ["pbspro", "torque"])
+def test_cores_queue_and_account_are_attributes_for_pbs(batch_system):
+    entry = {"account": "abc", "shapes": {"core": shape(cpus=4)}, "directives": ["-W group_list=physics"]}
+    found = commands(entry, batch_system)
+    assert (found["+remote_NodeNumber"], found["+remote_SMPGranularity"]) == ("4", "4")
+    assert (found["+remote_BatchQueue"], found["+remote_BatchProject"]) == ('"cpu"', '"abc"')
+    assert found["+remote_BatchExtraSubmitArgs"] == ('"#PBS -W group_list=physics -q cpu -A abc -l walltime=2:00:00"')
+
+
+def test_grid_engine_gets_project_cores_and_memory_as_options():
+    resources = {"parallel_environment": "smp"}
+    found = commands({"account": "abc", "shapes": {"core": shape(cpus=4)}, "resources": resources}, "sge")
+    assert found["+remote_BatchExtraSubmitArgs"] == (
+        '"#$ -N g952ce-1c5e5ee7 -P abc -l h_rt=7200 -pe smp 4 -l mem_free=520M -r n"'
+    )
+    assert "+remote_BatchProject" not in found
+    assert "+remote_NodeNumber" not in found
+
+
+def test_another_pool_gets_cores_and_gpus_as_attributes():
+    found = commands({"queue": None, "shapes": {"core": shape(cpus=4, gpus=2)}}, "htcondor")
+    assert (found["+remote_NodeNumber"], found["request_gpus"]) == ("4", "2")
+    assert "+remote_BatchExtraSubmitArgs" not in found
+
+
+def test_options_of_the_collection_come_after_the_directives_which_they_override():
+    line = commands({"directives": ["--time=99:00:00", "--export=ALL"]})["+remote_BatchExtraSubmitArgs"]
+    assert line.index("--time=99") < line.index("--time=2:00:00")
+    assert line.index("--export=ALL") < line.index("--export=NIL")
+
+
+def test_no_job_lease_is_set():
+    assert not [line for line in files()[1].splitlines() if "lease" in line.lower()]
+
+
+def test_the_files_of_the_glidein_travel_and_the_credential_is_encrypted():
+    found = commands()
+    assert found["transfer_input_files"] == "glidein.sh, lib, checks, tarballs.list, tarballs, ../credential"
+    assert found["encrypt_input_files"] == "../credential"
+    assert "stream_output" not in found
+
+
+# --- checks of entries
+
+
+def test_directives_are_checked_as_those_of_the_batch_system():
+    assert "an option of sbatch other than --array: the plan sets the number" in refused({"directives": ["--array=3"]})
+    assert "an option of qsub other than -t: " in refused({"directives": ["-t 1-3"]}, "sge")
+
+
+@pytest.mark.parametrize("value", ["a&b", "a|b", "`id`", "$HOME", "x;y", 'x="y z"', "a*", "(a)", "'a'", "[1-3]", "\\n"])
+def test_characters_that_a_shell_would_change_are_refused(value):
+    message = refused({"directives": [f"--comment={value}"]})
+    assert "glidein_entries.main.directives[0]: " in message
+    assert "with glidein_scheduler gateway" in message
+
+
+@pytest.mark.parametrize("value", ["a&b", "a|b", "(a)", "a*", "[1-3]", "a<b"])
+def test_a_constraint_that_a_shell_would_change_is_refused(value):
+    assert "with glidein_scheduler gateway" in refused({"constraint": value})
+
+
+@pytest.mark.parametrize(
+    "batch_system, entry, where",
+    [
+        ("slurm", {"resources": {"memory": "mem-per-cpu"}}, "resources.memory"),
+        ("pbspro", {"shapes": GPU}, "shapes.core.gpus"),
+        ("torque", {"shapes": WHOLE}, "shapes.core.whole_node"),
+        ("pbspro", {"constraint": "a=b"}, "constraint"),
+        ("pbspro", {"resources": {"memory": "vmem"}}, "resources.memory"),
+        ("htcondor", {"queue": "a"}, "queue"),
+        ("htcondor", {"queue": None, "account": "a"}, "account"),
+        ("htcondor", {"queue": None, "directives": ["rank = Mips"]}, "directives[0]"),
+        ("htcondor", {"queue": None, "shapes": {"core": shape(gpus=1, gpu_type="a")}}, "shapes.core.gpu_type"),
+    ],
+)
+def test_what_a_gateway_cannot_request_is_refused(batch_system, entry, where):
+    name = SCHEDULERS[batch_system]().name
+    message = refused(entry, batch_system)
+    assert f"glidein_entries.main.{where}: " in message
+    assert f"a gateway cannot request it of {name}" in message
+
+
+# --- the script
+
+
+def test_the_script_finds_the_directories_that_stay_beside_it(tmp_path):
+    """Run the script as blahp does: the files are in a new working directory, the script has an absolute path."""
+    sandbox, work = tmp_path / "sandbox", tmp_path / "sandbox" / "home_bl"
+    work.mkdir(parents=True)
+    for name in ("lib", "tarballs"):
+        (sandbox / name).mkdir()
+        (sandbox / name / "file").write_text(name)
+    (work / "glidein.sh").write_text('cat lib/file tarballs/file; ls; echo "$GLIDEIN_HOME $GLIDEIN_CREDENTIAL"\n')
+    script = sandbox / "cluster1.ickpt.subproc0"
+    script.write_text(files()[0])
+    script.chmod(0o700)
+    environment = {"PATH": os.environ["PATH"], "GLIDEIN_OUTER_JOB": "5.0"}
+    printed = subprocess.check_output([str(script)], cwd=str(work), env=environment).decode()
+    assert printed == f"libtarballsglidein.sh\nlib\ntarballs\n{work} {work}/credential\n"
+
+
+# --- counting
+
+
+def jobs(part, number=0):
+    return answering(recorded(part, number).stdout).jobs("alice")
+
+
+def test_the_listing_is_the_recorded_one_and_leaves_out_users_jobs():
+    argv = gateway().list_argv("alice")
+    assert argv[3] == 'Owner == "alice" && GlideinJobName isnt undefined'
+    assert argv[-1] in recorded("condor_q").command
+
+
+def test_a_job_is_queued_before_and_after_the_gateway_accepts_it():
+    for number in (0, 1):
+        (job,) = jobs("condor_q", number)
+        assert (job.state, job.cancellable, job.started, job.reason) == (QUEUED, True, None, "")
+
+
+def test_a_running_job_has_its_start():
+    (job,) = jobs("condor_q", 2)
+    assert (job.state, job.cancellable) == (RUNNING, False)
+    assert job.submitted < job.started < job.submitted + 600
+
+
+def test_a_job_that_the_batch_system_refuses_is_sick_with_its_error():
+    (job,) = jobs("condor_q", 3)
+    assert (job.state, job.cancellable) == (SICK, True)
+    assert "stderr:sbatch: error" in job.reason
+
+
+def test_a_removed_job_is_completing_until_the_gateway_has_removed_it():
+    (job,) = jobs("condor_q", 4)
+    assert (job.state, job.cancellable) == (COMPLETING, False)
+
+
+def test_an_empty_queue_prints_nothing():
+    assert jobs("condor_q", 5) == []
+
+
+# --- submitting and cancelling
+
+
+def test_any_number_is_one_command():
+    submitted = recorded("condor_submit -terse -queue")
+    assert gateway().submit_argv("/s", "g", 1) == ["condor_submit", "-terse", "-queue", "1"]
+    assert answering(submitted.stdout).submit("/s", "g", 1) == submitted.stdout.split(".")[0]
+
+
+def test_without_an_answer_the_outcome_is_unknown():
+    with pytest.raises(OutcomeUnknownError):
+        answering(CommandError("x", ["condor_submit"], 1, "", "ERROR: Failed to commit job\n")).submit("/s", "g", 1)
+
+
+def test_a_job_that_has_started_is_not_cancelled_and_that_is_no_error():
+    answer = recorded("condor_rm -constraint")
+    assert answer.rc == 1
+    error = CommandError("x", ["condor_rm"], answer.rc, answer.stdout, answer.stderr)
+    assert answering(error).cancel("alice", ["4.0"]) == ["4.0"]
