@@ -4,7 +4,7 @@
 """Tests of the pictures in docs/pictures: drawn from their text, with a title, without network, and of limited size."""
 
 import sys
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 import pytest
 

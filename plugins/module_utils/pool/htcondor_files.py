@@ -100,13 +100,14 @@ def parse_ldconfig(text):
     return cache
 
 
-def locate_programs(directories, programs=PROGRAMS):
+def locate_programs(directories, programs=None):
     """Return {destination: Path} of programs. directories: {"bin": [Path], "sbin": ..., "libexec": ...}.
 
-    programs: {destination: whether it is required}. Raises HTCondorFilesError that names a missing required program.
+    programs: {destination: whether it is required}, by default PROGRAMS. Raises HTCondorFilesError that names a missing
+    required program.
     """
     found = {}
-    for destination, required in programs.items():
+    for destination, required in (PROGRAMS if programs is None else programs).items():
         kind, name = destination.split("/", 1)
         path = next((d / name for d in directories[kind] if (d / name).is_file()), None)
         if path is not None:
@@ -117,10 +118,10 @@ def locate_programs(directories, programs=PROGRAMS):
     return found
 
 
-def installed_items(condor, wanted=PROGRAMS):
+def installed_items(condor, wanted=None):
     """Return {destination: Item} of the HTCondor that is installed on this host. Raises GlideinError.
 
-    condor: Condor; wanted: {destination: whether the program is required}.
+    condor: Condor; wanted: {destination: whether the program is required}, by default PROGRAMS.
     """
     bin_, sbin, libexec, lib = (Path(condor.required_setting(name)) for name in ("BIN", "SBIN", "LIBEXEC", "LIB"))
     programs = locate_programs(_directories(bin_, sbin, libexec), wanted)
@@ -131,10 +132,10 @@ def installed_items(condor, wanted=PROGRAMS):
     return _items(programs, libraries)
 
 
-def upstream_items(root, wanted=PROGRAMS):
+def upstream_items(root, wanted=None):
     """Return {destination: Item} of an unpacked upstream tarball (Path). Other libraries have to be on the nodes.
 
-    wanted: {destination: whether the program is required}.
+    wanted: {destination: whether the program is required}, by default PROGRAMS.
     """
     programs = locate_programs(_directories(root / "bin", root / "sbin", root / "libexec"), wanted)
     own = [root / "lib", root / "lib" / "condor", root / "lib64", root / "lib64" / "condor"]
