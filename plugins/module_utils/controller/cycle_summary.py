@@ -123,6 +123,7 @@ def status_report(plan, demand, sites=None):
             {"group": each["group"], "jobs": each["count"], "reason": each["reason"]}
             for each in plan.get("unserved") or []
         ],
+        "gateways": (demand.get("supply") or {}).get("gateways"),
         "explanation": plan.get("explanation") or [],
         "notes": plan.get("notes") or [],
         "problems": _status_problems(plan, demand, sites),

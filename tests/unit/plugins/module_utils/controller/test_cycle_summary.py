@@ -688,7 +688,8 @@ def test_the_status_for_programs_has_the_numbers_of_the_table():
         {"group": "b", "count": 3, "reason": "no shape fits"}
     ], as_of=NOW)  # fmt: skip
     demanded = demand_result(group("a", 4), group("b", 3, leased=2, over_limit=1, stale=1))
-    demanded["supply"] = supply(row)
+    gateway = {"name": "gateway-lab@", "site": "lab", "state": "running", "idle": 1, "running": 0, "held": 0}
+    demanded["supply"] = dict(supply(row), gateways=[gateway])
     drain = {"entry": None, "since": NOW, "by": "ada", "reason": "disk"}
     sites = {"h": {"site": "lab", "error": None, "entries": {"main": {}}, "queue": {"drains": [drain]}}}
     assert status_report(plan, demanded, sites) == {
@@ -725,6 +726,7 @@ def test_the_status_for_programs_has_the_numbers_of_the_table():
         ],
         "drained": [{"site": "lab", "entry": None, "since": NOW, "by": "ada", "reason": "disk"}],
         "unserved": [{"group": "b", "jobs": 3, "reason": "no shape fits"}],
+        "gateways": [gateway],
         "explanation": [],
         "notes": [],
         "problems": [],
@@ -735,5 +737,5 @@ def test_the_json_status_has_null_for_unknown_values_and_the_tables_problems():
     plan = planned(unknown(reason="no ssh"))
     away = {"failed": True, "msg": "no answer"}
     report = status_report(plan, away)
-    assert (report["demand"], report["entries"][0]["queued"]) == (None, None)
+    assert (report["demand"], report["gateways"], report["entries"][0]["queued"]) == (None, None, None)
     assert report["problems"] == part(status_table(plan, away), "PROBLEMS") == ["no demand: no answer", "lab: no ssh"]
