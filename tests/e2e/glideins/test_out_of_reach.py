@@ -69,7 +69,7 @@ def test_a_damaged_tarball_and_a_collector_that_is_out_of_reach(site, alice, cm,
     assert ended is None, done
     assert float(re.search(r"registered with \S+ as \S+, (\d+\.\d\d) s after start", done.output).group(1)) < 60
     done_jobs = f"condor_history {cluster} -af ExitCode"
-    wait_for("the jobs' end", lambda: alice.host.check_output(done_jobs).split() == ["0"] * 44, 180)
+    wait_for("the jobs' end", lambda: alice.host.check_output(done_jobs).split() == ["0"] * 44, 600)
     log = slurm.check_output("ls -d /tmp/glidein.*/log")
     sizes = dict(
         reversed(line.split())

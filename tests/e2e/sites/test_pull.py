@@ -165,9 +165,9 @@ def test_the_written_inventory_has_the_variables_of_a_cycle():
     for path in ("plugin_utils/site_action.py", "action/glideins.py"):
         read.update(re.findall(r'": "(glidein_\w+)"', (root / "plugins" / path).read_text(encoding="utf-8")))
     assert {"glidein_entries", "glidein_collector"} <= read
-    # Variables of the controller, or written by the role in another form.
+    # Variables of the controller, written by the role in another form, or refused in pull mode (glidein_log_s3).
     own = {"glidein_sites", "glidein_left_out", "glidein_pull", "glidein_ssh_session", "glidein_ssh_session_args",
            "glidein_login_hook", "glidein_renew", "glidein_demand_url", "glidein_demand_ca_path",
-           "glidein_demand_file", "glidein_cycle_lock"}  # fmt: skip
+           "glidein_demand_file", "glidein_cycle_lock", "glidein_log_s3"}  # fmt: skip
     text = (root / "roles" / "pull" / "vars" / "main.yml").read_text(encoding="utf-8")
     assert sorted(name for name in read - own if f"- {name}\n" not in text) == []
