@@ -131,7 +131,7 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
 
 
 def test_cores_are_slots_and_memory_is_requested_per_slot(alice, server, sge):
-    cluster = alice.submit(count=4, memory_mb=2000, seconds=5)
+    cluster = alice.submit(count=4, memory_mb=2000, seconds=20)
     server.wait_for_jobs(4)
     cycle = SITE.play("cycle")
     (job_id,) = tasks(sge)
