@@ -137,10 +137,11 @@ def takes_slot(name):
 class Run:
     """A run of parts, at most `slots` at a time. Labs and their tests take no slot, because they mostly wait."""
 
-    def __init__(self, parts, slots, out=sys.stdout):
-        """Set the parts in the order in which they should start."""
+    def __init__(self, parts, slots, slots_beside_labs, out=sys.stdout):
+        """Set the parts in the order in which they should start, and the slots without and with labs that run."""
         self.parts = parts
         self.slots = slots
+        self.slots_beside_labs = slots_beside_labs
         self.out = out
         self.results = {}
         self.started = {}
@@ -156,10 +157,11 @@ class Run:
     def ready(self, part):
         """Return whether a part can start now."""
         busy = sum(1 for name in self.started if name not in self.results and takes_slot(name))
+        labs = any(not takes_slot(each.name) and each.name not in self.results for each in self.parts)
         return (
             part.name not in self.started
             and all(need in self.results for need in part.needs)
-            and (not takes_slot(part.name) or busy < self.slots)
+            and (not takes_slot(part.name) or busy < (self.slots_beside_labs if labs else self.slots))
         )
 
     def run(self):
@@ -297,8 +299,7 @@ def main():
         except prepare.MissingError as error:
             print(f"note     {error}; the part `glidein` skips what needs it", flush=True)
     processors = os.cpu_count() or 2
-    beside_labs = not all(takes_slot(part.name) for part in parts)
-    run = Run(parts, options.jobs or max(1, processors - 1 if beside_labs else processors))
+    run = Run(parts, options.jobs or processors, options.jobs or max(1, processors - 1))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         results = run.run()
