@@ -43,7 +43,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - The error; empty if there is none.
+    - The error, or an empty text.
   type: str
 """
 

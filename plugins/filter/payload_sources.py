@@ -39,7 +39,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - C(error) is the error, empty if there is none. C(sources) are the sources.
+    - C(error) is the error, or an empty text. C(sources) are the sources.
   type: dict
 """
 

@@ -84,7 +84,7 @@ MODULES = list_of_texts(
     re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.+/=-]*\Z"),
     "a list of names of environment modules: letters, digits and _ . + / = -",
 )
-# Of the copies of the daemons' logs while a glidein runs; 0 is none before its end.
+# The interval of log copies while a glidein runs. With 0, the logs are copied at its end only.
 LOG_INTERVAL = duration(0)
 # Node properties and features, alone or combined; a shell or a directive reads each as one word.
 _CONSTRAINT = text(

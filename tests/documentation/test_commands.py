@@ -73,7 +73,7 @@ def extra_variables(values):
             for word in value.split():
                 name, equals, _value = word.partition("=")
                 if not equals:
-                    raise ValueError(f"{word!r} is no name=value")
+                    raise ValueError(f"{word!r} is invalid; expected name=value")
                 names.add(name)
     return names
 
@@ -143,7 +143,7 @@ def test_each_ansible_playbook_command_has_a_playbook_with_its_options_variables
             "glidein.ops.drain does not read drain_entri",
         ),
         (["-i", "INVENTORY", "glidein.ops.drain", "-e", '{"drain_entri": 1}'], "does not read drain_entri"),
-        (["-i", "INVENTORY", "glidein.ops.drain", "-e", "drain_entry"], "'drain_entry' is no name=value"),
+        (["-i", "INVENTORY", "glidein.ops.drain", "-e", "drain_entry"], "is invalid; expected name=value"),
         (["-i", "INVENTORY", "glidein.ops.deploy", "--tags", "poool"], "glidein.ops.deploy has no tag poool"),
         (["-i", "INVENTORY"], "the following arguments are required: playbook"),
     ],

@@ -311,7 +311,7 @@ def test_checking_tokens_makes_no_database(tmp_path):
 
 @pytest.fixture
 def open_folder():
-    """Return a folder that every user may list, with a directory for the state that belongs to `nobody`."""
+    """Return a folder that every user may list. Its state directory is owned by the user `nobody`."""
     with tempfile.TemporaryDirectory(prefix="glidein-demand-") as name:
         folder = Path(name)
         folder.chmod(0o755)

@@ -109,7 +109,7 @@ save_logs() {
   [ "$GLIDEIN_LOG_DIR" = - ] || log "the daemons' logs are in $LOGS"
 }
 
-# copy_form: copy the signed form. If the controller has replaced it, take the new one. Return false if there is none.
+# copy_form: copy the signed form, or its newer version from the controller. Return 1 if the form is missing.
 copy_form() {
   form=$SCRATCH/credential/log_s3
   { [ ! -s "$GLIDEIN_LOG_S3" ] || { cp "$GLIDEIN_LOG_S3" "$form.new" && mv -f "$form.new" "$form"; }; } 2>/dev/null

@@ -41,7 +41,7 @@ class Connection:
         self.open()
         self.due = due
         self.free = due  # when the last reply was complete
-        self.asked = None  # when the pending request was due, or None if there is none
+        self.asked = None  # when the pending request was due; None without one
         self.missing = None  # missing bytes of the reply's body, or None if its header is incomplete
         self.head = b""
         self.status = 0

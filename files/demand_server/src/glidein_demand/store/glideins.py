@@ -19,10 +19,10 @@ from .database import Database, upsert
 from .glidein_tracking import Glidein
 
 KEEP_S = 48 * 3600
-"""How long a glidein is stored after it was last seen, and an entry after its last report."""
+"""Retention in seconds of a glidein after it was last seen, and of an entry after its last report."""
 
 OPEN_S = 30 * 86400
-"""How long a glidein is stored if no report shows its end: the longest walltime."""
+"""Retention in seconds of a glidein if no report shows its end: the longest walltime."""
 
 MOST_OF_A_SITE = 20_000
 MOST = 200_000

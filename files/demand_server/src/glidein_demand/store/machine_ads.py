@@ -19,7 +19,7 @@ RECENT_S = 3600
 """An ad that is younger is not fetched again."""
 
 TOKEN_S = 48 * 3600
-"""How long after its last ad with a token identity a site is accepted under no other identity."""
+"""Seconds after a site's last ad with a token identity in which ads with other identities are refused."""
 
 KEEP_S = 90 * 86400
 

@@ -15,7 +15,7 @@ from . import schema
 from .database import Database, upsert
 
 FIRST_S = 600
-"""How long no glidein is ordered after the first time. Each further time doubles it."""
+"""Seconds without new glideins after a group is first passed over. Each further time doubles them."""
 
 LONGEST_S = 3600
 

@@ -14,7 +14,7 @@ from . import schema
 from .database import Database, upsert
 
 LEAST_S = 3600
-"""How long a site belongs to a deployment after its last call, and at least until its leases end."""
+"""Seconds that a site belongs to a deployment after its last call. It stays at least until its leases end."""
 SPARE_S = 900
 """The additional time that is stored, so that not every call writes to the database."""
 
