@@ -13,7 +13,7 @@ import re
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
-from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, invalid, text
+from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, Spec, invalid, text
 
 DEFAULT_QUEUE_WAIT = "3d"
 # S3 refuses a signature of version 4 that is older.
@@ -40,6 +40,9 @@ _OPTIONS = Spec(
             "type": text(re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/-]*\Z"), "letters, digits and . _ / -"),
             "default": "glidein-logs",
         },
+        # Checked in checked_options, because an error must not quote them.
+        "access_key": {"type": ANYTHING},
+        "secret_key": {"type": ANYTHING},
     }
 )
 
@@ -51,7 +54,7 @@ def checked_options(raw):
             invalid("glidein_log_s3", raw, "a mapping with the keys bucket, endpoint, region, prefix, ...")
         )
     problems = []
-    options = _OPTIONS.check(problems, "glidein_log_s3", {key: raw[key] for key in raw if key not in _SECRET})
+    options = _OPTIONS.check(problems, "glidein_log_s3", raw)
     for key in _SECRET:
         value = raw.get(key)
         options[key] = str(value) if value else None
