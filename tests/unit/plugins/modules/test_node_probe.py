@@ -165,7 +165,7 @@ def test_a_queue_that_refuses_a_short_walltime_gets_that_of_the_entry(run, slurm
 
 def test_no_further_job_is_submitted_after_a_command_timed_out(run, slurm):
     slurm.mode("sbatch", "hang")
-    result = run("submitted", scheduler_options={"timeout": 1})
+    result = run("submitted", scheduler_options={"timeout": 5})
     assert len(slurm.calls("sbatch")) == 1
     assert result["nodes"]["gpu"]["error"] == "no job was submitted, because sbatch timed out for another entry."
 
