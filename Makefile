@@ -56,6 +56,7 @@ lab-down: ## remove the lab and its network, and the further ones of the end-to-
 	@$(PYTHON) tests/lab/lab.py down
 	@LAB=$(LAB)-2 $(PYTHON) tests/lab/lab.py down
 	@LAB=$(LAB)-3 $(PYTHON) tests/lab/lab.py down
+	@LAB=$(LAB)-4 $(PYTHON) tests/lab/lab.py down
 
 venv: ## make .venv: ansible-core and the tools of tests/requirements.txt
 	@$(PREPARE) venv
