@@ -36,6 +36,14 @@ BLAH_CONFIG = "etc/blah.config"
 # Of the batch job, not of the gateway: sbatch passes its environment on unless told otherwise. NONE, instead of NIL,
 # would make Slurm run a login shell of the user.
 _NIL = b'\necho "#SBATCH --export=NIL"\n'
+# bsub, too, passes its environment on, and has no such option in all versions. It needs only the variables of LSF.
+_BSUB = b"bsub_out=`cd && "
+_UNSET = (
+    b"bsub_out=`for name in $(compgen -e); do case $name in HOME|USER|LOGNAME|LANG|PATH|LSF_*|EGO_*|XLSF_*) ;; "
+    b"*) unset $name ;; esac; done; cd && "
+)
+# The error of qsub becomes the reason for which the job is held.
+_QSUB, _QSUB_WITH_ERROR = b"`qsub $bls_tmp_file 2> /dev/null |", b"`qsub $bls_tmp_file |"
 
 
 def installed_gateway_items(condor):
@@ -84,6 +92,10 @@ def _repaired(name, data):
         return data.replace(b"self.readfp(", b"self.read_file(")
     if name == "slurm_local_submit_attributes.sh":
         return data + _NIL
+    if name == "lsf_submit.sh":
+        return data.replace(_BSUB, _UNSET)
+    if name == "sge_submit.sh":
+        return data.replace(_QSUB, _QSUB_WITH_ERROR)
     return data
 
 
