@@ -109,8 +109,25 @@ linger() {
     has_systemd || unlinger
 }
 
+# Print the directories of the user's other gateways, a line each.
+other_gateways() {
+    {
+        crontab -l 2>/dev/null | sed -n 's/^@reboot \(.*\)\/gateway keep$/\1/p'
+        sed -n 's/^ExecStart=\(.*\)\/gateway run$/\1/p' "$units"/glidein-gateway-*.service 2>/dev/null
+    } | grep -vxF "$dir" | sort -u
+}
+
+# Move a file that marks what uninstall has to undo to another gateway that still needs it. Fails without one.
+hand_over() {
+    other=$(other_gateways | while read -r path; do
+        [ ! -d "$path" ] || { echo "$path" && break; }
+    done)
+    [ -n "$other" ] && mv "$dir/$1" "$other/$1"
+}
+
 unlinger() {
     [ -e "$dir/linger" ] || return 0
+    hand_over linger && return
     loginctl --no-ask-password disable-linger 2>/dev/null
     rm -f "$dir/linger"
 }
@@ -319,7 +336,7 @@ uninstall)
     remove_cron
     end_processes
     unlinger
-    if [ -e "$dir/no-condor-directory" ]; then
+    if [ -e "$dir/no-condor-directory" ] && ! hand_over no-condor-directory; then
         rm -f "$HOME/.condor/known_hosts"
         rmdir "$HOME/.condor" 2>/dev/null
     fi

@@ -191,6 +191,8 @@ class Lab:
             *ports,
             # As on a real host, a service may have a higher priority.
             "--cap-add=SYS_NICE",
+            # As on a real host, its administrator may filter packets.
+            "--cap-add=NET_ADMIN",
             *run_flags(),
             image,
             timeout=120,

@@ -36,6 +36,17 @@ BLAH_CONFIG = "etc/blah.config"
 # Of the batch job, not of the gateway: sbatch passes its environment on unless told otherwise. NONE, instead of NIL,
 # would make Slurm run a login shell of the user.
 _NIL = b'\necho "#SBATCH --export=NIL"\n'
+# bsub, too, passes its environment on, and has no such option in all versions. It needs only the variables of LSF.
+_BSUB = b"bsub_out=`cd && "
+_UNSET = (
+    b"bsub_out=`for name in $(compgen -e); do case $name in HOME|USER|LOGNAME|LANG|PATH|LSF_*|EGO_*|XLSF_*) ;; "
+    b"*) unset $name ;; esac; done; cd && "
+)
+# Grid Engine, PBS and LSF start a job in the home directory. A job that is killed would leave the glidein's files there.
+# The gateway removes the job's directory of the spool, the current directory of the submission, in every case.
+_HOME, _SPOOL = b"new_home=\\${old_home}/$run_dir", b"new_home=$bls_opt_workdir/$run_dir"
+# The error of qsub becomes the reason for which the job is held.
+_QSUB, _QSUB_WITH_ERROR = b"`qsub $bls_tmp_file 2> /dev/null |", b"`qsub $bls_tmp_file |"
 
 
 def installed_gateway_items(condor):
@@ -84,6 +95,12 @@ def _repaired(name, data):
         return data.replace(b"self.readfp(", b"self.read_file(")
     if name == "slurm_local_submit_attributes.sh":
         return data + _NIL
+    if name == "blah_common_submit_functions.sh":
+        return data.replace(_HOME, _SPOOL)
+    if name == "lsf_submit.sh":
+        return data.replace(_BSUB, _UNSET)
+    if name == "sge_submit.sh":
+        return data.replace(_QSUB, _QSUB_WITH_ERROR)
     return data
 
 

@@ -16,7 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcond
 from ansible_collections.glidein.ops.plugins.module_utils.validation import choice, invalid, missing, text
 
 # glidein_scheduler of batch systems behind a gateway: those whose class has `blahp`.
-BATCH_SYSTEMS = ("slurm", "pbspro", "torque", "sge", "uge", "htcondor")
+BATCH_SYSTEMS = ("slurm", "pbspro", "torque", "sge", "uge", "lsf", "htcondor")
 
 _OPTIONS = "glidein_scheduler_options"
 _GATEWAY = text(

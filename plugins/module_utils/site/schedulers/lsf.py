@@ -16,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     QUEUED,
     RUNNING,
     SICK,
+    Blahp,
     Job,
     RequestOption,
     Scheduler,
@@ -182,6 +183,12 @@ class Lsf(Scheduler):
     )
     # bkill and the run limit signal every process of the job. The last signal, TERM, makes HTCondor vacate the job.
     shell_settings = {"GLIDEIN_NOTICE_TO_ALL": "'INT USR2'"}
+    # blahp requests neither memory nor one host.
+    blahp = Blahp(
+        "lsf",
+        ("queue", "account"),
+        ("constraint", "cores", "memory", "memory_unit", "disk", "gpus", "gpu_type", "whole_node", "directives"),
+    )
     batch_id = '${LSB_JOBID}$([ "${LSB_JOBINDEX:-0}" = 0 ] || echo "[$LSB_JOBINDEX]")'
 
     def __init__(self, runner, options):
@@ -242,21 +249,28 @@ class Lsf(Scheduler):
             lines.append(f"-q {entry['queue']}")
         if entry["account"]:
             lines.append(f"-P {entry['account']}")
+        minutes = -(-entry["walltime_s"] // 60)
+        lines += [*self._requests(entry, shape), f"-W {minutes // 60}:{minutes % 60:02d}"]
+        # LSF's own report, with the reason of the end (such as TERM_MEMLIMIT). Without -o, LSF would send it by mail.
+        # %I is 0 without an array. Not .out: that is the glidein's log.
+        lines.append(f'-o "{log_dir}/{job_name}.%J.%I.err"')
+        return lines
+
+    def blahp_options(self, entry, shape, job_name):
+        return [*entry["directives"], f"-J {job_name}", *self._requests(entry, shape)]
+
+    def _requests(self, entry, shape):
+        """Return the options for cores, memory, disk, GPUs and whole nodes."""
         # Only one -R: Volclava refuses a second one.
-        lines += [f"-n {shape['cpus']}", f'-R "{self._requirement(entry, shape)}"']
+        lines = [f"-n {shape['cpus']}", f'-R "{self._requirement(entry, shape)}"']
         limit = self._memory_limit(entry, shape)
         if limit:
             lines.append(f"-M {limit}")
-        minutes = -(-entry["walltime_s"] // 60)
-        lines.append(f"-W {minutes // 60}:{minutes % 60:02d}")
         if shape["gpus"] and self.requested_as(entry, "gpus") == "gpu":
             kind = f":gmodel={shape['gpu_type']}" if shape["gpu_type"] else ""
             lines.append(f'-gpu "num={shape["gpus"]}{kind}:mode=shared:j_exclusive=yes"')
         if shape["whole_node"] and self.requested_as(entry, "whole_node") == "exclusive":
             lines.append("-x")
-        # LSF's own report, with the reason of the end (such as TERM_MEMLIMIT). Without -o, LSF would send it by mail.
-        # %I is 0 without an array. Not .out: that is the glidein's log.
-        lines.append(f'-o "{log_dir}/{job_name}.%J.%I.err"')
         return lines
 
     def _requirement(self, entry, shape):

@@ -176,7 +176,9 @@ class GridEngine(Scheduler):
         return lines
 
     def blahp_options(self, entry, shape, job_name):
-        return [*entry["directives"], f"-N {job_name}", *self._requests(entry, shape), "-r n"]
+        # Without -o, the batch job's empty output would be left in the home directory: blahp redirects that of the glidein.
+        output = ["-j y", "-o /dev/null"]
+        return [*entry["directives"], f"-N {job_name}", *self._requests(entry, shape), "-r n", *output]
 
     def _requests(self, entry, shape):
         """Return the options for all requests but the queue."""
