@@ -7,13 +7,17 @@
 #
 #   gateway run                   runs the gateway in the foreground
 #   gateway keep                  the same, unless it runs already: for cron
-#   gateway install SUPERVISOR    starts it and keeps it alive by systemd, cron, or auto; prints "changed" after a change
+#   gateway install SUPERVISOR    starts it and keeps it alive by systemd, cron, or auto; prints "changed" if it does
 #   gateway restart               ends the daemons; what keeps it alive starts them again
+#   gateway stop REASON           stops it until the next install; status prints the reason
 #   gateway uninstall             stops it, and removes the unit or the cron job
 #   gateway unpack NAME FILE      makes the HTCondor in a tarball the current release
 #   gateway token LIFE BEFORE     renews the submitters' token if it is older than LIFE minus BEFORE seconds
+#   gateway renew LIFE BEFORE     stores the token towards the pool from standard input, renews the submitters' token as
+#                                 above, and prints it
 #   gateway status                prints a line of JSON
-#   gateway attributes            prints the number of jobs as ClassAd attributes
+#   gateway attributes SECONDS    prints the number of jobs as ClassAd attributes, cancels untracked batch jobs, stops
+#                                 the gateway if its queue has been empty for so long (0: never)
 #   gateway unfinished            prints the number of jobs that are queued or running
 #   gateway cancel                cancels all jobs and waits until the batch system has done so
 
@@ -57,13 +61,19 @@ end_processes() {
 }
 
 # Write the settings of blahp: those of the release, except for those of the site. Python's parser refuses duplicates.
+# By default, blahp kills a submission after 30 s and holds the job, but the batch system may have accepted it. The
+# gridmanager waits for 300 s (GRIDMANAGER_GAHP_CALL_TIMEOUT).
 blah_settings() {
-    awk -F= 'FNR == NR { site[$1] = 1; lines = lines $0 "\n"; next } /^[[:space:]]*#/ || !($1 in site) { print }
-        END { printf "%s", lines }' "$dir/blah.config.site" "$dir/release/etc/blah.config" >"$dir/blah.config.new" &&
+    awk -F= 'FNR == NR { site[$1] = 1; lines = lines $0 "\n"; next }
+        /^[[:space:]]*#/ || !($1 in site) { print; set[$1] = 1 }
+        END { if (!(limit in site) && !(limit in set)) print limit "=200"; printf "%s", lines }' \
+        limit=blah_child_poll_timeout "$dir/blah.config.site" "$dir/release/etc/blah.config" >"$dir/blah.config.new" &&
         mv "$dir/blah.config.new" "$dir/blah.config"
 }
 
 run() {
+    [ ! -e "$dir/stopped" ] || exit 0
+    rm -f "$dir/idle"
     # HTCondor writes ~/.condor/known_hosts. Without this directory before, uninstall removes the file.
     [ -e "$HOME/.condor" ] || : >"$dir/no-condor-directory"
     # If only the master was killed, its children may still have the queue open.
@@ -79,6 +89,7 @@ run() {
 
 # wait: how many seconds it waits for the end of the gateway that runs.
 keep() {
+    [ ! -e "$dir/stopped" ] || return 0
     wait=$1
     # In a session of its own. flock closes the file in the daemons, so that the lock ends with the master.
     cd / || exit 1
@@ -136,6 +147,7 @@ unit_text() {
     cat <<END
 [Unit]
 Description=Gateway of the site $name (glidein.ops)
+ConditionPathExists=!$dir/stopped
 StartLimitIntervalSec=0
 
 [Service]
@@ -205,6 +217,7 @@ remove_unit() {
 }
 
 supervise() {
+    rm -f "$dir/stopped"
     case $1 in
     auto)
         linger
@@ -250,6 +263,16 @@ restart() {
     fi
 }
 
+# Neither systemd nor cron starts a gateway that has the file `stopped`.
+stop() {
+    printf "%s\n" "$1" >"$dir/stopped"
+    if [ "$(supervisor)" = systemd ]; then
+        user_systemd stop "$unit"
+    else
+        end_processes
+    fi
+}
+
 unpack() {
     release="$dir/releases/$1"
     if [ ! -d "$release" ]; then
@@ -284,6 +307,24 @@ token() {
     echo changed
 }
 
+# The token is overwritten, because HTCondor would prefer an expired token to a valid one in another file.
+renew() {
+    cat >"$dir/tokens.d/.pool.new" && [ -s "$dir/tokens.d/.pool.new" ] || fail "no token on standard input"
+    if cmp -s "$dir/tokens.d/.pool.new" "$dir/tokens.d/pool"; then
+        rm "$dir/tokens.d/.pool.new"
+    else
+        mv "$dir/tokens.d/.pool.new" "$dir/tokens.d/pool" || fail "$dir/tokens.d/pool cannot be written"
+    fi
+    token "$1" "$2" >/dev/null
+    cat "$dir/submit-token"
+}
+
+# Print when a token expires, in epoch seconds. The payload has no padding, so that base64 reports an error.
+expiry() {
+    end=$(cut -d. -f2 "$1" 2>/dev/null | tr -- '-_' '+/' | base64 -d 2>/dev/null | sed -n 's/.*"exp":\([0-9]*\).*/\1/p')
+    echo "${end:-null}"
+}
+
 queue() {
     tool timeout 20 "$dir/release/bin/condor_q" -allusers "$@" 2>/dev/null
 }
@@ -298,12 +339,61 @@ attributes() {
     found=$(queue -af JobStatus) || exit 1
     echo "$found" | awk '{ n[$1]++ }
         END { printf "JobsIdle = %d\nJobsRunning = %d\nJobsHeld = %d\n- update:true\n", n[1], n[2] + n[6], n[5] }'
+    if [ -n "$found" ]; then
+        rm -f "$dir/idle"
+    elif [ ! -e "$dir/idle" ]; then
+        : >"$dir/idle"
+    fi
+    cancel_untracked >>"$dir/gateway.log" 2>&1
+    stop_if_idle "$1"
+}
+
+# Stop a gateway whose queue has been empty for $1 seconds. `idle` is as old as that.
+stop_if_idle() {
+    [ "$1" -gt 0 ] && [ -e "$dir/idle" ] || return 0
+    since=$(stat -c %Y "$dir/idle")
+    [ $(($(date +%s) - since)) -ge "$1" ] || return 0
+    # This process is one of the gateway's, which are ended.
+    setsid env -u GLIDEIN_GATEWAY "$dir/gateway" stop "idle since $(date -u -d "@$since" '+%Y-%m-%d %H:%M:%S UTC')" \
+        </dev/null >>"$dir/gateway.log" 2>&1 &
+}
+
+# Cancel jobs of Slurm that this gateway has submitted and does not track: blahp ended sbatch after its time limit, and
+# held the job, but Slurm had accepted it. Their working directory is in the spool, so that no other job is cancelled.
+# A job without a batch id that is not held is being submitted now.
+cancel_untracked() {
+    squeue=$(. "$dir/blah.config" >/dev/null 2>&1; echo "${slurm_binpath:-/usr/bin}")/squeue
+    [ -x "$squeue" ] || return 0
+    # Slurm is read first: a job that is submitted meanwhile is not in this list.
+    batch=$(timeout 20 "$squeue" -h -u "$user" -o '%A %Z' | grep -F " $dir/local/spool/") || return 0
+    jobs=$(queue -af 'GridJobId ?: "none"' 'JobStatus == 5' Iwd) || return 0
+    echo "$batch" | while read -r id place; do
+        echo "$jobs" | awk -v id="$id" -v place="$place" '
+            { n = split($0, word, " "); has_id = match($0, "slurm/[0-9]+/" id "(@[^ ]*)? ") }
+            has_id || (word[n - 1] == "false" && word[n] == place && $0 !~ /slurm\/[0-9]+\/[0-9]+/) { found = 1 }
+            END { exit !found }' && continue
+        timeout 20 "${squeue%/squeue}/scancel" "$id" || continue
+        echo "$(date -u '+%F %T') cancelled the untracked job $id of $place"
+    done
+}
+
+# Print why the queue cannot be written, for example because a file system is full or a quota is used up.
+spool_problem() {
+    [ -d "$dir/local/spool" ] || return 0
+    # The queue and the files of new pilots are written there.
+    reason=$({ head -c 1048576 /dev/zero >"$dir/local/spool/.space"; } 2>&1)
+    rm -f "$dir/local/spool/.space"
+    [ -n "$reason" ] || return 0
+    echo "$dir/local/spool: ${reason##*: } (file system $(df -P "$dir/local/spool" | awk 'END { print $NF }'))"
 }
 
 status() {
     state=stopped
     counts='null'
-    if [ -n "$(processes)" ]; then
+    reason=
+    if [ -e "$dir/stopped" ]; then
+        reason=$(cat "$dir/stopped")
+    elif [ -n "$(processes)" ]; then
         state=running
         if found=$(queue -af JobStatus); then
             counts=$(echo "$found" | awk '{ n[$1]++ }
@@ -313,7 +403,15 @@ status() {
         fi
     fi
     version=$(sed -n 's/^ *"htcondor": "\(.*\)",$/\1/p' "$dir/release/MANIFEST.json" 2>/dev/null)
-    echo "{\"state\": \"$state\", \"version\": \"$version\", \"supervisor\": \"$(supervisor)\", \"jobs\": $counts}"
+    printf '{"state": "%s", "reason": "%s", "version": "%s", "supervisor": "%s", "jobs": %s, ' \
+        "$state" "$(plain "$reason")" "$version" "$(supervisor)" "$counts"
+    printf '"tokens": {"pool": %s, "submitters": %s}, "problem": "%s"}\n' \
+        "$(expiry "$dir/tokens.d/pool")" "$(expiry "$dir/submit-token")" "$(plain "$(spool_problem)")"
+}
+
+# Print text without the characters that JSON escapes.
+plain() {
+    printf %s "$1" | tr '\n\t' '  ' | tr -d '"\\'
 }
 
 cancel() {
@@ -331,6 +429,7 @@ run) run ;;
 keep) keep 0 ;;
 install) supervise "${2:?}" ;;
 restart) restart ;;
+stop) stop "${2:?}" ;;
 uninstall)
     remove_unit
     remove_cron
@@ -344,9 +443,13 @@ uninstall)
     ;;
 unpack) unpack "${2:?}" "${3:?}" ;;
 token) token "${2:?}" "${3:?}" ;;
+renew) renew "${2:?}" "${3:?}" ;;
 status) status ;;
-attributes) attributes ;;
+attributes) attributes "${2:-0}" ;;
 unfinished) unfinished | wc -l ;;
 cancel) cancel ;;
-*) fail "expected run, keep, install, restart, uninstall, unpack, token, status, attributes, unfinished or cancel" ;;
+*)
+    fail "expected run, keep, install, restart, stop, uninstall, unpack, token, renew, status, attributes, unfinished" \
+        "or cancel"
+    ;;
 esac

@@ -9,7 +9,8 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Returns the section of C(glidein.ops.status) with a line for each gateway.
+  - Returns the section of C(glidein.ops.status) with the state of each gateway, the expiry times of its tokens, and its
+    problems.
   - The variable C(status_gateway) of a host is the registered result of the command C(gateway status).
 extends_documentation_fragment:
   - glidein.ops.hosts
@@ -28,7 +29,10 @@ _value:
     - The lines of the section.
   type: list
   elements: str
-  sample: [GATEWAYS, "  slurm: running, HTCondor 23.9.6, kept alive by cron; jobs: 1 idle, 2 running, 0 held"]
+  sample:
+    - GATEWAYS
+    - "  slurm: running, HTCondor 23.9.6, kept alive by cron; jobs: 1 idle, 2 running, 0 held"
+    - "    token towards the pool: until 2026-12-23 04:38:30 UTC; token of submitters: until 2026-12-23 04:38:30 UTC"
 """
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway_lines import gateway_lines

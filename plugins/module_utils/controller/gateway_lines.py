@@ -4,32 +4,64 @@
 """The state of gateways as lines of text. Controller only."""
 
 import json
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+
+# Time enough to renew a token, also over a weekend.
+MIN_TOKEN_LEFT_S = 3 * 86400
+# Key of `tokens` -> what the token is for.
+_TOKENS = (("pool", "towards the pool"), ("submitters", "of submitters"))
 
 
-def gateway_lines(hostvars, hosts):
-    """Return the section of glidein.ops.status with a line for each gateway.
+def gateway_lines(hostvars, hosts, now=None):
+    """Return the section of glidein.ops.status with a line for each gateway, its tokens, and its problems.
 
-    hostvars: Ansible's; status_gateway in them is the registered result of `gateway status`.
+    hostvars: Ansible's; status_gateway in them is the registered result of `gateway status`; now: epoch seconds.
     """
-    lines = []
+    now = time.time() if now is None else now
+    lines = ["GATEWAYS"]
     for host in hosts:
         variables = hostvars[host]
         site = variables.get("glidein_site") or host
-        lines.append(f"  {site}: {_state(variables.get('status_gateway') or {})}")
-    return ["GATEWAYS", *lines]
+        first, *others = _lines(variables.get("status_gateway") or {}, now)
+        lines += [f"  {site}: {first}", *(f"    {line}" for line in others)]
+    return lines
 
 
-def _state(result):
-    """Return the state of one gateway. result: of the task."""
+def _lines(result, now):
+    """Return the lines of one gateway. result: of the task."""
     if result.get("skipped") or not result:
-        return "unknown: the login node was not asked"
+        return ["unknown: the login node was not asked"]
     if result.get("unreachable"):
-        return "unknown: the login node cannot be reached"
+        return ["unknown: the login node cannot be reached"]
     try:
         found = json.loads(result.get("stdout") or "")
-        jobs = found["jobs"]
-        counts = "unknown" if jobs is None else ", ".join(f"{jobs[key]} {key}" for key in ("idle", "running", "held"))
-        return f"{found['state']}, HTCondor {found['version']}, kept alive by {found['supervisor']}; jobs: {counts}"
+        return [_state(found), *_token_lines(found["tokens"], now), *_problem(found)]
     except (ValueError, KeyError, TypeError):
         reason = " ".join(str(result.get("stderr") or result.get("msg") or "no output").split())[:200]
-        return f"no answer of its program: {reason}. Run glidein.ops.gateway"
+        return [f"no answer of its program: {reason}. Run glidein.ops.gateway"]
+
+
+def _state(found):
+    """Return the state of a gateway that has answered."""
+    if found["reason"]:
+        return f"{found['state']}: {found['reason']}, HTCondor {found['version']}. To start it, run glidein.ops.gateway"
+    jobs = found["jobs"]
+    counts = "unknown" if jobs is None else ", ".join(f"{jobs[key]} {key}" for key in ("idle", "running", "held"))
+    return f"{found['state']}, HTCondor {found['version']}, kept alive by {found['supervisor']}; jobs: {counts}"
+
+
+def _token_lines(tokens, now):
+    """Return when the tokens expire, and a line for each that expires soon."""
+    ends = [(f"token {what}", tokens[key]) for key, what in _TOKENS if tokens[key] is not None]
+    lines = ["; ".join(f"{name}: until {utc(end)}" for name, end in ends)] if ends else []
+    for name, end in ends:
+        if end < now + MIN_TOKEN_LEFT_S:
+            state = "expires soon" if end > now else "has expired"
+            lines.append(f"problem: the {name} {state}: run glidein.ops.renew")
+    return lines
+
+
+def _problem(found):
+    return [f"problem: {found['problem']}"] if found["problem"] else []

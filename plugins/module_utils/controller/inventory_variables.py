@@ -36,6 +36,7 @@ KNOWN = (
     "glidein_gateway_blah_config",
     "glidein_gateway_dir",
     "glidein_gateway_extra_config",
+    "glidein_gateway_idle_shutdown",
     "glidein_gateway_platform",
     "glidein_gateway_poll_seconds",
     "glidein_gateway_port",

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program that controls a gateway, with stand-ins for HTCondor and cron."""
 
+import base64
 import hashlib
 import json
 import os
@@ -24,6 +25,9 @@ pytestmark = pytest.mark.skipif(
 MASTER = "#!/bin/sh\nenv > {dir}/environment\nexec sleep 60\n"
 QUEUE = '#!/bin/sh\ncase "$*" in *constraint*) echo 1; echo 2 ;; *) printf "1\\n2\\n2\\n4\\n5\\n" ;; esac\n'
 MINT = '#!/bin/sh\necho "token of $*"\n'
+# An IDTOKEN's form: the payload has no padding.
+TOKEN = "e30." + base64.urlsafe_b64encode(b'{"exp":1798000710,"iat":1795408728}').decode().rstrip("=") + ".c2ln"
+NOW = time.time()
 CRONTAB = """#!/bin/sh
 case $1 in
 -l) cat {table} ;;
@@ -78,7 +82,7 @@ class Gateway:
         with tarfile.open(str(self.home / f"{name}.tar.gz"), "w:gz") as tar:
             tar.add(str(tree), ".")
 
-    def __call__(self, *arguments, rc=0):
+    def __call__(self, *arguments, rc=0, stdin=None):
         environment = {
             "PATH": f"{self.home / 'bin'}:{os.environ['PATH']}",
             "HOME": str(self.home),
@@ -87,6 +91,7 @@ class Gateway:
         done = subprocess.run(
             [str(self.dir / "gateway"), *arguments],
             env=environment,
+            input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             universal_newlines=True,
@@ -181,7 +186,15 @@ def test_the_site_replaces_settings_of_blahp(gateway):
     config = gateway.dir / "blah.config"
     wait(config.exists)
     # Python's parser of this file refuses a setting that is there twice.
-    assert config.read_text() == "# comment\npbs_pro=no\nslurm_binpath=/opt/slurm\nnew=1\n"
+    assert config.read_text() == "# comment\npbs_pro=no\nblah_child_poll_timeout=200\nslurm_binpath=/opt/slurm\nnew=1\n"
+
+
+def test_the_site_may_set_the_time_limit_of_a_submission(gateway):
+    (gateway.dir / "blah.config.site").write_text("blah_child_poll_timeout=60\n")
+    gateway("install", "cron")
+    config = gateway.dir / "blah.config"
+    wait(config.exists)
+    assert config.read_text() == "# comment\nslurm_binpath=/usr/bin\npbs_pro=no\nblah_child_poll_timeout=60\n"
 
 
 def test_another_release_replaces_the_first_one(gateway):
@@ -211,19 +224,140 @@ def test_the_submitters_token_is_renewed_when_it_is_old(gateway):
     assert gateway("token", "864000", "432000").strip() == "changed"
 
 
+def test_a_renewal_stores_the_pools_token_and_prints_the_submitters(gateway):
+    tokens = gateway.dir / "tokens.d"
+    tokens.mkdir(mode=0o700)
+    (tokens / "pool").write_text("old")
+    printed = gateway("renew", "864000", "432000", stdin="new\n")
+    assert printed == (gateway.dir / "submit-token").read_text()
+    assert "-authz READ -authz WRITE" in printed
+    assert [path.name for path in tokens.iterdir()] == ["pool"]
+    assert (tokens / "pool").read_text() == "new\n"
+    assert (tokens / "pool").stat().st_mode & 0o777 == 0o600
+    assert gateway("renew", "864000", "432000", stdin="new\n") == printed
+    assert "no token on standard input" in gateway("renew", "864000", "432000", stdin="", rc=1)
+    assert (tokens / "pool").read_text() == "new\n"
+
+
 def test_status_counts_jobs(gateway):
-    assert gateway.state() == {"state": "stopped", "version": "23.9.6", "supervisor": "none", "jobs": None}
+    stopped = {
+        "state": "stopped",
+        "reason": "",
+        "version": "23.9.6",
+        "supervisor": "none",
+        "jobs": None,
+        "tokens": {"pool": None, "submitters": None},
+        "problem": "",
+    }
+    assert gateway.state() == stopped
     gateway("install", "cron")
     wait(gateway.masters)
-    assert gateway.state() == {
-        "state": "running",
-        "version": "23.9.6",
-        "supervisor": "cron",
-        "jobs": {"idle": 1, "running": 2, "held": 1},
-    }
+    jobs = {"idle": 1, "running": 2, "held": 1}
+    assert gateway.state() == dict(stopped, state="running", supervisor="cron", jobs=jobs)
     assert gateway("unfinished").strip() == "2"
     lines = gateway("attributes").splitlines()
     assert lines == ["JobsIdle = 1", "JobsRunning = 2", "JobsHeld = 1", "- update:true"]
+
+
+def test_status_has_the_expiry_times_of_tokens(gateway):
+    (gateway.dir / "tokens.d").mkdir()
+    (gateway.dir / "tokens.d/pool").write_text(TOKEN + "\n")
+    (gateway.dir / "submit-token").write_text("no token\n")
+    assert gateway.state()["tokens"] == {"pool": 1798000710, "submitters": None}
+
+
+def test_a_stopped_gateway_is_not_started_by_cron_but_by_an_installation(gateway):
+    gateway("install", "cron")
+    wait(gateway.masters)
+    gateway("stop", 'maintenance of "node\\1"')
+    assert gateway.masters() == []
+    assert (gateway.state()["state"], gateway.state()["reason"]) == ("stopped", "maintenance of node1")
+    gateway("keep")
+    gateway("run")
+    time.sleep(0.3)
+    assert gateway.masters() == []
+    assert gateway("install", "cron").strip() == "changed"
+    wait(gateway.masters)
+    assert gateway.state()["reason"] == ""
+
+
+def test_a_gateway_whose_queue_is_empty_for_long_stops_itself(gateway):
+    gateway("install", "cron")
+    wait(gateway.masters)
+    script(gateway.dir / "release/bin/condor_q", "#!/bin/sh\n")
+    gateway("attributes", "3600")
+    idle = gateway.dir / "idle"
+    os.utime(str(idle), (NOW - 3599, NOW - 3599))
+    gateway("attributes", "3700")
+    gateway("attributes", "0")
+    assert gateway.state()["state"] == "running"
+    script(gateway.dir / "release/bin/condor_q", QUEUE)
+    gateway("attributes", "3600")
+    assert not idle.exists()
+    script(gateway.dir / "release/bin/condor_q", "#!/bin/sh\n")
+    idle.write_text("")
+    os.utime(str(idle), (1795320012, 1795320012))
+    gateway("attributes", "3600")
+    wait(lambda: not gateway.masters())
+    assert gateway.state()["reason"] == "idle since 2026-11-22 04:00:12 UTC"
+
+
+def test_a_queue_that_cannot_be_read_is_not_an_empty_one(gateway):
+    gateway("install", "cron")
+    wait(gateway.masters)
+    script(gateway.dir / "release/bin/condor_q", "#!/bin/sh\nexit 1\n")
+    gateway("attributes", "1", rc=1)
+    assert not (gateway.dir / "idle").exists()
+
+
+def test_only_untracked_batch_jobs_in_the_spool_are_cancelled(gateway):
+    spool = f"{gateway.dir}/local/spool"
+    batch = {
+        1: f"{spool}/1/0/cluster1.proc0.subproc0",  # tracked
+        2: f"{spool}/2/0/cluster2.proc0.subproc0",  # held: blahp ended sbatch
+        3: f"{spool}/3/0/cluster3.proc0.subproc0",  # being submitted
+        4: f"{spool}/4/0/cluster4.proc0.subproc0",  # its pilot has been removed
+        5: f"{spool}/1/0/cluster1.proc0.subproc0",  # of an earlier submission of 1
+        6: "/home/user/work",
+        11: f"{spool}/6/0/cluster6.proc0.subproc0",  # held for another reason
+    }
+    queue = [
+        f"batch slurm lab_1.0_5 slurm/20261123/1 false {batch[1]}",
+        f"none true {batch[2]}",
+        f"none false {batch[3]}",
+        f"batch slurm lab_6.0_5 slurm/20261123/11 true {batch[11]}",
+    ]
+    (gateway.dir / "blah.config").write_text(f"slurm_binpath={gateway.home}/slurm\n")
+    listed = "".join(f"echo {number} {place}\n" for number, place in batch.items())
+    script(gateway.home / "slurm/squeue", f"#!/bin/sh\n{listed}")
+    script(gateway.home / "slurm/scancel", f'#!/bin/sh\necho "$@" >>{gateway.home}/cancelled\n')
+    rows = "".join(f"echo '{line}'\n" for line in queue)
+    script(gateway.dir / "release/bin/condor_q", f'#!/bin/sh\ncase "$*" in *GridJobId*)\n{rows};;\n*) echo 1;; esac\n')
+    gateway("attributes", "0")
+    assert (gateway.home / "cancelled").read_text().split() == ["2", "4", "5"]
+    assert f"cancelled the untracked job 2 of {batch[2]}" in (gateway.dir / "gateway.log").read_text()
+
+
+@pytest.mark.parametrize("broken", ["squeue", "condor_q"])
+def test_no_batch_job_is_cancelled_if_a_list_cannot_be_read(gateway, broken):
+    (gateway.dir / "blah.config").write_text(f"slurm_binpath={gateway.home}/slurm\n")
+    listed = f"echo 2 {gateway.dir}/local/spool/2\n"
+    script(gateway.home / "slurm/squeue", f"#!/bin/sh\n{listed}" if broken != "squeue" else "#!/bin/sh\nexit 1\n")
+    script(gateway.home / "slurm/scancel", f'#!/bin/sh\necho "$@" >>{gateway.home}/cancelled\n')
+    answer = "exit 1" if broken == "condor_q" else "true"
+    script(gateway.dir / "release/bin/condor_q", f'#!/bin/sh\ncase "$*" in *GridJobId*) {answer};; *) echo 1;; esac\n')
+    gateway("attributes", "0")
+    assert not (gateway.home / "cancelled").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_spool_without_space_is_a_problem_that_names_its_file_system(gateway):
+    spool = gateway.dir / "local/spool"
+    spool.mkdir(parents=True)
+    assert gateway.state()["problem"] == ""
+    (spool / ".space").symlink_to("/dev/full")
+    problem = gateway.state()["problem"]
+    assert problem.startswith(f"{spool}: No space left on device (file system /")
 
 
 def test_a_schedd_that_does_not_answer_is_reported(gateway):

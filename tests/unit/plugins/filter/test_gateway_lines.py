@@ -3,34 +3,89 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lines of status about gateways."""
 
-from ansible_collections.glidein.ops.plugins.filter.gateway_lines import FilterModule
+import json
 
-RUNNING = (
-    '{"state": "running", "version": "23.9.6", "supervisor": "cron", "jobs": {"idle": 1, "running": 2, "held": 0}}'
-)
-SILENT = '{"state": "unresponsive", "version": "23.9.6", "supervisor": "systemd", "jobs": null}'
+import pytest
+from ansible_collections.glidein.ops.plugins.filter.gateway_lines import FilterModule
+from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway_lines import gateway_lines
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+
+NOW = 1795408000
+LATE, SOON, PAST = NOW + 20 * 86400, NOW + 86400, NOW - 60
+
+
+def status(state="running", reason="", jobs=None, pool=LATE, submitters=LATE, problem=""):
+    """Return what `gateway status` prints."""
+    return json.dumps(
+        {
+            "state": state,
+            "reason": reason,
+            "version": "23.9.6",
+            "supervisor": "cron",
+            "jobs": jobs,
+            "tokens": {"pool": pool, "submitters": submitters},
+            "problem": problem,
+        }
+    )
+
+
+def lines(results):
+    """Return the section for {host: registered result}."""
+    hostvars = {host: {"status_gateway": result} for host, result in results.items()}
+    return FilterModule().filters()["gateway_lines"](hostvars, sorted(hostvars), NOW)
 
 
 def test_each_gateway_has_a_line():
+    jobs = {"idle": 1, "running": 2, "held": 0}
     results = {
-        "a": {"stdout": RUNNING},
-        "b": {"stdout": SILENT},
+        "a": {"stdout": status(jobs=jobs, pool=None, submitters=None)},
+        "b": {"stdout": status("unresponsive", pool=None, submitters=None)},
         "c": {"skipped": True},
         "d": {"unreachable": True, "msg": "no route"},
         "e": {"failed": True, "msg": "No such file:\n x", "stdout": ""},
         "f": {"stdout": "[]"},
+        "g": {},
     }
-    hostvars = {host: {"status_gateway": result} for host, result in results.items()}
-    hostvars["a"]["glidein_site"] = "bridges"
-    hostvars["g"] = {}
-    found = FilterModule().filters()["gateway_lines"](hostvars, sorted(hostvars))
-    assert found == [
+    assert lines(results) == [
         "GATEWAYS",
-        "  bridges: running, HTCondor 23.9.6, kept alive by cron; jobs: 1 idle, 2 running, 0 held",
-        "  b: unresponsive, HTCondor 23.9.6, kept alive by systemd; jobs: unknown",
+        "  a: running, HTCondor 23.9.6, kept alive by cron; jobs: 1 idle, 2 running, 0 held",
+        "  b: unresponsive, HTCondor 23.9.6, kept alive by cron; jobs: unknown",
         "  c: unknown: the login node was not asked",
         "  d: unknown: the login node cannot be reached",
         "  e: no answer of its program: No such file: x. Run glidein.ops.gateway",
         "  f: no answer of its program: no output. Run glidein.ops.gateway",
         "  g: unknown: the login node was not asked",
     ]
+
+
+def test_a_gateway_has_the_name_of_its_site():
+    hostvars = {"a": {"status_gateway": {"skipped": True}, "glidein_site": "bridges"}}
+    assert gateway_lines(hostvars, ["a"])[1].startswith("  bridges: ")
+
+
+def test_a_stopped_gateway_has_the_reason_and_the_remedy():
+    found = lines({"a": {"stdout": status("stopped", "idle since 2026-11-23 04:00:12 UTC", pool=None, submitters=None)}})
+    assert found[1:] == [
+        "  a: stopped: idle since 2026-11-23 04:00:12 UTC, HTCondor 23.9.6. To start it, run glidein.ops.gateway"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pool", "submitters", "problems"),
+    [
+        (LATE, LATE, []),
+        (SOON, LATE, ["problem: the token towards the pool expires soon: run glidein.ops.renew"]),
+        (LATE, PAST, ["problem: the token of submitters has expired: run glidein.ops.renew"]),
+    ],
+)
+def test_tokens_are_shown_and_a_token_that_expires_soon_is_a_problem(pool, submitters, problems):
+    found = lines({"a": {"stdout": status(pool=pool, submitters=submitters)}})
+    assert found[2:] == [
+        f"    token towards the pool: until {utc(pool)}; token of submitters: until {utc(submitters)}",
+        *(f"    {problem}" for problem in problems),
+    ]
+
+
+def test_a_full_file_system_is_a_problem():
+    found = lines({"a": {"stdout": status("unresponsive", problem="/spool: No space left on device")}})
+    assert found[-1] == "    problem: /spool: No space left on device"
