@@ -9,18 +9,19 @@ import json
 def gateway_lines(hostvars, hosts):
     """Return the section of glidein.ops.status with a line for each gateway.
 
-    hostvars: Ansible's; status_gateway in them is the registered result of `gateway status`.
+    hostvars: Ansible's; status_gateway in them is the registered result of `gateway status`. For a gateway without a
+    schedd, status_gateway_ssh is that of the same command, run by SSH from the access point.
     """
     lines = []
     for host in hosts:
         variables = hostvars[host]
         site = variables.get("glidein_site") or host
-        lines.append(f"  {site}: {_state(variables.get('status_gateway') or {})}")
+        lines.append(f"  {site}: {_state(variables.get('status_gateway') or {}, variables.get('status_gateway_ssh'))}")
     return ["GATEWAYS", *lines]
 
 
-def _state(result):
-    """Return the state of one gateway. result: of the task."""
+def _state(result, from_access_point):
+    """Return the state of one gateway. result, from_access_point: of the tasks."""
     if result.get("skipped") or not result:
         return "unknown: the login node was not asked"
     if result.get("unreachable"):
@@ -28,8 +29,22 @@ def _state(result):
     try:
         found = json.loads(result.get("stdout") or "")
         jobs = found["jobs"]
+        if "connected" in found:
+            return f"installed, HTCondor {found['version']}, no schedd; jobs: {jobs}; {_reached(from_access_point)}"
         counts = "unknown" if jobs is None else ", ".join(f"{jobs[key]} {key}" for key in ("idle", "running", "held"))
         return f"{found['state']}, HTCondor {found['version']}, kept alive by {found['supervisor']}; jobs: {counts}"
     except (ValueError, KeyError, TypeError):
-        reason = " ".join(str(result.get("stderr") or result.get("msg") or "no output").split())[:200]
-        return f"no answer of its program: {reason}. Run glidein.ops.gateway"
+        return f"no answer of its program: {_reason(result)}. Run glidein.ops.gateway"
+
+
+def _reached(result):
+    """Return whether the access point reaches the login node by SSH. result: of the task."""
+    result = result or {}
+    if result.get("skipped") or result.get("unreachable") or "rc" not in result:
+        return "the access point was not asked whether it can connect"
+    return "the access point can connect" if result["rc"] == 0 else f"the access point cannot connect: {_reason(result)}"
+
+
+def _reason(result):
+    """Return the error of a command in one line."""
+    return " ".join(str(result.get("stderr") or result.get("msg") or "no output").split())[:200]
