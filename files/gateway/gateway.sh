@@ -20,11 +20,19 @@
 #                                 the gateway if its queue has been empty for so long (0: never)
 #   gateway unfinished            prints the number of jobs that are queued or running
 #   gateway cancel                cancels all jobs and waits until the batch system has done so
+#
+# Without a schedd on the login node (glidein_gateway_ssh), HTCondor on the access point starts these by SSH:
+#
+#   gateway ssh                   for authorized_keys: one of the next two, or status, as SSH_ORIGINAL_COMMAND says
+#   gateway blahpd                submits to the batch system
+#   gateway ft-gahp               transfers files
 
 set -u
 umask 077
 dir=$(cd "$(dirname "$0")" && pwd) || exit 1
 name=$(sed -n 's/^GLIDEIN_Site = "\(.*\)"$/\1/p' "$dir/condor_config" 2>/dev/null)
+# Whether there is no schedd on the login node.
+grep -q '^# BY_SSH$' "$dir/condor_config" 2>/dev/null && by_ssh=true || by_ssh=false
 unit="glidein-gateway-$(basename "$dir").service"
 units="${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user"
 user=$(id -un)
@@ -67,8 +75,8 @@ blah_settings() {
     awk -F= 'FNR == NR { site[$1] = 1; lines = lines $0 "\n"; next }
         /^[[:space:]]*#/ || !($1 in site) { print; set[$1] = 1 }
         END { if (!(limit in site) && !(limit in set)) print limit "=200"; printf "%s", lines }' \
-        limit=blah_child_poll_timeout "$dir/blah.config.site" "$dir/release/etc/blah.config" >"$dir/blah.config.new" &&
-        mv "$dir/blah.config.new" "$dir/blah.config"
+        limit=blah_child_poll_timeout "$dir/blah.config.site" "$dir/release/etc/blah.config" >"$dir/blah.config.$$" &&
+        mv "$dir/blah.config.$$" "$dir/blah.config" || fail "blah.config cannot be written"
 }
 
 run() {
@@ -78,13 +86,42 @@ run() {
     [ -e "$HOME/.condor" ] || : >"$dir/no-condor-directory"
     # If only the master was killed, its children may still have the queue open.
     end_processes
-    blah_settings || fail "blah.config cannot be written"
+    blah_settings
     mkdir -p "$dir/local/log" "$dir/local/spool" "$dir/local/lock" "$dir/local/run" "$dir/local/execute"
+    clean CONDOR_CONFIG="$dir/condor_config" "$dir/release/sbin/condor_master" -f
+}
+
+# Become a program with a clean environment, which the batch system could pass on to the pilots.
+clean() {
     path=$(sed -n 's/^# PATH=//p' "$dir/condor_config")
-    # The batch system could pass the environment on to the pilots. GLIDEIN_GATEWAY marks the gateway's processes.
+    # GLIDEIN_GATEWAY marks the gateway's processes.
     exec env -i HOME="$HOME" USER="$user" LOGNAME="$user" LANG=C PATH="$path" GLIDEIN_GATEWAY="$dir" \
-        CONDOR_CONFIG="$dir/condor_config" BLAHPD_CONFIG_LOCATION="$dir/blah.config" \
-        "$dir/release/sbin/condor_master" -f
+        BLAHPD_CONFIG_LOCATION="$dir/blah.config" "$@"
+}
+
+blahpd() {
+    blah_settings
+    clean BLAHPD_LOCATION="$dir/release" GLITE_LOCATION="$dir/release" "$dir/release/bin/blahpd"
+}
+
+ft_gahp() {
+    mkdir -p "$dir/sandbox" "$dir/local/log"
+    clean CONDOR_CONFIG="$dir/condor_config" "$dir/release/sbin/condor_ft-gahp" -f
+}
+
+# The commands are those of HTCondor's remote_gahp.
+ssh_command() {
+    case ${SSH_ORIGINAL_COMMAND:-} in
+    status) status ;;
+    *"/bin/blahpd "*) blahpd ;;
+    *"/bin/condor_ft-gahp -f "*)
+        # The gridmanager reads from this line which port the tunnel has here.
+        port=$(expr "$SSH_ORIGINAL_COMMAND" : '.*Allocated port \([0-9]*\) for') || fail "no port of the tunnel"
+        echo "Allocated port $port for remote forward to" >&2
+        ft_gahp
+        ;;
+    *) fail "the key of the access point starts only HTCondor's blahpd and condor_ft-gahp" ;;
+    esac
 }
 
 # wait: how many seconds it waits for the end of the gateway that runs.
@@ -387,10 +424,22 @@ spool_problem() {
     echo "$dir/local/spool: ${reason##*: } (file system $(df -P "$dir/local/spool" | awk 'END { print $NF }'))"
 }
 
+# A file transfer makes the directory of a job. It stays until the access point has fetched the job's output.
+sandboxes() {
+    find "$dir/sandbox" -mindepth 3 -maxdepth 3 -type d 2>/dev/null | wc -l
+}
+
 status() {
     state=stopped
     counts='null'
     reason=
+    version=$(sed -n 's/^ *"htcondor": "\(.*\)",$/\1/p' "$dir/release/MANIFEST.json" 2>/dev/null)
+    if $by_ssh; then
+        [ -n "$(processes)" ] && connected=true || connected=false
+        echo "{\"state\": \"installed\", \"version\": \"$version\", \"connected\": $connected," \
+            "\"jobs\": $(sandboxes)}"
+        return
+    fi
     if [ -e "$dir/stopped" ]; then
         reason=$(cat "$dir/stopped")
     elif [ -n "$(processes)" ]; then
@@ -402,7 +451,6 @@ status() {
             state=unresponsive
         fi
     fi
-    version=$(sed -n 's/^ *"htcondor": "\(.*\)",$/\1/p' "$dir/release/MANIFEST.json" 2>/dev/null)
     printf '{"state": "%s", "reason": "%s", "version": "%s", "supervisor": "%s", "jobs": %s, ' \
         "$state" "$(plain "$reason")" "$version" "$(supervisor)" "$counts"
     printf '"tokens": {"pool": %s, "submitters": %s}, "problem": "%s"}\n' \
@@ -446,10 +494,19 @@ token) token "${2:?}" "${3:?}" ;;
 renew) renew "${2:?}" "${3:?}" ;;
 status) status ;;
 attributes) attributes "${2:-0}" ;;
-unfinished) unfinished | wc -l ;;
+unfinished)
+    if $by_ssh; then
+        sandboxes
+    else
+        unfinished | wc -l
+    fi
+    ;;
 cancel) cancel ;;
+ssh) ssh_command ;;
+blahpd) blahpd ;;
+ft-gahp) ft_gahp ;;
 *)
-    fail "expected run, keep, install, restart, stop, uninstall, unpack, token, renew, status, attributes, unfinished" \
-        "or cancel"
+    fail "expected run, keep, install, restart, stop, uninstall, unpack, token, renew, status, attributes, unfinished," \
+        "cancel, ssh, blahpd or ft-gahp"
     ;;
 esac

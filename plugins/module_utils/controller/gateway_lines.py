@@ -17,30 +17,43 @@ _TOKENS = (("pool", "towards the pool"), ("submitters", "of submitters"))
 def gateway_lines(hostvars, hosts, now=None):
     """Return the section of glidein.ops.status with a line for each gateway, its tokens, and its problems.
 
-    hostvars: Ansible's; status_gateway in them is the registered result of `gateway status`; now: epoch seconds.
+    hostvars: Ansible's; status_gateway in them is the registered result of `gateway status`. For a gateway without a
+    schedd, status_gateway_ssh is that of the same command, run by SSH from the access point. now: epoch seconds.
     """
     now = time.time() if now is None else now
     lines = ["GATEWAYS"]
     for host in hosts:
         variables = hostvars[host]
         site = variables.get("glidein_site") or host
-        first, *others = _lines(variables.get("status_gateway") or {}, now)
-        lines += [f"  {site}: {first}", *(f"    {line}" for line in others)]
+        found = _lines(variables.get("status_gateway") or {}, variables.get("status_gateway_ssh") or {}, now)
+        lines += [f"  {site}: {found[0]}", *(f"    {line}" for line in found[1:])]
     return lines
 
 
-def _lines(result, now):
-    """Return the lines of one gateway. result: of the task."""
+def _lines(result, from_access_point, now):
+    """Return the lines of one gateway. result, from_access_point: of the tasks."""
     if result.get("skipped") or not result:
         return ["unknown: the login node was not asked"]
     if result.get("unreachable"):
         return ["unknown: the login node cannot be reached"]
     try:
         found = json.loads(result.get("stdout") or "")
+        if "connected" in found:
+            return [_state_without_schedd(found, from_access_point)]
         return [_state(found), *_token_lines(found["tokens"], now), *_problem(found)]
     except (ValueError, KeyError, TypeError):
-        reason = " ".join(str(result.get("stderr") or result.get("msg") or "no output").split())[:200]
-        return [f"no answer of its program: {reason}. Run glidein.ops.gateway"]
+        return [f"no answer of its program: {_reason(result)}. Run glidein.ops.gateway"]
+
+
+def _state_without_schedd(found, from_access_point):
+    """Return the state of a gateway that the access point uses by SSH."""
+    if from_access_point.get("skipped") or from_access_point.get("unreachable") or "rc" not in from_access_point:
+        reached = "the access point was not asked whether it can connect"
+    elif from_access_point["rc"] == 0:
+        reached = "the access point can connect"
+    else:
+        reached = f"the access point cannot connect: {_reason(from_access_point)}"
+    return f"installed, HTCondor {found['version']}, no schedd; jobs: {found['jobs']}; {reached}"
 
 
 def _state(found):
@@ -65,3 +78,8 @@ def _token_lines(tokens, now):
 
 def _problem(found):
     return [f"problem: {found['problem']}"] if found["problem"] else []
+
+
+def _reason(result):
+    """Return the error of a command in one line."""
+    return " ".join(str(result.get("stderr") or result.get("msg") or "no output").split())[:200]

@@ -27,6 +27,8 @@ PROGRAMS = {
     "bin/condor_token_create": True,
     "bin/condor_q": True,
     "bin/condor_rm": True,
+    # Transfers files if the access point submits by SSH, without a schedd on the login node.
+    "sbin/condor_ft-gahp": True,
     # A site's own routes need it.
     "libexec/condor_job_router": False,
 }

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A gateway: a schedd on a cluster's login node, to which the access point sends glideins as grid jobs (Condor-C).
 
-The gateway's schedd submits them to the cluster's batch system with HTCondor's blahp. Sources: the manual's page of the
-grid universe; blahp's *_submit.sh; tests with 23.9.6 and Slurm 24.11.
+The gateway's schedd submits them to the cluster's batch system with HTCondor's blahp. With the option `ssh`, there is
+no schedd on the login node: the access point starts blahp there by SSH. Sources: the manual's page of the grid
+universe; blahp's *_submit.sh; HTCondor's remote_gahp; tests with 23.9.6 and Slurm 24.11.
 """
 
 import re
@@ -23,6 +24,12 @@ _GATEWAY = text(
     re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z0-9._-]*\Z"), "the name of a schedd, such as gateway-SITE@"
 )
 _COLLECTOR = text(re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z"), "HOST or HOST:PORT")
+# As HTCondor's remote_gahp reads it.
+_SSH = text(
+    re.compile(r"^([A-Za-z_][A-Za-z0-9_-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?\Z"),
+    "HOST, USER@HOST or USER@HOST:PORT as the access point's ssh knows it, such as gateway-SITE",
+)
+_DIRECTORY = text(re.compile(r"^(~|(~?/[A-Za-z0-9._-]+)+)\Z"), "a path that begins with / or ~/")
 # blahp passes these texts to a shell without quotes.
 _PLAIN = re.compile(r"^[A-Za-z0-9 _.,:=/+@%-]*\Z")
 _PLAIN_RULE = "letters, digits, blanks and _ . , : = / + @ % - with glidein_scheduler gateway"
@@ -36,6 +43,8 @@ class Gateway(HTCondor):
         "batch_system": {"type": choice(*BATCH_SYSTEMS), "required": True},
         "gateway": {"type": _GATEWAY},
         "collector": {"type": _COLLECTOR},
+        "ssh": {"type": _SSH},
+        "ssh_directory": {"type": _DIRECTORY},
     }
     resources = {}
     blahp = None
@@ -60,6 +69,8 @@ class Gateway(HTCondor):
     def __init__(self, runner, options):
         kind = SCHEDULERS[options["batch_system"]]()
         super().__init__(runner, dict(options, grace=options["grace"] or kind.grace_s))
+        # The file transfer by SSH sends a copy with the name of the script. blahp runs it by the name of the copy.
+        self.copies_script = not options["ssh"]
         # Only asked for its options: its commands are not run.
         self.batch_system = kind(None, dict(options, commands=kind.commands))
 
@@ -68,26 +79,26 @@ class Gateway(HTCondor):
     @classmethod
     def check_entries(cls, entries, options):
         kind = SCHEDULERS[options["batch_system"]]()
-        return [problem for entry in entries.values() for problem in kind.check_entry(entry) + _problems(kind, entry)]
+        return _unused(options) + [
+            problem for entry in entries.values() for problem in kind.check_entry(entry) + _problems(kind, entry)
+        ]
 
     # -- scripts -----------------------------------------------------------------------------------------------
 
     def description(self, entry, shape, job_name, payload, script):
         blahp = self.batch_system.blahp
-        gateway = self.options["gateway"] or f"gateway-{payload['site']}@"
-        collector = self.options["collector"] or payload.get("collector")
-        if not collector:
-            raise InputError(missing(f"{_OPTIONS}.collector", "HOST or HOST:PORT of the gateway's pool"))
+        # The gateway's schedd gets the attributes with this prefix, and removes it.
+        prefix = "+" if self.options["ssh"] else "+remote_"
         lines = [
             f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
             "universe = grid",
-            f"grid_resource = condor {gateway} {collector}",
-            "+remote_JobUniverse = 9",
-            f'+remote_GridResource = "batch {blahp.name}"',
+            *self._resource(payload),
             f"batch_name = {job_name}",
             f'+GlideinJobName = "{job_name}"',
             "",
-            "# The schedd copies the script now; the other files are fetched when the gateway accepts the job.",
+            "# The files are sent when the login node accepts the job."
+            if self.options["ssh"]
+            else "# The schedd copies the script now; the other files are fetched when the gateway accepts the job.",
             *self._file_commands(job_name, payload, script),
             "",
             "# What it needs",
@@ -96,14 +107,30 @@ class Gateway(HTCondor):
         ]
         if "gpus" in blahp.requests and shape["gpus"]:
             lines.append(f"request_gpus = {shape['gpus']}")
-        lines += [f"+remote_{name} = {classad_literal(value)}" for name, value in self._attributes(entry, shape)]
+        lines += [f"{prefix}{name} = {classad_literal(value)}" for name, value in self._attributes(entry, shape)]
         options = self.batch_system.blahp_options(entry, shape, job_name)
         if options:
             # With the prefix, because blahp's script for Grid Engine adds none.
             line = " ".join([self.batch_system.directive_prefix, *options])
-            lines.append(f"+remote_BatchExtraSubmitArgs = {classad_literal(line)}")
+            lines.append(f"{prefix}BatchExtraSubmitArgs = {classad_literal(line)}")
         lines += ["", "leave_in_queue = false", "notification = never"]
         return "\n".join(lines) + "\n"
+
+    def _resource(self, payload):
+        """Return the lines that say where the job goes."""
+        batch = f"batch {self.batch_system.blahp.name}"
+        if self.options["ssh"]:
+            directory = self.options["ssh_directory"] or f"~/.glidein-gateway/{payload['site']}"
+            return [f"grid_resource = {batch} {self.options['ssh']} --rgahp-glite {directory}"]
+        gateway = self.options["gateway"] or f"gateway-{payload['site']}@"
+        collector = self.options["collector"] or payload.get("collector")
+        if not collector:
+            raise InputError(missing(f"{_OPTIONS}.collector", "HOST or HOST:PORT of the gateway's pool"))
+        return [
+            f"grid_resource = condor {gateway} {collector}",
+            "+remote_JobUniverse = 9",
+            f'+remote_GridResource = "{batch}"',
+        ]
 
     def _attributes(self, entry, shape):
         """Return [(job attribute, value)] of the requests that blahp makes itself."""
@@ -123,6 +150,14 @@ class Gateway(HTCondor):
     def constraint(self, user):
         # Users' jobs may be in the same queue.
         return f"{super().constraint(user)} && GlideinJobName isnt undefined"
+
+
+def _unused(options):
+    """Return one error for each option that is not used, because of `ssh` or without it."""
+    unused = {"gateway": "no value with ssh", "collector": "no value with ssh"}
+    if not options["ssh"]:
+        unused = {"ssh_directory": "no value without ssh"}
+    return [invalid(f"{_OPTIONS}.{key}", options[key], unused[key]) for key in sorted(unused) if options[key]]
 
 
 def _problems(kind, entry):
