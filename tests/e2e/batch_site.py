@@ -15,16 +15,17 @@ INVENTORIES = (INVENTORY, BATCH_INVENTORY)
 
 
 class BatchSite:
-    """A site. site: its host's name in the inventory; entry: the entry whose shape `small` the tests use."""
+    """A site. site: its host's name in the inventories; entry: the entry whose shape `small` the tests use."""
 
-    def __init__(self, site, scheduler, entry):
+    def __init__(self, site, scheduler, entry, inventories=INVENTORIES):
         self.site = site
         self.scheduler = scheduler
         self.entry = entry
+        self.inventories = inventories
 
     def play(self, name, *arguments, limit=None):
         """Run a playbook for the site, or for another limit; assert that it succeeds."""
-        done = playbook(name, "-l", limit or self.site, *arguments, inventory=INVENTORIES)
+        done = playbook(name, "-l", limit or self.site, *arguments, inventory=self.inventories)
         assert done.rc == 0, done
         return done
 
@@ -43,7 +44,7 @@ class BatchSite:
             scheduler_options="{{ glidein_scheduler_options | default({}) }}",
             entries="{{ glidein_entries }}",
         )
-        inventories = [part for path in INVENTORIES for part in ("-i", str(path))]
+        inventories = [part for path in self.inventories for part in ("-i", str(path))]
         command = ["ansible", self.site, *inventories, "-m", f"glidein.ops.{name}", "-a", json.dumps(options)]
         done = subprocess.run(
             command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False, env=prepare.environment()

@@ -53,14 +53,14 @@ def wait(condition, seconds=20):
 class Gateway:
     """A gateway whose daemons are shell scripts."""
 
-    def __init__(self, home):
+    def __init__(self, home, name="lab"):
         self.home = home
-        self.dir = home / "gateways" / "lab"
+        self.dir = home / "gateways" / name
         self.table = home / "table"
         self.dir.mkdir(parents=True)
         shutil.copy(str(ROOT / "files/gateway/gateway.sh"), str(self.dir / "gateway"))
         (self.dir / "gateway").chmod(0o700)
-        (self.dir / "condor_config").write_text('# PATH=/usr/bin:/bin\nGLIDEIN_Site = "lab"\n')
+        (self.dir / "condor_config").write_text(f'# PATH=/usr/bin:/bin\nGLIDEIN_Site = "{name}"\n')
         (self.dir / "blah.config.site").write_text("slurm_binpath=/opt/slurm\nnew=1\n")
         self.pack("one")
         script(home / "bin/crontab", CRONTAB.format(table=self.table))
@@ -71,6 +71,7 @@ class Gateway:
     def pack(self, name):
         """Make a tarball of a release."""
         tree = self.home / name
+        shutil.rmtree(str(tree), ignore_errors=True)
         script(tree / "sbin/condor_master", MASTER.format(dir=self.dir))
         script(tree / "bin/condor_q", QUEUE)
         script(tree / "bin/condor_token_create", MINT)
@@ -179,6 +180,52 @@ def test_a_crontab_without_other_jobs_is_removed(gateway):
     gateway("install", "cron")
     gateway("uninstall")
     assert not gateway.table.exists()
+
+
+def test_uninstall_leaves_another_gateway_of_the_user_as_it_is(gateway):
+    other = Gateway(gateway.home, "other")
+    other.unpack("one")
+    for one in (gateway, other):
+        one("install", "cron")
+        wait(one.masters)
+    before = other.masters()
+    mark = "no-condor-directory"
+    assert (gateway.dir / mark).exists()
+    # HTCondor makes the directory.
+    known = gateway.home / ".condor/known_hosts"
+    known.parent.mkdir()
+    known.write_text("")
+    (other.dir / mark).unlink()
+
+    gateway("uninstall")
+    keep = f"{other.dir}/gateway keep"
+    assert other.table.read_text() == f"@reboot {keep}\n* * * * * {keep}\n"
+    assert gateway.masters() == []
+    assert other.masters() == before
+    assert known.exists()
+
+    # The last one removes it.
+    other("uninstall")
+    assert not known.parent.exists()
+
+
+def test_a_user_service_of_another_gateway_still_runs_without_a_login(gateway):
+    other = Gateway(gateway.home, "other")
+    disabled = gateway.home / "disabled"
+    script(gateway.home / "bin/loginctl", f'#!/bin/sh\ncase "$*" in *disable-linger*) touch {disabled} ;; esac\n')
+    units = gateway.home / ".config/systemd/user"
+    units.mkdir(parents=True)
+    (units / "glidein-gateway-other.service").write_text(f"[Service]\nExecStart={other.dir}/gateway run\n")
+    (gateway.dir / "linger").write_text("")
+
+    gateway("uninstall")
+    assert not disabled.exists()
+    assert not (gateway.dir / "linger").exists()
+    assert (units / "glidein-gateway-other.service").exists()
+
+    other("uninstall")
+    assert disabled.exists()
+    assert not (units / "glidein-gateway-other.service").exists()
 
 
 def test_the_site_replaces_settings_of_blahp(gateway):

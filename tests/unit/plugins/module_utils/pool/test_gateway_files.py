@@ -106,6 +106,42 @@ def test_blahp_is_repaired(release):
     assert data_of(items, "etc/blah.config") == "supported_lrms=slurm\n"
 
 
+def repaired(release, name, text):
+    """Return a script of blahp, with the line as in 23.9.6, as the tarball has it."""
+    (release / "libexec/blahp" / name).write_text(text)
+    return data_of(gf.upstream_gateway_items(release), f"libexec/blahp/{name}")
+
+
+def test_the_error_of_qsub_reaches_the_gateway(release):
+    text = "jobID=`qsub $bls_tmp_file 2> /dev/null | perl -ne 'print'` # actual submission\n"
+    assert repaired(release, "sge_submit.sh", text) == text.replace("2> /dev/null ", "")
+
+
+def test_batch_jobs_use_the_directory_of_the_submission(release):
+    text = '    echo "new_home=\\${old_home}/$run_dir"\n'
+    found = repaired(release, "blah_common_submit_functions.sh", text)
+    assert found == '    echo "new_home=$bls_opt_workdir/$run_dir"\n'
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
+def test_bsub_gets_only_the_variables_of_lsf(release, tmp_path):
+    bsub = tmp_path / "bsub"
+    bsub.write_text("#!/bin/sh\nenv\npwd\n")
+    bsub.chmod(0o700)
+    script = tmp_path / "lsf_submit.sh"
+    text = "bsub_out=`cd && ${lsf_binpath}/bsub -o /dev/null < $bls_tmp_file`\nretcode=$?\necho \"$bsub_out\"\n"
+    script.write_text(
+        f"lsf_binpath={tmp_path}; bls_tmp_file=/dev/null\n" + repaired(release, "lsf_submit.sh", text) + "env\n"
+    )
+    variables = {"CONDOR_CONFIG": "/c", "_CONDOR_ANCESTOR_1": "1", "GLIDEIN_GATEWAY": "/g", "LD_LIBRARY_PATH": "/l"}
+    kept = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LSF_ENVDIR": "/lsf/conf", "LANG": "C"}
+    printed = subprocess.check_output(["bash", str(script)], env={**variables, **kept}).decode()
+    of_bsub, of_script = printed.split(f"\n{tmp_path}\n")
+    names = {line.partition("=")[0] for line in of_bsub.splitlines()} - {"PWD", "OLDPWD", "SHLVL", "_"}
+    assert names == set(kept)
+    assert set(variables) <= {line.partition("=")[0] for line in of_script.splitlines()}
+
+
 def test_programs_and_libraries_find_each_other(release):
     items = gf.upstream_gateway_items(release)
     search = {

@@ -88,7 +88,7 @@ def test_the_batch_system_is_required():
         make_scheduler("gateway")
 
 
-@pytest.mark.parametrize("name", ["lsf", "gateway", "pbs"])
+@pytest.mark.parametrize("name", ["kubernetes", "gateway", "pbs"])
 def test_other_batch_systems_are_refused(name):
     with pytest.raises(InputError, match=f"batch_system: '{name}' is invalid; expected slurm or "):
         gateway(name)
@@ -132,7 +132,8 @@ def test_the_notice_is_that_of_the_batch_system(batch_system, grace):
 
 @pytest.mark.parametrize(
     "batch_system, name",
-    [("slurm", "slurm"), ("pbspro", "pbs"), ("torque", "pbs"), ("sge", "sge"), ("uge", "sge"), ("htcondor", "condor")],
+    [("slurm", "slurm"), ("pbspro", "pbs"), ("torque", "pbs"), ("sge", "sge"), ("uge", "sge"), ("lsf", "lsf"),
+     ("htcondor", "condor")],
 )
 def test_the_gateway_submits_to_its_batch_system(batch_system, name):
     found = commands({"queue": None}, batch_system)
@@ -162,9 +163,23 @@ def test_grid_engine_gets_project_cores_and_memory_as_options():
     resources = {"parallel_environment": "smp"}
     found = commands({"account": "abc", "shapes": {"core": shape(cpus=4)}, "resources": resources}, "sge")
     assert found["+remote_BatchExtraSubmitArgs"] == (
-        '"#$ -N g952ce-1c5e5ee7 -P abc -l h_rt=7200 -pe smp 4 -l mem_free=520M -r n"'
+        '"#$ -N g952ce-1c5e5ee7 -P abc -l h_rt=7200 -pe smp 4 -l mem_free=520M -r n -j y -o /dev/null"'
     )
     assert "+remote_BatchProject" not in found
+    assert "+remote_NodeNumber" not in found
+
+
+def test_lsf_gets_cores_and_memory_on_one_host_as_options():
+    resources = {"memory_unit": "MB"}
+    shapes = {"core": shape(cpus=4, gpus=2, gpu_type="a100", whole_node=True)}
+    found = commands({"account": "abc", "shapes": shapes, "resources": resources, "directives": ["-app x"]}, "lsf")
+    assert found["+remote_BatchExtraSubmitArgs"] == (
+        r'"#BSUB -app x -J g952ce-1c5e5ee7 -n 4 -R \"rusage[mem=2000] span[hosts=1]\" -M 2000 '
+        r'-gpu \"num=2:gmodel=a100:mode=shared:j_exclusive=yes\" -x"'
+    )
+    # LSF may take the first of several equal options.
+    assert (found["+remote_BatchQueue"], found["+remote_BatchProject"]) == ('"cpu"', '"abc"')
+    assert found["+remote_BatchRuntime"] == "7200"
     assert "+remote_NodeNumber" not in found
 
 
