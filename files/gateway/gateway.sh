@@ -345,8 +345,9 @@ stop_if_idle() {
 # held the job, but Slurm had accepted it. Their working directory is in the spool, so that no other job is cancelled.
 # A job without a batch id that is not held is being submitted now.
 cancel_untracked() {
+    # blah.config uses variables that may be unset.
     # shellcheck source=/dev/null
-    squeue=$(. "$dir/blah.config" >/dev/null 2>&1; echo "${slurm_binpath:-/usr/bin}")/squeue
+    squeue=$(set +u; . "$dir/blah.config" >/dev/null 2>&1; echo "${slurm_binpath:-/usr/bin}")/squeue
     [ -x "$squeue" ] || return 0
     # Slurm is read first: a job that is submitted meanwhile is not in this list.
     batch=$(timeout 20 "$squeue" -h -u "$user" -o '%A %Z' | grep -F " $dir/local/spool/") || return 0

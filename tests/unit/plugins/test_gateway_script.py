@@ -329,7 +329,7 @@ def test_only_untracked_batch_jobs_in_the_spool_are_cancelled(gateway):
         f"none false {batch[3]}",
         f"batch slurm lab_6.0_5 slurm/20261123/11 true {batch[11]}",
     ]
-    (gateway.dir / "blah.config").write_text(f"slurm_binpath={gateway.home}/slurm\n")
+    (gateway.dir / "blah.config").write_text(f"sge_cellname=$SGE_CELL\nslurm_binpath={gateway.home}/slurm\n")
     listed = "".join(f"echo {number} {place}\n" for number, place in batch.items())
     script(gateway.home / "slurm/squeue", f"#!/bin/sh\n{listed}")
     script(gateway.home / "slurm/scancel", f'#!/bin/sh\necho "$@" >>{gateway.home}/cancelled\n')
@@ -342,7 +342,7 @@ def test_only_untracked_batch_jobs_in_the_spool_are_cancelled(gateway):
 
 @pytest.mark.parametrize("broken", ["squeue", "condor_q"])
 def test_no_batch_job_is_cancelled_if_a_list_cannot_be_read(gateway, broken):
-    (gateway.dir / "blah.config").write_text(f"slurm_binpath={gateway.home}/slurm\n")
+    (gateway.dir / "blah.config").write_text(f"sge_cellname=$SGE_CELL\nslurm_binpath={gateway.home}/slurm\n")
     listed = f"echo 2 {gateway.dir}/local/spool/2\n"
     script(gateway.home / "slurm/squeue", f"#!/bin/sh\n{listed}" if broken != "squeue" else "#!/bin/sh\nexit 1\n")
     script(gateway.home / "slurm/scancel", f'#!/bin/sh\necho "$@" >>{gateway.home}/cancelled\n')
