@@ -12,9 +12,9 @@
 #   gateway stop REASON           stops it until the next install; status prints the reason
 #   gateway uninstall             stops it, and removes the unit or the cron job
 #   gateway unpack NAME FILE      makes the HTCondor in a tarball the current release
-#   gateway token LIFE BEFORE     renews the submitters' token if it is older than LIFE minus BEFORE seconds
+#   gateway token LIFE BEFORE     renews the submitters' token if it expires in less than BEFORE seconds
 #   gateway renew LIFE BEFORE     stores the token towards the pool from standard input, renews the submitters' token as
-#                                 above, and prints it
+#                                 above, and prints it; prints "changed" to standard error for another first token
 #   gateway status                prints a line of JSON
 #   gateway attributes SECONDS    prints the number of jobs as ClassAd attributes, cancels untracked batch jobs, stops
 #                                 the gateway if its queue has been empty for so long (0: never)
@@ -335,9 +335,8 @@ token() {
         mv "$key.new" "$key" || fail "$key cannot be written"
         rm -f "$dir/submit-token"
     fi
-    if [ -s "$dir/submit-token" ] && [ -n "$(find "$dir/submit-token" -mmin -$((($1 - $2) / 60)))" ]; then
-        return
-    fi
+    end=$(expiry "$dir/submit-token")
+    [ "$end" = null ] || [ "$end" -le $(($(date +%s) + $2)) ] || return 0
     tool "$dir/release/bin/condor_token_create" -key POOL -identity "$user@gateway-$name" -lifetime "$1" \
         -authz READ -authz WRITE >"$dir/submit-token.new" || fail "no token could be made"
     mv "$dir/submit-token.new" "$dir/submit-token"
@@ -351,6 +350,7 @@ renew() {
         rm "$dir/tokens.d/.pool.new"
     else
         mv "$dir/tokens.d/.pool.new" "$dir/tokens.d/pool" || fail "$dir/tokens.d/pool cannot be written"
+        echo changed >&2
     fi
     token "$1" "$2" >/dev/null
     cat "$dir/submit-token"
@@ -399,7 +399,9 @@ stop_if_idle() {
 # held the job, but Slurm had accepted it. Their working directory is in the spool, so that no other job is cancelled.
 # A job without a batch id that is not held is being submitted now.
 cancel_untracked() {
-    squeue=$(. "$dir/blah.config" >/dev/null 2>&1; echo "${slurm_binpath:-/usr/bin}")/squeue
+    # blah.config uses variables that may be unset.
+    # shellcheck source=/dev/null
+    squeue=$(set +u; . "$dir/blah.config" >/dev/null 2>&1; echo "${slurm_binpath:-/usr/bin}")/squeue
     [ -x "$squeue" ] || return 0
     # Slurm is read first: a job that is submitted meanwhile is not in this list.
     batch=$(timeout 20 "$squeue" -h -u "$user" -o '%A %Z' | grep -F " $dir/local/spool/") || return 0
@@ -459,7 +461,7 @@ status() {
 
 # Print text without the characters that JSON escapes.
 plain() {
-    printf %s "$1" | tr '\n\t' '  ' | tr -d '"\\'
+    printf %s "$1" | tr '\n\t' '  ' | tr -d '"\134'
 }
 
 cancel() {

@@ -24,7 +24,11 @@ pytestmark = pytest.mark.skipif(
 
 MASTER = "#!/bin/sh\nenv > {dir}/environment\nexec sleep 60\n"
 QUEUE = '#!/bin/sh\ncase "$*" in *constraint*) echo 1; echo 2 ;; *) printf "1\\n2\\n2\\n4\\n5\\n" ;; esac\n'
-MINT = '#!/bin/sh\necho "token of $*"\n'
+# Prints a token that expires after $6 seconds.
+MINT = """#!/bin/sh
+echo "$*" >{dir}/minted
+printf 'e30.%s.c2ln\n' "$(printf '{{"exp":%d}}' $(($(date +%s) + $6)) | base64 -w 0)"
+"""
 # An IDTOKEN's form: the payload has no padding.
 TOKEN = "e30." + base64.urlsafe_b64encode(b'{"exp":1798000710,"iat":1795408728}').decode().rstrip("=") + ".c2ln"
 NOW = time.time()
@@ -74,7 +78,7 @@ class Gateway:
         shutil.rmtree(str(tree), ignore_errors=True)
         script(tree / "sbin/condor_master", MASTER.format(dir=self.dir))
         script(tree / "bin/condor_q", QUEUE)
-        script(tree / "bin/condor_token_create", MINT)
+        script(tree / "bin/condor_token_create", MINT.format(dir=self.dir))
         script(tree / "etc/blah.config", "# comment\nslurm_binpath=/usr/bin\npbs_pro=no\n")
         (tree / "MANIFEST.json").write_text('{\n "htcondor": "23.9.6",\n "arch": "x86_64"\n}\n')
         files = [path for path in sorted(tree.rglob("*")) if path.is_file()]
@@ -259,25 +263,23 @@ def test_a_damaged_release_is_refused(gateway):
     assert os.readlink(str(gateway.dir / "release")) == "releases/one"
 
 
-def test_the_submitters_token_is_renewed_when_it_is_old(gateway):
+def test_the_submitters_token_is_renewed_before_it_expires(gateway):
     assert gateway("token", "864000", "432000").strip() == "changed"
     token, key = gateway.dir / "submit-token", gateway.dir / "passwords.d/POOL"
-    assert "@gateway-lab -lifetime 864000 -authz READ -authz WRITE" in token.read_text()
+    assert "@gateway-lab -lifetime 864000 -authz READ -authz WRITE" in (gateway.dir / "minted").read_text()
     assert len(key.read_bytes()) == 64
     assert {path.stat().st_mode & 0o777 for path in (token, key)} == {0o600}
     assert gateway("token", "864000", "432000") == ""
-    six_days_ago = time.time() - 6 * 86400
-    os.utime(str(token), (six_days_ago, six_days_ago))
-    assert gateway("token", "864000", "432000").strip() == "changed"
+    assert gateway("token", "864000", "863000") == ""
+    assert gateway("token", "864000", "864001").strip() == "changed"
 
 
 def test_a_renewal_stores_the_pools_token_and_prints_the_submitters(gateway):
     tokens = gateway.dir / "tokens.d"
     tokens.mkdir(mode=0o700)
     (tokens / "pool").write_text("old")
-    printed = gateway("renew", "864000", "432000", stdin="new\n")
-    assert printed == (gateway.dir / "submit-token").read_text()
-    assert "-authz READ -authz WRITE" in printed
+    printed, changed = gateway("renew", "864000", "432000", stdin="new\n").splitlines(keepends=True)
+    assert (printed, changed) == ((gateway.dir / "submit-token").read_text(), "changed\n")
     assert [path.name for path in tokens.iterdir()] == ["pool"]
     assert (tokens / "pool").read_text() == "new\n"
     assert (tokens / "pool").stat().st_mode & 0o777 == 0o600
@@ -374,7 +376,7 @@ def test_only_untracked_batch_jobs_in_the_spool_are_cancelled(gateway):
         f"none false {batch[3]}",
         f"batch slurm lab_6.0_5 slurm/20261123/11 true {batch[11]}",
     ]
-    (gateway.dir / "blah.config").write_text(f"slurm_binpath={gateway.home}/slurm\n")
+    (gateway.dir / "blah.config").write_text(f"sge_cellname=$SGE_CELL\nslurm_binpath={gateway.home}/slurm\n")
     listed = "".join(f"echo {number} {place}\n" for number, place in batch.items())
     script(gateway.home / "slurm/squeue", f"#!/bin/sh\n{listed}")
     script(gateway.home / "slurm/scancel", f'#!/bin/sh\necho "$@" >>{gateway.home}/cancelled\n')
@@ -387,7 +389,7 @@ def test_only_untracked_batch_jobs_in_the_spool_are_cancelled(gateway):
 
 @pytest.mark.parametrize("broken", ["squeue", "condor_q"])
 def test_no_batch_job_is_cancelled_if_a_list_cannot_be_read(gateway, broken):
-    (gateway.dir / "blah.config").write_text(f"slurm_binpath={gateway.home}/slurm\n")
+    (gateway.dir / "blah.config").write_text(f"sge_cellname=$SGE_CELL\nslurm_binpath={gateway.home}/slurm\n")
     listed = f"echo 2 {gateway.dir}/local/spool/2\n"
     script(gateway.home / "slurm/squeue", f"#!/bin/sh\n{listed}" if broken != "squeue" else "#!/bin/sh\nexit 1\n")
     script(gateway.home / "slurm/scancel", f'#!/bin/sh\necho "$@" >>{gateway.home}/cancelled\n')

@@ -9,11 +9,14 @@ universe; blahp's *_submit.sh; HTCondor's remote_gahp; tests with 23.9.6 and Slu
 """
 
 import re
+import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor import HTCondor
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 from ansible_collections.glidein.ops.plugins.module_utils.validation import choice, invalid, missing, text
 
 # glidein_scheduler of batch systems behind a gateway: those whose class has `blahp`.
@@ -34,11 +37,20 @@ _DIRECTORY = text(re.compile(r"^(~|(~?/[A-Za-z0-9._-]+)+)\Z"), "a path that begi
 _PLAIN = re.compile(r"^[A-Za-z0-9 _.,:=/+@%-]*\Z")
 _PLAIN_RULE = "letters, digits, blanks and _ . , : = / + @ % - with glidein_scheduler gateway"
 
+# The gateway of a submit description.
+_GRID_RESOURCE = re.compile(r"^grid_resource = condor (\S+) (\S+)$", re.MULTILINE)
+# Since when the gridmanager of the access point gets no answer from the gateway (epoch seconds).
+_SILENT_SINCE = "GridResourceUnavailableTime"
+# A restart of the gateway, or of its host, takes less.
+_MAX_SILENCE_S = 900
+
 
 class Gateway(HTCondor):
     """A gateway through the access point's condor_submit, condor_q and condor_rm."""
 
     name = "gateway"
+    commands = dict(HTCondor.commands, condor_status=["condor_status"])
+    job_attributes = (*HTCondor.job_attributes, _SILENT_SINCE)
     more_options = {
         "batch_system": {"type": choice(*BATCH_SYSTEMS), "required": True},
         "gateway": {"type": _GATEWAY},
@@ -150,6 +162,35 @@ class Gateway(HTCondor):
     def constraint(self, user):
         # Users' jobs may be in the same queue.
         return f"{super().constraint(user)} && GlideinJobName isnt undefined"
+
+    def _parse_ad(self, ad):
+        job = super()._parse_ad(ad)
+        since = ad.get(_SILENT_SINCE)
+        if job and job.state == QUEUED and isinstance(since, int) and time.time() - since > _MAX_SILENCE_S:
+            # It cannot start, or its start is not known.
+            return job._replace(state=SICK, reason=f"the gateway has not answered since {utc(since)}")
+        return job
+
+    # -- submitting --------------------------------------------------------------------------------------------
+
+    def submit(self, path, job_name, tasks):
+        """See Scheduler.submit. Raises GlideinError if the collector does not list the gateway."""
+        # The access point would keep the glideins until the gateway is back.
+        with open(path, encoding="utf-8") as handle:
+            gateway, collector = _GRID_RESOURCE.search(handle.read()).groups()
+        if not self.runner.run(self._lookup_argv(gateway, collector)).strip():
+            raise GlideinError(
+                f"The gateway {gateway} is not in the collector {collector}: it is stopped, or has lost the pool. Nothing "
+                "is submitted. glidein.ops.status shows its state, and glidein.ops.gateway starts it."
+            )
+        return super().submit(path, job_name, tasks)
+
+    def _lookup_argv(self, gateway, collector):
+        """Return the argument list that prints the gateway's name if the collector lists it."""
+        constraint = f"Name == {classad_literal(gateway)}"
+        return self.argv["condor_status"] + [
+            *("-pool", collector, "-schedd", "-constraint", constraint, "-af", "Name"),
+        ]
 
 
 def _unused(options):

@@ -117,6 +117,8 @@ class HTCondor(Scheduler):
         for prefix in ("_CONDOR_", "_condor_")
         for name in ("SCHEDD_HOST", "SCHEDD_NAME", "COLLECTOR_HOST", "CREDD_HOST")
     )
+    # The attributes of jobs that are read.
+    job_attributes = _ATTRIBUTES
     # condor_submit would read a path with = as an assignment.
     script_on_stdin = True
     cancels_only_queued = True
@@ -302,7 +304,7 @@ class HTCondor(Scheduler):
             self.constraint(user),
             "-json",
             "-attributes",
-            ",".join(_ATTRIBUTES),
+            ",".join(self.job_attributes),
         ]
 
     def constraint(self, user):

@@ -20,6 +20,7 @@ NO_VARIABLES = {
     "glidein_ssh_sessions",
     "glidein_left_out",
     "glidein_with_gateway",
+    "glidein_gateway_renewed",
     "glidein_token_checked",
     "glidein_token_due",
     "glidein_token_ends_soon",
