@@ -34,3 +34,23 @@ def test_each_gateway_has_a_line():
         "  f: no answer of its program: no output. Run glidein.ops.gateway",
         "  g: unknown: the login node was not asked",
     ]
+
+
+def test_a_gateway_without_a_schedd_is_asked_from_the_access_point_too():
+    installed = {"stdout": '{"state": "installed", "version": "23.9.6", "connected": false, "jobs": 2}', "rc": 0}
+    refused = "ssh: connect to host x port 22: Connection refused\n"
+    asked = {
+        "a": {"rc": 0, "stdout": "{}"},
+        "b": {"rc": 255, "stderr": refused},
+        "c": {"skipped": True},
+        "d": {"unreachable": True, "msg": "no route"},
+        "e": None,
+    }
+    hostvars = {host: {"status_gateway": installed, "status_gateway_ssh": result} for host, result in asked.items()}
+    found = FilterModule().filters()["gateway_lines"](hostvars, sorted(hostvars))
+    unasked = "the access point was not asked whether it can connect"
+    states = ["the access point can connect", f"the access point cannot connect: {refused.strip()}", *[unasked] * 3]
+    assert found[1:] == [
+        f"  {host}: installed, HTCondor 23.9.6, no schedd; jobs: 2; {state}"
+        for host, state in zip("abcde", states, strict=True)
+    ]
