@@ -40,6 +40,11 @@ present() {
             echo changed
         fi
     fi
+    case $key in "~/"*) file=${ssh%/*}/${key#"~/"} ;; *) file=$key ;; esac
+    if ! public=$(ssh-keygen -y -P "" -f "$file"); then
+        echo "glidein_gateway_ssh_key: '$key' is invalid; expected a private key without a passphrase" >&2
+        exit 1
+    fi
     awk -v name="gateway-$site" 'NF > 1 { print name, $1, $2 }' | store "$ssh/$name.known_hosts"
     store "$ssh/$name.config" <<END
 # By glidein.ops.gateway
@@ -64,8 +69,7 @@ END
         { echo "$include"; cat "$ssh/config" 2>/dev/null || true; } | store "$ssh/config"
     fi
     # The comment of a key may contain anything.
-    case $key in "~/"*) key=${ssh%/*}/${key#"~/"} ;; esac
-    ssh-keygen -y -P "" -f "$key" | cut -d " " -f 1,2
+    echo "$public" | cut -d " " -f 1,2
 }
 
 absent() {

@@ -39,7 +39,8 @@ options:
         C({queue}) and C({user}) in an argument are replaced. Glideins that are counted so cannot be cancelled."
       - Only for V(gateway), C(batch_system), required, is the cluster's batch system. C(gateway) is the name of the
         schedd, by default C(gateway-SITE@). C(collector) is the collector that lists it, by default that of the
-        glideins.
+        glideins. With C(ssh), a host, there is no schedd, and HTCondor submits there by SSH; C(ssh_directory) is the
+        gateway's directory on that host, by default C(~/.glidein-gateway/SITE).
     type: dict
     default: {}
   entries:

@@ -102,5 +102,13 @@ class BatchSite:
             assert [line for line in both if reason in line], (both, cycle)
 
 
+def grid_glideins(access_point):
+    """Return {id: JobStatus} of the glideins on an access point that sends them to a gateway."""
+    found = access_point.check_output(
+        "condor_q -constraint 'GlideinJobName isnt undefined' -af ClusterId ProcId JobStatus"
+    ).split()
+    return {f"{cluster}.{process}": int(state) for cluster, process, state in zip(*[iter(found)] * 3, strict=True)}
+
+
 def _if_two(lines):
     return lines if len(lines) == 2 else None

@@ -9,7 +9,7 @@ alice submits a pilot by hand, and the site `gateway` of inventories/lab-batch, 
 import json
 
 import pytest
-from batch_site import BatchSite
+from batch_site import BatchSite, grid_glideins
 from conftest import playbook, wait_for
 
 SITE = BatchSite("gateway", "gateway", entry="cpu")
@@ -120,33 +120,25 @@ def access_point(deployed):
 
     def emptied():
         deployed.check_output("condor_rm -constraint 'GlideinJobName isnt undefined' >/dev/null 2>&1; true")
-        wait_for("no glidein on the access point", lambda: not glideins(deployed), 120)
+        wait_for("no glidein on the access point", lambda: not grid_glideins(deployed), 120)
 
     emptied()
     yield deployed
     emptied()
 
 
-def glideins(access_point):
-    """Return {id: JobStatus} of the glideins on the access point."""
-    found = access_point.check_output(
-        "condor_q -constraint 'GlideinJobName isnt undefined' -af ClusterId ProcId JobStatus"
-    ).split()
-    return {f"{cluster}.{process}": int(state) for cluster, process, state in zip(*[iter(found)] * 3, strict=True)}
-
-
 def test_a_job_becomes_a_glidein_of_the_cluster_and_runs(alice, server, slurm, access_point):
     cluster = alice.submit(requirements='TARGET.GLIDEIN_Site == "gateway"')
     server.wait_for_jobs(1)
     cycle = SITE.play("cycle")
-    (job_id,) = glideins(access_point)
+    (job_id,) = grid_glideins(access_point)
     assert f"1 (job {job_id.split('.')[0]})" in cycle.summary
     queued = "squeue -h -O JobID,Name:20,Partition:8,NumCPUs:6,MinMemory:10,TimeLimit:12,Comment:12"
     row = wait_for("a job of Slurm", lambda: slurm.check_output(queued).split(), 120)
     # The glidein's 1024 MB, and 68 for itself.
     assert row[2:] == ["cpu", "1", "1092M", "1:00:00", "pilot"]
     assert alice.outputs(cluster, 1) == ['slurm\n"gateway"']
-    wait_for("a glidein that runs, as the access point knows", lambda: glideins(access_point) == {job_id: 2}, 120)
+    wait_for("a glidein that runs, as the access point knows", lambda: grid_glideins(access_point) == {job_id: 2}, 120)
     assert SITE.counted(SITE.play("status"))[:3] == [0, 1, 0]
 
 
@@ -156,6 +148,6 @@ def test_a_glidein_that_slurm_refuses_is_sick_with_slurms_error(alice, server, a
     alice.submit(requirements='TARGET.GLIDEIN_Site == "gateway"')
     server.wait_for_jobs(1)
     SITE.play("cycle", "-e", json.dumps({"glidein_entries": entries}))
-    wait_for("a held glidein", lambda: list(glideins(access_point).values()) == [5], 120)
+    wait_for("a held glidein", lambda: list(grid_glideins(access_point).values()) == [5], 120)
     assert SITE.counted(SITE.play("status"))[:3] == [0, 0, 1]
     assert "invalid partition specified: nowhere" in SITE.module("queue_info")

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("flock", "setsid", "timeout", "awk"))), reason="no flock, setsid, timeout or awk"
 )
 
+SSH_PROGRAM = '#!/bin/sh\necho "$(basename "$0") $*"\nenv >&2\n'
 MASTER = "#!/bin/sh\nenv > {dir}/environment\nexec sleep 60\n"
 QUEUE = '#!/bin/sh\ncase "$*" in *constraint*) echo 1; echo 2 ;; *) printf "1\\n2\\n2\\n4\\n5\\n" ;; esac\n'
 # Prints a token that expires after $6 seconds.
@@ -79,6 +80,8 @@ class Gateway:
         script(tree / "sbin/condor_master", MASTER.format(dir=self.dir))
         script(tree / "bin/condor_q", QUEUE)
         script(tree / "bin/condor_token_create", MINT.format(dir=self.dir))
+        script(tree / "bin/blahpd", SSH_PROGRAM)
+        script(tree / "sbin/condor_ft-gahp", SSH_PROGRAM)
         script(tree / "etc/blah.config", "# comment\nslurm_binpath=/usr/bin\npbs_pro=no\n")
         (tree / "MANIFEST.json").write_text('{\n "htcondor": "23.9.6",\n "arch": "x86_64"\n}\n')
         files = [path for path in sorted(tree.rglob("*")) if path.is_file()]
@@ -87,8 +90,9 @@ class Gateway:
         with tarfile.open(str(self.home / f"{name}.tar.gz"), "w:gz") as tar:
             tar.add(str(tree), ".")
 
-    def __call__(self, *arguments, rc=0, stdin=None):
+    def __call__(self, *arguments, rc=0, stdin=None, **variables):
         environment = {
+            **variables,
             "PATH": f"{self.home / 'bin'}:{os.environ['PATH']}",
             "HOME": str(self.home),
             "LD_LIBRARY_PATH": "/opt/secret",
@@ -426,3 +430,54 @@ def test_a_schedd_that_does_not_answer_is_reported(gateway):
 )
 def test_errors_name_what_is_expected(gateway, arguments, message):
     assert message in gateway(*arguments, rc=1)
+
+
+# --- without a schedd
+
+GLITE = "BLAHPD_LOCATION=~/d GLITE_LOCATION=~/d ~/d"
+
+
+@pytest.fixture()
+def by_ssh(gateway):
+    (gateway.dir / "condor_config").write_text('# BY_SSH\n# PATH=/usr/bin:/bin\nGLIDEIN_Site = "lab"\n')
+    return gateway
+
+
+def test_the_access_point_starts_blahpd_with_a_clean_environment(by_ssh):
+    output = by_ssh("ssh", SSH_ORIGINAL_COMMAND=f"/bin/bash -l -c '{GLITE}/bin/blahpd '")
+    assert output.startswith("blahpd \n")
+    names = {line.partition("=")[0] for line in output.splitlines()[1:]} - {"PWD", "_", "SHLVL"}
+    assert names == {
+        *("HOME", "USER", "LOGNAME", "LANG", "PATH", "GLIDEIN_GATEWAY"),
+        *("BLAHPD_CONFIG_LOCATION", "BLAHPD_LOCATION", "GLITE_LOCATION"),
+    }
+    assert "slurm_binpath=/opt/slurm" in (by_ssh.dir / "blah.config").read_text()
+
+
+def test_the_access_point_starts_the_file_transfer_and_reads_the_port_of_its_tunnel(by_ssh):
+    command = "echo Allocated port 40123 for remote forward to 1>&2 ; CONDOR_CONFIG=~/d/x ~/d/bin/condor_ft-gahp -f "
+    output = by_ssh("ssh", SSH_ORIGINAL_COMMAND=f"/bin/bash -l -c '{command}'")
+    assert output.startswith("condor_ft-gahp -f\n")
+    assert "Allocated port 40123 for remote forward to" in output.splitlines()
+    assert f"CONDOR_CONFIG={by_ssh.dir}/condor_config" in output.splitlines()
+
+
+@pytest.mark.parametrize("command", ["id", "", "/bin/bash -c '~/d/bin/blahpd; id'", "scp -t x", "cancel"])
+def test_the_access_point_starts_nothing_else(by_ssh, command):
+    assert "starts only HTCondor's blahpd and condor_ft-gahp" in by_ssh("ssh", rc=1, SSH_ORIGINAL_COMMAND=command)
+
+
+def test_a_command_is_not_run_but_read(by_ssh):
+    output = by_ssh("ssh", SSH_ORIGINAL_COMMAND="touch $HOME/made; ~/d/bin/blahpd '$(touch $HOME/made)'")
+    assert output.startswith("blahpd \n")
+    assert not (by_ssh.home / "made").exists()
+
+
+def test_status_counts_the_directories_of_jobs(by_ssh):
+    state = {"state": "installed", "version": "23.9.6", "connected": False, "jobs": 0}
+    assert by_ssh.state() == state
+    assert by_ssh("unfinished").strip() == "0"
+    (by_ssh.dir / "sandbox/de04/de04dbba/cm_cm_3.0_1795409311/lib").mkdir(parents=True)
+    (by_ssh.dir / "sandbox/de04/de04dbba/cm_cm_3.1_1795409311").mkdir()
+    assert json.loads(by_ssh("ssh", SSH_ORIGINAL_COMMAND="status")) == {**state, "jobs": 2}
+    assert by_ssh("unfinished").strip() == "2"

@@ -89,3 +89,23 @@ def test_tokens_are_shown_and_a_token_that_expires_soon_is_a_problem(pool, submi
 def test_a_full_file_system_is_a_problem():
     found = lines({"a": {"stdout": status("unresponsive", problem="/spool: No space left on device")}})
     assert found[-1] == "    problem: /spool: No space left on device"
+
+
+def test_a_gateway_without_a_schedd_is_asked_from_the_access_point_too():
+    installed = {"stdout": '{"state": "installed", "version": "23.9.6", "connected": false, "jobs": 2}', "rc": 0}
+    refused = "ssh: connect to host x port 22: Connection refused\n"
+    asked = {
+        "a": {"rc": 0, "stdout": "{}"},
+        "b": {"rc": 255, "stderr": refused},
+        "c": {"skipped": True},
+        "d": {"unreachable": True, "msg": "no route"},
+        "e": None,
+    }
+    hostvars = {host: {"status_gateway": installed, "status_gateway_ssh": result} for host, result in asked.items()}
+    found = FilterModule().filters()["gateway_lines"](hostvars, sorted(hostvars))
+    unasked = "the access point was not asked whether it can connect"
+    states = ["the access point can connect", f"the access point cannot connect: {refused.strip()}", *[unasked] * 3]
+    assert found[1:] == [
+        f"  {host}: installed, HTCondor 23.9.6, no schedd; jobs: 2; {state}"
+        for host, state in zip("abcde", states, strict=True)
+    ]

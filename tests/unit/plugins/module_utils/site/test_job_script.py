@@ -29,6 +29,8 @@ DIRECTIVES = {
 
 # glidein_scheduler_options without which there are no scripts.
 OPTIONS = {"gateway": {"batch_system": "slurm"}}
+BY_SSH = {"batch_system": "slurm", "ssh": "gateway-lab"}
+CASES_BY_SSH = ("directives", "gpu", "plain")
 
 CASES = {
     "plain": raw_entry(),
@@ -97,14 +99,14 @@ def payload(**changes):
     )
 
 
-def files(scheduler, entry, **changes):
+def files(scheduler, entry, options=None, **changes):
     """Return the texts of the submitted files: the script and, where one is used, the submit description."""
     entry = dict(entry)
     resources = {
         key: word for key, word in entry.pop("resources", {}).items() if key in SCHEDULERS[scheduler]().resources
     }
     one = site({"main": dict(entry, resources=resources)})
-    made = make_scheduler(scheduler, OPTIONS.get(scheduler), one["entries"])
+    made = make_scheduler(scheduler, options or OPTIONS.get(scheduler), one["entries"])
     return [
         text for unused, text in batch_files(made, one, "main", "core", payload(**changes), "/home/me/main.core.sh")
     ]
@@ -118,8 +120,17 @@ def script(scheduler, entry, **changes):
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_scripts_are_the_golden_ones_and_sh_can_read_them(scheduler, case):
     entry = dict(CASES[case], directives=DIRECTIVES[scheduler]) if case == "directives" else CASES[case]
-    made = files(scheduler, entry)
-    paths = [GOLDEN / scheduler / (case + suffix) for suffix in (".batch", ".submit")][: len(made)]
+    check_golden(scheduler, case, files(scheduler, entry))
+
+
+@pytest.mark.parametrize("case", CASES_BY_SSH)
+def test_files_of_a_gateway_without_a_schedd_are_the_golden_ones(case):
+    entry = dict(CASES[case], directives=DIRECTIVES["gateway"]) if case == "directives" else CASES[case]
+    check_golden("gateway_ssh", case, files("gateway", entry, BY_SSH))
+
+
+def check_golden(folder, case, made):
+    paths = [GOLDEN / folder / (case + suffix) for suffix in (".batch", ".submit")][: len(made)]
     if os.environ.get("GLIDEIN_WRITE_GOLDEN"):
         paths[0].parent.mkdir(exist_ok=True)
         for path, text in zip(paths, made):
@@ -166,6 +177,7 @@ def test_the_submitting_commands_are_the_golden_ones(scheduler):
 
 def test_no_golden_file_is_left_over():
     known = {f"{scheduler}/{case}" for scheduler in SCHEDULERS for case in [*CASES, "array"]}
+    known |= {f"gateway_ssh/{case}" for case in CASES_BY_SSH}
     assert {str(path.relative_to(GOLDEN).with_suffix("")) for path in GOLDEN.glob("*/*")} == known
 
 

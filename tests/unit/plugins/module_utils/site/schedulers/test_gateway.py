@@ -127,6 +127,52 @@ def test_the_notice_is_that_of_the_batch_system(batch_system, grace):
     assert gateway(batch_system, grace=7).options["grace"] == 7
 
 
+def test_by_ssh_the_directory_is_that_of_the_site():
+    found = commands(ssh="gateway-lab")
+    assert found["grid_resource"] == "batch slurm gateway-lab --rgahp-glite ~/.glidein-gateway/lab"
+    found = commands(ssh="me@login.example.org:2222", ssh_directory="/data/gateway/b")
+    assert found["grid_resource"] == "batch slurm me@login.example.org:2222 --rgahp-glite /data/gateway/b"
+
+
+def test_by_ssh_no_collector_is_needed():
+    assert "remote" not in files(payload={"collector": ""}, ssh="gateway-lab")[1]
+
+
+def test_by_ssh_the_attributes_and_options_are_those_of_the_schedd_without_its_prefix():
+    by_ssh, by_schedd = commands(ssh="gateway-lab"), commands()
+    for name in ("BatchRuntime", "BatchQueue", "BatchExtraSubmitArgs"):
+        assert by_ssh[f"+{name}"] == by_schedd[f"+remote_{name}"]
+
+
+def test_by_ssh_the_script_keeps_its_name():
+    assert (commands(ssh="gateway-lab")["copy_to_spool"], commands()["copy_to_spool"]) == ("false", "true")
+
+
+@pytest.mark.parametrize("value", ["-oProxyCommand=x", "a b", "a@b@c", "under_score", "a:b", "a.user@host"])
+def test_a_host_that_htcondor_would_refuse_is_refused(value):
+    with pytest.raises(InputError, match="glidein_scheduler_options.ssh: .* such as gateway-SITE"):
+        gateway(ssh=value)
+
+
+@pytest.mark.parametrize("value", ["relative/path", "~/a b", "/a;b", "~other/x"])
+def test_a_directory_that_a_shell_would_change_is_refused(value):
+    with pytest.raises(InputError, match="glidein_scheduler_options.ssh_directory: .* begins with / or ~/"):
+        gateway(ssh="gateway-lab", ssh_directory=value)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"ssh": "a", "gateway": "gateway-b@"}, "gateway: 'gateway-b@' is invalid; expected no value with ssh"),
+        ({"ssh": "a", "collector": "c"}, "collector: 'c' is invalid; expected no value with ssh"),
+        ({"ssh_directory": "~/a"}, "ssh_directory: '~/a' is invalid; expected no value without ssh"),
+    ],
+)
+def test_options_without_effect_are_refused(options, message):
+    with pytest.raises(InputError, match=f"glidein_scheduler_options.{message}"):
+        gateway(**options)
+
+
 # --- the description
 
 
