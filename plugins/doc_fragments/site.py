@@ -37,9 +37,9 @@ options:
       - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number and a
         line break, for sites whose list of jobs is not supported. They run for each entry and shape; C({job_name}),
         C({queue}) and C({user}) in an argument are replaced. Glideins that are counted so cannot be cancelled."
-      - Only for V(gateway), C(batch_system), required, is the cluster's batch system. C(gateway) is the name of the
-        schedd, by default C(gateway-SITE@). C(collector) is the collector that lists it, by default that of the
-        glideins.
+      - Only for V(gateway), C(batch_system) is the cluster's batch system. With C(routes), V(true), which replaces it,
+        the routes of the gateway write the requests. C(gateway) is the name of the schedd, by default
+        C(gateway-SITE@). C(collector) is the collector that lists it, by default that of the glideins.
     type: dict
     default: {}
   entries:

@@ -29,6 +29,8 @@ def _state(result):
         found = json.loads(result.get("stdout") or "")
         jobs = found["jobs"]
         counts = "unknown" if jobs is None else ", ".join(f"{jobs[key]} {key}" for key in ("idle", "running", "held"))
+        if jobs and jobs.get("unrouted"):
+            counts += f"; {jobs['unrouted']} of the idle ones without a route"
         return f"{found['state']}, HTCondor {found['version']}, kept alive by {found['supervisor']}; jobs: {counts}"
     except (ValueError, KeyError, TypeError):
         reason = " ".join(str(result.get("stderr") or result.get("msg") or "no output").split())[:200]

@@ -40,6 +40,7 @@ KNOWN = (
     "glidein_gateway_poll_seconds",
     "glidein_gateway_port",
     "glidein_gateway_ports",
+    "glidein_gateway_routes",
     "glidein_gateway_submit_host",
     "glidein_gateway_submit_user",
     "glidein_gateway_supervisor",

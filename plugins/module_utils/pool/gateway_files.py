@@ -27,8 +27,7 @@ PROGRAMS = {
     "bin/condor_token_create": True,
     "bin/condor_q": True,
     "bin/condor_rm": True,
-    # A site's own routes need it.
-    "libexec/condor_job_router": False,
+    "libexec/condor_job_router": True,
 }
 BLAHP = "libexec/blahp"
 BLAH_CONFIG = "etc/blah.config"

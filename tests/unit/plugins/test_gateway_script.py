@@ -22,7 +22,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 MASTER = "#!/bin/sh\nenv > {dir}/environment\nexec sleep 60\n"
-QUEUE = '#!/bin/sh\ncase "$*" in *constraint*) echo 1; echo 2 ;; *) printf "1\\n2\\n2\\n4\\n5\\n" ;; esac\n'
+# Status and universe. The last job is the received one of a routed pilot, whose copy is another job.
+JOBS = "1 9\n1 5\n2 9\n2 9\n4 9\n5 9"
+QUEUE = f"""#!/bin/sh
+case "$*" in
+*JobStatus\\ =*) echo 1; echo 2 ;;
+*RoutedToJobId\\ is\\ undefined*JobUniverse) echo "{JOBS}" ;;
+*RoutedToJobId\\ is\\ undefined*) echo "{JOBS}" | cut -c 1 ;;
+*) echo "{JOBS}"; echo "2 5" ;;
+esac
+"""
 MINT = '#!/bin/sh\necho "token of $*"\n'
 CRONTAB = """#!/bin/sh
 case $1 in
@@ -219,11 +228,11 @@ def test_status_counts_jobs(gateway):
         "state": "running",
         "version": "23.9.6",
         "supervisor": "cron",
-        "jobs": {"idle": 1, "running": 2, "held": 1},
+        "jobs": {"idle": 2, "running": 2, "held": 1, "unrouted": 1},
     }
     assert gateway("unfinished").strip() == "2"
     lines = gateway("attributes").splitlines()
-    assert lines == ["JobsIdle = 1", "JobsRunning = 2", "JobsHeld = 1", "- update:true"]
+    assert lines == ["JobsIdle = 2", "JobsRunning = 2", "JobsHeld = 1", "- update:true"]
 
 
 def test_a_schedd_that_does_not_answer_is_reported(gateway):

@@ -13,7 +13,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import InputErr
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor import HTCondor
-from ansible_collections.glidein.ops.plugins.module_utils.validation import choice, invalid, missing, text
+from ansible_collections.glidein.ops.plugins.module_utils.validation import BOOLEAN, choice, invalid, missing, text
 
 # glidein_scheduler of batch systems behind a gateway: those whose class has `blahp`.
 BATCH_SYSTEMS = ("slurm", "pbspro", "torque", "sge", "uge", "htcondor")
@@ -27,19 +27,23 @@ _COLLECTOR = text(re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z"), "HOST 
 _PLAIN = re.compile(r"^[A-Za-z0-9 _.,:=/+@%-]*\Z")
 _PLAIN_RULE = "letters, digits, blanks and _ . , : = / + @ % - with glidein_scheduler gateway"
 
+# Seconds between notice and kill where the batch system is unknown: those of Slurm.
+_ROUTES_GRACE_S = 30
+
 
 class Gateway(HTCondor):
     """A gateway through the access point's condor_submit, condor_q and condor_rm."""
 
     name = "gateway"
     more_options = {
-        "batch_system": {"type": choice(*BATCH_SYSTEMS), "required": True},
+        "batch_system": {"type": choice(*BATCH_SYSTEMS)},
+        "routes": {"type": BOOLEAN, "default": False},
         "gateway": {"type": _GATEWAY},
         "collector": {"type": _COLLECTOR},
     }
     resources = {}
     blahp = None
-    grace_s = None  # that of the batch system
+    grace_s = None  # that of the batch system, or _ROUTES_GRACE_S
     streams_output = False
     # blahp runs the script in a new directory. It moves the input files there, and leaves the input directories beside
     # the script.
@@ -58,22 +62,29 @@ class Gateway(HTCondor):
     )
 
     def __init__(self, runner, options):
-        kind = SCHEDULERS[options["batch_system"]]()
-        super().__init__(runner, dict(options, grace=options["grace"] or kind.grace_s))
-        # Only asked for its options: its commands are not run.
-        self.batch_system = kind(None, dict(options, commands=kind.commands))
+        kind = None if options["routes"] else SCHEDULERS[options["batch_system"]]()
+        grace_s = kind.grace_s if kind else _ROUTES_GRACE_S
+        super().__init__(runner, dict(options, grace=options["grace"] or grace_s))
+        # Only asked for its options: its commands are not run. None: the gateway's routes know the batch system.
+        self.batch_system = kind and kind(None, dict(options, commands=kind.commands))
 
     # -- checks of an entry --------------------------------------------------------------------------------------
 
     @classmethod
     def check_entries(cls, entries, options):
+        if options["routes"]:
+            if options["batch_system"]:
+                expected = "no value with routes, which have it"
+                return [invalid(f"{_OPTIONS}.batch_system", options["batch_system"], expected)]
+            return [problem for entry in entries.values() for problem in _routed_problems(entry)]
+        if not options["batch_system"]:
+            return [missing(f"{_OPTIONS}.batch_system", f"{' or '.join(BATCH_SYSTEMS)}, or routes: true")]
         kind = SCHEDULERS[options["batch_system"]]()
         return [problem for entry in entries.values() for problem in kind.check_entry(entry) + _problems(kind, entry)]
 
     # -- scripts -----------------------------------------------------------------------------------------------
 
     def description(self, entry, shape, job_name, payload, script):
-        blahp = self.batch_system.blahp
         gateway = self.options["gateway"] or f"gateway-{payload['site']}@"
         collector = self.options["collector"] or payload.get("collector")
         if not collector:
@@ -82,8 +93,7 @@ class Gateway(HTCondor):
             f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
             "universe = grid",
             f"grid_resource = condor {gateway} {collector}",
-            "+remote_JobUniverse = 9",
-            f'+remote_GridResource = "batch {blahp.name}"',
+            *self._target(),
             f"batch_name = {job_name}",
             f'+GlideinJobName = "{job_name}"',
             "",
@@ -94,7 +104,36 @@ class Gateway(HTCondor):
             # Without it, blahp requests 1 MB.
             f"request_memory = {shape['memory_mb']}",
         ]
-        if "gpus" in blahp.requests and shape["gpus"]:
+        if self.options["routes"]:
+            lines += self._routed_requests(entry, shape)
+        else:
+            lines += self._blahp_requests(entry, shape, job_name)
+        lines += ["", "leave_in_queue = false", "notification = never"]
+        return "\n".join(lines) + "\n"
+
+    def _target(self):
+        """Return the attributes of what the gateway does with the job."""
+        if self.options["routes"]:
+            return ["+remote_JobUniverse = 5"]
+        return ["+remote_JobUniverse = 9", f'+remote_GridResource = "batch {self.batch_system.blahp.name}"']
+
+    @staticmethod
+    def _routed_requests(entry, shape):
+        """Return the attributes that the routes of a gateway read (gateway_routes.py)."""
+        lines = [f"request_gpus = {shape['gpus']}"] if shape["gpus"] else []
+        lines += [
+            f"+maxMemory = {shape['memory_mb']}",
+            f"+xcount = {shape['cpus']}",
+            f"+maxWallTime = {-(-entry['walltime_s'] // 60)}",
+        ]
+        if entry["queue"]:
+            lines.append(f"+queue = {classad_literal(entry['queue'])}")
+        return lines
+
+    def _blahp_requests(self, entry, shape, job_name):
+        """Return the attributes that blahp reads."""
+        lines = []
+        if "gpus" in self.batch_system.blahp.requests and shape["gpus"]:
             lines.append(f"request_gpus = {shape['gpus']}")
         lines += [f"+remote_{name} = {classad_literal(value)}" for name, value in self._attributes(entry, shape)]
         options = self.batch_system.blahp_options(entry, shape, job_name)
@@ -102,8 +141,7 @@ class Gateway(HTCondor):
             # With the prefix, because blahp's script for Grid Engine adds none.
             line = " ".join([self.batch_system.directive_prefix, *options])
             lines.append(f"+remote_BatchExtraSubmitArgs = {classad_literal(line)}")
-        lines += ["", "leave_in_queue = false", "notification = never"]
-        return "\n".join(lines) + "\n"
+        return lines
 
     def _attributes(self, entry, shape):
         """Return [(job attribute, value)] of the requests that blahp makes itself."""
@@ -144,6 +182,19 @@ def _problems(kind, entry):
         for key, part in (("gpus", "gpus"), ("gpu_type", "gpus"), ("whole_node", "whole_node")):
             if shape[key] and (part not in possible or (key == "gpu_type" and part not in kind.blahp.options)):
                 problems.append(invalid(f"{where}.shapes.{name}.{key}", shape[key], _none(kind)))
+    return problems
+
+
+def _routed_problems(entry):
+    """Return one error for each part of an entry that a glidein cannot state to the gateway's routes."""
+    where = f"glidein_entries.{entry['name']}"
+    expected = "no value with glidein_scheduler_options.routes: a route of the gateway sets it"
+    parts = [(key, entry[key]) for key in ("account", "constraint", "directives", "resources")]
+    for name, shape in sorted(entry["shapes"].items()):
+        parts += [(f"shapes.{name}.{key}", shape[key]) for key in ("gpu_type", "whole_node")]
+    problems = [invalid(f"{where}.{key}", value, expected) for key, value in parts if value]
+    if entry["queue"] and not _PLAIN.match(entry["queue"]):
+        problems.append(invalid(f"{where}.queue", entry["queue"], _PLAIN_RULE))
     return problems
 
 

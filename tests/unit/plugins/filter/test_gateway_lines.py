@@ -8,6 +8,7 @@ from ansible_collections.glidein.ops.plugins.filter.gateway_lines import FilterM
 RUNNING = (
     '{"state": "running", "version": "23.9.6", "supervisor": "cron", "jobs": {"idle": 1, "running": 2, "held": 0}}'
 )
+UNROUTED = RUNNING.replace("}}", ', "unrouted": 1}}')
 SILENT = '{"state": "unresponsive", "version": "23.9.6", "supervisor": "systemd", "jobs": null}'
 
 
@@ -19,6 +20,7 @@ def test_each_gateway_has_a_line():
         "d": {"unreachable": True, "msg": "no route"},
         "e": {"failed": True, "msg": "No such file:\n x", "stdout": ""},
         "f": {"stdout": "[]"},
+        "u": {"stdout": UNROUTED},
     }
     hostvars = {host: {"status_gateway": result} for host, result in results.items()}
     hostvars["a"]["glidein_site"] = "bridges"
@@ -33,4 +35,6 @@ def test_each_gateway_has_a_line():
         "  e: no answer of its program: No such file: x. Run glidein.ops.gateway",
         "  f: no answer of its program: no output. Run glidein.ops.gateway",
         "  g: unknown: the login node was not asked",
+        "  u: running, HTCondor 23.9.6, kept alive by cron; jobs: 1 idle, 2 running, 0 held; "
+        "1 of the idle ones without a route",
     ]
