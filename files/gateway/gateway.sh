@@ -361,6 +361,9 @@ expiry() {
     end=$(cut -d. -f2 "$1" 2>/dev/null | tr -- '-_' '+/' | base64 -d 2>/dev/null | sed -n 's/.*"exp":\([0-9]*\).*/\1/p')
     echo "${end:-null}"
 }
+# A routed pilot is two jobs: the received one, which has the id of its copy, and the copy for the batch system. Only the
+# copy is counted.
+not_copied='RoutedToJobId is undefined'
 
 queue() {
     tool timeout 20 "$dir/release/bin/condor_q" -allusers "$@" 2>/dev/null
@@ -368,12 +371,12 @@ queue() {
 
 # A job that has completed waits until the access point has fetched its output.
 unfinished() {
-    queue -constraint 'JobStatus =?= 1 || JobStatus =?= 2 || JobStatus =?= 6' -af ClusterId
+    queue -constraint "($not_copied) && (JobStatus =?= 1 || JobStatus =?= 2 || JobStatus =?= 6)" -af ClusterId
 }
 
 # The schedd's ad does not count jobs of the grid universe. The schedd adds this output to its ad.
 attributes() {
-    found=$(queue -af JobStatus) || exit 1
+    found=$(queue -constraint "$not_copied" -af JobStatus) || exit 1
     echo "$found" | awk '{ n[$1]++ }
         END { printf "JobsIdle = %d\nJobsRunning = %d\nJobsHeld = %d\n- update:true\n", n[1], n[2] + n[6], n[5] }'
     if [ -n "$found" ]; then
@@ -446,9 +449,11 @@ status() {
         reason=$(cat "$dir/stopped")
     elif [ -n "$(processes)" ]; then
         state=running
-        if found=$(queue -af JobStatus); then
-            counts=$(echo "$found" | awk '{ n[$1]++ }
-                END { printf "{\"idle\": %d, \"running\": %d, \"held\": %d}", n[1], n[2] + n[6], n[5] }')
+        # An idle job of the vanilla universe (5) without a copy: no route accepts it, or the job router has not read it.
+        if found=$(queue -constraint "$not_copied" -af JobStatus JobUniverse); then
+            counts=$(echo "$found" | awk '{ n[$1]++; unrouted += $1 == 1 && $2 == 5 } END {
+                printf "{\"idle\": %d, \"running\": %d, \"held\": %d, ", n[1], n[2] + n[6], n[5]
+                printf "\"unrouted\": %d}", unrouted }')
         else
             state=unresponsive
         fi

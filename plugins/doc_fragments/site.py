@@ -37,10 +37,11 @@ options:
       - "C(count_commands) has C(queued) and C(running), argument lists of commands that each print one number and a
         line break, for sites whose list of jobs is not supported. They run for each entry and shape; C({job_name}),
         C({queue}) and C({user}) in an argument are replaced. Glideins that are counted so cannot be cancelled."
-      - Only for V(gateway), C(batch_system), required, is the cluster's batch system. C(gateway) is the name of the
-        schedd, by default C(gateway-SITE@). C(collector) is the collector that lists it, by default that of the
-        glideins. With C(ssh), a host, there is no schedd, and HTCondor submits there by SSH; C(ssh_directory) is the
-        gateway's directory on that host, by default C(~/.glidein-gateway/SITE).
+      - Only for V(gateway), C(batch_system) is the cluster's batch system. With C(routes), V(true), which replaces it,
+        the routes of the gateway write the requests. C(gateway) is the name of the schedd, by default
+        C(gateway-SITE@). C(collector) is the collector that lists it, by default that of the glideins. With C(ssh), a
+        host, there is no schedd, and HTCondor submits there by SSH; C(ssh_directory) is the gateway's directory on that
+        host, by default C(~/.glidein-gateway/SITE).
     type: dict
     default: {}
   entries:

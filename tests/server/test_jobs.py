@@ -162,9 +162,11 @@ def test_the_projection_has_every_attribute_of_the_constraint_once():
 
 
 @pytest.mark.parametrize(
-    "other", [{"JobStatus": 2}, {"JobStatus": 5}, {"JobUniverse": 7}, {"JobUniverse": 9}, {"JobUniverse": 12}]
-)
-def test_only_idle_jobs_of_the_vanilla_universe_count(other):
+    "other",
+    [{"JobStatus": 2}, {"JobStatus": 5}, {"JobUniverse": 7}, {"JobUniverse": 9}, {"JobUniverse": 12},
+     {"Managed": "External"}],
+)  # fmt: skip
+def test_only_idle_jobs_of_the_vanilla_universe_that_no_job_router_has_routed_count(other):
     assert selects(jobs.constraint(""))
     assert not selects(jobs.constraint(""), **other)
 

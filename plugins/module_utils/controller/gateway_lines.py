@@ -62,6 +62,8 @@ def _state(found):
         return f"{found['state']}: {found['reason']}, HTCondor {found['version']}. To start it, run glidein.ops.gateway"
     jobs = found["jobs"]
     counts = "unknown" if jobs is None else ", ".join(f"{jobs[key]} {key}" for key in ("idle", "running", "held"))
+    if jobs and jobs["unrouted"]:
+        counts += f"; {jobs['unrouted']} of the idle ones without a route"
     return f"{found['state']}, HTCondor {found['version']}, kept alive by {found['supervisor']}; jobs: {counts}"
 
 

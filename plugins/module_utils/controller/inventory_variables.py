@@ -41,6 +41,7 @@ KNOWN = (
     "glidein_gateway_poll_seconds",
     "glidein_gateway_port",
     "glidein_gateway_ports",
+    "glidein_gateway_routes",
     "glidein_gateway_ssh",
     "glidein_gateway_ssh_from",
     "glidein_gateway_ssh_host",

@@ -29,8 +29,7 @@ PROGRAMS = {
     "bin/condor_rm": True,
     # Transfers files if the access point submits by SSH, without a schedd on the login node.
     "sbin/condor_ft-gahp": True,
-    # A site's own routes need it.
-    "libexec/condor_job_router": False,
+    "libexec/condor_job_router": True,
 }
 BLAHP = "libexec/blahp"
 BLAH_CONFIG = "etc/blah.config"

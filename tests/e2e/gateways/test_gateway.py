@@ -3,14 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A gateway on the login node: installed by its playbook, kept alive by cron, and used with Condor-C.
 
-alice submits a pilot by hand, and the site `gateway` of inventories/lab-batch, an access point, submits glideins.
+alice submits a pilot by hand, and the site `gateway` of inventories/lab-batch, an access point, submits glideins. The
+gateway has routes for pilots without details of the batch system, and for users' jobs.
 """
 
 import json
+import re
+import textwrap
 
 import pytest
 from batch_site import BatchSite, grid_glideins
-from conftest import playbook, wait_for
+from conftest import ROOT, playbook, wait_for
 
 SITE = BatchSite("gateway", "gateway", entry="cpu")
 SNIPPET = "/etc/condor/config.d/50-glidein-ops.config"
@@ -20,6 +23,17 @@ VARIABLES = {
     "glidein_gateway_submit_user": "alice",
     "glidein_gateway_supervisor": "cron",
     "glidein_gateway_poll_seconds": 5,
+    "glidein_gateway_routes": {
+        "cpu": {
+            "batch_system": "slurm",
+            "walltime": "30m",
+            "queues": ["cpu"],
+            "memory_mb": 300,
+            "max_cpus": 8,
+            "directives": ["--comment=routed"],
+        },
+        "gpu": {"batch_system": "slurm", "walltime": "1h", "queues": ["gpu"], "max_gpus": 2},
+    },
     # The defaults of an access point wait for minutes.
     "central_manager_extra_config": "GRIDMANAGER_JOB_PROBE_INTERVAL = 5\nGRIDMANAGER_CONTACT_SCHEDD_DELAY = 1\n"
     "C_GAHP_CONTACT_SCHEDD_DELAY = 1\nCGAHP_SCHEDD_INTERACTION_TIME = 1\nGRIDMANAGER_RESOURCE_PROBE_INTERVAL = 10",
@@ -151,3 +165,121 @@ def test_a_glidein_that_slurm_refuses_is_sick_with_slurms_error(alice, server, a
     wait_for("a held glidein", lambda: list(grid_glideins(access_point).values()) == [5], 120)
     assert SITE.counted(SITE.play("status"))[:3] == [0, 0, 1]
     assert "invalid partition specified: nowhere" in SITE.module("queue_info")
+
+
+# --- routes
+
+ROUTED = """\
+universe = grid
+grid_resource = condor gateway-slurm@ cm:9618
++remote_JobUniverse = 5
+executable = /bin/sleep
+arguments = 300
+transfer_executable = false
+should_transfer_files = yes
++maxMemory = 400
++xcount = $(cpus)
+request_gpus = $(gpus)
+queue cpus, gpus from (
+2, 0
+1, 1
+9, 0
+)
+"""
+# A user's job: its output shows the user that it ran as, an input file, and whether Slurm ran it.
+USER_JOB = """\
+executable = /bin/sh
+arguments = "-c 'id -un; cat given; echo ${{SLURM_JOB_ID:+Slurm}}; echo written > made'"
+transfer_input_files = given
+transfer_output_files = made
+should_transfer_files = yes
+when_to_transfer_output = on_exit
+output = user.out
+log = user.log
+request_memory = 500
+{more}
+queue
+"""
+QUEUED = "squeue -h -O Partition:8,NumCPUs:6,MinMemory:10,TimeLimit:12,Comment:12,tres-per-node:20"
+
+
+def gateway_jobs(slurm):
+    """Return the counts of `gateway status`."""
+    return json.loads(slurm.check_output(f"{HOME}/slurm/gateway status"))["jobs"]
+
+
+def submit_as_user(alice, more, options=""):
+    """Submit USER_JOB in a new directory with an input file; return the cluster id."""
+    text = USER_JOB.format(more=more)
+    alice.host.check_output(
+        "rm -rf user; mkdir user; echo input > user/given; cat > user/job.sub <<'END'\n" + text + "END"
+    )
+    return alice.host.check_output(f"cd user; condor_submit -terse {options} job.sub").split(".")[0]
+
+
+def users_output(alice):
+    return alice.host.check_output("cat user/user.out user/made 2>/dev/null || true").split()
+
+
+def test_routes_write_the_requests_of_pilots_and_leave_too_large_ones_idle(alice, slurm):
+    alice.host.check_output("cat > routed.sub <<'END'\n" + ROUTED + "END")
+    alice.host.check_output("condor_submit routed.sub")
+    rows = wait_for("two jobs of Slurm", lambda: _if(2, slurm.check_output(QUEUED).splitlines()), 120)
+    assert sorted(row.split() for row in rows) == [
+        ["cpu", "2", "400M", "30:00", "routed", "N/A"],
+        ["gpu", "1", "400M", "1:00:00", "(null)", "gres/gpu:1"],
+    ]
+    # Each routed pilot is two jobs of the gateway.
+    counts = {"idle": 1, "running": 2, "held": 0, "unrouted": 1}
+    wait_for("each pilot counted once", lambda: gateway_jobs(slurm) == counts, 60)
+    assert slurm.check_output(f"{HOME}/slurm/gateway unfinished") == "3"
+    shown = playbook("status", "-e", json.dumps(VARIABLES))
+    assert "jobs: 1 idle, 2 running, 0 held; 1 of the idle ones without a route" in shown.output
+    alice.host.check_output("condor_rm -all")
+    wait_for("an empty Slurm", lambda: not slurm.check_output("squeue -h -u glidein"), 120)
+    none = dict.fromkeys(counts, 0)
+    wait_for("an empty gateway", lambda: gateway_jobs(slurm) == none, 60)
+
+
+def test_a_glidein_for_routes_runs_a_job(alice, server, slurm, access_point):
+    options = {"glidein_scheduler_options": {"gateway": "gateway-slurm@", "routes": True}}
+    shapes = {"small": {"cpus": 1, "memory_mb": 1024, "disk_mb": 2000}}
+    options["glidein_entries"] = {"cpu": {"walltime": "20m", "shapes": shapes}}
+    cluster = alice.submit(requirements='TARGET.GLIDEIN_Site == "gateway"')
+    server.wait_for_jobs(1)
+    SITE.play("cycle", "-e", json.dumps(options))
+    row = wait_for("a job of Slurm", lambda: slurm.check_output(QUEUED).split(), 120)
+    assert row == ["cpu", "1", "1092M", "20:00", "routed", "N/A"]
+    assert alice.outputs(cluster, 1) == ['slurm\n"gateway"']
+
+
+def test_a_user_submits_a_job_to_the_gateway_by_name(alice, slurm):
+    job = submit_as_user(alice, "", "-pool cm:9618 -remote gateway-slurm@")
+    ended = f"condor_q -pool cm:9618 -name gateway-slurm@ {job} -af JobStatus Managed"
+    wait_for("the end of the job", lambda: alice.host.check_output(ended) == "4 ScheddDone", 120)
+    alice.host.check_output(f"cd user; condor_transfer_data -pool cm:9618 -name gateway-slurm@ {job}")
+    assert users_output(alice) == ["glidein", "input", "Slurm", "written"]
+    alice.host.check_output(f"condor_rm -pool cm:9618 -name gateway-slurm@ {job}")
+
+
+def test_the_access_points_job_router_sends_users_jobs_that_ask_for_it_to_the_gateway(cm, alice, server):
+    text = (ROOT / "docs" / "gateway-jobs.md").read_text(encoding="utf-8")
+    (config,) = re.findall(r"^    DAEMON_LIST.*?^    @route$", text, re.DOTALL | re.MULTILINE)
+    config = textwrap.dedent(config).replace("gateway-SITE@ cm.example.org:9618", "gateway-slurm@ cm:9618")
+    path = "/etc/condor/config.d/95-routes.config"
+    cm.check_output(f"cat > {path} <<'END'\n{config}\nEND\ncondor_reconfig")
+    try:
+        job = submit_as_user(alice, "+WantGateway = true")
+        routed = f"condor_q {job} -af Managed"
+        wait_for("a routed job", lambda: alice.host.check_output(routed) == "External", 60)
+        # It is no demand for glideins any longer.
+        server.wait_for_jobs(0)
+        ended = f"condor_history {job} -limit 1 -af JobStatus ExitCode"
+        wait_for("the end of the job", lambda: alice.host.check_output(ended) == "4 0", 240)
+        assert users_output(alice) == ["glidein", "input", "Slurm", "written"]
+    finally:
+        cm.check_output(f"rm {path}; condor_reconfig")
+
+
+def _if(count, lines):
+    return lines if len(lines) == count else None

@@ -24,7 +24,16 @@ pytestmark = pytest.mark.skipif(
 
 SSH_PROGRAM = '#!/bin/sh\necho "$(basename "$0") $*"\nenv >&2\n'
 MASTER = "#!/bin/sh\nenv > {dir}/environment\nexec sleep 60\n"
-QUEUE = '#!/bin/sh\ncase "$*" in *constraint*) echo 1; echo 2 ;; *) printf "1\\n2\\n2\\n4\\n5\\n" ;; esac\n'
+# Status and universe. The last job is the received one of a routed pilot, whose copy is another job.
+JOBS = "1 9\n1 5\n2 9\n2 9\n4 9\n5 9"
+QUEUE = f"""#!/bin/sh
+case "$*" in
+*JobStatus\\ =*) echo 1; echo 2 ;;
+*RoutedToJobId\\ is\\ undefined*JobUniverse) echo "{JOBS}" ;;
+*RoutedToJobId\\ is\\ undefined*) echo "{JOBS}" | cut -c 1 ;;
+*) echo "{JOBS}"; echo "2 5" ;;
+esac
+"""
 # Prints a token that expires after $6 seconds.
 MINT = """#!/bin/sh
 echo "$*" >{dir}/minted
@@ -305,11 +314,11 @@ def test_status_counts_jobs(gateway):
     assert gateway.state() == stopped
     gateway("install", "cron")
     wait(gateway.masters)
-    jobs = {"idle": 1, "running": 2, "held": 1}
+    jobs = {"idle": 2, "running": 2, "held": 1, "unrouted": 1}
     assert gateway.state() == dict(stopped, state="running", supervisor="cron", jobs=jobs)
     assert gateway("unfinished").strip() == "2"
     lines = gateway("attributes").splitlines()
-    assert lines == ["JobsIdle = 1", "JobsRunning = 2", "JobsHeld = 1", "- update:true"]
+    assert lines == ["JobsIdle = 2", "JobsRunning = 2", "JobsHeld = 1", "- update:true"]
 
 
 def test_status_has_the_expiry_times_of_tokens(gateway):

@@ -17,7 +17,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor import HTCondor
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
-from ansible_collections.glidein.ops.plugins.module_utils.validation import choice, invalid, missing, text
+from ansible_collections.glidein.ops.plugins.module_utils.validation import BOOLEAN, choice, invalid, missing, text
 
 # glidein_scheduler of batch systems behind a gateway: those whose class has `blahp`.
 BATCH_SYSTEMS = ("slurm", "pbspro", "torque", "sge", "uge", "lsf", "htcondor")
@@ -37,6 +37,8 @@ _DIRECTORY = text(re.compile(r"^(~|(~?/[A-Za-z0-9._-]+)+)\Z"), "a path that begi
 _PLAIN = re.compile(r"^[A-Za-z0-9 _.,:=/+@%-]*\Z")
 _PLAIN_RULE = "letters, digits, blanks and _ . , : = / + @ % - with glidein_scheduler gateway"
 
+# Seconds between notice and kill where the batch system is unknown: those of Slurm.
+_ROUTES_GRACE_S = 30
 # The gateway of a submit description.
 _GRID_RESOURCE = re.compile(r"^grid_resource = condor (\S+) (\S+)$", re.MULTILINE)
 # Since when the gridmanager of the access point gets no answer from the gateway (epoch seconds).
@@ -52,7 +54,8 @@ class Gateway(HTCondor):
     commands = dict(HTCondor.commands, condor_status=["condor_status"])
     job_attributes = (*HTCondor.job_attributes, _SILENT_SINCE)
     more_options = {
-        "batch_system": {"type": choice(*BATCH_SYSTEMS), "required": True},
+        "batch_system": {"type": choice(*BATCH_SYSTEMS)},
+        "routes": {"type": BOOLEAN, "default": False},
         "gateway": {"type": _GATEWAY},
         "collector": {"type": _COLLECTOR},
         "ssh": {"type": _SSH},
@@ -60,7 +63,7 @@ class Gateway(HTCondor):
     }
     resources = {}
     blahp = None
-    grace_s = None  # that of the batch system
+    grace_s = None  # that of the batch system, or _ROUTES_GRACE_S
     streams_output = False
     # blahp runs the script in a new directory. It moves the input files there, and leaves the input directories beside
     # the script.
@@ -79,32 +82,35 @@ class Gateway(HTCondor):
     )
 
     def __init__(self, runner, options):
-        kind = SCHEDULERS[options["batch_system"]]()
-        super().__init__(runner, dict(options, grace=options["grace"] or kind.grace_s))
+        kind = None if options["routes"] else SCHEDULERS[options["batch_system"]]()
+        grace_s = kind.grace_s if kind else _ROUTES_GRACE_S
+        super().__init__(runner, dict(options, grace=options["grace"] or grace_s))
         # The file transfer by SSH sends a copy with the name of the script. blahp runs it by the name of the copy.
         self.copies_script = not options["ssh"]
-        # Only asked for its options: its commands are not run.
-        self.batch_system = kind(None, dict(options, commands=kind.commands))
+        # Only asked for its options: its commands are not run. None: the gateway's routes know the batch system.
+        self.batch_system = kind and kind(None, dict(options, commands=kind.commands))
 
     # -- checks of an entry --------------------------------------------------------------------------------------
 
     @classmethod
     def check_entries(cls, entries, options):
+        problems = _unused(options)
+        if options["routes"]:
+            return problems + [problem for entry in entries.values() for problem in _routed_problems(entry)]
+        if not options["batch_system"]:
+            return [*problems, missing(f"{_OPTIONS}.batch_system", f"{' or '.join(BATCH_SYSTEMS)}, or routes: true")]
         kind = SCHEDULERS[options["batch_system"]]()
-        return _unused(options) + [
+        return problems + [
             problem for entry in entries.values() for problem in kind.check_entry(entry) + _problems(kind, entry)
         ]
 
     # -- scripts -----------------------------------------------------------------------------------------------
 
     def description(self, entry, shape, job_name, payload, script):
-        blahp = self.batch_system.blahp
-        # The gateway's schedd gets the attributes with this prefix, and removes it.
-        prefix = "+" if self.options["ssh"] else "+remote_"
         lines = [
             f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
             "universe = grid",
-            *self._resource(payload),
+            *self._target(payload),
             f"batch_name = {job_name}",
             f'+GlideinJobName = "{job_name}"',
             "",
@@ -117,20 +123,16 @@ class Gateway(HTCondor):
             # Without it, blahp requests 1 MB.
             f"request_memory = {shape['memory_mb']}",
         ]
-        if "gpus" in blahp.requests and shape["gpus"]:
-            lines.append(f"request_gpus = {shape['gpus']}")
-        lines += [f"{prefix}{name} = {classad_literal(value)}" for name, value in self._attributes(entry, shape)]
-        options = self.batch_system.blahp_options(entry, shape, job_name)
-        if options:
-            # With the prefix, because blahp's script for Grid Engine adds none.
-            line = " ".join([self.batch_system.directive_prefix, *options])
-            lines.append(f"{prefix}BatchExtraSubmitArgs = {classad_literal(line)}")
+        if self.options["routes"]:
+            lines += self._routed_requests(entry, shape)
+        else:
+            lines += self._blahp_requests(entry, shape, job_name)
         lines += ["", "leave_in_queue = false", "notification = never"]
         return "\n".join(lines) + "\n"
 
-    def _resource(self, payload):
-        """Return the lines that say where the job goes."""
-        batch = f"batch {self.batch_system.blahp.name}"
+    def _target(self, payload):
+        """Return the lines that say where the job goes, and what is done with it there."""
+        batch = None if self.options["routes"] else f"batch {self.batch_system.blahp.name}"
         if self.options["ssh"]:
             directory = self.options["ssh_directory"] or f"~/.glidein-gateway/{payload['site']}"
             return [f"grid_resource = {batch} {self.options['ssh']} --rgahp-glite {directory}"]
@@ -138,11 +140,38 @@ class Gateway(HTCondor):
         collector = self.options["collector"] or payload.get("collector")
         if not collector:
             raise InputError(missing(f"{_OPTIONS}.collector", "HOST or HOST:PORT of the gateway's pool"))
-        return [
-            f"grid_resource = condor {gateway} {collector}",
-            "+remote_JobUniverse = 9",
-            f'+remote_GridResource = "{batch}"',
+        lines = [f"grid_resource = condor {gateway} {collector}"]
+        if self.options["routes"]:
+            return [*lines, "+remote_JobUniverse = 5"]
+        return [*lines, "+remote_JobUniverse = 9", f'+remote_GridResource = "{batch}"']
+
+    @staticmethod
+    def _routed_requests(entry, shape):
+        """Return the attributes that the routes of a gateway read (gateway_routes.py)."""
+        lines = [f"request_gpus = {shape['gpus']}"] if shape["gpus"] else []
+        lines += [
+            f"+maxMemory = {shape['memory_mb']}",
+            f"+xcount = {shape['cpus']}",
+            f"+maxWallTime = {-(-entry['walltime_s'] // 60)}",
         ]
+        if entry["queue"]:
+            lines.append(f"+queue = {classad_literal(entry['queue'])}")
+        return lines
+
+    def _blahp_requests(self, entry, shape, job_name):
+        """Return the attributes that blahp reads."""
+        # The gateway's schedd gets the attributes with this prefix, and removes it.
+        prefix = "+" if self.options["ssh"] else "+remote_"
+        lines = []
+        if "gpus" in self.batch_system.blahp.requests and shape["gpus"]:
+            lines.append(f"request_gpus = {shape['gpus']}")
+        lines += [f"{prefix}{name} = {classad_literal(value)}" for name, value in self._attributes(entry, shape)]
+        options = self.batch_system.blahp_options(entry, shape, job_name)
+        if options:
+            # With the prefix, because blahp's script for Grid Engine adds none.
+            line = " ".join([self.batch_system.directive_prefix, *options])
+            lines.append(f"{prefix}BatchExtraSubmitArgs = {classad_literal(line)}")
+        return lines
 
     def _attributes(self, entry, shape):
         """Return [(job attribute, value)] of the requests that blahp makes itself."""
@@ -175,6 +204,8 @@ class Gateway(HTCondor):
 
     def submit(self, path, job_name, tasks):
         """See Scheduler.submit. Raises GlideinError if the collector does not list the gateway."""
+        if self.options["ssh"]:
+            return super().submit(path, job_name, tasks)
         # The access point would keep the glideins until the gateway is back.
         with open(path, encoding="utf-8") as handle:
             gateway, collector = _GRID_RESOURCE.search(handle.read()).groups()
@@ -194,10 +225,13 @@ class Gateway(HTCondor):
 
 
 def _unused(options):
-    """Return one error for each option that is not used, because of `ssh` or without it."""
-    unused = {"gateway": "no value with ssh", "collector": "no value with ssh"}
-    if not options["ssh"]:
+    """Return one error for each option that is not used, because of another one."""
+    if options["ssh"]:
+        unused = dict.fromkeys(("collector", "gateway", "routes"), "no value with ssh")
+    else:
         unused = {"ssh_directory": "no value without ssh"}
+    if options["routes"]:
+        unused["batch_system"] = "no value with routes, which have it"
     return [invalid(f"{_OPTIONS}.{key}", options[key], unused[key]) for key in sorted(unused) if options[key]]
 
 
@@ -220,6 +254,19 @@ def _problems(kind, entry):
         for key, part in (("gpus", "gpus"), ("gpu_type", "gpus"), ("whole_node", "whole_node")):
             if shape[key] and (part not in possible or (key == "gpu_type" and part not in kind.blahp.options)):
                 problems.append(invalid(f"{where}.shapes.{name}.{key}", shape[key], _none(kind)))
+    return problems
+
+
+def _routed_problems(entry):
+    """Return one error for each part of an entry that a glidein cannot state to the gateway's routes."""
+    where = f"glidein_entries.{entry['name']}"
+    expected = "no value with glidein_scheduler_options.routes: a route of the gateway sets it"
+    parts = [(key, entry[key]) for key in ("account", "constraint", "directives", "resources")]
+    for name, shape in sorted(entry["shapes"].items()):
+        parts += [(f"shapes.{name}.{key}", shape[key]) for key in ("gpu_type", "whole_node")]
+    problems = [invalid(f"{where}.{key}", value, expected) for key, value in parts if value]
+    if entry["queue"] and not _PLAIN.match(entry["queue"]):
+        problems.append(invalid(f"{where}.queue", entry["queue"], _PLAIN_RULE))
     return problems
 
 

@@ -45,6 +45,7 @@ def test_each_gateway_has_a_line():
         "e": {"failed": True, "msg": "No such file:\n x", "stdout": ""},
         "f": {"stdout": "[]"},
         "g": {},
+        "u": {"stdout": status(jobs={"idle": 1, "running": 2, "held": 0, "unrouted": 1})},
     }
     assert lines(results) == [
         "GATEWAYS",
@@ -55,6 +56,8 @@ def test_each_gateway_has_a_line():
         "  e: no answer of its program: No such file: x. Run glidein.ops.gateway",
         "  f: no answer of its program: no output. Run glidein.ops.gateway",
         "  g: unknown: the login node was not asked",
+        "  u: running, HTCondor 23.9.6, kept alive by cron; jobs: 1 idle, 2 running, 0 held; "
+        "1 of the idle ones without a route",
     ]
 
 

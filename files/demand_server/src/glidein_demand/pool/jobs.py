@@ -17,8 +17,9 @@ import classad2
 from . import accounting_limits
 from .demand import group_id, merge_by_user
 
-IDLE = "JobStatus == 1 && JobUniverse == 5"
-"""Idle jobs that can run on a glidein: not local, scheduler and grid jobs. Container jobs are in universe 5, too."""
+IDLE = 'JobStatus == 1 && JobUniverse == 5 && Managed isnt "External"'
+"""Idle jobs that can run on a glidein: not local, scheduler and grid jobs, and not those that a job router has routed.
+Container jobs are in universe 5, too."""
 
 REQUESTS = ("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs")
 

@@ -139,6 +139,17 @@ def check_golden(folder, case, made):
     subprocess.check_call(["/bin/sh", "-n", str(paths[0])])
 
 
+def test_the_description_for_the_routes_of_a_gateway_is_the_golden_one():
+    one = site({"main": raw_entry(walltime="3601s", shapes={"core": shape(cpus=4, gpus=1)})})
+    options = {"routes": True, "collector": "cm.example.org"}
+    made = make_scheduler("gateway", options, one["entries"])
+    found = batch_files(made, one, "main", "core", payload(), "/home/me/main.core.sh")
+    path = GOLDEN / "gateway" / "routes.submit"
+    if os.environ.get("GLIDEIN_WRITE_GOLDEN"):
+        path.write_text(found[1][1])
+    assert found[1][1] == path.read_text()
+
+
 @pytest.mark.parametrize(
     ("site_s", "entry_s", "line"),
     [
@@ -178,6 +189,7 @@ def test_the_submitting_commands_are_the_golden_ones(scheduler):
 def test_no_golden_file_is_left_over():
     known = {f"{scheduler}/{case}" for scheduler in SCHEDULERS for case in [*CASES, "array"]}
     known |= {f"gateway_ssh/{case}" for case in CASES_BY_SSH}
+    known.add("gateway/routes")
     assert {str(path.relative_to(GOLDEN).with_suffix("")) for path in GOLDEN.glob("*/*")} == known
 
 

@@ -88,6 +88,11 @@ def test_the_batch_system_is_required():
         make_scheduler("gateway")
 
 
+def test_a_batch_system_is_refused_with_routes():
+    with pytest.raises(InputError, match="batch_system: 'slurm' is invalid; expected no value with routes"):
+        gateway(routes=True)
+
+
 @pytest.mark.parametrize("name", ["kubernetes", "gateway", "pbs"])
 def test_other_batch_systems_are_refused(name):
     with pytest.raises(InputError, match=f"batch_system: '{name}' is invalid; expected slurm or "):
@@ -291,6 +296,55 @@ def test_what_a_gateway_cannot_request_is_refused(batch_system, entry, where):
     message = refused(entry, batch_system)
     assert f"glidein_entries.main.{where}: " in message
     assert f"a gateway cannot request it of {name}" in message
+
+
+# --- routes
+
+
+def routed(entry=None, **options):
+    """Return the commands for an entry of a gateway with routes."""
+    return commands(entry, batch_system=None, routes=True, **options)
+
+
+def test_a_glidein_for_routes_states_its_requests_and_no_detail_of_the_batch_system():
+    found = routed({"walltime": "3601s", "shapes": {"core": shape(cpus=4, gpus=2)}})
+    assert (found["universe"], found["+remote_JobUniverse"]) == ("grid", "5")
+    assert (found["+xcount"], found["+maxMemory"], found["+maxWallTime"]) == ("4", "2080", "61")
+    assert (found["+queue"], found["request_gpus"]) == ('"cpu"', "2")
+    assert not [name for name in found if "Batch" in name or "GridResource" in name]
+
+
+def test_without_a_queue_or_gpus_the_route_selects_them():
+    found = routed({"queue": None})
+    assert "+queue" not in found
+    assert "request_gpus" not in found
+
+
+def test_with_routes_the_notice_is_that_of_slurm():
+    assert gateway(None, routes=True).options["grace"] == 30
+    assert gateway(None, routes=True, grace=7).options["grace"] == 7
+
+
+@pytest.mark.parametrize(
+    "entry, where",
+    [
+        ({"account": "a"}, "account: 'a'"),
+        ({"constraint": "a"}, "constraint: 'a'"),
+        ({"directives": ["--qos=low"]}, "directives: ['--qos=low']"),
+        ({"resources": {"memory": "none"}}, "resources: {'memory': 'none'}"),
+        ({"shapes": {"core": shape(gpus=1, gpu_type="a100")}}, "shapes.core.gpu_type: 'a100'"),
+        ({"shapes": WHOLE}, "shapes.core.whole_node: True"),
+    ],
+)
+def test_with_routes_details_of_the_site_are_refused(entry, where):
+    message = refused(entry, None, routes=True)
+    assert (
+        f"glidein_entries.main.{where} is invalid; expected no value with glidein_scheduler_options.routes" in message
+    )
+
+
+def test_with_routes_a_queue_for_the_shell_is_refused():
+    assert "glidein_entries.main.queue" in refused({"queue": "a;b"}, None, routes=True)
 
 
 # --- the script
