@@ -36,7 +36,7 @@ def lines(results):
 
 
 def test_each_gateway_has_a_line():
-    jobs = {"idle": 1, "running": 2, "held": 0}
+    jobs = {"idle": 1, "running": 2, "held": 0, "unrouted": 0}
     results = {
         "a": {"stdout": status(jobs=jobs, pool=None, submitters=None)},
         "b": {"stdout": status("unresponsive", pool=None, submitters=None)},
