@@ -45,7 +45,7 @@ def test_each_gateway_has_a_line():
         "e": {"failed": True, "msg": "No such file:\n x", "stdout": ""},
         "f": {"stdout": "[]"},
         "g": {},
-        "u": {"stdout": status(jobs={"idle": 1, "running": 2, "held": 0, "unrouted": 1})},
+        "u": {"stdout": status(jobs=dict(jobs, unrouted=1), pool=None, submitters=None)},
     }
     assert lines(results) == [
         "GATEWAYS",
