@@ -23,6 +23,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     whole_number,
 )
 
+# Of LSF, blahp does not request the cores of one host.
+_BATCH_SYSTEMS = tuple(name for name in BATCH_SYSTEMS if name != "lsf")
 # Batch systems of which blahp requests any number of GPUs in the same way.
 _WITH_GPUS = ("slurm", "htcondor")
 
@@ -37,7 +39,7 @@ _DIRECTIVE = re.compile(r"^-[A-Za-z0-9 _.,:/=+@%-]*\Z")
 
 _ROUTE = Spec(
     {
-        "batch_system": {"type": choice(*BATCH_SYSTEMS), "required": True},
+        "batch_system": {"type": choice(*_BATCH_SYSTEMS), "required": True},
         "walltime": {"type": duration(60), "required": True},
         "cpus": {"type": whole_number(1), "default": 1},
         "memory_mb": {"type": whole_number(1), "default": 2000},
