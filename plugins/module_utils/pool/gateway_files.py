@@ -43,8 +43,8 @@ _UNSET = (
     b"bsub_out=`for name in $(compgen -e); do case $name in HOME|USER|LOGNAME|LANG|PATH|LSF_*|EGO_*|XLSF_*) ;; "
     b"*) unset $name ;; esac; done; cd && "
 )
-# Grid Engine, PBS and LSF start a job in the home directory. A job that is killed would leave the glidein's files there.
-# The gateway removes the job's directory of the spool, the current directory of the submission, in every case.
+# Grid Engine, PBS and LSF start a job in the home directory, where a killed job would leave the glidein's files. The
+# current directory of the submission is the job's directory in the spool, which the gateway removes in every case.
 _HOME, _SPOOL = b"new_home=\\${old_home}/$run_dir", b"new_home=$bls_opt_workdir/$run_dir"
 # The error of qsub becomes the reason for which the job is held.
 _QSUB, _QSUB_WITH_ERROR = b"`qsub $bls_tmp_file 2> /dev/null |", b"`qsub $bls_tmp_file |"

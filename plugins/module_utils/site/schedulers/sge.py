@@ -176,7 +176,7 @@ class GridEngine(Scheduler):
         return lines
 
     def blahp_options(self, entry, shape, job_name):
-        # Without -o, the batch job's empty output would be left in the home directory: blahp redirects that of the glidein.
+        # blahp redirects the glidein's output. Without -o, empty files would be left in the home directory.
         output = ["-j y", "-o /dev/null"]
         return [*entry["directives"], f"-N {job_name}", *self._requests(entry, shape), "-r n", *output]
 

@@ -129,7 +129,7 @@ def test_bsub_gets_only_the_variables_of_lsf(release, tmp_path):
     bsub.write_text("#!/bin/sh\nenv\npwd\n")
     bsub.chmod(0o700)
     script = tmp_path / "lsf_submit.sh"
-    text = "bsub_out=`cd && ${lsf_binpath}/bsub -o /dev/null < $bls_tmp_file`\nretcode=$?\necho \"$bsub_out\"\n"
+    text = 'bsub_out=`cd && ${lsf_binpath}/bsub -o /dev/null < $bls_tmp_file`\nretcode=$?\necho "$bsub_out"\n'
     script.write_text(
         f"lsf_binpath={tmp_path}; bls_tmp_file=/dev/null\n" + repaired(release, "lsf_submit.sh", text) + "env\n"
     )
