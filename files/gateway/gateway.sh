@@ -67,8 +67,9 @@ end_processes() {
 # Write the settings of blahp: those of the release, except for those of the site. Python's parser refuses duplicates.
 blah_settings() {
     awk -F= 'FNR == NR { site[$1] = 1; lines = lines $0 "\n"; next } /^[[:space:]]*#/ || !($1 in site) { print }
-        END { printf "%s", lines }' "$dir/blah.config.site" "$dir/release/etc/blah.config" >"$dir/blah.config.$$" &&
-        mv "$dir/blah.config.$$" "$dir/blah.config" || fail "blah.config cannot be written"
+        END { printf "%s", lines }' "$dir/blah.config.site" "$dir/release/etc/blah.config" >"$dir/blah.config.$$" ||
+        fail "blah.config cannot be written"
+    mv "$dir/blah.config.$$" "$dir/blah.config" || fail "blah.config cannot be written"
 }
 
 run() {

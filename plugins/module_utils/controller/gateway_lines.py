@@ -42,7 +42,9 @@ def _reached(result):
     result = result or {}
     if result.get("skipped") or result.get("unreachable") or "rc" not in result:
         return "the access point was not asked whether it can connect"
-    return "the access point can connect" if result["rc"] == 0 else f"the access point cannot connect: {_reason(result)}"
+    if result["rc"] != 0:
+        return f"the access point cannot connect: {_reason(result)}"
+    return "the access point can connect"
 
 
 def _reason(result):
