@@ -75,8 +75,9 @@ blah_settings() {
     awk -F= 'FNR == NR { site[$1] = 1; lines = lines $0 "\n"; next }
         /^[[:space:]]*#/ || !($1 in site) { print; set[$1] = 1 }
         END { if (!(limit in site) && !(limit in set)) print limit "=200"; printf "%s", lines }' \
-        limit=blah_child_poll_timeout "$dir/blah.config.site" "$dir/release/etc/blah.config" >"$dir/blah.config.$$" &&
-        mv "$dir/blah.config.$$" "$dir/blah.config" || fail "blah.config cannot be written"
+        limit=blah_child_poll_timeout "$dir/blah.config.site" "$dir/release/etc/blah.config" >"$dir/blah.config.$$" ||
+        fail "blah.config cannot be written"
+    mv "$dir/blah.config.$$" "$dir/blah.config" || fail "blah.config cannot be written"
 }
 
 run() {

@@ -40,7 +40,10 @@ present() {
             echo changed
         fi
     fi
-    case $key in "~/"*) file=${ssh%/*}/${key#"~/"} ;; *) file=$key ;; esac
+    case $key in
+    \~/*) file=${ssh%/*}/${key#??} ;;
+    *) file=$key ;;
+    esac
     if ! public=$(ssh-keygen -y -P "" -f "$file"); then
         echo "glidein_gateway_ssh_key: '$key' is invalid; expected a private key without a passphrase" >&2
         exit 1
