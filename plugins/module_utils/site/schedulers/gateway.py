@@ -175,13 +175,15 @@ class Gateway(HTCondor):
 
     def submit(self, path, job_name, tasks):
         """See Scheduler.submit. Raises GlideinError if the collector does not list the gateway."""
+        if self.options["ssh"]:
+            return super().submit(path, job_name, tasks)
         # The access point would keep the glideins until the gateway is back.
         with open(path, encoding="utf-8") as handle:
             gateway, collector = _GRID_RESOURCE.search(handle.read()).groups()
         if not self.runner.run(self._lookup_argv(gateway, collector)).strip():
             raise GlideinError(
-                f"The gateway {gateway} is not in the collector {collector}: it is stopped, or has lost the pool. Nothing "
-                "is submitted. glidein.ops.status shows its state, and glidein.ops.gateway starts it."
+                f"The gateway {gateway} is not in the collector {collector}: it is stopped, or has lost the pool. "
+                "Nothing is submitted. glidein.ops.status shows its state, and glidein.ops.gateway starts it."
             )
         return super().submit(path, job_name, tasks)
 
