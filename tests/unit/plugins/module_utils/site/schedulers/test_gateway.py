@@ -200,8 +200,15 @@ def test_options_without_effect_are_refused(options, message):
 
 @pytest.mark.parametrize(
     "batch_system, name",
-    [("slurm", "slurm"), ("pbspro", "pbs"), ("torque", "pbs"), ("sge", "sge"), ("uge", "sge"), ("lsf", "lsf"),
-     ("htcondor", "condor")],
+    [
+        ("slurm", "slurm"),
+        ("pbspro", "pbs"),
+        ("torque", "pbs"),
+        ("sge", "sge"),
+        ("uge", "sge"),
+        ("lsf", "lsf"),
+        ("htcondor", "condor"),
+    ],
 )
 def test_the_gateway_submits_to_its_batch_system(batch_system, name):
     found = commands({"queue": None}, batch_system)
