@@ -14,73 +14,15 @@ import textwrap
 import pytest
 from batch_site import BatchSite, grid_glideins
 from conftest import ROOT, playbook, wait_for
+from gateway_lab import HOME, PILOT, VARIABLES, installed_gateway
 
 SITE = BatchSite("gateway", "gateway", entry="cpu")
-SNIPPET = "/etc/condor/config.d/50-glidein-ops.config"
-HOME = "/home/glidein/.glidein-gateway"
-VARIABLES = {
-    "glidein_gateway": True,
-    "glidein_gateway_submit_user": "alice",
-    "glidein_gateway_supervisor": "cron",
-    "glidein_gateway_poll_seconds": 5,
-    "glidein_gateway_routes": {
-        "cpu": {
-            "batch_system": "slurm",
-            "walltime": "30m",
-            "queues": ["cpu"],
-            "memory_mb": 300,
-            "max_cpus": 8,
-            "directives": ["--comment=routed"],
-        },
-        "gpu": {"batch_system": "slurm", "walltime": "1h", "queues": ["gpu"], "max_gpus": 2},
-    },
-    # The defaults of an access point wait for minutes.
-    "central_manager_extra_config": "GRIDMANAGER_JOB_PROBE_INTERVAL = 5\nGRIDMANAGER_CONTACT_SCHEDD_DELAY = 1\n"
-    "C_GAHP_CONTACT_SCHEDD_DELAY = 1\nCGAHP_SCHEDD_INTERACTION_TIME = 1\nGRIDMANAGER_RESOURCE_PROBE_INTERVAL = 10",
-}
-PILOT = """\
-universe = grid
-grid_resource = condor gateway-slurm@ cm:9618
-+remote_JobUniverse = 9
-+remote_GridResource = "batch slurm"
-executable = /usr/bin/env
-transfer_executable = false
-output = gateway.out
-log = gateway.log
-should_transfer_files = yes
-when_to_transfer_output = on_exit
-request_memory = 200
-+remote_BatchQueue = "cpu"
-+remote_BatchRuntime = 600
-+remote_NodeNumber = 1
-queue
-"""
-
-
-def gateway_playbook(*arguments):
-    done = playbook("gateway", "-e", json.dumps(VARIABLES), *arguments)
-    assert done.rc == 0, done
-    return done
 
 
 @pytest.fixture(scope="module", autouse=True)
 def installed(cm, slurm, slurm_root):
-    """Install cron and a gateway on the login node; afterwards remove the gateway and restore the pool."""
-    before = cm.check_output(f"cat {SNIPPET}")
-    slurm_root.check_output("command -v crontab || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq cron")
-    slurm_root.check_output("systemctl start cron")
-    slurm.check_output("rm -rf ~/.condor")
-    gateway_playbook()
-    yield
-    done = gateway_playbook("-e", "gateway_state=absent", "-e", "gateway_cancel_jobs=true")
-    assert done.recap["slurm"]["failed"] == 0, done
-    assert slurm.check_output(f"ls -d {HOME} ~/.condor 2>/dev/null || true") == ""
-    assert "gateway" not in slurm_root.check_output("crontab -l -u glidein 2>/dev/null || true")
-    assert slurm_root.check_output("pgrep -u glidein condor || true") == ""
-    assert cm.check_output("ls -A ~alice/.condor/tokens.d") == ""
-    assert cm.check_output("ls /var/lib/glidein-ops/gateway/tokens") == ""
-    cm.check_output(f"cat > {SNIPPET} <<'END'\n{before}\nEND")
-    cm.check_output("condor_reconfig")
+    with installed_gateway(cm, slurm, slurm_root):
+        yield
 
 
 def test_the_gateway_is_in_the_pool_and_may_do_nothing_else(cm, slurm):

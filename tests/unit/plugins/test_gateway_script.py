@@ -412,7 +412,7 @@ def test_no_batch_job_is_cancelled_if_a_list_cannot_be_read(gateway, broken):
     assert not (gateway.home / "cancelled").exists()
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_spool_without_space_is_a_problem_that_names_its_file_system(gateway):
     spool = gateway.dir / "local/spool"
     spool.mkdir(parents=True)

@@ -67,7 +67,9 @@ def test_a_gateway_has_the_name_of_its_site():
 
 
 def test_a_stopped_gateway_has_the_reason_and_the_remedy():
-    found = lines({"a": {"stdout": status("stopped", "idle since 2026-11-23 04:00:12 UTC", pool=None, submitters=None)}})
+    found = lines(
+        {"a": {"stdout": status("stopped", "idle since 2026-11-23 04:00:12 UTC", pool=None, submitters=None)}}
+    )
     assert found[1:] == [
         "  a: stopped: idle since 2026-11-23 04:00:12 UTC, HTCondor 23.9.6. To start it, run glidein.ops.gateway"
     ]

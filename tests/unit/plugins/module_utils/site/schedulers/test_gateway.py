@@ -3,11 +3,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A gateway. The golden files are checked in test_job_script.py."""
 
+import json
 import os
 import subprocess
+import time
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, OutcomeUnknownError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+    CommandError,
+    GlideinError,
+    InputError,
+    OutcomeUnknownError,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS, make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
@@ -50,6 +57,21 @@ def recorded(part, number=0):
 
 def gateway(batch_system="slurm", entries=None, **options):
     return make_scheduler("gateway", dict(options, batch_system=batch_system), entries)
+
+
+def submitting(path, listed, answer, **options):
+    """Submit a glidein with a runner for which the collector lists these schedds; return (result, commands)."""
+    commands = []
+
+    class Runner:
+        def run(self, argv, stdin=None):
+            commands.append(argv)
+            return listed if argv[0] == "condor_status" else Answering(answer).run(argv)
+
+    made = gateway(**options)
+    made.runner = Runner()
+    path.write_text(files(**options)[1])
+    return made.submit(str(path), "g", 1), commands
 
 
 def answering(answer):
@@ -383,7 +405,7 @@ def jobs(part, number=0):
 def test_the_listing_is_the_recorded_one_and_leaves_out_users_jobs():
     argv = gateway().list_argv("alice")
     assert argv[3] == 'Owner == "alice" && GlideinJobName isnt undefined'
-    assert argv[-1] in recorded("condor_q").command
+    assert recorded("condor_q", 6).command.endswith(argv[-1])
 
 
 def test_a_job_is_queued_before_and_after_the_gateway_accepts_it():
@@ -409,6 +431,28 @@ def test_a_removed_job_is_completing_until_the_gateway_has_removed_it():
     assert (job.state, job.cancellable) == (COMPLETING, False)
 
 
+def silent_since(seconds, **changes):
+    """Return the job of a gateway that has not answered for so long."""
+    (ad,) = json.loads(recorded("condor_q", 6).stdout)
+    assert ad["GridResourceUnavailableTime"] > ad["QDate"]
+    ad.update(changes, GridResourceUnavailableTime=int(time.time()) - seconds)
+    (job,) = answering(json.dumps([ad]) + "\n").jobs("alice")
+    return job
+
+
+def test_a_job_that_waits_for_a_silent_gateway_is_sick():
+    job = silent_since(1000)
+    assert (job.state, job.cancellable) == (SICK, True)
+    assert job.reason.startswith("the gateway has not answered since 20")
+
+
+def test_a_short_silence_and_jobs_that_run_are_left_as_they_are():
+    assert silent_since(800).state == QUEUED
+    assert silent_since(1000, JobStatus=2).state == RUNNING
+    assert silent_since(1000, JobStatus=5, HoldReason="x").reason == "x"
+    assert answering(json.dumps([{"ClusterId": 1, "ProcId": 0, "JobStatus": 4, "QDate": 1}]) + "\n").jobs("alice") == []
+
+
 def test_an_empty_queue_prints_nothing():
     assert jobs("condor_q", 5) == []
 
@@ -416,15 +460,32 @@ def test_an_empty_queue_prints_nothing():
 # --- submitting and cancelling
 
 
-def test_any_number_is_one_command():
+def test_any_number_is_one_command(tmp_path):
     submitted = recorded("condor_submit -terse -queue")
     assert gateway().submit_argv("/s", "g", 1) == ["condor_submit", "-terse", "-queue", "1"]
-    assert answering(submitted.stdout).submit("/s", "g", 1) == submitted.stdout.split(".")[0]
+    job_id, commands = submitting(tmp_path / "s", "gateway-lab@\n", submitted.stdout)
+    assert job_id == submitted.stdout.split(".")[0]
+    assert [argv[0] for argv in commands] == ["condor_status", "condor_submit"]
+    assert commands[0][1:3] == ["-pool", "cm:9618"]
+    assert 'Name == "gateway-lab@"' in commands[0]
 
 
-def test_without_an_answer_the_outcome_is_unknown():
+def test_by_ssh_there_is_no_schedd_to_look_for(tmp_path):
+    job_id, commands = submitting(tmp_path / "s", "", "1.0 - 1.0", ssh="gateway-lab")
+    assert job_id == "1"
+    assert [argv[0] for argv in commands] == ["condor_submit"]
+
+
+def test_nothing_is_submitted_to_a_gateway_that_the_collector_does_not_list(tmp_path):
+    with pytest.raises(GlideinError, match="gateway-lab@ is not in the collector cm:9618: it is stopped") as raised:
+        submitting(tmp_path / "s", "", "1.0 - 1.0")
+    assert not isinstance(raised.value, OutcomeUnknownError)
+
+
+def test_without_an_answer_the_outcome_is_unknown(tmp_path):
+    failed = CommandError("x", ["condor_submit"], 1, "", "ERROR: Failed to commit job\n")
     with pytest.raises(OutcomeUnknownError):
-        answering(CommandError("x", ["condor_submit"], 1, "", "ERROR: Failed to commit job\n")).submit("/s", "g", 1)
+        submitting(tmp_path / "s", "gateway-lab@\n", failed)
 
 
 def test_a_job_that_has_started_is_not_cancelled_and_that_is_no_error():
