@@ -129,7 +129,7 @@ def units():
     everything = sorted(path.relative_to(test.tree) for path in (test.tree / "tests" / "unit" / "plugins").iterdir())
     of_modules = [path for path in everything if path.name in ("modules", "module_utils")]
     oldest = [] if has_old_core(pythons) else [supported[0]]
-    runs = {version: of_modules for version in [*oldest, supported[-1]]}
+    runs = dict.fromkeys([*oldest, supported[-1]], of_modules)
     runs[own] = everything if own in runs else [path for path in everything if path not in of_modules]
     statuses = []
     for version, paths in runs.items():
