@@ -111,7 +111,7 @@ case ${0##*/} in
 qsub) cp "$1" "$dir/pbs"; echo 123.server ;;
 bsub) env >"$dir/environment"; cat >"$dir/lsf"; echo "Job <124> is submitted to queue <normal>." ;;
 qstat) printf 'Job Id: 123.server\\n    job_state = R\\n\\n' ;;
-bjobs) echo "Job <124>, User <glidein>, Status <RUN>, Queue <normal>" ;;
+bhist) printf 'Job <124>\\n: Submitted from host <sge>\\n: Starting (Pid 1)\\n' ;;
 qdel | bkill) echo "$1" >>"$dir/cancelled" ;;
 esac
 """
@@ -159,13 +159,15 @@ def grid(cm, grid_root, inventories):
         machine.check_output("rm -rf ~/.condor")
     files = login.check_output("ls")
     login.check_output(f"mkdir -p {COMMANDS} && cat >{COMMANDS}/program <<'END'\n{STAND_IN}END")
-    names = "qsub bsub qstat bjobs qdel bkill bhist lsid"
+    names = "qsub bsub qstat bhist qdel bkill lsid"
     login.check_output(f"cd {COMMANDS} && chmod 700 program && for name in {names}; do ln -sf program $name; done")
     gateway_playbook(inventories, "-l", "cm,stand-in,grid,pool")
     yield login
     everything = "gateway_state=absent gateway_cancel_jobs=true"
     gateway_playbook(inventories, "-l", "stand-in,grid,pool", "-e", everything)
     login.check_output(f"rm -r {COMMANDS}")
+    # blahp leaves completed jobs in the queue for 30 minutes.
+    pool.check_output("condor_rm -all >/dev/null 2>&1; true")
     assert login.check_output("ls") == files
     for machine in (login, pool):
         assert machine.check_output(f"ls -d {HOME} ~/.condor 2>/dev/null || true") == ""
@@ -194,6 +196,7 @@ def states(access_point, site):
 
 def test_pilots_run_in_each_batch_system_with_what_was_requested(alice, grid, grid_root, sites):
     access_point = alice.host
+    access_point.check_output("rm -f ~/.glidein/to-*/log/*")
     clusters = {}
     for site in ("to-grid", "to-pool"):
         clusters[site] = alice.submit(cpus=2, seconds=8, requirements=f'TARGET.GLIDEIN_Site == "{site}"')
@@ -256,6 +259,9 @@ def test_pilots_run_in_each_batch_system_with_what_was_requested(alice, grid, gr
     assert lsf[5].startswith("#BSUB -app glidein -J g")
     assert lsf[5].endswith(' -n 2 -R "rusage[mem=1096] span[hosts=1]" -M 1096')
     assert "CONDOR" not in grid.check_output(f"cat {COMMANDS}/environment")
+    running = {"cpu.small.sh": 2}
+    wait_for("a running glidein of PBS", lambda: states(access_point, "to-pbs") == running, 180)
+    wait_for("a running glidein of LSF", lambda: states(access_point, "to-lsf") == running, 180)
     access_point.check_output("condor_rm -all")
     cancelled = f"sort {COMMANDS}/cancelled 2>/dev/null || true"
     wait_for("cancelled jobs of PBS and LSF", lambda: grid.check_output(cancelled).split() == ["123", "124"], 180)
