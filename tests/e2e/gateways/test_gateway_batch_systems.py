@@ -26,6 +26,8 @@ LOGIN = {
 }
 COMMON = {
     "walltime": "1h",
+    # Until its batch job has been examined, and after its only job.
+    "idle_timeout": "20m",
     "idle_after_job": "5s",
     "shapes": {"small": {"cpus": 2, "memory_mb": 1024, "disk_mb": 2000}},
 }
@@ -155,6 +157,7 @@ def grid(cm, grid_root, inventories):
     """Install all gateways in one run, and return the login node `sge` as its user; afterwards remove them."""
     before = cm.check_output(f"cat {SNIPPET}")
     login, pool = host("sge"), host("htc")
+    pool.check_output("condor_rm -all >/dev/null 2>&1; true")
     for machine in (login, pool):
         machine.check_output("rm -rf ~/.condor")
     files = login.check_output("ls")
@@ -197,9 +200,6 @@ def states(access_point, site):
 def test_pilots_run_in_each_batch_system_with_what_was_requested(alice, grid, grid_root, sites):
     access_point = alice.host
     access_point.check_output("rm -f ~/.glidein/to-*/log/*")
-    clusters = {}
-    for site in ("to-grid", "to-pool"):
-        clusters[site] = alice.submit(cpus=2, seconds=8, requirements=f'TARGET.GLIDEIN_Site == "{site}"')
     plan = [
         {"entry": entry, "shape": "small", "present": 1, "reason": "test"}
         for entry in SITES["to-grid"]["glidein_entries"]
@@ -226,12 +226,14 @@ def test_pilots_run_in_each_batch_system_with_what_was_requested(alice, grid, gr
 
     # HTCondor
     requested = "condor_q -af JobStatus RequestCpus RequestMemory"
-    pool = host("htc")
-    wait_for("a job of the other pool", lambda: pool.check_output(requested) == "2 2 1096", 180)
+    wait_for("a job of the other pool", lambda: host("htc").check_output(requested) == "2 2 1096", 180)
 
-    # The jobs run, and the state and the output come back.
-    assert alice.outputs(clusters["to-grid"], 1) == ['sge\n"to-grid"']
-    assert alice.outputs(clusters["to-pool"], 1) == ['htc\n"to-pool"']
+    # Users' jobs run, and the pilots' output comes back.
+    clusters = [
+        alice.submit(cpus=2, requirements=f'TARGET.GLIDEIN_Site == "{site}"') for site in ("to-grid", "to-pool")
+    ]
+    outputs = [alice.outputs(cluster) for cluster in clusters]
+    assert outputs == [['sge\n"to-grid"'], ['htc\n"to-pool"']]
     ended = "grep -l 'ended because' ~/.glidein/to-grid/log/*.out ~/.glidein/to-pool/log/*.out 2>/dev/null | wc -l"
     wait_for("the output of both glideins", lambda: access_point.check_output(ended) == "2", 180)
 
