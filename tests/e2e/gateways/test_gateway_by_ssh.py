@@ -46,13 +46,12 @@ def gateway_playbook(cm, *arguments):
 def installed(cm, alice, slurm, slurm_root):
     """Install HTCondor without a daemon on the login node; afterwards remove it and restore the pool."""
     before = cm.check_output(f"cat {SNIPPET}")
-    listed = "ls -A ~/.ssh ~/.condor/tokens.d 2>/dev/null || true"
-    homes = (slurm.check_output("ls -A ~"), alice.host.check_output(listed))
     gateway_playbook(cm)
     SITE.play("deploy")
     yield
     gateway_playbook(cm, "-e", "gateway_state=absent", "-e", "gateway_cancel_jobs=true")
-    assert (slurm.check_output("ls -A ~"), alice.host.check_output(listed)) == homes
+    left = "ls -d ~/.glidein-gateway ~/.ssh/glidein-* 2>/dev/null; grep -rs glidein-gateway ~/.ssh; true"
+    assert (slurm.check_output(left), alice.host.check_output(left)) == ("", "")
     assert slurm_root.check_output("pgrep -u glidein 'blahpd|condor_ft' || true") == ""
     cm.check_output(f"cat > {SNIPPET} <<'END'\n{before}\nEND")
     cm.check_output("condor_reconfig")
