@@ -197,7 +197,10 @@ class Gateway(HTCondor):
         since = ad.get(_SILENT_SINCE)
         if job and job.state == QUEUED and isinstance(since, int) and time.time() - since > _MAX_SILENCE_S:
             # It cannot start, or its start is not known.
-            return job._replace(state=SICK, reason=f"the gateway has not answered since {utc(since)}")
+            reason = "the gateway has not answered"
+            if self.options["ssh"]:
+                reason = f"the access point has not reached {self.options['ssh']} by SSH"
+            return job._replace(state=SICK, reason=f"{reason} since {utc(since)}")
         return job
 
     # -- submitting --------------------------------------------------------------------------------------------

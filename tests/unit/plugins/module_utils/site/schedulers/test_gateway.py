@@ -74,8 +74,8 @@ def submitting(path, listed, answer, **options):
     return made.submit(str(path), "g", 1), commands
 
 
-def answering(answer):
-    made = gateway()
+def answering(answer, **options):
+    made = gateway(**options)
     made.runner = Answering(answer)
     return made
 
@@ -431,12 +431,12 @@ def test_a_removed_job_is_completing_until_the_gateway_has_removed_it():
     assert (job.state, job.cancellable) == (COMPLETING, False)
 
 
-def silent_since(seconds, **changes):
-    """Return the job of a gateway that has not answered for so long."""
+def silent_since(seconds, options=None, **changes):
+    """Return the job of a gateway that has not answered for so long. options: of the gateway."""
     (ad,) = json.loads(recorded("condor_q", 6).stdout)
     assert ad["GridResourceUnavailableTime"] > ad["QDate"]
     ad.update(changes, GridResourceUnavailableTime=int(time.time()) - seconds)
-    (job,) = answering(json.dumps([ad]) + "\n").jobs("alice")
+    (job,) = answering(json.dumps([ad]) + "\n", **options or {}).jobs("alice")
     return job
 
 
@@ -444,6 +444,12 @@ def test_a_job_that_waits_for_a_silent_gateway_is_sick():
     job = silent_since(1000)
     assert (job.state, job.cancellable) == (SICK, True)
     assert job.reason.startswith("the gateway has not answered since 20")
+
+
+def test_by_ssh_the_reason_names_the_login_node():
+    job = silent_since(1000, {"ssh": "gateway-lab"})
+    assert (job.state, job.cancellable) == (SICK, True)
+    assert job.reason.startswith("the access point has not reached gateway-lab by SSH since 20")
 
 
 def test_a_short_silence_and_jobs_that_run_are_left_as_they_are():
