@@ -14,6 +14,7 @@ SOURCES = (
     "roles/*/tasks/*.yml",
     "files/demand_server/src/**/*.py",
     "files/glidein/**/*.sh",
+    "files/gateway/*.sh",
 )
 # A string that continues on the next line: `"one " \n f"two"`, or in a ClassAd expression `"one ", \\ \n "two"`.
 CONTINUED = re.compile(r'" *\n *f?"')

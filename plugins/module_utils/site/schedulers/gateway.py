@@ -11,7 +11,7 @@ universe; blahp's *_submit.sh; HTCondor's remote_gahp; tests with 23.9.6 and Slu
 import re
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, SICK
@@ -43,8 +43,17 @@ _ROUTES_GRACE_S = 30
 _GRID_RESOURCE = re.compile(r"^grid_resource = condor (\S+) (\S+)$", re.MULTILINE)
 # Since when the gridmanager of the access point gets no answer from the gateway (epoch seconds).
 _SILENT_SINCE = "GridResourceUnavailableTime"
+# In the gateway's queue: SCHEDD#CLUSTER.PROCESS#TIME of the access point.
+_SUBMITTER = "SubmitterGlobalJobId"
+# JobStatus
+_IDLE, _HELD = 1, 5
 # A restart of the gateway, or of its host, takes less.
 _MAX_SILENCE_S = 900
+
+_RELEASE = (
+    'periodic_release = regexp("^Error (sending|receiving) files", HoldReason ?: "") && (NumSystemHolds ?: 0) < 20'
+    " && time() - EnteredCurrentStatus > 300"
+)
 
 
 class Gateway(HTCondor):
@@ -127,6 +136,9 @@ class Gateway(HTCondor):
             lines += self._routed_requests(entry, shape)
         else:
             lines += self._blahp_requests(entry, shape, job_name)
+        # No job_lease_duration: with universe 9, its first renewal makes the gateway's gridmanager loop (23.9.6).
+        if not self.options["ssh"]:
+            lines += ["", "# Its files could not be transferred. It has not been submitted twice.", _RELEASE]
         lines += ["", "leave_in_queue = false", "notification = never"]
         return "\n".join(lines) + "\n"
 
@@ -225,6 +237,32 @@ class Gateway(HTCondor):
         return self.argv["condor_status"] + [
             *("-pool", collector, "-schedd", "-constraint", constraint, "-af", "Name"),
         ]
+
+    # -- cancelling --------------------------------------------------------------------------------------------
+
+    def cancel(self, user, ids, running=False):
+        if ids and not running and not self.options["ssh"]:
+            started = self._started(user)
+            ids = [job_id for job_id in ids if job_id not in started]
+        return super().cancel(user, ids, running)
+
+    def _started(self, user):
+        """Return the ids of jobs that have started, as their gateways report it: the access point learns that later.
+
+        A gateway that does not answer is left out. Raises CommandError.
+        """
+        queue = self.argv["condor_q"]
+        printed = self.runner.run([*queue, "-allusers", "-constraint", self.constraint(user), "-af", "GridResource"])
+        found = set()
+        for kind, gateway, collector in {tuple(line.split()[:3]) for line in printed.splitlines()}:
+            constraint = f"JobStatus != {_IDLE} && JobStatus != {_HELD} && {_SUBMITTER} isnt undefined"
+            argv = [*queue, "-name", gateway, "-pool", collector, "-allusers", "-constraint", constraint]
+            try:
+                listed = self.runner.run([*argv, "-af", _SUBMITTER]) if kind == "condor" else ""
+            except CommandError:
+                continue
+            found.update(line.split("#")[1] for line in listed.splitlines() if line.count("#") == 2)
+        return found
 
 
 def _unused(options):

@@ -276,7 +276,9 @@ def test_options_of_the_collection_come_after_the_directives_which_they_override
 
 
 def test_no_job_lease_is_set():
-    assert not [line for line in files()[1].splitlines() if "lease" in line.lower()]
+    assert not [
+        line for line in files()[1].splitlines() if "lease_duration" in line.lower() or "leaseduration" in line.lower()
+    ]
 
 
 def test_the_files_of_the_glidein_travel_and_the_credential_is_encrypted():
@@ -494,8 +496,48 @@ def test_without_an_answer_the_outcome_is_unknown(tmp_path):
         submitting(tmp_path / "s", "gateway-lab@\n", failed)
 
 
-def test_a_job_that_has_started_is_not_cancelled_and_that_is_no_error():
+def cancelling(listed, answer="", **options):
+    """Cancel the jobs 4.0, 4.1 and 5.0; return (ids, commands). listed: what the gateway's condor_q prints."""
+    commands = []
+
+    class Runner:
+        def run(self, argv, stdin=None):
+            commands.append(argv)
+            if "GridResource" in argv:
+                return "condor gateway-lab@ cm:9618\ncondor gateway-lab@ cm:9618\n"
+            return Answering(listed if argv[0] == "condor_q" else answer).run(argv)
+
+    made = gateway(**options)
+    made.runner = Runner()
+    return made.cancel("alice", ["4.0", "4.1", "5.0"]), commands
+
+
+def test_a_job_that_has_started_at_the_gateway_is_not_cancelled():
+    ids, commands = cancelling("cm#4.1#1795408837\nother#6.0#1795408838\nundefined\n")
+    assert ids == ["4.0", "5.0"]
+    assert commands[1][:5] == ["condor_q", "-name", "gateway-lab@", "-pool", "cm:9618"]
+    assert "(ClusterId == 4 && (ProcId == 0)) || (ClusterId == 5 && (ProcId == 0))" in commands[2][-1]
+    assert "(JobStatus == 1 || JobStatus == 5)" in commands[2][-1]
+    assert len(commands) == 3
+
+
+def test_a_gateway_that_does_not_answer_is_no_reason_not_to_cancel():
+    error = CommandError("x", ["condor_q"], 1, "", "")
+    assert cancelling(error)[0] == ["4.0", "4.1", "5.0"]
+
+
+def test_by_ssh_the_access_point_knows_the_state():
+    assert [argv[0] for argv in cancelling("", ssh="gateway-lab")[1]] == ["condor_rm"]
+
+
+def test_a_job_that_has_started_meanwhile_is_not_cancelled_and_that_is_no_error():
     answer = recorded("condor_rm -constraint")
     assert answer.rc == 1
     error = CommandError("x", ["condor_rm"], answer.rc, answer.stdout, answer.stderr)
-    assert answering(error).cancel("alice", ["4.0"]) == ["4.0"]
+    assert cancelling("", error)[0] == ["4.0", "4.1", "5.0"]
+
+
+def test_only_failed_transfers_are_released():
+    release = commands()["periodic_release"]
+    assert release.startswith('regexp("^Error (sending|receiving) files", HoldReason ?: "")')
+    assert "periodic_release" not in commands(ssh="gateway-lab")
