@@ -377,8 +377,8 @@ unfinished() {
 
 # The schedd's ad does not count jobs of the grid universe. The schedd adds this output to its ad.
 attributes() {
-    found=$(queue -constraint "$not_copied" -af JobStatus) || exit 1
-    echo "$found" | awk '{ n[$1]++ }
+    found=$(queue -af "$not_copied" JobStatus) || exit 1
+    echo "$found" | awk '$1 == "true" { n[$2]++ }
         END { printf "JobsIdle = %d\nJobsRunning = %d\nJobsHeld = %d\n- update:true\n", n[1], n[2] + n[6], n[5] }'
     if [ -n "$found" ]; then
         rm -f "$dir/idle"

@@ -131,7 +131,7 @@ queue cpus, gpus from (
 # A user's job: its output shows the user that it ran as, an input file, and whether Slurm ran it.
 USER_JOB = """\
 executable = /bin/sh
-arguments = "-c 'id -un; cat given; echo ${{SLURM_JOB_ID:+Slurm}}; echo written > made'"
+arguments = "-c 'id -un; cat given; env | grep -c ^SLURM_JOB_ID=; echo written > made'"
 transfer_input_files = given
 transfer_output_files = made
 should_transfer_files = yes
@@ -200,7 +200,7 @@ def test_a_user_submits_a_job_to_the_gateway_by_name(alice, slurm):
     ended = f"condor_q -pool cm:9618 -name gateway-slurm@ {job} -af JobStatus Managed"
     wait_for("the end of the job", lambda: alice.host.check_output(ended) == "4 ScheddDone", 120)
     alice.host.check_output(f"cd user; condor_transfer_data -pool cm:9618 -name gateway-slurm@ {job}")
-    assert users_output(alice) == ["glidein", "input", "Slurm", "written"]
+    assert users_output(alice) == ["glidein", "input", "1", "written"]
     alice.host.check_output(f"condor_rm -pool cm:9618 -name gateway-slurm@ {job}")
 
 
@@ -218,7 +218,7 @@ def test_the_access_points_job_router_sends_users_jobs_that_ask_for_it_to_the_ga
         server.wait_for_jobs(0)
         ended = f"condor_history {job} -limit 1 -af JobStatus ExitCode"
         wait_for("the end of the job", lambda: alice.host.check_output(ended) == "4 0", 240)
-        assert users_output(alice) == ["glidein", "input", "Slurm", "written"]
+        assert users_output(alice) == ["glidein", "input", "1", "written"]
     finally:
         cm.check_output(f"rm {path}; condor_reconfig")
 

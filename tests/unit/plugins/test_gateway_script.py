@@ -30,8 +30,8 @@ QUEUE = f"""#!/bin/sh
 case "$*" in
 *JobStatus\\ =*) echo 1; echo 2 ;;
 *RoutedToJobId\\ is\\ undefined*JobUniverse) echo "{JOBS}" ;;
-*RoutedToJobId\\ is\\ undefined*) echo "{JOBS}" | cut -c 1 ;;
-*) echo "{JOBS}"; echo "2 5" ;;
+*-af\\ RoutedToJobId\\ is\\ undefined\\ JobStatus) echo "{JOBS}" | sed "s/^/true /"; echo "false 2 5" ;;
+*) exit 1 ;;
 esac
 """
 # Prints a token that expires after $6 seconds.
@@ -354,6 +354,10 @@ def test_a_gateway_whose_queue_is_empty_for_long_stops_itself(gateway):
     gateway("attributes", "0")
     assert gateway.state()["state"] == "running"
     script(gateway.dir / "release/bin/condor_q", QUEUE)
+    gateway("attributes", "3600")
+    assert not idle.exists()
+    # The received job of a routed pilot waits until the access point has fetched its output.
+    script(gateway.dir / "release/bin/condor_q", '#!/bin/sh\necho "false 4"\n')
     gateway("attributes", "3600")
     assert not idle.exists()
     script(gateway.dir / "release/bin/condor_q", "#!/bin/sh\n")

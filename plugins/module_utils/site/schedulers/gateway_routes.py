@@ -126,7 +126,8 @@ def _transform(route):
         *_within(cpus, 1, route["max_cpus"]),
         *_within(memory, 1, route["max_memory_mb"]),
         *_within(minutes, 1, most_minutes),
-        *_within("MY.RequestGPUs ?: 0", 0, route["max_gpus"]),
+        # Nodes with GPUs are kept for jobs that use them.
+        *_within("MY.RequestGPUs ?: 0", min(1, route["max_gpus"]), route["max_gpus"]),
     ]
     directives = " ".join([kind.directive_prefix, *route["directives"]]) if route["directives"] else None
     return [

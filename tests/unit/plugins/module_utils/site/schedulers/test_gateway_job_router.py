@@ -87,6 +87,11 @@ def test_a_larger_pilot_than_the_limits_is_not_accepted():
     assert "(MY.RequestGPUs ?: 0) <= 2" in tests
 
 
+def test_a_route_with_gpus_accepts_only_pilots_with_gpus():
+    assert "(MY.RequestGPUs ?: 0) >= 1" in transform(max_gpus=2)["REQUIREMENTS"].split(" && ")
+    assert "(MY.RequestGPUs ?: 0) >= 0" in transform()["REQUIREMENTS"].split(" && ")
+
+
 def test_without_limits_any_whole_number_is_accepted_but_no_gpu():
     tests = transform()["REQUIREMENTS"].split(" && ")
     assert [test for test in tests if "<=" in test] == ["(MY.RequestGPUs ?: 0) <= 0"]
