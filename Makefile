@@ -11,15 +11,19 @@ PREPARE = $(PYTHON) tests/prepare.py
 RUN = $(PYTHON) tests/run.py
 
 .DEFAULT_GOAL := help
-.PHONY: help venv collection lab lab-down demo ee test test-fast fuzz test-e2e lint docs bench clean
+.PHONY: help venv collection lab lab-down demo demo-gateway ee test test-fast fuzz test-e2e lint docs bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables: LAB=$(LAB) (name of the lab), PYTHON=$(PYTHON) (Python >= 3.11 that makes .venv)."
 
 demo: ## the main job from end to end: an idle job becomes a glidein on Slurm, and runs
 	@$(RUN) collection lab
 	@$(PREPARE) exec python tests/demo.py
+
+demo-gateway: ## the same through a gateway: no cycle logs in to the cluster
+	@$(RUN) collection lab
+	@$(PREPARE) exec python tests/demo_gateway.py
 
 ee: ## build the execution environment for AWX; deploy and run a cycle in it with ansible-runner, in the lab
 	@$(RUN) ee

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".lab" / (os.environ.get("LAB") or "glidein-lab")
 LOG = ROOT / ".build" / "logs" / "demo.log"
 STARTED = time.monotonic()
+WIDTH = 100  # of a terminal
 
 # Back quotes, because condor_submit would take $(...) for one of its own macros.
 SUBMIT_FILE = """\
@@ -42,29 +44,48 @@ class DemoError(Exception):
 
 
 def say(text, *details):
-    """Print one line with the elapsed time, and indented lines below it."""
+    """Print one line with the elapsed time, and indented lines below it; wrap details at the width of a terminal."""
     print(f"[{time.monotonic() - STARTED:6.1f} s] {text}", flush=True)
     for detail in details:
         for line in str(detail).rstrip().splitlines():
-            print(f"             {line}", flush=True)
+            for part in wrapped(line) or [""]:
+                print(f"             {part}", flush=True)
 
 
-def ssh(alias, command, stdin=None):
+def wrapped(line, ending=""):
+    """Return the parts of a line that fit behind the elapsed time; `ending`: of all parts but the last."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    # An option stays with its value.
+    kept = re.sub(r"( -[a-z]) ", r"\1\0", line)
+    parts = textwrap.wrap(
+        kept, WIDTH - 13 - len(ending), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    parts = [part.replace("\0", " ") for part in parts]
+    return [part + ending for part in parts[:-1]] + parts[-1:]
+
+
+def say_command(command):
+    """Print a command that the demo runs."""
+    say(*wrapped(f"$ {command}", " \\"))
+
+
+def ssh(alias, command, stdin=None, seconds=60):
     """Return the output of a command on a host of the lab; raise DemoError with its status and stderr if it fails."""
     argv = ["ssh", "-F", str(STATE / "ssh_config"), "-o", "BatchMode=yes", alias, command]
-    done = subprocess.run(argv, input=stdin or "", capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, input=stdin or "", capture_output=True, text=True, timeout=seconds, check=False)
     if done.returncode:
         raise DemoError(f"`{command}` on {alias} ended with {done.returncode}: {done.stderr.strip()}")
     return done.stdout.strip()
 
 
-def playbook(name, *arguments, show=()):
-    """Run a playbook of the collection by its FQCN; print its plays as they start; return the lines of its output.
+def playbook(name, *arguments, inventories=("lab",)):
+    """Run a playbook of the collection by its FQCN; print its plays as they start; return its output.
 
-    `show`: regular expressions of further lines to print. Raise DemoError with the end of the output if it fails.
+    `inventories`: names in the directory inventories. Raise DemoError with the end of the output if it fails.
     """
-    argv = ["ansible-playbook", "-i", str(ROOT / "inventories" / "lab"), f"glidein.ops.{name}", *arguments]
-    say("$ ansible-playbook -i inventories/lab " + " ".join(argv[3:]))
+    options = [part for inventory in inventories for part in ("-i", f"inventories/{inventory}")]
+    argv = ["ansible-playbook", *options, f"glidein.ops.{name}", *arguments]
+    say_command(" ".join(argv))
     lines = []
     with LOG.open("a", encoding="utf-8") as log:
         running = subprocess.Popen(
@@ -76,14 +97,12 @@ def playbook(name, *arguments, show=()):
             play = re.match(r"PLAY \[(.+)\]", line)
             if play:
                 say(f"  {play.group(1)}")
-            elif any(re.search(pattern, line) for pattern in show):
-                say("  " + line.strip())
         status = running.wait()
     if status:
         raise DemoError(
             f"glidein.ops.{name} ended with {status}; the whole output is in {LOG}:\n" + "\n".join(lines[-30:])
         )
-    return lines
+    return "\n".join(lines)
 
 
 def wait_for(what, look, seconds=120):
@@ -115,58 +134,50 @@ class DemandServer:
 
 
 def group_line(group):
+    # `leased`: by the glideins of another site.
+    count = group["count"] + group["leased"]
     return (
-        f"{group['count']} idle job(s) that each want {group['cpus']} cpu(s), {group['memory_mb']} MB memory, "
+        f"{count} idle job(s) that each want {group['cpus']} cpu(s), {group['memory_mb']} MB memory, "
         f"{group['disk_mb']} MB disk, {group['gpus']} GPU(s); group {group['id']}"
     )
 
 
-def glideins():
+def glideins(batch_id="Slurm job"):
     """Return one line per glidein in the collector: slot, site/entry, batch job."""
     ask = (
         "condor_status -constraint 'is_glidein && PartitionableSlot' -format '%s' Name -format '  site %s' GLIDEIN_Site"
     )
-    return ssh("cm", ask + " -format '/%s' GLIDEIN_Entry -format '  Slurm job %s\\n' GLIDEIN_BatchId")
+    return ssh("cm", ask + f" -format '/%s' GLIDEIN_Entry -format '  {batch_id} %s\\n' GLIDEIN_BatchId")
 
 
-def main():
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    LOG.write_text("", encoding="utf-8")
-    url = (STATE / "demand_url").read_text(encoding="ascii").strip()
-    server = DemandServer(url)
-
-    say("Deploying: HTCondor pool, demand server, glidein tarball, and the site `slurm`")
-    playbook("deploy")
-
-    if glideins():
-        say("Glideins of an earlier run are still there: cancelling them")
-        ssh("slurm", "scancel -u glidein")
-        wait_for("a pool without machines", lambda: not glideins())
+def submit_job():
+    """Submit a job as alice; print it; return (its cluster, seconds since the epoch before the submission)."""
     say(f"Machines in the pool: {ssh('cm', 'condor_status -autoformat Name') or 'none'}")
     submitted = time.time()
     answer = ssh("cm-alice", "condor_submit -terse -", stdin=SUBMIT_FILE)
     cluster = answer.split(".")[0]
     say(
         f"Job {cluster}.0 submitted by alice, idle:",
-        ssh("cm-alice", f"condor_q -nobatch {cluster} | grep '^ *{cluster}' | cut -c 1-100"),
+        ssh("cm-alice", f"condor_q -nobatch {cluster} | grep '^ *{cluster}' | cut -c 1-87"),
     )
+    return cluster, submitted
 
+
+def run_cycle(server, submitted, *arguments, inventories=("lab",)):
+    """Wait until the demand server knows the job; print the demand; run a cycle and print its plan."""
     groups = wait_for("the job in the demand server's answer", lambda: server.group_since(submitted), 60)
     say("Demand seen by the demand server:", *(group_line(group) for group in groups))
-
     say("One cycle: read demand and queue, plan, submit, report")
-    lines = playbook("cycle")
-    say("The plan, and its reason:", shown("\n".join(lines)))
+    say("The plan, and its reason:", shown(playbook("cycle", *arguments, inventories=inventories)))
 
-    queue = ssh("slurm", "squeue -r -u glidein -o '%i %j %P %T %C %m %l'")
-    say("In Slurm's queue (squeue):", queue)
 
-    say("Registered in the collector (condor_status):", wait_for("a glidein in the collector", glideins))
+def show_end_of_job(cluster, seconds=120):
+    """Wait for the job's end; print its output. Raise DemoError unless a glidein ran it successfully."""
 
     def finished():
         return ssh("cm-alice", f"condor_history -limit 1 {cluster}.0 -autoformat JobStatus ExitCode LastRemoteHost")
 
-    status, code, where = wait_for("the job's end", finished).split()
+    status, code, where = wait_for("the job's end", finished, seconds).split()
     if (status, code) != ("4", "0"):
         raise DemoError(f"job {cluster}.0 ended with status {status}, exit code {code}")
     output = ssh("cm-alice", f"cat demo.{cluster}.out")
@@ -174,20 +185,63 @@ def main():
     if "glidein of site" not in output:
         raise DemoError("the job's output is not what it prints")
 
-    folder = STATE.relative_to(ROOT)
+
+def demand_server():
+    """Return a client of the lab's demand server."""
+    return DemandServer((STATE / "demand_url").read_text(encoding="ascii").strip())
+
+
+def show_commands(url, *commands):
+    """Print the page's address, and commands to look around: ("ssh" or "ansible", the rest of the command)."""
     lab = "" if STATE.name == "glidein-lab" else f"LAB={STATE.name} "
+    beginnings = {
+        "ssh": f"ssh -F {STATE.relative_to(ROOT)}/ssh_config",
+        "ansible": f"{lab}PATH=$PWD/.venv/bin:$PATH ansible-playbook",
+    }
     say(
         f"Done. The status page: {url}/",
         "To look around:",
-        f"  ssh -F {folder}/ssh_config cm condor_status          # the pool (cm-alice: the scientist)",
-        f"  ssh -F {folder}/ssh_config slurm squeue              # the cluster",
-        f"  {lab}PATH=$PWD/.venv/bin:$PATH ansible-playbook glidein.ops.status",
+        *(part for program, rest in commands for part in wrapped(f"  {beginnings[program]} {rest}", " \\")),
         f"`{lab}make lab-down` removes the lab.",
     )
 
 
-if __name__ == "__main__":
+def show_demo():
+    """Run the demo `make demo`."""
+    server = demand_server()
+    say("Deploying: HTCondor pool, demand server, glidein tarball, and the site `slurm`")
+    playbook("deploy")
+
+    if glideins():
+        say("Glideins of an earlier run are still there: cancelling them")
+        ssh("slurm", "scancel -u glidein")
+        wait_for("a pool without machines", lambda: not glideins())
+    cluster, submitted = submit_job()
+    run_cycle(server, submitted)
+
+    queue = ssh("slurm", "squeue -r -u glidein -o '%i %j %P %T %C %m %l'")
+    say("In Slurm's queue (squeue):", queue)
+
+    say("Registered in the collector (condor_status):", wait_for("a glidein in the collector", glideins))
+    show_end_of_job(cluster)
+
+    show_commands(
+        server.url,
+        ("ssh", "cm condor_status          # the pool (cm-alice: the scientist)"),
+        ("ssh", "slurm squeue              # the cluster"),
+        ("ansible", "glidein.ops.status"),
+    )
+
+
+def main(show):
+    """Run a demo; exit with its error, if it fails."""
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    LOG.write_text("", encoding="utf-8")
     try:
-        main()
+        show()
     except (DemoError, requests.RequestException, subprocess.TimeoutExpired, json.JSONDecodeError, OSError) as error:
         sys.exit(f"demo: {error}")
+
+
+if __name__ == "__main__":
+    main(show_demo)

@@ -6,9 +6,9 @@
 import yaml
 
 
-def shown(output):
-    """Return the message of the last task whose name begins with "Show" as text, or None without such a task."""
-    _before, found, task = output.rpartition("TASK [Show ")
+def shown(output, name="Show "):
+    """Return the message of the last task whose name begins with `name`, or None without such a task."""
+    _before, found, task = output.rpartition(f"TASK [{name}")
     if not found:
         return None
     body = task.split("\nTASK [")[0].split("\nPLAY RECAP")[0]

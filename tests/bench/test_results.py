@@ -8,6 +8,7 @@ import re
 import pytest
 
 import bench_lab
+import gateway_submit_200
 import results
 import workload
 from results import Goal
@@ -81,3 +82,18 @@ def test_every_group_is_queued_once_and_belongs_to_one_user():
     files = [text for texts in submissions.values() for text in texts]
     assert sorted(files) == sorted(workload.submit_file(group, 2) for group in range(workload.GROUPS))
     assert set(submissions) == set(workload.USERS)
+
+
+def test_the_speed_of_pilots_counts_from_the_tenth_and_the_peak_is_that_of_ten_seconds():
+    seen = [(15.0, 4), (16.0, 10), (20.0, 50), (26.0, 190), (36.0, 200)]
+
+    found = gateway_submit_200.speeds(seen)
+
+    assert found["pilots_per_second"] == 9.5  # 190 in 20 s
+    assert found["per_second_overall"] == 5.56
+    assert found["peak_10_s"] == 18.0  # from the 10th at 16 s to the 190th at 26 s
+    assert (found["first_s"], found["all_s"]) == (15.0, 36.0)
+
+
+def test_pilots_that_appear_all_at_once_have_a_finite_speed():
+    assert gateway_submit_200.speeds([(20.0, 200)])["pilots_per_second"] == 0

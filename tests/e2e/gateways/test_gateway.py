@@ -34,6 +34,11 @@ def test_the_gateway_is_in_the_pool_and_may_do_nothing_else(cm, slurm):
     assert set(claims["scope"].split()) == {f"condor:/{s}" for s in ("ADVERTISE_MASTER", "ADVERTISE_SCHEDD", "READ")}
 
 
+def test_the_access_point_has_the_settings_for_gateways_and_those_of_the_operator(cm):
+    names = ("C_GAHP_MAX_FILE_REQUESTS", "GRIDMANAGER_MAX_PENDING_REQUESTS", "GRIDMANAGER_JOB_PROBE_INTERVAL")
+    assert cm.check_output(f"condor_config_val {' '.join(names)}").split() == ["50", "200", "5"]
+
+
 def test_a_pilot_runs_in_slurm_with_a_clean_environment(alice, slurm):
     alice.host.check_output("cat > gateway.sub <<'END'\n" + PILOT + "END")
     alice.host.check_output("rm -f gateway.out; condor_submit gateway.sub")
