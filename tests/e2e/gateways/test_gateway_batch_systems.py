@@ -170,6 +170,8 @@ def grid(cm, grid_root, inventories):
     pool.check_output("condor_rm -all >/dev/null 2>&1; true")
     everything = "gateway_state=absent gateway_cancel_jobs=true"
     gateway_playbook(inventories, "-l", "stand-in,grid,pool", "-e", everything)
+    cm.check_output(f"cat > {SNIPPET} <<'END'\n{before}\nEND")
+    cm.check_output("condor_reconfig")
     login.check_output(f"rm -r {COMMANDS}")
     assert login.check_output("ls") == files
     for machine in (login, pool):
@@ -177,8 +179,6 @@ def grid(cm, grid_root, inventories):
         assert machine.check_output("crontab -l 2>/dev/null || true") == ""
     assert login.check_output("pgrep -u glidein condor || true") == ""
     assert cm.check_output("ls /var/lib/glidein-ops/gateway/tokens; ls -A ~alice/.condor/tokens.d") == ""
-    cm.check_output(f"cat > {SNIPPET} <<'END'\n{before}\nEND")
-    cm.check_output("condor_reconfig")
 
 
 @pytest.fixture(scope="module")
