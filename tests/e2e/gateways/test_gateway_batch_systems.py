@@ -166,19 +166,19 @@ def grid(cm, grid_root, inventories):
     login.check_output(f"cd {COMMANDS} && chmod 700 program && for name in {names}; do ln -sf program $name; done")
     gateway_playbook(inventories, "-l", "cm,stand-in,grid,pool")
     yield login
-    everything = "gateway_state=absent gateway_cancel_jobs=true"
-    gateway_playbook(inventories, "-l", "stand-in,grid,pool", "-e", everything)
-    login.check_output(f"rm -r {COMMANDS}")
     # blahp leaves completed jobs in the queue for 30 minutes.
     pool.check_output("condor_rm -all >/dev/null 2>&1; true")
+    everything = "gateway_state=absent gateway_cancel_jobs=true"
+    gateway_playbook(inventories, "-l", "stand-in,grid,pool", "-e", everything)
+    cm.check_output(f"cat > {SNIPPET} <<'END'\n{before}\nEND")
+    cm.check_output("condor_reconfig")
+    login.check_output(f"rm -r {COMMANDS}")
     assert login.check_output("ls") == files
     for machine in (login, pool):
         assert machine.check_output(f"ls -d {HOME} ~/.condor 2>/dev/null || true") == ""
         assert machine.check_output("crontab -l 2>/dev/null || true") == ""
     assert login.check_output("pgrep -u glidein condor || true") == ""
     assert cm.check_output("ls /var/lib/glidein-ops/gateway/tokens; ls -A ~alice/.condor/tokens.d") == ""
-    cm.check_output(f"cat > {SNIPPET} <<'END'\n{before}\nEND")
-    cm.check_output("condor_reconfig")
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +277,7 @@ def test_pilots_run_in_each_batch_system_with_what_was_requested(alice, grid, gr
     assert access_point.run(f"timeout 3 bash -c '</dev/tcp/sge/{port}'").rc != 0
 
 
-def test_a_gateway_goes_on_when_another_one_of_its_login_node_is_removed(alice, cm, grid, inventories):
+def test_a_gateway_goes_on_when_another_one_of_its_login_node_is_removed(alice, cm, grid, grid_root, inventories):
     def status():
         done = playbook("status", "-l", "stand-in,grid", inventory=inventories)
         return " ".join(done.output.split())
@@ -308,3 +308,9 @@ def test_a_gateway_goes_on_when_another_one_of_its_login_node_is_removed(alice, 
     assert grid.check_output("ls ~/.condor") == "known_hosts"
     alice.host.check_output("condor_q -name gateway-grid@ -allusers")
     assert "grid: running" in status()
+
+    # Without the ports of the access point, that fails.
+    grid_root.check_output(f"nft insert rule inet site output tcp dport {FIRST_PORT}-{LAST_PORT} drop")
+    failed = alice.host.run("condor_q -name gateway-grid@ -allusers")
+    assert failed.rc != 0
+    assert "reversed connection" in failed.stderr, failed
