@@ -155,17 +155,13 @@ def gateway_jobs(slurm):
     return json.loads(slurm.check_output(f"{HOME}/slurm/gateway status"))["jobs"]
 
 
-def submit_as_user(alice, more, options=""):
+def submit_as_user(alice, folder, more, options=""):
     """Submit USER_JOB in a new directory with an input file; return the cluster id."""
     text = USER_JOB.format(more=more)
     alice.host.check_output(
-        "rm -rf user; mkdir user; echo input > user/given; cat > user/job.sub <<'END'\n" + text + "END"
+        f"rm -rf {folder}; mkdir {folder}; echo input > {folder}/given; cat > {folder}/job.sub <<'END'\n{text}END"
     )
-    return alice.host.check_output(f"cd user; condor_submit -terse {options} job.sub").split(".")[0]
-
-
-def users_output(alice):
-    return alice.host.check_output("cat user/user.out user/made 2>/dev/null || true").split()
+    return alice.host.check_output(f"cd {folder}; condor_submit -terse {options} job.sub").split(".")[0]
 
 
 def test_routes_write_the_requests_of_pilots_and_leave_too_large_ones_idle(alice, slurm):
@@ -200,30 +196,30 @@ def test_a_glidein_for_routes_runs_a_job(alice, server, slurm, access_point):
     assert alice.outputs(cluster, 1) == ['slurm\n"gateway"']
 
 
-def test_a_user_submits_a_job_to_the_gateway_by_name(alice, slurm):
-    job = submit_as_user(alice, "", "-pool cm:9618 -remote gateway-slurm@")
-    ended = f"condor_q -pool cm:9618 -name gateway-slurm@ {job} -af JobStatus Managed"
-    wait_for("the end of the job", lambda: alice.host.check_output(ended) == "4 ScheddDone", 120)
-    alice.host.check_output(f"cd user; condor_transfer_data -pool cm:9618 -name gateway-slurm@ {job}")
-    assert users_output(alice) == ["glidein", "input", "1", "written"]
-    alice.host.check_output(f"condor_rm -pool cm:9618 -name gateway-slurm@ {job}")
-
-
-def test_the_access_points_job_router_sends_users_jobs_that_ask_for_it_to_the_gateway(cm, alice, server):
+def test_users_jobs_run_through_the_access_points_job_router_and_by_the_gateways_name(cm, alice, server):
     text = (ROOT / "docs" / "gateway-jobs.md").read_text(encoding="utf-8")
     (config,) = re.findall(r"^    DAEMON_LIST.*?^    @route$", text, re.DOTALL | re.MULTILINE)
     config = textwrap.dedent(config).replace("gateway-SITE@ cm.example.org:9618", "gateway-slurm@ cm:9618")
     path = "/etc/condor/config.d/95-routes.config"
+    named = "-pool cm:9618 -name gateway-slurm@"
+    output = ["glidein", "input", "1", "written"]
     cm.check_output(f"cat > {path} <<'END'\n{config}\nEND\ncondor_reconfig")
     try:
-        job = submit_as_user(alice, "+WantGateway = true")
-        routed = f"condor_q {job} -af Managed"
-        wait_for("a routed job", lambda: alice.host.check_output(routed) == "External", 60)
+        routed = submit_as_user(alice, "routed", "+WantGateway = true")
+        direct = submit_as_user(alice, "direct", "", "-pool cm:9618 -remote gateway-slurm@")
+        state = f"condor_q {routed} -af Managed"
+        wait_for("a routed job", lambda: alice.host.check_output(state) == "External", 60)
         # It is no demand for glideins any longer.
         server.wait_for_jobs(0)
-        ended = f"condor_history {job} -limit 1 -af JobStatus ExitCode"
-        wait_for("the end of the job", lambda: alice.host.check_output(ended) == "4 0", 240)
-        assert users_output(alice) == ["glidein", "input", "1", "written"]
+
+        ended = f"condor_q {named} {direct} -af JobStatus Managed"
+        wait_for("the end of the direct job", lambda: alice.host.check_output(ended) == "4 ScheddDone", 120)
+        alice.host.check_output(f"cd direct; condor_transfer_data {named} {direct}; condor_rm {named} {direct}")
+        assert alice.host.check_output("cat direct/user.out direct/made").split() == output
+
+        history = f"condor_history {routed} -limit 1 -af JobStatus ExitCode"
+        wait_for("the end of the routed job", lambda: alice.host.check_output(history) == "4 0", 240)
+        assert alice.host.check_output("cat routed/user.out routed/made").split() == output
     finally:
         cm.check_output(f"rm {path}; condor_reconfig")
 
