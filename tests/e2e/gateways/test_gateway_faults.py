@@ -82,8 +82,9 @@ def test_pilots_outlive_the_schedd_of_their_access_point_and_an_upgrade(alice, c
 
 def test_an_idle_gateway_ends_and_expired_tokens_are_renewed(alice, cm, slurm, tmp_path):
     wait_for("an empty queue", lambda: slurm.check_output(f"{QUEUE} -af ClusterId") == "", 60)
-    # As the schedd runs it each minute.
-    slurm.check_output(f"{GATEWAY}/gateway attributes 1; sleep 1; {GATEWAY}/gateway attributes 1")
+    # As the schedd runs it each minute. `idle` has the time since which the queue is empty.
+    attributes = f"{GATEWAY}/gateway attributes"
+    slurm.check_output(f"{attributes} 3600; touch -d '1 hour ago' {GATEWAY}/idle; {attributes} 3600")
     wait_for("the end of the gateway", lambda: status(slurm)["state"] == "stopped", 60)
     assert status(slurm)["reason"].startswith("idle since 20")
     slurm.check_output(f"{GATEWAY}/gateway keep")
