@@ -188,7 +188,11 @@ def show_end_of_job(cluster, seconds=120):
 
 def demand_server():
     """Return a client of the lab's demand server."""
-    return DemandServer((STATE / "demand_url").read_text(encoding="ascii").strip())
+    try:
+        url = (STATE / "demand_url").read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        raise DemoError(f"the lab {STATE.name} does not run; start it: LAB={STATE.name} make lab") from None
+    return DemandServer(url)
 
 
 def show_commands(url, *commands):
@@ -227,8 +231,9 @@ def show_demo():
 
     show_commands(
         server.url,
-        ("ssh", "cm condor_status          # the pool (cm-alice: the scientist)"),
-        ("ssh", "slurm squeue              # the cluster"),
+        ("ssh", "cm condor_status       # the pool"),
+        ("ssh", "cm-alice condor_q      # the scientist's jobs"),
+        ("ssh", "slurm squeue           # the cluster"),
         ("ansible", "glidein.ops.status"),
     )
 
