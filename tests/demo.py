@@ -151,7 +151,10 @@ def glideins(batch_id="Slurm job"):
 
 
 def submit_job(more=""):
-    """Submit a job as alice, with more lines of the submit file; print it; return (its cluster, seconds since the epoch before the submission)."""
+    """Submit a job as alice, and print it. more: lines of the submit file.
+
+    Return (its cluster, seconds since the epoch before the submission).
+    """
     say(f"Machines in the pool: {ssh('cm', 'condor_status -autoformat Name') or 'none'}")
     submitted = time.time()
     answer = ssh("cm-alice", "condor_submit -terse -", stdin=more + SUBMIT_FILE)
