@@ -150,11 +150,14 @@ def glideins(batch_id="Slurm job"):
     return ssh("cm", ask + f" -format '/%s' GLIDEIN_Entry -format '  {batch_id} %s\\n' GLIDEIN_BatchId")
 
 
-def submit_job():
-    """Submit a job as alice; print it; return (its cluster, seconds since the epoch before the submission)."""
+def submit_job(more=""):
+    """Submit a job as alice, and print it. more: lines of the submit file.
+
+    Return (its cluster, seconds since the epoch before the submission).
+    """
     say(f"Machines in the pool: {ssh('cm', 'condor_status -autoformat Name') or 'none'}")
     submitted = time.time()
-    answer = ssh("cm-alice", "condor_submit -terse -", stdin=SUBMIT_FILE)
+    answer = ssh("cm-alice", "condor_submit -terse -", stdin=more + SUBMIT_FILE)
     cluster = answer.split(".")[0]
     say(
         f"Job {cluster}.0 submitted by alice, idle:",

@@ -14,6 +14,8 @@ from lab_gateway import GATEWAY, INSTALL_CRON, INVENTORIES
 from plays import shown
 
 WAIT_S = 300
+# A demand group other than that of `make demo`, whose site may still have a lease.
+REQUIREMENTS = 'requirements = TARGET.GLIDEIN_Site == "cluster"\n'
 PILOTS = "GlideinJobName isnt undefined"
 
 
@@ -60,11 +62,11 @@ def show_gateway():
     show_listed("cm-alice", "condor_status -schedd -constraint 'is_glidein =?= true'", GATEWAY)
 
     remove_earlier_glideins()
-    cluster, submitted = demo.submit_job()
+    cluster, submitted = demo.submit_job(REQUIREMENTS)
     demo.run_cycle(server, submitted, "-l", "cluster", inventories=INVENTORIES)
 
     say("The pilot, a job of the grid universe, on the access point:")
-    show_listed("cm-alice", f"condor_q -nobatch -constraint '{PILOTS}'", "alice")
+    show_listed("cm-alice", f"condor_q -nobatch -constraint '{PILOTS}'", "alice .* [IR] ")
     say("HTCondor carries it to the gateway (Condor-C):")
     show_listed("cm-alice", f"condor_q -nobatch -name {GATEWAY} -allusers", "glidein .* [IR] ")
     say("The gateway submits it to Slurm (blahp):")
