@@ -362,6 +362,7 @@ expiry() {
     end=$(cut -d. -f2 "$1" 2>/dev/null | tr -- '-_' '+/' | base64 -d 2>/dev/null | sed -n 's/.*"exp":\([0-9]*\).*/\1/p')
     echo "${end:-null}"
 }
+
 # A routed pilot is two jobs: the received one, which has the id of its copy, and the copy for the batch system. Only the
 # copy is counted.
 not_copied='RoutedToJobId is undefined'
