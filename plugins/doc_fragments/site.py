@@ -41,7 +41,8 @@ options:
         the routes of the gateway write the requests. C(gateway) is the name of the schedd, by default
         C(gateway-SITE@). C(collector) is the collector that lists it, by default that of the glideins. With C(ssh), a
         host, there is no schedd, and HTCondor submits there by SSH; C(ssh_directory) is the gateway's directory on that
-        host, by default C(~/.glidein-gateway/SITE).
+        host, by default C(~/.glidein-gateway/SITE). C(shared_payload) is the directory of a payload on a file system of
+        the cluster, which glideins use instead of bringing one along.
     type: dict
     default: {}
   entries:

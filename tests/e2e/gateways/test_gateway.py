@@ -184,8 +184,10 @@ def test_routes_write_the_requests_of_pilots_and_leave_too_large_ones_idle(alice
     wait_for("an empty gateway", lambda: gateway_jobs(slurm) == none, 60)
 
 
-def test_a_glidein_for_routes_runs_a_job(alice, server, slurm, access_point):
-    options = {"glidein_scheduler_options": {"gateway": "gateway-slurm@", "routes": True}}
+def test_a_glidein_for_routes_with_the_payload_of_the_login_node_runs_a_job(alice, server, slurm, access_point):
+    # The payload is that of the login node.
+    shared = {"gateway": "gateway-slurm@", "routes": True, "shared_payload": "/home/glidein/.glidein/slurm"}
+    options = {"glidein_scheduler_options": shared}
     shapes = {"small": {"cpus": 1, "memory_mb": 1024, "disk_mb": 2000}}
     options["glidein_entries"] = {"cpu": {"walltime": "20m", "shapes": shapes}}
     cluster = alice.submit(requirements='TARGET.GLIDEIN_Site == "gateway"')
@@ -194,6 +196,8 @@ def test_a_glidein_for_routes_runs_a_job(alice, server, slurm, access_point):
     row = wait_for("a job of Slurm", lambda: slurm.check_output(QUEUED).split(), 120)
     assert row == ["cpu", "1", "1092M", "20:00", "routed", "N/A"]
     assert alice.outputs(cluster, 1) == ['slurm\n"gateway"']
+    sent = access_point.check_output("condor_q -constraint 'GlideinJobName isnt undefined' -af TransferInput")
+    assert set(sent.split()) == {"../credential"}
 
 
 def test_users_jobs_run_through_the_access_points_job_router_and_by_the_gateways_name(cm, alice, server):

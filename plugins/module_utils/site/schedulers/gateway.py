@@ -12,7 +12,7 @@ import re
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal, sh_quote
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor import HTCondor
@@ -33,6 +33,7 @@ _SSH = text(
     "HOST, USER@HOST or USER@HOST:PORT as the access point's ssh knows it, such as gateway-SITE",
 )
 _DIRECTORY = text(re.compile(r"^(~|(~?/[A-Za-z0-9._-]+)+)\Z"), "a path that begins with / or ~/")
+_ABSOLUTE = text(re.compile(r"^(/[A-Za-z0-9._+-]+)+\Z"), "an absolute path")
 # blahp passes these texts to a shell without quotes.
 _PLAIN = re.compile(r"^[A-Za-z0-9 _.,:=/+@%-]*\Z")
 _PLAIN_RULE = "letters, digits, blanks and _ . , : = / + @ % - with glidein_scheduler gateway"
@@ -69,6 +70,7 @@ class Gateway(HTCondor):
         "collector": {"type": _COLLECTOR},
         "ssh": {"type": _SSH},
         "ssh_directory": {"type": _DIRECTORY},
+        "shared_payload": {"type": _ABSOLUTE},
     }
     resources = {}
     blahp = None
@@ -96,6 +98,16 @@ class Gateway(HTCondor):
         super().__init__(runner, dict(options, grace=options["grace"] or grace_s))
         # The file transfer by SSH sends a copy with the name of the script. blahp runs it by the name of the copy.
         self.copies_script = not options["ssh"]
+        if options["shared_payload"]:
+            home = f"{options['shared_payload']}/current"
+            self.shell_settings = dict(self.shell_settings, GLIDEIN_HOME=sh_quote(home))
+            self.call = (
+                '[ -r "$GLIDEIN_HOME/glidein.sh" ] || {',
+                '  echo "glidein: $GLIDEIN_HOME/glidein.sh is missing or cannot be read (exit status 11)"',
+                "  exit 11",
+                "}",
+                'exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',
+            )
         # Only asked for its options: its commands are not run. None: the gateway's routes know the batch system.
         self.batch_system = kind and kind(None, dict(options, commands=kind.commands))
 
@@ -126,7 +138,7 @@ class Gateway(HTCondor):
             "# The files are sent when the login node accepts the job."
             if self.options["ssh"]
             else "# The schedd copies the script now; the other files are fetched when the gateway accepts the job.",
-            *self._file_commands(job_name, payload, script),
+            *self._file_commands(job_name, self._carried(payload), script),
             "",
             "# What it needs",
             # Without it, blahp requests 1 MB.
@@ -141,6 +153,12 @@ class Gateway(HTCondor):
             lines += ["", "# Its files could not be transferred. It has not been submitted twice.", _RELEASE]
         lines += ["", "leave_in_queue = false", "notification = never"]
         return "\n".join(lines) + "\n"
+
+    def _carried(self, payload):
+        """Return the payload with only the parts that travel with a pilot: not those on a shared file system."""
+        if not self.options["shared_payload"]:
+            return payload
+        return dict(payload, inputs=(), files=None, job_wrapper=None)
 
     def _target(self, payload):
         """Return the lines that say where the job goes, and what is done with it there."""

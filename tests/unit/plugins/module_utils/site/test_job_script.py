@@ -150,6 +150,15 @@ def test_the_description_for_the_routes_of_a_gateway_is_the_golden_one():
     assert found[1][1] == path.read_text()
 
 
+def test_a_glidein_of_a_gateway_may_use_a_payload_that_is_there_already():
+    one = site({"main": raw_entry()})
+    options = {"batch_system": "slurm", "collector": "cm.example.org", "shared_payload": "/home/u/.glidein/lab"}
+    made = make_scheduler("gateway", options, one["entries"])
+    given = dict(payload(), files=True, job_wrapper=True)
+    found = batch_files(made, one, "main", "core", given, "/home/me/main.core.sh")
+    check_golden("gateway", "shared_payload", [text for unused, text in found])
+
+
 @pytest.mark.parametrize(
     ("site_s", "entry_s", "line"),
     [
@@ -189,7 +198,7 @@ def test_the_submitting_commands_are_the_golden_ones(scheduler):
 def test_no_golden_file_is_left_over():
     known = {f"{scheduler}/{case}" for scheduler in SCHEDULERS for case in [*CASES, "array"]}
     known |= {f"gateway_ssh/{case}" for case in CASES_BY_SSH}
-    known.add("gateway/routes")
+    known |= {"gateway/routes", "gateway/shared_payload"}
     assert {str(path.relative_to(GOLDEN).with_suffix("")) for path in GOLDEN.glob("*/*")} == known
 
 

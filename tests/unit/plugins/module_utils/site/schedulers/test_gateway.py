@@ -187,6 +187,12 @@ def test_a_directory_that_a_shell_would_change_is_refused(value):
         gateway(ssh="gateway-lab", ssh_directory=value)
 
 
+@pytest.mark.parametrize("value", ["~/.glidein/lab", ".glidein", "/", "/a b", "/a$(id)"])
+def test_a_shared_payload_that_is_no_absolute_path_is_refused(value):
+    with pytest.raises(InputError, match="glidein_scheduler_options.shared_payload: .* expected an absolute path"):
+        gateway(shared_payload=value)
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
