@@ -50,6 +50,8 @@ _SUBMITTER = "SubmitterGlobalJobId"
 _IDLE, _HELD = 1, 5
 # A restart of the gateway, or of its host, takes less.
 _MAX_SILENCE_S = 900
+# A gateway sends its ad each minute (SCHEDD_INTERVAL). The ad of a lost one stays in the collector for 15 minutes.
+_MAX_AD_AGE_S = 300
 
 _RELEASE = (
     'periodic_release = regexp("^Error (sending|receiving) files", HoldReason ?: "") && (NumSystemHolds ?: 0) < 20'
@@ -236,7 +238,7 @@ class Gateway(HTCondor):
     # -- submitting --------------------------------------------------------------------------------------------
 
     def submit(self, path, job_name, tasks):
-        """See Scheduler.submit. Raises GlideinError if the collector does not list the gateway."""
+        """See Scheduler.submit. Raises GlideinError if the collector has not heard from the gateway lately."""
         if self.options["ssh"]:
             return super().submit(path, job_name, tasks)
         # The access point would keep the glideins until the gateway is back.
@@ -244,14 +246,14 @@ class Gateway(HTCondor):
             gateway, collector = _GRID_RESOURCE.search(handle.read()).groups()
         if not self.runner.run(self._lookup_argv(gateway, collector)).strip():
             raise GlideinError(
-                f"The gateway {gateway} is not in the collector {collector}: it is stopped, or has lost the pool. "
-                "Nothing is submitted. glidein.ops.status shows its state, and glidein.ops.gateway starts it."
+                f"The gateway {gateway} has sent no ad to the collector {collector} for 5 minutes: it is stopped, or has "
+                "lost the pool. Nothing is submitted. glidein.ops.status shows its state, and glidein.ops.gateway starts it."
             )
         return super().submit(path, job_name, tasks)
 
     def _lookup_argv(self, gateway, collector):
-        """Return the argument list that prints the gateway's name if the collector lists it."""
-        constraint = f"Name == {classad_literal(gateway)}"
+        """Return the argument list that prints the gateway's name if the collector has heard from it lately."""
+        constraint = f"Name == {classad_literal(gateway)} && time() - LastHeardFrom < {_MAX_AD_AGE_S}"
         return self.argv["condor_status"] + [
             *("-pool", collector, "-schedd", "-constraint", constraint, "-af", "Name"),
         ]

@@ -49,7 +49,8 @@ def assess(shapes, pool, guard, now_s):
     notes = [hold.text] if hold else []
     notes += [f"{site}: {text}" for site, text in sorted(doubts.items())]
     if removed:
-        notes.append(f"{removed} idle jobs were removed, and none is left: queued glideins are withdrawn")
+        jobs = "job was" if removed == 1 else "jobs were"
+        notes.append(f"{removed} idle {jobs} removed, and none is left: queued glideins are withdrawn")
     return shapes, Findings(unproven, hold, doubts, removed, notes)
 
 
