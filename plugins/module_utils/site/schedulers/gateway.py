@@ -246,8 +246,9 @@ class Gateway(HTCondor):
             gateway, collector = _GRID_RESOURCE.search(handle.read()).groups()
         if not self.runner.run(self._lookup_argv(gateway, collector)).strip():
             raise GlideinError(
-                f"The gateway {gateway} has sent no ad to the collector {collector} for 5 minutes: it is stopped, or has "
-                "lost the pool. Nothing is submitted. glidein.ops.status shows its state, and glidein.ops.gateway starts it."
+                f"The gateway {gateway} has sent no ad to the collector {collector} for 5 minutes: it is stopped, or "
+                "has lost the pool. Nothing is submitted. glidein.ops.status shows its state, and glidein.ops.gateway "
+                "starts it."
             )
         return super().submit(path, job_name, tasks)
 
