@@ -11,11 +11,11 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
 import tarfile
 import time
 
 import pytest
+from ansible_collections.glidein.ops.tests.unit.support.programs import run_program
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -107,17 +107,7 @@ class Gateway:
             "HOME": str(self.home),
             "LD_LIBRARY_PATH": "/opt/secret",
         }
-        done = subprocess.run(
-            [str(self.dir / "gateway"), *arguments],
-            env=environment,
-            input=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == rc, done
+        done = run_program([str(self.dir / "gateway"), *arguments], environment, stdin, rc)
         return done.stdout + done.stderr
 
     def unpack(self, name):

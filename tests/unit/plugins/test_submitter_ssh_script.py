@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import pytest
+from ansible_collections.glidein.ops.tests.unit.support.programs import run_program
 
 ROOT = pathlib.Path(__file__).parents[3]
 HOST_KEYS = "ssh-ed25519 AAAAone root@login\nssh-rsa AAAAtwo\n\n"
@@ -29,17 +30,7 @@ class Submitter:
 
     def run(self, *arguments, keys="", rc=0):
         environment = {"PATH": f"{self.home.parent / 'bin'}:{os.environ['PATH']}", "HOME": "/root"}
-        done = subprocess.run(
-            ["sh", str(ROOT / "files/gateway/submitter_ssh.sh"), *arguments],
-            env=environment,
-            input=keys,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == rc, done
+        done = run_program(["sh", str(ROOT / "files/gateway/submitter_ssh.sh"), *arguments], environment, keys, rc)
         return done.stdout.splitlines() + done.stderr.splitlines()
 
     def present(self, site="lab", key=""):

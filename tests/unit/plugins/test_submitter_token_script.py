@@ -8,9 +8,9 @@ The stand-ins run a job of the gateway at once, on this host.
 
 import os
 import pathlib
-import subprocess
 
 import pytest
+from ansible_collections.glidein.ops.tests.unit.support.programs import run_program
 
 ROOT = pathlib.Path(__file__).parents[3]
 CONDOR = {
@@ -55,17 +55,12 @@ class Submitter:
     def run(self, *arguments, stdin="", rc=0):
         """Run the program; return (standard output, standard error)."""
         path = f"{self.bin}:{os.environ['PATH']}"
-        done = subprocess.run(
+        done = run_program(
             ["sh", str(ROOT / "files/gateway/submitter_token.sh"), *arguments],
-            env={"PATH": path, "HOME": "/root", "TMPDIR": str(self.tmp)},
-            input=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
-            timeout=60,
-            check=False,
+            {"PATH": path, "HOME": "/root", "TMPDIR": str(self.tmp)},
+            stdin,
+            rc,
         )
-        assert done.returncode == rc, done
         assert list(self.tmp.iterdir()) == []
         return done.stdout, done.stderr
 

@@ -1,0 +1,22 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs of the project's shell programs."""
+
+import subprocess
+
+
+def run_program(argv, environment, stdin=None, rc=0):
+    """Run a program with exactly these variables; assert its exit status; return its CompletedProcess with text."""
+    done = subprocess.run(
+        argv,
+        env=environment,
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == rc, done
+    return done
