@@ -18,14 +18,14 @@ def gateway_lines(hostvars, hosts, now=None):
     """Return the section of glidein.ops.status with a line for each gateway, its tokens, and its problems.
 
     hostvars: Ansible's; status_gateway in them is the registered result of `gateway status`. For a gateway without a
-    schedd, status_gateway_ssh is that of the same command, run by SSH from the access point. now: epoch seconds.
+    schedd, gateway_connection is that of the same command, run by SSH from the access point. now: epoch seconds.
     """
     now = time.time() if now is None else now
     lines = ["GATEWAYS"]
     for host in hosts:
         variables = hostvars[host]
         site = variables.get("glidein_site") or host
-        found = _lines(variables.get("status_gateway") or {}, variables.get("status_gateway_ssh") or {}, now)
+        found = _lines(variables.get("status_gateway") or {}, variables.get("gateway_connection") or {}, now)
         lines += [f"  {site}: {found[0]}", *(f"    {line}" for line in found[1:])]
     return lines
 

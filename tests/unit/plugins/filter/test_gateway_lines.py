@@ -106,7 +106,7 @@ def test_a_gateway_without_a_schedd_is_asked_from_the_access_point_too():
         "d": {"unreachable": True, "msg": "no route"},
         "e": None,
     }
-    hostvars = {host: {"status_gateway": installed, "status_gateway_ssh": result} for host, result in asked.items()}
+    hostvars = {host: {"status_gateway": installed, "gateway_connection": result} for host, result in asked.items()}
     found = FilterModule().filters()["gateway_lines"](hostvars, sorted(hostvars))
     unasked = "the access point was not asked whether it can connect"
     states = ["the access point can connect", f"the access point cannot connect: {refused.strip()}", *[unasked] * 3]
