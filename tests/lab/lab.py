@@ -14,6 +14,8 @@ The environment variable LAB names the lab (default glidein-lab), so that two of
 names another lab whose images it shares (default: its own).
 The hosts `pbs` and `torque` are built from source archives, which LAB_OPENPBS_SOURCE and LAB_TORQUE_SOURCE name (a path
 or an address; default: the public release). If an archive cannot be read, `up` exits with status 69 and the reason.
+The host `ce` has HTCondor-CE from the archive that LAB_HTCONDOR_CE_SOURCE names. If it cannot be read, `up` prints the
+reason, and HTCondor with the same port, ads and routes stands in.
 Nothing of the user's podman beside NAME-* containers, the NAME network and localhost/NAME-* images is touched.
 Only the Python standard library: it runs before anything is installed.
 """
@@ -51,16 +53,20 @@ HOSTS = {
     "pbs": ((22,), {"pbs": "glidein", "pbs-root": "root"}),
     "torque": ((22,), {"torque": "glidein", "torque-root": "root"}),
     "slurm-accounting": ((22,), {"slurm-accounting": "pilot", "slurm-accounting-root": "root"}),
+    "ce": ((22, 9619), {"ce": "glidein", "ce-root": "root"}),
 }
 USUAL = ("cm", "slurm")
 # Host whose image is made from that of another host -> that host.
-MADE_FROM = {"slurm-accounting": "slurm"}
-# Host that is built from the source of its batch system -> the environment variable that names an archive, a path or an
-# address, and the default: the public release.
+MADE_FROM = {"slurm-accounting": "slurm", "ce": "slurm"}
+# Host that is built from the source of its batch system or CE -> the environment variable that names an archive, a path
+# or an address, and the default: the public release.
 SOURCES = {
     "pbs": ("LAB_OPENPBS_SOURCE", "https://github.com/openpbs/openpbs/archive/refs/tags/v23.06.06.tar.gz"),
     "torque": ("LAB_TORQUE_SOURCE", "https://github.com/adaptivecomputing/torque/archive/refs/heads/6.1.3.h5.tar.gz"),
+    "ce": ("LAB_HTCONDOR_CE_SOURCE", "https://github.com/htcondor/htcondor-ce/archive/refs/tags/v25.0.1.tar.gz"),
 }
+# Host in SOURCES whose image can be built without the archive, from an empty file in its place -> what stands in.
+STAND_INS = {"ce": "HTCondor with the same port, ads and routes stands in for HTCondor-CE"}
 # The image that tests/execution_environment.py builds.
 EXECUTION_ENVIRONMENT = "ee"
 UNAVAILABLE = 69  # exit status (EX_UNAVAILABLE): such an archive cannot be read
@@ -143,17 +149,36 @@ class Lab:
         base = self.base()
         tags = {}
         for host in dict.fromkeys([*(MADE_FROM[host] for host in hosts if host in MADE_FROM), *hosts]):
-            parent = tags.get(MADE_FROM.get(host), base)
-            tags[host] = f"{self.image(host)}:{_digest([IMAGES / host], parent + _source_id(host))}"
-            if not podman("image", "exists", tags[host], check=False).ok:
-                say(f"building the image of {host}")
-                with tempfile.TemporaryDirectory() as context:
-                    shutil.copytree(IMAGES / host, context, dirs_exist_ok=True)
-                    if host in SOURCES:
-                        _fetch_source(host, Path(context, "source.tar.gz"))
-                    command = ["build", "-q", "--isolation=chroot", "--build-arg", f"BASE={parent}", "-t", tags[host]]
-                    podman(*command, context, timeout=3600 if host in SOURCES else 900)
+            tags[host] = self._build(host, tags.get(MADE_FROM.get(host), base))
         return tags
+
+    def _build(self, host, parent):
+        """Build the image of a host if it is missing; return its name."""
+        name = self._name_of(host, parent + _source_id(host))
+        if podman("image", "exists", name, check=False).ok:
+            return name
+        with tempfile.TemporaryDirectory() as context:
+            shutil.copytree(IMAGES / host, context, dirs_exist_ok=True)
+            if host in SOURCES:
+                archive = Path(context, "source.tar.gz")
+                try:
+                    _fetch_source(host, archive)
+                except UnavailableError as error:
+                    if host not in STAND_INS:
+                        raise
+                    say(f"{STAND_INS[host]}: {error}")
+                    archive.write_bytes(b"")
+                    name = self._name_of(host, f"{parent} without source")
+                    if podman("image", "exists", name, check=False).ok:
+                        return name
+            say(f"building the image of {host}")
+            command = ["build", "-q", "--isolation=chroot", "--build-arg", f"BASE={parent}", "-t", name]
+            podman(*command, context, timeout=3600 if host in SOURCES else 900)
+        return name
+
+    def _name_of(self, host, salt):
+        """Return the name of a host's image: its tag is the hash of its sources and of `salt`."""
+        return f"{self.image(host)}:{_digest([IMAGES / host], salt)}"
 
     def _start(self, host, image):
         name = self.container(host)
@@ -237,6 +262,8 @@ class Lab:
             _write(self.state / "demand_url", f"http://127.0.0.1:{self.port('cm', 11001)}")
         if self._running("s3"):
             _write(self.state / "s3_url", f"http://127.0.0.1:{self.port('s3', 7480)}")
+        if self._running("ce"):
+            _write(self.state / "ce_collector", f"127.0.0.1:{self.port('ce', 9619)}")
 
     def _running(self, host):
         found = podman("container", "inspect", "-f", "{{.State.Status}}", self.container(host), check=False)
