@@ -20,8 +20,8 @@ options:
     required: true
   scheduler:
     description:
-      - The site's batch system, one of V(slurm), V(pbspro), V(torque), V(sge), V(uge), V(lsf), V(htcondor), or
-        V(gateway), a schedd on a cluster's login node.
+      - The site's batch system, one of V(slurm), V(pbspro), V(torque), V(sge), V(uge), V(lsf), V(htcondor),
+        V(gateway), a schedd on a cluster's login node, or V(htcondor_ce), an HTCondor-CE.
     type: str
     required: true
   scheduler_options:
@@ -43,6 +43,11 @@ options:
         host, there is no schedd, and HTCondor submits there by SSH; C(ssh_directory) is the gateway's directory on that
         host, by default C(~/.glidein-gateway/SITE). C(shared_payload) is the directory of a payload on a file system of
         the cluster, which glideins use instead of bringing one along.
+      - Only for V(htcondor_ce), C(ce) is the address of the CE, C(HOST) or C(HOST:PORT), C(schedd) the name of its
+        schedd, by default C(HOST), C(token_file) the file with the token for the CE, C(token_command) the argument list
+        of a command that prints a new one, and C(queue_wait) the longest wait of a glidein in the queue, by default
+        three days. The defaults of all but C(schedd) are the host's variables C(glidein_ce), C(glidein_ce_token_file),
+        C(glidein_ce_token_command) and C(glidein_queue_wait).
     type: dict
     default: {}
   entries:

@@ -88,6 +88,9 @@ def has_work(queue, items, token, summaries_since, log_days, now_s):
     end = queue["credential_expires"]
     if token and end is not None and end <= now_s:
         return True
+    # An earlier version of queue_info has no `access`.
+    if queue.get("access", {}).get("due"):
+        return True
     if queue["orphans"]["queued"]:
         return True
     for item in items:

@@ -10,6 +10,7 @@ from ansible.plugins.action.normal import ActionModule as NormalActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.controller.module_failure import failure_message
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import PROVIDED, with_profile
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 
 # Option of the doc fragment `site` -> variable of the host. docs/variables.md describes the variables.
 SITE_VARIABLES = {
@@ -112,6 +113,14 @@ class SiteActionModule(LoginNodeActionModule):
             if value is not None:
                 options[option] = value
         options.update(self._task.args)
+        if "scheduler_options" in self.VARIABLES:
+            more = with_variables(
+                options.get("scheduler"),
+                options.get("scheduler_options"),
+                lambda variable: self._variable(task_vars, variable),
+            )
+            if more:
+                options["scheduler_options"] = more
         for option in REQUIRED:
             if option in self.VARIABLES and option not in options:
                 host = task_vars.get("inventory_hostname")

@@ -174,6 +174,8 @@ def _status_problems(plan, demand, sites=None):
     # The reason is the same for all entries of a site: its queue is read once.
     problems += [f"{item['site']}: {item['reason']}" for item in items if item["queued"] is None]
     problems += [f"{'/'.join(_names(item))}: {item['reason']}" for item in items if item["sick"]]
+    for site in (sites or {}).values():
+        problems += [f"{site['site']}: {problem}" for problem in _access_problems(site["queue"] or {})]
     problems += _failure_problems(demand, plan)
     # The plan finds no entries where variables could not be read.
     unreadable = {site["site"]: site["error"] for site in (sites or {}).values() if not site["entries"]}
@@ -323,7 +325,10 @@ def _cycle_problems(outcomes, demand, plan, lease):
         if site_problems:
             named.add(outcome["site"])
         label = outcome["site"] if outcome["host"] == outcome["site"] else f"{outcome['site']} ({outcome['host']})"
-        problems += [f"{label}: {problem}" for problem in [*site_problems, *_token_problems(outcome)]]
+        problems += [
+            f"{label}: {problem}"
+            for problem in [*site_problems, *_token_problems(outcome), *_access_problems(outcome["queue"])]
+        ]
         # A refused token has one cause: the failed reading or lease states it.
         if outcome["report_error"] and outcome["report_error"] not in _refusals(outcome["site"], demand, lease):
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
@@ -422,6 +427,11 @@ def _token_problems(outcome):
     if end <= queue["as_of"] and outcome["result"].get("failed"):
         return []
     return [f"its token {'expires' if end > queue['as_of'] else 'expired'} at {utc(end)}: {REMEDY}"]
+
+
+def _access_problems(queue):
+    """Return a sentence for each problem of the credentials with which a batch system is reached."""
+    return (queue.get("access") or {}).get("problems") or []
 
 
 def _changes(outcomes, item, check_mode):

@@ -16,6 +16,9 @@ _HOSTS_MOST = 5
 KNOWN = (
     "glidein_allocation",
     "glidein_budget",
+    "glidein_ce",
+    "glidein_ce_token_command",
+    "glidein_ce_token_file",
     "glidein_checks_dir",
     "glidein_collector",
     "glidein_condor_config",

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import unknown_of_host
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable
 from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import INVALID, TOKEN
+from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import unserved
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
@@ -86,6 +87,7 @@ def _definition(name, variables, unknown, queue, session):
             site[key] = _mapping(variables, f"glidein_{key}")
         key = "scheduler"
         site[key] = str(host_variable(variables, "glidein_scheduler") or "")
+        site["scheduler_options"] = with_variables(site[key], site["scheduler_options"], variables.get)
     # Of any type: a variable may refer to an undefined one, or be in a vault with another password.
     except Exception as error:  # pylint: disable=broad-exception-caught
         site["entries"] = {}

@@ -125,7 +125,11 @@ class QueueUpdate:
         return bool(self.scripts or self.orphans or any(decision.cancel for decision in self.decisions))
 
     def act(self):
-        """Cancel and submit what was decided. A failure of one entry does not affect the others."""
+        """Cancel and submit what was decided. A failure of one entry does not affect the others.
+
+        The credentials of the batch system's commands are renewed also if nothing is submitted or cancelled.
+        """
+        self._renew()
         if not self.changes:
             return
         try:
@@ -197,6 +201,15 @@ class QueueUpdate:
         return [
             {"entry": decision.entry, "shape": decision.shape, "path": path, "content": text} for path, text in files
         ]
+
+    def _renew(self):
+        try:
+            warning = self.queue.scheduler.renew()
+        except GlideinError as error:
+            self._failed(None, None, error)
+            return
+        if warning:
+            self.hints.append(warning)
 
     def _cancel(self, entry, shape, jobs):
         if not jobs or self._skipped(entry, shape):

@@ -98,4 +98,6 @@ class SiteQueue:
         counted = sort_jobs(self._with_changed_requests(jobs, records), self.site, recorded_names(records))
         usage = version_usage(records, self.directory.current(), counted.all() + counted.others)
         end = credential_expires(self.directory.credential)
-        return counted, dict(queue_result(self.site, counted, self.user, time.time(), usage, end), drains=drains)
+        result = queue_result(self.site, counted, self.user, time.time(), usage, end)
+        longest_s = max(entry["walltime_s"] for entry in self.site["entries"].values())
+        return counted, dict(result, drains=drains, access=self.scheduler.access(longest_s))

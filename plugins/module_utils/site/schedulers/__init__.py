@@ -45,6 +45,12 @@ def _gateway():
     return Gateway
 
 
+def _htcondor_ce():
+    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor_ce import HTCondorCE
+
+    return HTCondorCE
+
+
 def _sge():
     from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge import GridEngine
 
@@ -73,6 +79,7 @@ SCHEDULERS = {
     "uge": _uge,
     "lsf": _lsf,
     "gateway": _gateway,
+    "htcondor_ce": _htcondor_ce,
 }
 
 

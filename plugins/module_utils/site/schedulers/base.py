@@ -213,6 +213,20 @@ class Scheduler(abc.ABC):
         """
         return list(entry["directives"])
 
+    # -- credentials of the commands -----------------------------------------------------------------------------
+
+    def access(self, walltime_s):
+        """Return the state of the credentials with which the commands reach the batch system.
+
+        walltime_s: the longest walltime of the entries. Returns {"due": whether `renew` has something to renew,
+        "problems": [text]}.
+        """
+        return {"due": False, "problems": []}
+
+    def renew(self):
+        """Renew the credentials that are due. Return a warning, or None. Raises GlideinError if they are invalid."""
+        return
+
     # -- submitting --------------------------------------------------------------------------------------------
 
     @abc.abstractmethod

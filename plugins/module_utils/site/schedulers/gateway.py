@@ -9,14 +9,11 @@ universe; blahp's *_submit.sh; HTCondor's remote_gahp; tests with 23.9.6 and Slu
 """
 
 import re
-import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal, sh_quote
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor import HTCondor
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.grid_universe import GridUniverse
 from ansible_collections.glidein.ops.plugins.module_utils.validation import BOOLEAN, choice, invalid, missing, text
 
 # glidein_scheduler of batch systems behind a gateway: those whose class has `blahp`.
@@ -40,31 +37,14 @@ _PLAIN_RULE = "letters, digits, blanks and _ . , : = / + @ % - with glidein_sche
 
 # Seconds between notice and kill where the batch system is unknown: those of Slurm.
 _ROUTES_GRACE_S = 30
-# The gateway of a submit description.
-_GRID_RESOURCE = re.compile(r"^grid_resource = condor (\S+) (\S+)$", re.MULTILINE)
-# Since when the gridmanager of the access point gets no answer from the gateway (epoch seconds).
-_SILENT_SINCE = "GridResourceUnavailableTime"
-# In the gateway's queue: SCHEDD#CLUSTER.PROCESS#TIME of the access point.
-_SUBMITTER = "SubmitterGlobalJobId"
-# JobStatus
-_IDLE, _HELD = 1, 5
-# A restart of the gateway, or of its host, takes less.
-_MAX_SILENCE_S = 900
 # A gateway sends its ad each minute (SCHEDD_INTERVAL). The ad of a lost one stays in the collector for 15 minutes.
 _MAX_AD_AGE_S = 300
 
-_RELEASE = (
-    'periodic_release = regexp("^Error (sending|receiving) files", HoldReason ?: "") && (NumSystemHolds ?: 0) < 20'
-    " && time() - EnteredCurrentStatus > 300"
-)
 
-
-class Gateway(HTCondor):
+class Gateway(GridUniverse):
     """A gateway through the access point's condor_submit, condor_q and condor_rm."""
 
-    name = "gateway"
-    commands = dict(HTCondor.commands, condor_status=["condor_status"])
-    job_attributes = (*HTCondor.job_attributes, _SILENT_SINCE)
+    name = remote = "gateway"
     more_options = {
         "batch_system": {"type": choice(*BATCH_SYSTEMS)},
         "routes": {"type": BOOLEAN, "default": False},
@@ -74,32 +54,14 @@ class Gateway(HTCondor):
         "ssh_directory": {"type": _DIRECTORY},
         "shared_payload": {"type": _ABSOLUTE},
     }
-    resources = {}
-    blahp = None
     grace_s = None  # that of the batch system, or _ROUTES_GRACE_S
-    streams_output = False
-    # blahp runs the script in a new directory. It moves the input files there, and leaves the input directories beside
-    # the script.
-    shell_settings = {
-        "GLIDEIN_HOME": '"$PWD"',
-        "GLIDEIN_CREDENTIAL": '"$PWD/credential"',
-        "GLIDEIN_LOG_DIR": "'-'",
-        "GLIDEIN_LOG_S3": '"$PWD/log_s3"',
-    }
-    call = (
-        "# The gateway's blahp leaves directories beside this script.",
-        "for part in lib checks tarballs files; do",
-        '  [ -e "$part" ] || [ ! -d "${0%/*}/$part" ] || ln -s "${0%/*}/$part" "$part"',
-        "done",
-        'exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',
-    )
 
     def __init__(self, runner, options):
         kind = None if options["routes"] else SCHEDULERS[options["batch_system"]]()
         grace_s = kind.grace_s if kind else _ROUTES_GRACE_S
         super().__init__(runner, dict(options, grace=options["grace"] or grace_s))
         # The file transfer by SSH sends a copy with the name of the script. blahp runs it by the name of the copy.
-        self.copies_script = not options["ssh"]
+        self.copies_script = self.has_schedd = not options["ssh"]
         if options["shared_payload"]:
             home = f"{options['shared_payload']}/current"
             self.shell_settings = dict(self.shell_settings, GLIDEIN_HOME=sh_quote(home))
@@ -129,41 +91,12 @@ class Gateway(HTCondor):
 
     # -- scripts -----------------------------------------------------------------------------------------------
 
-    def description(self, entry, shape, job_name, payload, script):
-        lines = [
-            f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
-            "universe = grid",
-            *self._target(payload),
-            f"batch_name = {job_name}",
-            f'+GlideinJobName = "{job_name}"',
-            "",
-            "# The files are sent when the login node accepts the job."
-            if self.options["ssh"]
-            else "# The schedd copies the script now; the other files are fetched when the gateway accepts the job.",
-            *self._file_commands(job_name, self._carried(payload), script),
-            "",
-            "# What it needs",
-            # Without it, blahp requests 1 MB.
-            f"request_memory = {shape['memory_mb']}",
-        ]
-        if self.options["routes"]:
-            lines += self._routed_requests(entry, shape)
-        else:
-            lines += self._blahp_requests(entry, shape, job_name)
-        # No job_lease_duration: with universe 9, its first renewal makes the gateway's gridmanager loop (23.9.6).
-        if not self.options["ssh"]:
-            lines += ["", "# Its files could not be transferred. It has not been submitted twice.", _RELEASE]
-        lines += ["", "leave_in_queue = false", "notification = never"]
-        return "\n".join(lines) + "\n"
-
-    def _carried(self, payload):
-        """Return the payload with only the parts that travel with a pilot: not those on a shared file system."""
+    def carried(self, payload):
         if not self.options["shared_payload"]:
             return payload
         return dict(payload, inputs=(), files=None, job_wrapper=None)
 
-    def _target(self, payload):
-        """Return the lines that say where the job goes, and what is done with it there."""
+    def target(self, payload):
         batch = None if self.options["routes"] else f"batch {self.batch_system.blahp.name}"
         if self.options["ssh"]:
             directory = self.options["ssh_directory"] or f"~/.glidein-gateway/{payload['site']}"
@@ -177,21 +110,9 @@ class Gateway(HTCondor):
             return [*lines, "+remote_JobUniverse = 5"]
         return [*lines, "+remote_JobUniverse = 9", f'+remote_GridResource = "{batch}"']
 
-    @staticmethod
-    def _routed_requests(entry, shape):
-        """Return the attributes that the routes of a gateway read (gateway_routes.py)."""
-        lines = [f"request_gpus = {shape['gpus']}"] if shape["gpus"] else []
-        lines += [
-            f"+maxMemory = {shape['memory_mb']}",
-            f"+xcount = {shape['cpus']}",
-            f"+maxWallTime = {-(-entry['walltime_s'] // 60)}",
-        ]
-        if entry["queue"]:
-            lines.append(f"+queue = {classad_literal(entry['queue'])}")
-        return lines
-
-    def _blahp_requests(self, entry, shape, job_name):
-        """Return the attributes that blahp reads."""
+    def requests(self, entry, shape, job_name):
+        if self.options["routes"]:
+            return self.routed_requests(entry, shape)
         # The gateway's schedd gets the attributes with this prefix, and removes it.
         prefix = "+" if self.options["ssh"] else "+remote_"
         lines = []
@@ -220,37 +141,20 @@ class Gateway(HTCondor):
 
     # -- counting ----------------------------------------------------------------------------------------------
 
-    def constraint(self, user):
-        # Users' jobs may be in the same queue.
-        return f"{super().constraint(user)} && GlideinJobName isnt undefined"
-
-    def _parse_ad(self, ad):
-        job = super()._parse_ad(ad)
-        since = ad.get(_SILENT_SINCE)
-        if job and job.state == QUEUED and isinstance(since, int) and time.time() - since > _MAX_SILENCE_S:
-            # It cannot start, or its start is not known.
-            reason = "the gateway has not answered"
-            if self.options["ssh"]:
-                reason = f"the access point has not reached {self.options['ssh']} by SSH"
-            return job._replace(state=SICK, reason=f"{reason} since {utc(since)}")
-        return job
+    def silence(self):
+        if self.options["ssh"]:
+            return f"the access point has not reached {self.options['ssh']} by SSH"
+        return super().silence()
 
     # -- submitting --------------------------------------------------------------------------------------------
 
-    def submit(self, path, job_name, tasks):
-        """See Scheduler.submit. Raises GlideinError if the collector has not heard from the gateway lately."""
-        if self.options["ssh"]:
-            return super().submit(path, job_name, tasks)
-        # The access point would keep the glideins until the gateway is back.
-        with open(path, encoding="utf-8") as handle:
-            gateway, collector = _GRID_RESOURCE.search(handle.read()).groups()
-        if not self.runner.run(self._lookup_argv(gateway, collector)).strip():
+    def check_schedd(self, schedd, collector):
+        if not self.runner.run(self._lookup_argv(schedd, collector)).strip():
             raise GlideinError(
-                f"The gateway {gateway} has sent no ad to the collector {collector} for 5 minutes: it is stopped, or "
+                f"The gateway {schedd} has sent no ad to the collector {collector} for 5 minutes: it is stopped, or "
                 "has lost the pool. Nothing is submitted. glidein.ops.status shows its state, and glidein.ops.gateway "
                 "starts it."
             )
-        return super().submit(path, job_name, tasks)
 
     def _lookup_argv(self, gateway, collector):
         """Return the argument list that prints the gateway's name if the collector has heard from it lately."""
@@ -258,32 +162,6 @@ class Gateway(HTCondor):
         return self.argv["condor_status"] + [
             *("-pool", collector, "-schedd", "-constraint", constraint, "-af", "Name"),
         ]
-
-    # -- cancelling --------------------------------------------------------------------------------------------
-
-    def cancel(self, user, ids, running=False):
-        if ids and not running and not self.options["ssh"]:
-            started = self._started(user)
-            ids = [job_id for job_id in ids if job_id not in started]
-        return super().cancel(user, ids, running)
-
-    def _started(self, user):
-        """Return the ids of jobs that have started, as their gateways report it: the access point learns that later.
-
-        A gateway that does not answer is left out. Raises CommandError.
-        """
-        queue = self.argv["condor_q"]
-        printed = self.runner.run([*queue, "-allusers", "-constraint", self.constraint(user), "-af", "GridResource"])
-        found = set()
-        for kind, gateway, collector in {tuple(line.split()[:3]) for line in printed.splitlines()}:
-            constraint = f"JobStatus != {_IDLE} && JobStatus != {_HELD} && {_SUBMITTER} isnt undefined"
-            argv = [*queue, "-name", gateway, "-pool", collector, "-allusers", "-constraint", constraint]
-            try:
-                listed = self.runner.run([*argv, "-af", _SUBMITTER]) if kind == "condor" else ""
-            except CommandError:
-                continue
-            found.update(line.split("#")[1] for line in listed.splitlines() if line.count("#") == 2)
-        return found
 
 
 def _unused(options):

@@ -152,27 +152,29 @@ class HTCondor(Scheduler):
 
     @classmethod
     def check_directives(cls, entry):
-        problems = []
-        for number, directive in enumerate(entry["directives"]):
-            where = f"glidein_entries.{entry['name']}.directives[{number}]"
-            match = _DIRECTIVE.match(directive)
-            if not match or directive.rstrip().endswith("\\"):
-                expected = "a line of a submit description: command = value, or +Attribute = value"
-                problems.append(invalid(where, directive, expected))
-                continue
-            name, is_attribute = match.group("key"), bool(match.group("attribute"))
-            key = name.lower().replace("_", "")
-            if key == "requirements" and is_attribute:
-                expected = "requirements without + or MY.: the expression is added to that of the collection"
-                problems.append(invalid(where, directive, expected))
-            elif key == "requirements" and not _is_closed(match.group("value")):
-                problems.append(invalid(where, directive, "an expression whose quotes and parentheses match"))
-            elif key in _REASONS:
-                problems.append(invalid(where, directive, f"a command other than {name}: {_REASONS[key]}"))
-            elif is_attribute and key in _OWN_ATTRIBUTES:
-                expected = f"an attribute other than {name}, which the collection sets"
-                problems.append(invalid(where, directive, expected))
-        return problems
+        where = f"glidein_entries.{entry['name']}.directives"
+        problems = [cls.directive_problem(f"{where}[{n}]", line) for n, line in enumerate(entry["directives"])]
+        return [problem for problem in problems if problem]
+
+    @classmethod
+    def directive_problem(cls, where, directive):
+        """Return the error for an invalid directive, or None. where: its path."""
+        match = _DIRECTIVE.match(directive)
+        if not match or directive.rstrip().endswith("\\"):
+            return invalid(where, directive, "a line of a submit description: command = value, or +Attribute = value")
+        name, is_attribute = match.group("key"), bool(match.group("attribute"))
+        key = name.lower().replace("_", "")
+        if key == "requirements" and is_attribute:
+            expected = "requirements without + or MY.: the expression is added to that of the collection"
+        elif key == "requirements" and not _is_closed(match.group("value")):
+            expected = "an expression whose quotes and parentheses match"
+        elif key in _REASONS:
+            expected = f"a command other than {name}: {_REASONS[key]}"
+        elif is_attribute and key in _OWN_ATTRIBUTES:
+            expected = f"an attribute other than {name}, which the collection sets"
+        else:
+            return None
+        return invalid(where, directive, expected)
 
     @classmethod
     def check_more(cls, entry):

@@ -5,6 +5,7 @@
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import named_by_variable
 from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     ANYTHING,
     BOOLEAN,
@@ -26,7 +27,7 @@ def _argument_list(value):
     return list(value)
 
 
-_COMMAND = Type("an argument list without NUL characters, such as [/opt/bin/COMMAND]", _argument_list)
+ARGUMENT_LIST = Type("an argument list without NUL characters, such as [/opt/bin/COMMAND]", _argument_list)
 
 
 def check_options(kind, options):
@@ -35,8 +36,8 @@ def check_options(kind, options):
     Returns {"commands": {name: [str]}, "count_commands": {} or {"queued": [str], "running": [str]}, "grace": seconds,
     "rerunnable_arrays": bool, "timeout": seconds}, and the keys of more_options of `kind`.
     """
-    commands = {name: {"type": _COMMAND, "default": argv} for name, argv in sorted(kind.commands.items())}
-    counts = {name: {"type": _COMMAND} for name in _COUNTS}
+    commands = {name: {"type": ARGUMENT_LIST, "default": argv} for name, argv in sorted(kind.commands.items())}
+    counts = {name: {"type": ARGUMENT_LIST} for name in _COUNTS}
     spec = Spec(
         {
             "commands": {"type": ANYTHING, "default": {}, "options": Spec(commands)},
@@ -57,7 +58,7 @@ def check_options(kind, options):
         expected = f"false with {kind.name}, whose arrays do not need it: remove it"
         problems.append(invalid(f"{_VARIABLE}.rerunnable_arrays", True, expected))
     if problems:
-        raise InputError(problems)
+        raise InputError(named_by_variable(kind.name, problems, _VARIABLE))
     if None in result["count_commands"].values():
         result["count_commands"] = {}
     return result

@@ -17,7 +17,11 @@ GOLDEN = Path(__file__).resolve().parent / "node_probe" / "golden"
 DIRECTIVES = {"htcondor": ["rank = Mips"], "lsf": ["-app glidein"], "torque": ["-l qos=low"]}
 DIRECTIVES.update(slurm=["--qos=low"], pbspro=["-l software=condor"], sge=["-p -100"], uge=["-p -100"])
 DIRECTIVES.update(gateway=["--qos=low"])
-OPTIONS = {"gateway": {"batch_system": "slurm", "collector": "cm.example.org"}}
+DIRECTIVES.update(htcondor_ce=['+ProjectName = "physics"'])
+OPTIONS = {
+    "gateway": {"batch_system": "slurm", "collector": "cm.example.org"},
+    "htcondor_ce": {"ce": "ce.example.org", "token_file": "/home/me/.ce-token"},
+}
 SHAPES = {
     "large": shape(cpus=8, memory_mb=16000),
     "small": shape(cpus=2, memory_mb=4000),
@@ -29,6 +33,8 @@ def probe(scheduler="slurm", entries=None, **changes):
     entry = raw_entry(account="abc123", constraint="haswell", shapes=SHAPES, directives=DIRECTIVES.get(scheduler, []))
     if scheduler in ("sge", "uge"):
         entry["resources"] = {"parallel_environment": "smp"}
+    if scheduler == "htcondor_ce":
+        entry["constraint"] = None
     options = {
         "deployment": "glidein",
         "site": "lab",

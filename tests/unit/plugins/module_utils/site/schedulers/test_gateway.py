@@ -502,6 +502,14 @@ def test_without_an_answer_the_outcome_is_unknown(tmp_path):
         submitting(tmp_path / "s", "gateway-lab@\n", failed)
 
 
+RESOURCES = {
+    "4.0": "condor gateway-lab@ cm:9618",
+    "4.1": "condor gateway-lab@ cm:9618",
+    "5.0": "batch slurm gateway-lab",
+    "7.0": "condor gateway-other@ cm:9618",
+}
+
+
 def cancelling(listed, answer="", **options):
     """Cancel the jobs 4.0, 4.1 and 5.0; return (ids, commands). listed: what the gateway's condor_q prints."""
     commands = []
@@ -510,7 +518,7 @@ def cancelling(listed, answer="", **options):
         def run(self, argv, stdin=None):
             commands.append(argv)
             if "GridResource" in argv:
-                return "condor gateway-lab@ cm:9618\ncondor gateway-lab@ cm:9618\n"
+                return "".join(f"cm#{job}#17 {resource}\n" for job, resource in RESOURCES.items())
             return Answering(listed if argv[0] == "condor_q" else answer).run(argv)
 
     made = gateway(**options)
@@ -519,9 +527,10 @@ def cancelling(listed, answer="", **options):
 
 
 def test_a_job_that_has_started_at_the_gateway_is_not_cancelled():
-    ids, commands = cancelling("cm#4.1#1795408837\nother#6.0#1795408838\nundefined\n")
+    ids, commands = cancelling("cm#4.1#17\nother#4.0#17\nundefined\n")
     assert ids == ["4.0", "5.0"]
     assert commands[1][:5] == ["condor_q", "-name", "gateway-lab@", "-pool", "cm:9618"]
+    assert 'SubmitterId == "cm" && JobStatus != 1 && ' in commands[1][7]
     assert "(ClusterId == 4 && (ProcId == 0)) || (ClusterId == 5 && (ProcId == 0))" in commands[2][-1]
     assert "(JobStatus == 1 || JobStatus == 5)" in commands[2][-1]
     assert len(commands) == 3
