@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The CE of the lab, for the tests, the demo and the benches: its tokens, and the authority of its certificate.
 
-As a program, it prepares the access point of the lab that LAB names: `cm` trusts the authority, and alice gets a token
-of the CE (IDTOKEN) and a SciToken, which are valid for a day.
+As a program, it prepares the access point of the lab that LAB names: `cm` trusts the authority, and alice gets an
+IDTOKEN of the CE. With the argument `scitoken`, she gets a SciToken instead.
 """
 
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 # Names in the directory inventories.
@@ -20,18 +21,25 @@ ISSUER = "https://ce:8443"
 STATE = Path(__file__).resolve().parent.parent / ".lab" / (os.environ.get("LAB") or "glidein-lab")
 # The user in whose name pilots run at the site.
 USER = "glidein"
-# Of the user alice. HTCondor's tools find the first one by themselves.
+# Files of the user alice on the access point. HTCondor finds an IDTOKEN by itself, and prefers it to a SciToken.
 IDTOKEN_FILE = "/home/alice/.condor/tokens.d/ce"
 SCITOKEN_FILE = "/home/alice/ce.scitoken"
-DAY_S = 86400
+LIFE_S = 30 * 86400
+# Of the access point: HTCondor's defaults wait for minutes.
+GRIDMANAGER_SETTINGS = """\
+GRIDMANAGER_JOB_PROBE_INTERVAL = 5
+GRIDMANAGER_CONTACT_SCHEDD_DELAY = 1
+GRIDMANAGER_RESOURCE_PROBE_INTERVAL = 5
+C_GAHP_CONTACT_SCHEDD_DELAY = 1
+CGAHP_SCHEDD_INTERACTION_TIME = 1
+"""
 
 
 def ssh(alias, command, stdin=None):
     """Run a command on a host of the lab; return its output."""
     done = subprocess.run(
         ["ssh", "-F", str(STATE / "ssh_config"), alias, command],
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
+        **({"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}),
         capture_output=True,
         text=True,
         timeout=120,
@@ -47,13 +55,13 @@ def is_htcondor_ce():
     return "Not defined" not in ssh("ce-root", "condor_ce_config_val HTCondorCEVersion 2>&1 || true")
 
 
-def idtoken(life_s=DAY_S):
+def idtoken(life_s=LIFE_S):
     """Return a token that the CE signs for its user."""
     create = f"condor_token_create -identity {USER}@users.htcondor.org -authz READ -authz WRITE -lifetime {life_s}"
     return ssh("ce-root", f"CONDOR_CONFIG=/etc/condor-ce/condor_config {create}")
 
 
-def scitoken(life_s=DAY_S, **claims):
+def scitoken(life_s=LIFE_S, **claims):
     """Return a SciToken of the lab's issuer; with a negative life, one that has expired.
 
     claims: audience, scope, subject, issuer; see tests/lab/images/ce/issuer.py.
@@ -64,9 +72,19 @@ def scitoken(life_s=DAY_S, **claims):
 
 def place(path, token, alias="cm-alice"):
     """Write a token into a private file, atomically."""
-    folder = shlex.quote(str(Path(path).parent))
-    fresh, path = shlex.quote(f"{path}.new"), shlex.quote(path)
-    ssh(alias, f"umask 077 && mkdir -p {folder} && cat > {fresh} && mv {fresh} {path}", token)
+    folder, file, fresh = (shlex.quote(str(name)) for name in (Path(path).parent, path, f"{path}.new"))
+    ssh(alias, f"umask 077 && mkdir -p {folder} && cat > {fresh} && mv {fresh} {file}", token)
+
+
+def use_idtoken():
+    """Give alice an IDTOKEN of the CE."""
+    place(IDTOKEN_FILE, idtoken())
+
+
+def use_scitoken(life_s=LIFE_S, **claims):
+    """Give alice a SciToken, and remove her IDTOKEN. HTCondor may still have a session with the IDTOKEN."""
+    place(SCITOKEN_FILE, scitoken(life_s, **claims))
+    ssh("cm-alice", f"rm -f {IDTOKEN_FILE}")
 
 
 def trust_authority(alias="cm"):
@@ -78,10 +96,14 @@ def trust_authority(alias="cm"):
 
 def main():
     """Prepare the access point."""
+    kinds = {"idtoken": (use_idtoken, IDTOKEN_FILE), "scitoken": (use_scitoken, SCITOKEN_FILE)}
+    kind = sys.argv[1] if len(sys.argv) == 2 else "idtoken"
+    if kind not in kinds or len(sys.argv) > 2:
+        sys.exit(f"usage: {sys.argv[0]} [{'|'.join(kinds)}]")
+    give, path = kinds[kind]
     trust_authority()
-    place(IDTOKEN_FILE, idtoken())
-    place(SCITOKEN_FILE, scitoken())
-    print(f"cm trusts the authority of the CE; alice has its tokens {IDTOKEN_FILE} and {SCITOKEN_FILE}")
+    give()
+    print(f"cm trusts the authority of the CE, and alice has a token of it: {path}")
 
 
 if __name__ == "__main__":
