@@ -1,0 +1,400 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sites from the ads of CEs and gateways. Everything in an ad is checked: others have written it.
+
+Sources: HTCondor-CE 25.0 (condor_ce_info_status, 01-ce-router-defaults.conf, 01-ce-collector-requirements.conf), the
+resource catalogue that osg-configure 4.2 writes, and GlideinWMS's OSG_autoconf.
+"""
+
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.collectors import printable
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
+    MEMORY_OVERHEAD_MB,
+    MEMORY_OVERHEAD_PER_CPU_MB,
+    WORD,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid, missing
+
+CE_PORT = 9619
+# The hosts of all catalogues.
+GROUP = "ce_catalogue"
+
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
+ADDRESS = re.compile(rf"^({_HOST})(?::([1-9][0-9]{{0,4}}))?\Z")
+_GRID_RESOURCE = re.compile(
+    rf"^condor ([A-Za-z0-9][A-Za-z0-9._-]{{0,63}}(?:@[A-Za-z0-9._-]{{0,253}})?) ({_HOST}(?::[1-9][0-9]{{0,4}})?)\Z"
+)
+_GRID_RESOURCE_RULE = "condor SCHEDD HOST:PORT"
+_WORDS = re.compile(r"^[A-Za-z0-9][A-Za-z0-9 ._@:/+-]{0,127}\Z")
+_WORDS_RULE = "at most 128 letters, digits, blanks and . _ @ : / + -, beginning with a letter or digit"
+_BATCH_SYSTEM = re.compile(r"^[A-Za-z][A-Za-z0-9_]{0,31}\Z")
+_VO = re.compile(r"^/?[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}\Z")
+_ENTRY_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}\Z")
+_VERSION = re.compile(r"^[0-9][0-9A-Za-z._-]{0,31}\Z")
+_NOT_IN_GROUPS = re.compile(r"[^A-Za-z0-9_]")
+# Names in OSG_BatchSystems that have another name here.
+_BATCH_SYSTEM_NAMES = {"condor": "htcondor"}
+_RESERVED = ("localhost", "all", "ungrouped")
+# The largest plausible values of a catalogue.
+_CPUS_MOST = 100000
+_MEMORY_MB_MOST = 10**9
+_MINUTES_MOST = 366 * 24 * 60
+_GPUS_MOST = 1000
+_PILOTS_MOST = 10**6
+_QUEUES = ("set_queue", "set_remote_queue", "set_batchqueue")
+_ACCOUNT = "set_batchproject"
+# Attributes of pilots that parts of an entry other than `directives` set.
+_TRANSFORMED = ("set_xcount", "set_maxmemory", "set_maxwalltime", "set_wantwholenode", _ACCOUNT, *_QUEUES)
+_SET = re.compile(r"^set_([A-Za-z_][A-Za-z0-9_]{0,63})\Z", re.IGNORECASE)
+_LITERAL = re.compile(r"^[A-Za-z0-9 ._:/@,=+-]{0,128}\Z")
+
+
+def build(answers, filters, defaults, check):
+    """Return {"hosts": {name: {"variables": {name: value}, "groups": [names]}}, "warnings": [text]}.
+
+    answers: {collector: records} of collectors.query; filters: {"vo", "batch_systems", "resources", "resource_groups",
+    "min_cpus", "min_memory_mb", "min_walltime_s"}; defaults: {"walltime_s", "disk_per_core_mb"}, which no catalogue
+    has; check: function (glidein_scheduler, glidein_scheduler_options, {name: entry}) that raises InputError.
+    """
+    warnings = []
+    hosts = {}
+    for site in _newest(_sites(answers, warnings)):
+        if not _is_selected(site, filters):
+            continue
+        entries = _entries(site, filters, defaults, check, warnings)
+        if site.host in hosts:
+            warnings.append(f"{site.where}: another ad has the host {site.host} already; the ad is skipped")
+        elif entries:
+            hosts[site.host] = {"variables": site.variables(entries), "groups": site.groups()}
+    return {"hosts": {name: hosts[name] for name in sorted(hosts)}, "warnings": warnings}
+
+
+class _Site:
+    """A CE or gateway. Raises InputError if its ad is invalid."""
+
+    def __init__(self, collector, name, ad):
+        self.where = f"{collector}: the ad {name}"
+        self.collector = collector
+        self.heard = _whole(ad, "LastHeardFrom", 0, 2**40) or 0
+        self.resource = _words(ad, "OSG_Resource")
+        self.resource_group = _words(ad, "OSG_ResourceGroup")
+        self.batch_systems = _batch_systems(ad)
+        self.schedd, self.address = _target(ad)
+        version = ad.get("HTCondorCEVersion")
+        self.version = version if isinstance(version, str) and _VERSION.match(version) else None
+        self.catalogue = ad.get("OSG_ResourceCatalog")
+        if not isinstance(self.catalogue, list) or not self.catalogue:
+            raise InputError(invalid("OSG_ResourceCatalog", self.catalogue, "a list of ads"))
+        self.gateway = ad.get("is_glidein") is True
+        identity = str(ad.get("AuthenticatedIdentity", "")).partition("@")[0]
+        if self.gateway:
+            self._set_gateway(ad)
+        else:
+            self._set_ce()
+        # A gateway's login node must not redirect the pilots for other sites.
+        if identity.startswith("gateway-") and not (self.gateway and self.schedd == f"{identity}@"):
+            raise InputError(invalid("AuthenticatedIdentity", identity, f"the gateway of its own ad, {self.schedd}"))
+        if not is_name(self.host) or self.host.lower() in _RESERVED or self.host.replace(".", "").isdigit():
+            raise InputError(invalid("grid_resource", self.host, f"a host's name: {NAME_RULE}"))
+
+    def _set_gateway(self, ad):
+        site = ad.get("GLIDEIN_Site")
+        if not is_name(site) or self.schedd != f"gateway-{site}@":
+            raise InputError(invalid("grid_resource", self.schedd, "the gateway of GLIDEIN_Site, gateway-SITE@"))
+        self.host = f"gateway-{site}"
+        self.key = (self.schedd, self.address)
+        self.scheduler = "gateway"
+        self.options = {"gateway": self.schedd, "collector": self.address}
+        if ad.get("GatewayRouted") is True:
+            self.options["routes"] = True
+        else:
+            self.options["batch_system"] = self.batch_systems[0]
+
+    def _set_ce(self):
+        host, _colon, port = self.address.partition(":")
+        port = int(port or CE_PORT)
+        if port > 65535:
+            raise InputError(invalid("grid_resource", self.address, "a port of at most 65535"))
+        self.host = host if port == CE_PORT else f"{host}-{port}"
+        # The old ad of a CE whose schedd was renamed stays in the collector for a while.
+        self.key = (None, f"{host}:{port}".lower())
+        self.scheduler = "htcondor_ce"
+        self.address = f"{host}:{port}"
+        self.options = {} if self.schedd == host else {"schedd": self.schedd}
+
+    def all_options(self):
+        """Return the options of the batch system, with that of glidein_ce."""
+        return self.options if self.gateway else dict(self.options, ce=self.address)
+
+    def variables(self, entries):
+        """Return the variables of the host."""
+        vos = sorted({vo for entry in entries.values() for vo in entry.vos})
+        values = {
+            "glidein_scheduler": self.scheduler,
+            "glidein_entries": {name: entry.variables for name, entry in entries.items()},
+            "ce_resource": self.resource,
+            "ce_resource_group": self.resource_group,
+            "ce_batch_systems": self.batch_systems,
+            "ce_allowed_vos": vos if all(entry.vos for entry in entries.values()) else [],
+            "ce_collector": self.collector,
+        }
+        if not self.gateway:
+            values["glidein_ce"] = self.address
+        if self.options:
+            values["glidein_scheduler_options"] = self.options
+        if self.version:
+            values["ce_version"] = self.version
+        return values
+
+    def groups(self):
+        """Return the names of the host's groups."""
+        named = [f"ce_group_{self.resource_group}", *(f"ce_batch_{name}" for name in self.batch_systems)]
+        return ["glidein_sites", GROUP, *(_NOT_IN_GROUPS.sub("_", name) for name in named)]
+
+
+class _Entry:
+    """An entry of a site, from an item of its catalogue. Raises InputError if the item is invalid."""
+
+    def __init__(self, item, defaults):
+        item = _attributes("item", item)
+        transform = _attributes("Transform", item.get("transform") or {})
+        self.is_pilot = _boolean(item, "IsPilotEntry")
+        self.whole_node = _boolean(item, "WholeNode") or _boolean(transform, "set_WantWholeNode")
+        if self.whole_node and item.get("cpus") is None:
+            item["cpus"] = item.get("estimatedcpus")
+        self.cpus = _required(item, "CPUs", _CPUS_MOST)
+        self.memory_mb = _required(item, "Memory", _MEMORY_MB_MOST)
+        self.minutes = _whole(item, "MaxWallTime", 0, _MINUTES_MOST)
+        self.gpus = _whole(item, "GPUs", 0, _GPUS_MOST) or 0
+        self.vos = _vos(item)
+        pilots = _whole(item, "MaxPilots", 1, _PILOTS_MOST)
+        cpus = _whole(transform, "set_xcount", 1, self.cpus)
+        memory_mb = _whole(transform, "set_maxMemory", 1, self.memory_mb)
+        minutes = _whole(transform, "set_maxWallTime", 1, self.minutes or _MINUTES_MOST) or self.minutes
+        # Otherwise each pilot up to this size is accepted.
+        self.is_fixed = self.is_pilot or self.whole_node or cpus is not None or memory_mb is not None
+        self.cpus = cpus or self.cpus
+        self.memory_mb = memory_mb or self.memory_mb
+        self.name = _entry_name(item, self)
+        self.variables = {"walltime": duration_text(minutes * 60 if minutes else defaults["walltime_s"])}
+        queue = next((transform[key] for key in _QUEUES if transform.get(key) is not None), item.get("queue"))
+        for key, name, value in (("queue", "queue", queue), ("account", _ACCOUNT, transform.get(_ACCOUNT))):
+            if value is not None:
+                self.variables[key] = _word(name, value)
+        self.unused, directives = _directives(transform)
+        if directives:
+            self.variables["directives"] = directives
+        if pilots:
+            self.variables["limits"] = {"total": pilots}
+        self.variables.update(self._size(defaults["disk_per_core_mb"]))
+
+    def _size(self, disk_per_core_mb):
+        """Return the option that has the size of the pilots."""
+        size = {"cpus": self.cpus, "memory_mb": self.memory_mb, "disk_mb": self.cpus * disk_per_core_mb}
+        if self.gpus:
+            size["gpus"] = self.gpus
+        if not self.is_fixed:
+            return {"node": size}
+        if self.whole_node:
+            size["whole_node"] = True
+        else:
+            # Otherwise the glidein's own memory is added, and the pilot exceeds the catalogue's limit.
+            size["memory_mb"] -= MEMORY_OVERHEAD_MB + MEMORY_OVERHEAD_PER_CPU_MB * self.cpus
+        return {"shapes": {"pilot": size}}
+
+    def is_selected(self, filters):
+        """Return whether the entry fits the filters."""
+        return (
+            (not filters["vo"] or not self.vos or filters["vo"].lower() in self.vos)
+            and self.cpus >= filters["min_cpus"]
+            and self.memory_mb >= filters["min_memory_mb"]
+            and (not self.minutes or self.minutes * 60 >= filters["min_walltime_s"])
+        )
+
+
+def _sites(answers, warnings):
+    """Yield the site of each ad. An invalid ad is named in `warnings`."""
+    for collector, records in answers.items():
+        for record in records:
+            # The name is a repr of read_ads.py, or a cached one.
+            name = printable(str(record.get("name")))
+            if "error" in record:
+                warnings.append(f"{collector}: the ad {name}: {printable(record['error'])}; the ad is skipped")
+                continue
+            try:
+                yield _Site(collector, name, record["ad"])
+            except InputError as error:
+                warnings.append(f"{collector}: the ad {name}: {error}; the ad is skipped")
+
+
+def _newest(sites):
+    """Return one site of each CE and gateway: that of the newest ad. Equal times: the first collector's."""
+    found = {}
+    for site in sites:
+        if site.key not in found or site.heard > found[site.key].heard:
+            found[site.key] = site
+    return list(found.values())
+
+
+def _is_selected(site, filters):
+    """Return whether a site fits the filters."""
+    wanted = [_batch_system_name(name) for name in filters["batch_systems"]]
+    return (
+        (not wanted or any(name in wanted for name in site.batch_systems))
+        and (not filters["resources"] or site.resource in filters["resources"])
+        and (not filters["resource_groups"] or site.resource_group in filters["resource_groups"])
+    )
+
+
+def _entries(site, filters, defaults, check, warnings):
+    """Return {name: entry} of a site, those that fit the filters. Invalid ones are named in `warnings`."""
+    found = []
+    for number, item in enumerate(site.catalogue, 1):
+        try:
+            entry = _Entry(item, defaults)
+            check(site.scheduler, site.all_options(), {entry.name: entry.variables})
+        except InputError as error:
+            warnings.append(f"{site.where}: item {number} of the catalogue: {error}; the item is skipped")
+            continue
+        found.append(entry)
+    # If there are items for pilots, the others describe the nodes.
+    only_pilots = any(entry.is_pilot for entry in found)
+    entries = {}
+    for entry in found:
+        if (only_pilots and not entry.is_pilot) or not entry.is_selected(filters):
+            continue
+        if entry.name in entries:
+            warnings.append(f"{site.where}: two items of the catalogue have the name {entry.name}; one is skipped")
+            continue
+        if entry.unused:
+            unused = ", ".join(entry.unused[:10])
+            warnings.append(f"{site.where}: {entry.name}: Transform: glideins do not set {unused}")
+        entries[entry.name] = entry
+    return entries
+
+
+def _target(ad):
+    """Return (schedd, HOST:PORT of its collector) of grid_resource."""
+    value = ad.get("grid_resource")
+    if value is None:
+        raise InputError(missing("grid_resource", _GRID_RESOURCE_RULE))
+    match = _GRID_RESOURCE.match(value) if isinstance(value, str) else None
+    if not match:
+        raise InputError(invalid("grid_resource", value, _GRID_RESOURCE_RULE))
+    return match.groups()
+
+
+def _words(ad, name):
+    value = ad.get(name)
+    if value is None:
+        raise InputError(missing(name, _WORDS_RULE))
+    if not isinstance(value, str) or not _WORDS.match(value):
+        raise InputError(invalid(name, value, _WORDS_RULE))
+    return value
+
+
+def _batch_systems(ad):
+    """Return the names of the batch systems."""
+    value = _words_list(ad.get("OSG_BatchSystems"))
+    names = [_batch_system_name(name) for name in value]
+    if not names or not all(map(_BATCH_SYSTEM.match, names)):
+        expected = "names of batch systems, separated by commas, such as SLURM"
+        raise InputError(invalid("OSG_BatchSystems", ad.get("OSG_BatchSystems"), expected))
+    return sorted(set(names))
+
+
+def _words_list(value):
+    return [word for word in re.split(r"[, ]+", value) if word] if isinstance(value, str) else []
+
+
+def _batch_system_name(name):
+    return _BATCH_SYSTEM_NAMES.get(name.lower(), name.lower())
+
+
+def _required(item, name, most):
+    value = _whole(item, name, 1, most)
+    if value is None:
+        raise InputError(missing(name, f"a whole number from 1 to {most}"))
+    return value
+
+
+def _whole(item, name, least, most):
+    """Return an attribute that is a whole number; None without it."""
+    value = item.get(name, item.get(name.lower()))
+    if value is None:
+        return None
+    is_whole = not isinstance(value, bool) and isinstance(value, (int, float)) and value == value // 1
+    if not is_whole or not least <= value <= most:
+        raise InputError(invalid(name, value, f"a whole number from {least} to {most}"))
+    return int(value)
+
+
+def _boolean(item, name):
+    """Return an attribute that is true or false; False without it."""
+    value = item.get(name.lower())
+    if value not in (None, True, False):
+        raise InputError(invalid(name, value, "true or false"))
+    return bool(value)
+
+
+def _attributes(name, value):
+    """Return an ad with the names of its attributes in lower case: ClassAds do not distinguish them."""
+    if not isinstance(value, dict):
+        raise InputError(invalid(name, value, "an ad"))
+    return {key.lower(): each for key, each in value.items()}
+
+
+def _vos(item):
+    """Return the names of the VOs that may use an item of a catalogue, in lower case; [] for all."""
+    value = item.get("allowedvos")
+    if value is None:
+        return []
+    names = value if isinstance(value, list) else _words_list(value) or [value]
+    # Catalogues in use have quotes within the names, and both cases.
+    names = [name.strip("\"' ").lower() if isinstance(name, str) else name for name in names]
+    if not all(isinstance(name, str) and _VO.match(name) for name in names):
+        raise InputError(invalid("AllowedVOs", value, "a list of names of VOs"))
+    return sorted(set(names))
+
+
+def _entry_name(item, entry):
+    """Return the name of an entry: that of the item, or its size."""
+    name = item.get("name")
+    if name is None:
+        return f"{entry.cpus}c-{entry.memory_mb}m" + (f"-{entry.gpus}g" if entry.gpus else "")
+    if not isinstance(name, str) or not _ENTRY_NAME.match(name):
+        raise InputError(invalid("Name", name, f"{NAME_RULE}, or blanks"))
+    return name.strip().replace(" ", "-")
+
+
+def _word(name, value):
+    """Return a text that is one word of a batch system."""
+    try:
+        word = WORD.convert(value)
+    except ValueError:
+        word = None
+    if word is None:
+        raise InputError(invalid(name, value, WORD.expected))
+    return word
+
+
+def _directives(transform):
+    """Return ([names of attributes that glideins do not set], [directives]) of Transform."""
+    unused, directives = [], []
+    for key, value in sorted(transform.items()):
+        match = _SET.match(key)
+        if key in _TRANSFORMED:
+            continue
+        # An expression would refer to what the pilot requests.
+        is_literal = isinstance(value, (bool, int)) or (isinstance(value, str) and _LITERAL.match(value))
+        if match and is_literal:
+            directives.append(f"+{match.group(1)} = {classad_literal(value)}")
+        else:
+            unused.append(printable(key[:64]))
+    return unused, directives

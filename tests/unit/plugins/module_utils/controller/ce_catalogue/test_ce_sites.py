@@ -1,0 +1,447 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of sites from the ads of CEs and gateways."""
+
+import re
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.sites import build
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from hypothesis import given
+from hypothesis import strategies as st
+
+ITEM = {
+    "Name": "sc1",
+    "CPUs": 8,
+    "Memory": 16000,
+    "MaxWallTime": 2880,
+    "AllowedVOs": ["osg", "icecube"],
+    "Requirements": None,
+    "Transform": {"set_xcount": None, "set_MaxMemory": None},
+}
+CE = {
+    "Name": "ce1.example.org",
+    "AuthenticatedIdentity": "ce1.example.org@daemon.example.org",
+    "LastHeardFrom": 1000,
+    "HTCondorCEVersion": "25.0.1",
+    "OSG_Resource": "EXAMPLE-CE1",
+    "OSG_ResourceGroup": "EXAMPLE",
+    "OSG_BatchSystems": "SLURM",
+    "OSG_ResourceCatalog": [ITEM],
+    "grid_resource": "condor ce1.example.org ce1.example.org:9619",
+}
+GATEWAY = dict(
+    CE,
+    Name="gateway-lab@",
+    AuthenticatedIdentity="gateway-lab@cm.example.org",
+    OSG_BatchSystems="slurm",
+    OSG_Resource="lab",
+    OSG_ResourceGroup="lab",
+    grid_resource="condor gateway-lab@ cm.example.org:9618",
+    is_glidein=True,
+    GLIDEIN_Site="lab",
+)
+DEFAULTS = {"walltime_s": 86400, "disk_per_core_mb": 5000}
+HOSTILE = [
+    "{{7*7}}",
+    "{{ lookup('pipe', 'id') }}",
+    "{%set x=1%}",
+    "$(id)",
+    "`id`;id",
+    "a'b\"c",
+    "a\nglidein_home: /evil",
+    "\x1b[2J",
+    "\u2028",
+    "x" * 1000,
+    "-oProxyCommand=id",
+    "../../etc",
+    "",
+    " ",
+    "\ud800",
+]
+
+
+def check(scheduler, options, entries):
+    """Raise InputError if the entries are invalid."""
+    normalise_site("glidein", "site", entries)
+
+
+def filters(**given):
+    """Return the filters of the plugin's options."""
+    every = {"vo": None, "batch_systems": [], "resources": [], "resource_groups": []}
+    return dict(every, min_cpus=1, min_memory_mb=1, min_walltime_s=0, **given)
+
+
+def built(*ads, **given):
+    """Return the result for ads of one collector."""
+    records = [{"name": repr(ad.get("Name")), "ad": ad} for ad in ads]
+    return build({"central:9619": records}, dict(filters(), **given), DEFAULTS, check)
+
+
+def only(*ads, **given):
+    """Return (name, variables, groups) of the only host, without warnings."""
+    result = built(*ads, **given)
+    assert result["warnings"] == []
+    ((name, host),) = result["hosts"].items()
+    return name, host["variables"], host["groups"]
+
+
+def entry_of(**attributes):
+    """Return the only entry of a CE with this item, changed by the attributes; None removes one."""
+    item = {name: value for name, value in dict(ITEM, **attributes).items() if value is not None}
+    (entry,) = only(dict(CE, OSG_ResourceCatalog=[item]))[1]["glidein_entries"].values()
+    return entry
+
+
+def test_a_ce_is_a_host_with_its_address_its_groups_and_an_entry():
+    name, variables, groups = only(CE)
+    assert name == "ce1.example.org"
+    assert variables == {
+        "glidein_scheduler": "htcondor_ce",
+        "glidein_ce": "ce1.example.org:9619",
+        "glidein_entries": {
+            "sc1": {"walltime": "48h", "node": {"cpus": 8, "memory_mb": 16000, "disk_mb": 40000}},
+        },
+        "ce_resource": "EXAMPLE-CE1",
+        "ce_resource_group": "EXAMPLE",
+        "ce_batch_systems": ["slurm"],
+        "ce_allowed_vos": ["icecube", "osg"],
+        "ce_collector": "central:9619",
+        "ce_version": "25.0.1",
+    }
+    assert groups == ["glidein_sites", "ce_catalogue", "ce_group_EXAMPLE", "ce_batch_slurm"]
+
+
+def test_a_schedd_with_another_name_than_its_host_is_an_option():
+    variables = only(dict(CE, grid_resource="condor ce@ ce:9619"))[1]
+    assert variables["glidein_ce"] == "ce:9619"
+    assert variables["glidein_scheduler_options"] == {"schedd": "ce@"}
+
+
+def test_another_port_is_part_of_the_hosts_name():
+    name, variables, _groups = only(dict(CE, grid_resource="condor ce1.example.org ce1.example.org:9620"))
+    assert (name, variables["glidein_ce"]) == ("ce1.example.org-9620", "ce1.example.org:9620")
+
+
+def test_names_of_groups_have_only_letters_digits_and_underscores():
+    groups = only(dict(CE, OSG_ResourceGroup="UC San-Diego", OSG_BatchSystems="Condor, SLURM"))[2]
+    assert groups[2:] == ["ce_group_UC_San_Diego", "ce_batch_htcondor", "ce_batch_slurm"]
+
+
+@pytest.mark.parametrize(
+    ("routed", "options"), [(True, {"routes": True}), (False, {"batch_system": "slurm"}), (None, {"batch_system": "slurm"})]
+)
+def test_a_gateway_is_a_host_with_its_options(routed, options):
+    name, variables, _groups = only(dict(GATEWAY, GatewayRouted=routed))
+    assert name == "gateway-lab"
+    assert variables["glidein_scheduler"] == "gateway"
+    shared = {"gateway": "gateway-lab@", "collector": "cm.example.org:9618"}
+    assert variables["glidein_scheduler_options"] == dict(shared, **options)
+    assert "glidein_ce" not in variables
+
+
+# --- entries
+
+
+def test_an_item_that_sets_the_size_is_a_single_shape_whose_pilot_has_that_size():
+    entry = entry_of(Transform={"set_xcount": 1, "set_maxMemory": 2000, "set_queue": "cpu"})
+    # 68 MB are the glidein's own.
+    assert entry["shapes"] == {"pilot": {"cpus": 1, "memory_mb": 1932, "disk_mb": 5000}}
+    assert entry["queue"] == "cpu"
+    site = normalise_site("glidein", "site", {"sc1": entry})
+    assert site["entries"]["sc1"]["shapes"]["pilot"]["asked_memory_mb"] == 2000
+
+
+def test_items_for_pilots_replace_the_others_and_have_their_size():
+    pilot = {"Name": "Main pilot", "IsPilotEntry": True, "CPUs": 4, "Memory": 8000, "GPUs": 2, "MaxPilots": 50}
+    variables = only(dict(CE, OSG_ResourceCatalog=[ITEM, dict(pilot, Queue="gpu")]))[1]
+    assert variables["glidein_entries"] == {
+        "Main-pilot": {
+            "walltime": "24h",
+            "queue": "gpu",
+            "limits": {"total": 50},
+            "shapes": {"pilot": {"cpus": 4, "memory_mb": 7920, "disk_mb": 20000, "gpus": 2}},
+        }
+    }
+    assert variables["ce_allowed_vos"] == []
+
+
+def test_a_whole_node_has_the_estimated_size():
+    entry = entry_of(CPUs=None, WholeNode=True, EstimatedCPUs=16)
+    assert entry["shapes"] == {"pilot": {"cpus": 16, "memory_mb": 16000, "disk_mb": 80000, "whole_node": True}}
+
+
+@pytest.mark.parametrize("minutes", [None, 0])
+def test_without_a_walltime_the_default_applies(minutes):
+    assert entry_of(MaxWallTime=minutes)["walltime"] == "24h"
+
+
+def test_names_of_attributes_are_in_any_case_and_whole_numbers_may_have_a_fraction_of_zero():
+    item = {"name": "a", "Cpus": 2, "MEMORY": 4000.0, "maxwalltime": 60, "transform": {"SET_Remote_Queue": "long"}}
+    entries = only(dict(CE, OSG_ResourceCatalog=[item]))[1]["glidein_entries"]
+    node = {"cpus": 2, "memory_mb": 4000, "disk_mb": 10000}
+    assert entries == {"a": {"walltime": "1h", "queue": "long", "node": node}}
+
+
+def test_an_item_without_a_name_is_named_by_its_size():
+    items = [{"CPUs": 8, "Memory": 65536}, {"CPUs": 8, "Memory": 65536, "GPUs": 1}]
+    assert set(only(dict(CE, OSG_ResourceCatalog=items))[1]["glidein_entries"]) == {"8c-65536m", "8c-65536m-1g"}
+
+
+def test_other_attributes_that_a_pilot_sets_are_directives():
+    entry = entry_of(Transform={"set_VOTag": "cpu", "set_Sharing": True, "set_BatchProject": "abc"})
+    assert entry["directives"] == ['+sharing = true', '+votag = "cpu"']
+    assert entry["account"] == "abc"
+
+
+def test_an_expression_of_transform_is_named_and_not_set():
+    item = dict(ITEM, Transform={"set_VOTag": None, "copy_a": "b", "set_x": 'a"b'})
+    result = built(dict(CE, OSG_ResourceCatalog=[item]))
+    assert "directives" not in result["hosts"]["ce1.example.org"]["variables"]["glidein_entries"]["sc1"]
+    where = "central:9619: the ad 'ce1.example.org'"
+    assert result["warnings"] == [f"{where}: sc1: Transform: glideins do not set copy_a, set_votag, set_x"]
+
+
+def test_vos_in_use_have_quotes_and_capitals():
+    assert only(dict(CE, OSG_ResourceCatalog=[dict(ITEM, AllowedVOs=['"OSG"', "/cms"])]))[1]["ce_allowed_vos"] == [
+        "/cms",
+        "osg",
+    ]
+
+
+# --- several ads
+
+
+def test_the_newest_ad_of_a_ce_is_used_also_if_its_schedd_was_renamed():
+    old = dict(CE, LastHeardFrom=10, OSG_Resource="OLD")
+    new = dict(CE, LastHeardFrom=20, OSG_Resource="NEW", grid_resource="condor ce1@ ce1.example.org:9619")
+    for ads in ((old, new), (new, old)):
+        assert only(*ads)[1]["ce_resource"] == "NEW"
+
+
+def test_a_ce_of_two_collectors_is_one_host():
+    records = [{"name": "'ce'", "ad": CE}]
+    result = build({"one:9619": records, "two:9619": records}, filters(), DEFAULTS, check)
+    assert result["hosts"]["ce1.example.org"]["variables"]["ce_collector"] == "one:9619"
+
+
+def test_a_ce_with_the_name_of_a_gateway_does_not_replace_it():
+    fake = dict(CE, Name="fake", grid_resource="condor gateway-lab gateway-lab")
+    result = built(GATEWAY, fake)
+    assert result["hosts"]["gateway-lab"]["variables"]["glidein_scheduler"] == "gateway"
+    assert result["warnings"] == [
+        "central:9619: the ad 'fake': another ad has the host gateway-lab already; the ad is skipped"
+    ]
+
+
+def test_hosts_are_in_the_order_of_their_names():
+    ads = [dict(CE, grid_resource=f"condor {name} {name}") for name in ("b", "c", "a")]
+    assert list(built(*ads)["hosts"]) == ["a", "b", "c"]
+
+
+# --- filters
+
+
+@pytest.mark.parametrize(
+    ("given", "selected"),
+    [
+        ({"vo": "icecube"}, True),
+        ({"vo": "IceCube"}, True),
+        ({"vo": "cms"}, False),
+        ({"batch_systems": ["SLURM"]}, True),
+        ({"batch_systems": ["htcondor"]}, False),
+        ({"resources": ["EXAMPLE-CE1"]}, True),
+        ({"resources": ["EXAMPLE"]}, False),
+        ({"resource_groups": ["EXAMPLE"]}, True),
+        ({"resource_groups": ["OTHER"]}, False),
+        ({"min_cpus": 8}, True),
+        ({"min_cpus": 9}, False),
+        ({"min_memory_mb": 16000}, True),
+        ({"min_memory_mb": 16001}, False),
+        ({"min_walltime_s": 172800}, True),
+        ({"min_walltime_s": 172801}, False),
+    ],
+)
+def test_filters(given, selected):
+    result = built(CE, **given)
+    assert bool(result["hosts"]) is selected
+    assert result["warnings"] == []
+
+
+def test_entries_without_vos_or_walltime_fit_every_filter():
+    item = {"CPUs": 8, "Memory": 16000}
+    assert only(dict(CE, OSG_ResourceCatalog=[item]), vo="cms", min_walltime_s=10**7)[0] == "ce1.example.org"
+
+
+def test_only_the_fitting_entries_remain():
+    items = [ITEM, dict(ITEM, Name="small", CPUs=1)]
+    entries = only(dict(CE, OSG_ResourceCatalog=items), min_cpus=8)[1]["glidein_entries"]
+    assert list(entries) == ["sc1"]
+
+
+# --- invalid ads
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "error"),
+    [
+        ("OSG_Resource", None, "OSG_Resource: missing; expected "),
+        ("OSG_Resource", "{{7*7}}", "OSG_Resource: '{{7*7}}' is invalid; expected "),
+        ("OSG_ResourceGroup", 7, "OSG_ResourceGroup: 7 is invalid; expected "),
+        ("OSG_BatchSystems", "slurm;id", "OSG_BatchSystems: 'slurm;id' is invalid; expected "),
+        ("OSG_BatchSystems", "", "OSG_BatchSystems: '' is invalid; expected "),
+        ("grid_resource", None, "grid_resource: missing; expected condor SCHEDD HOST:PORT"),
+        ("grid_resource", "batch slurm", "grid_resource: 'batch slurm' is invalid; expected condor SCHEDD HOST:PORT"),
+        ("grid_resource", "condor ce ce:9619\nx", "grid_resource: 'condor ce ce:9619\\nx' is invalid; expected "),
+        ("grid_resource", "condor ce ce:99999", "grid_resource: 'ce:99999' is invalid; expected a port of at most "),
+        ("grid_resource", "condor localhost localhost", "grid_resource: 'localhost' is invalid; expected a host's "),
+        ("grid_resource", "condor 10.0.0.1 10.0.0.1", "grid_resource: '10.0.0.1' is invalid; expected a host's name"),
+        ("OSG_ResourceCatalog", {"CPUs": 1}, "OSG_ResourceCatalog: {'CPUs': 1} is invalid; expected a list of ads"),
+        ("OSG_ResourceCatalog", [], "OSG_ResourceCatalog: [] is invalid; expected a list of ads"),
+        ("LastHeardFrom", "x", "LastHeardFrom: 'x' is invalid; expected a whole number"),
+        ("is_glidein", True, "grid_resource: 'ce1.example.org' is invalid; expected the gateway of GLIDEIN_Site"),
+        ("AuthenticatedIdentity", "gateway-a@cm", "AuthenticatedIdentity: 'gateway-a' is invalid; expected the gatewa"),
+    ],
+)
+def test_an_invalid_ad_is_skipped_and_named(attribute, value, error):
+    other = dict(CE, grid_resource="condor ce2.example.org ce2.example.org:9619")
+    result = built(dict(CE, **{attribute: value}), other)
+    assert list(result["hosts"]) == ["ce2.example.org"]
+    (warning,) = result["warnings"]
+    assert warning.startswith(f"central:9619: the ad 'ce1.example.org': {error}")
+    assert warning.endswith("; the ad is skipped")
+
+
+def test_a_gateway_cannot_be_the_ad_of_another_gateway():
+    result = built(dict(GATEWAY, AuthenticatedIdentity="gateway-evil@cm"))
+    assert result["hosts"] == {}
+    assert "'gateway-evil' is invalid; expected the gateway of its own ad, gateway-lab@" in result["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("item", "error"),
+    [
+        (7, "item: 7 is invalid; expected an ad"),
+        (None, "item: None is invalid; expected an ad"),
+        (dict(ITEM, CPUs=None), "CPUs: missing; expected a whole number from 1 to 100000"),
+        (dict(ITEM, Memory=None), "Memory: missing; expected a whole number"),
+        (dict(ITEM, CPUs=0), "CPUs: 0 is invalid"),
+        (dict(ITEM, CPUs=True), "CPUs: True is invalid"),
+        (dict(ITEM, CPUs="8"), "CPUs: '8' is invalid"),
+        (dict(ITEM, CPUs=10**30), "CPUs: 1" + "0" * 30 + " is invalid"),
+        (dict(ITEM, Memory=1e300), "Memory: 1e+300 is invalid"),
+        (dict(ITEM, Memory=float("nan")), "Memory: nan is invalid"),
+        (dict(ITEM, Memory=float("inf")), "Memory: inf is invalid"),
+        (dict(ITEM, Memory=1.5), "Memory: 1.5 is invalid"),
+        (dict(ITEM, MaxWallTime=-1), "MaxWallTime: -1 is invalid"),
+        (dict(ITEM, GPUs=10**6), "GPUs: 1000000 is invalid"),
+        (dict(ITEM, MaxPilots=0), "MaxPilots: 0 is invalid"),
+        (dict(ITEM, WholeNode="no"), "WholeNode: 'no' is invalid; expected true or false"),
+        (dict(ITEM, AllowedVOs=["{{7*7}}"]), "AllowedVOs: ['{{7*7}}'] is invalid"),
+        (dict(ITEM, AllowedVOs=7), "AllowedVOs: 7 is invalid"),
+        (dict(ITEM, Transform=[1]), "Transform: [1] is invalid; expected an ad"),
+        (dict(ITEM, Transform={"set_xcount": 9}), "set_xcount: 9 is invalid; expected a whole number from 1 to 8"),
+        (dict(ITEM, Transform={"set_queue": "a b"}), "queue: 'a b' is invalid"),
+        (dict(ITEM, Transform={"set_queue": ""}), "queue: '' is invalid"),
+        (dict(ITEM, Queue={"a": 1}), "queue: {'a': 1} is invalid"),
+        (dict(ITEM, IsPilotEntry=True, Memory=50), "glidein_entries.sc1.shapes.pilot.memory_mb: -46 is invalid"),
+    ],
+)
+def test_an_invalid_item_is_skipped_and_named(item, error):
+    result = built(dict(CE, OSG_ResourceCatalog=[item, dict(ITEM, Name="good")]))
+    assert list(result["hosts"]["ce1.example.org"]["variables"]["glidein_entries"]) == ["good"]
+    (warning,) = result["warnings"]
+    assert warning.startswith(f"central:9619: the ad 'ce1.example.org': item 1 of the catalogue: {error}")
+    assert warning.endswith("; the item is skipped")
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if name != " "] + ["a/b", ".a", 7])
+def test_an_item_with_an_invalid_name_is_skipped(name):
+    result = built(dict(CE, OSG_ResourceCatalog=[dict(ITEM, Name=name)]))
+    assert result["hosts"] == {}
+    (warning,) = result["warnings"]
+    assert "item 1 of the catalogue: Name: " in warning
+
+
+def test_the_second_item_of_a_name_is_skipped_and_named():
+    result = built(dict(CE, OSG_ResourceCatalog=[ITEM, dict(ITEM, CPUs=1)]))
+    assert result["hosts"]["ce1.example.org"]["variables"]["glidein_entries"]["sc1"]["node"]["cpus"] == 8
+    assert result["warnings"] == [
+        "central:9619: the ad 'ce1.example.org': two items of the catalogue have the name sc1; one is skipped"
+    ]
+
+
+def test_an_ad_that_could_not_be_read_is_named():
+    record = {"name": "'a'", "error": "it has text that is not UTF-8\x1b"}
+    result = build({"central:9619": [record]}, filters(), DEFAULTS, check)
+    assert result["warnings"] == ["central:9619: the ad 'a': it has text that is not UTF-8?; the ad is skipped"]
+
+
+# --- hostile ads
+
+_SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.sampled_from(HOSTILE)
+)
+_VALUES = st.recursive(
+    _SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)),
+    max_leaves=6,
+)
+_ITEM_KEYS = ("IsPilotEntry", "WholeNode", "EstimatedCPUs", "GPUs", "MaxPilots", "Queue", *ITEM)
+_TRANSFORM_KEYS = ("set_xcount", "set_maxMemory", "set_maxWallTime", "set_queue", "set_BatchProject", "set_X", "copy_X")
+_TRANSFORMS = st.dictionaries(st.one_of(st.sampled_from(_TRANSFORM_KEYS), st.text(max_size=8)), _VALUES, max_size=4)
+_ITEMS = st.dictionaries(st.sampled_from(_ITEM_KEYS), st.one_of(_VALUES, _TRANSFORMS), max_size=3)
+_PLAIN = re.compile(r"^[A-Za-z0-9_ .:@/,+=\"-]*\Z")
+
+
+def texts(value):
+    """Yield all texts of a value, with the keys of mappings."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts(inner)
+
+
+@given(
+    changes=st.dictionaries(st.sampled_from([*CE, "is_glidein", "GLIDEIN_Site"]), _VALUES, max_size=2),
+    items=st.lists(_ITEMS, max_size=3),
+    ad=st.sampled_from([CE, GATEWAY]),
+)
+def test_any_ad_is_valid_plain_data_or_is_skipped(changes, items, ad):
+    catalogue = [dict(ITEM, **item) for item in items]
+    changed = dict(ad, OSG_ResourceCatalog=[*catalogue, *ad["OSG_ResourceCatalog"]], **{})
+    changed.update(changes)
+    result = built(changed)
+    for host in result["hosts"].values():
+        normalise_site("glidein", "site", host["variables"]["glidein_entries"])
+        assert all(_PLAIN.match(text) for text in texts(host))
+    assert all(warning.isprintable() for warning in result["warnings"])
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("attribute", sorted(CE))
+def test_hostile_text_is_never_part_of_the_result(attribute, text):
+    if attribute in ("Name", "AuthenticatedIdentity", "HTCondorCEVersion"):
+        hosts = built(dict(CE, **{attribute: text}))["hosts"]
+        assert all(_PLAIN.match(each) for each in texts(hosts))
+    else:
+        assert built(dict(CE, **{attribute: text}))["hosts"] == {}
+
+
+def test_the_check_of_the_batch_system_decides():
+    def refuse(scheduler, options, entries):
+        assert (scheduler, options) == ("htcondor_ce", {"ce": "ce1.example.org:9619"})
+        raise InputError("refused")
+
+    result = build({"central:9619": [{"name": "'ce'", "ad": CE}]}, filters(), DEFAULTS, refuse)
+    assert result["hosts"] == {}
+    assert result["warnings"] == [
+        "central:9619: the ad 'ce': item 1 of the catalogue: refused; the item is skipped"
+    ]
