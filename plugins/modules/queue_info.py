@@ -139,6 +139,13 @@ queue:
       type: list
       elements: dict
       sample: [{entry: main, since: 1795211273, by: alice, reason: maintenance}]
+    access:
+      description:
+        - The state of the credentials with which the batch system's commands work, such as the token of a CE.
+        - C(due) is true if M(glidein.ops.glideins) must renew them, C(valid) is false if they cannot be used.
+          C(problems) are sentences for the operator.
+      type: dict
+      sample: {due: false, valid: true, problems: []}
     versions:
       description: The versions of the payload on the login node. C(in_use) is true if a glidein may need the version,
         C(current) if the next glidein gets it.

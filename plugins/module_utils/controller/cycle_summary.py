@@ -325,10 +325,9 @@ def _cycle_problems(outcomes, demand, plan, lease):
         if site_problems:
             named.add(outcome["site"])
         label = outcome["site"] if outcome["host"] == outcome["site"] else f"{outcome['site']} ({outcome['host']})"
-        problems += [
-            f"{label}: {problem}"
-            for problem in [*site_problems, *_token_problems(outcome), *_access_problems(outcome["queue"])]
-        ]
+        # The module glideins reports an invalid credential of the batch system, too.
+        site_problems = dict.fromkeys([*site_problems, *_token_problems(outcome), *_access_problems(outcome["queue"])])
+        problems += [f"{label}: {problem}" for problem in site_problems]
         # A refused token has one cause: the failed reading or lease states it.
         if outcome["report_error"] and outcome["report_error"] not in _refusals(outcome["site"], demand, lease):
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")

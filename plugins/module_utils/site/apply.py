@@ -127,9 +127,10 @@ class QueueUpdate:
     def act(self):
         """Cancel and submit what was decided. A failure of one entry does not affect the others.
 
-        The credentials of the batch system's commands are renewed also if nothing is submitted or cancelled.
+        The credentials of the batch system's commands are renewed also if nothing is submitted or cancelled. Without
+        valid ones, nothing is submitted.
         """
-        self._renew()
+        has_access = self._renew()
         if not self.changes:
             return
         try:
@@ -141,7 +142,7 @@ class QueueUpdate:
             self._cancel(decision.entry, decision.shape, decision.cancel)
         for decision in self.decisions:
             key = (decision.entry, decision.shape)
-            if decision.submit:
+            if decision.submit and has_access:
                 self._submit(decision, [script for script in self.scripts if (script["entry"], script["shape"]) == key])
         if self.timed_out:
             self.after = None
@@ -203,13 +204,15 @@ class QueueUpdate:
         ]
 
     def _renew(self):
+        """Renew the credentials of the batch system's commands; return whether they are valid."""
         try:
             warning = self.queue.scheduler.renew()
         except GlideinError as error:
             self._failed(None, None, error)
-            return
+            return False
         if warning:
             self.hints.append(warning)
+        return True
 
     def _cancel(self, entry, shape, jobs):
         if not jobs or self._skipped(entry, shape):

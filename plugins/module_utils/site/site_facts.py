@@ -38,7 +38,10 @@ def check_options(options):
     if options["timeout"] < 1:
         problems.append(invalid("timeout", options["timeout"], "a whole number of at least 1"))
     if options["scheduler"] is not None and options["scheduler"] not in MODULES:
-        problems.append(invalid("scheduler", options["scheduler"], f"one of {', '.join(sorted(MODULES))}"))
+        expected = f"one of {', '.join(sorted(MODULES))}"
+        if options["scheduler"] in SCHEDULERS:
+            expected += ": this host does not show the queues of a site behind a gateway or an HTCondor-CE"
+        problems.append(invalid("scheduler", options["scheduler"], expected))
     for name, argv in sorted(options["commands"].items()):
         if not isinstance(argv, list) or not argv or not all(isinstance(word, str) and word for word in argv):
             problems.append(invalid(f"commands.{name}", argv, "an argument list, such as [/opt/bin/COMMAND]"))

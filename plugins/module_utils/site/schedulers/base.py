@@ -219,9 +219,9 @@ class Scheduler(abc.ABC):
         """Return the state of the credentials with which the commands reach the batch system.
 
         walltime_s: the longest walltime of the entries. Returns {"due": whether `renew` has something to renew,
-        "problems": [text]}.
+        "valid": whether the credentials are valid now, or `renew` may make them valid, "problems": [text]}.
         """
-        return {"due": False, "problems": []}
+        return {"due": False, "valid": True, "problems": []}
 
     def renew(self):
         """Renew the credentials that are due. Return a warning, or None. Raises GlideinError if they are invalid."""

@@ -127,15 +127,26 @@ class HTCondorCE(GridUniverse):
             lines.append("+WantWholeNode = true")
         return lines
 
+    def _file_commands(self, job_name, payload, script):
+        lines = super()._file_commands(job_name, payload, script)
+        for number, line in enumerate(lines):
+            command, _equals, names = line.partition(" = ")
+            if command == "encrypt_input_files":
+                # A CE whose batch system is HTCondor transfers them again, by the names that they have there.
+                there = [os.path.basename(name) for name in names.split(", ")]
+                lines[number] = f"{line}, {', '.join(there)}"
+        return lines
+
     # -- the token -----------------------------------------------------------------------------------------------
 
     def access(self, walltime_s):
         if not self.token:
             return super().access(walltime_s)
         now_s = time.time()
-        is_due = self.token.is_due(now_s)
-        problem = None if is_due else self.token.problem(now_s, self.options["queue_wait"] + walltime_s)
-        return {"due": is_due, "problems": [problem] if problem else []}
+        if self.token.is_due(now_s):
+            return {"due": True, "valid": True, "problems": []}
+        problem = self.token.problem(now_s, self.options["queue_wait"] + walltime_s)
+        return {"due": False, "valid": not self.token.problem(now_s), "problems": [problem] if problem else []}
 
     def renew(self):
         if self._renewal is None:

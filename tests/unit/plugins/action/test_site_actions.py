@@ -13,6 +13,7 @@ from ansible_collections.glidein.ops.plugins.action import glideins
 from ansible_collections.glidein.ops.plugins.action.glideins import ActionModule as GlideinsAction
 from ansible_collections.glidein.ops.plugins.action.node_probe import ActionModule as NodeProbeAction
 from ansible_collections.glidein.ops.plugins.action.queue_info import ActionModule as QueueAction
+from ansible_collections.glidein.ops.plugins.module_utils import scheduler_variables
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import OptionError, SiteActionModule
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
 
@@ -68,6 +69,16 @@ def test_missing_options_default_to_the_hosts_variables():
     }
     assert options(glidein_site="lab", glidein_deployment="pool")["site"] == "lab"
     assert options(GlideinsAction, glidein_collector="cm", glidein_log_days=3)["log_days"] == 3
+
+
+def test_the_options_of_a_ce_are_variables_of_the_host():
+    variables = {"glidein_scheduler": "htcondor_ce", "glidein_ce": "ce:9619", "glidein_queue_wait": "1d"}
+    assert options(**variables)["scheduler_options"] == {"ce": "ce:9619", "queue_wait": "1d"}
+    both = dict(variables, glidein_scheduler_options={"schedd": "ce@", "queue_wait": "2d"})
+    assert options(**both)["scheduler_options"] == {"ce": "ce:9619", "schedd": "ce@", "queue_wait": "2d"}
+    # The role site gives the options of its own variables.
+    assert options(args={"scheduler_options": {"schedd": "ce@"}}, **variables)["scheduler_options"]["ce"] == "ce:9619"
+    assert "scheduler_options" not in options(**dict(variables, glidein_scheduler="slurm"))
 
 
 def test_the_form_for_uploads_lasts_for_the_wait_in_the_queue_and_the_walltime(monkeypatch):
@@ -193,6 +204,7 @@ def test_pull_mode_copies_the_variables_that_options_come_from():
     copied = yaml.safe_load(path.read_text(encoding="utf-8"))["__pull_names"]
     # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
     wanted = {*GlideinsAction.VARIABLES.values(), "glidein_profile"} - {"glidein_log_s3"}
+    wanted |= {name for variables in scheduler_variables.VARIABLES.values() for name in variables.values()}
     assert wanted <= set(copied)
     assert "glidein_log_s3" not in copied
 
@@ -218,6 +230,7 @@ def now(monkeypatch):
         {"log_days": 0},
         {"queue": {"orphans": {"queued": 0, "running": 5}}},
         {"plan": [dict(PLAN[0], present=None)]},
+        {"queue": {"access": {"due": False, "problems": ["the token of the CE expires"]}}},
     ],
 )
 def test_a_site_whose_queue_matches_the_plan_has_no_work(changes):
@@ -236,6 +249,7 @@ def test_a_site_whose_queue_matches_the_plan_has_no_work(changes):
         {"queue": {"files": dict(QUEUE["files"], credential=False)}},
         {"queue": {"files": dict(QUEUE["files"], deployed=False)}},
         {"queue": {"orphans": {"queued": 1, "running": 0}}},
+        {"queue": {"access": {"due": True, "problems": []}}},
         {"queue": {"entries": []}},
         {"queue": {"entries": [dict(QUEUE["entries"][0], running=1)]}},
         {"queue": {"entries": [dict(QUEUE["entries"][0], running=3)]}},

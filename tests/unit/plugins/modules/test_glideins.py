@@ -9,7 +9,10 @@ import stat
 import time
 
 import pytest
+from ansible.module_utils import basic
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.slurm import Slurm
 from ansible_collections.glidein.ops.plugins.modules import glideins, queue_info
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, token
 
@@ -65,6 +68,31 @@ def test_a_second_run_changes_nothing(run, slurm):
     run({"main": 3})
     result = run({"main": 3})
     assert not result["changed"]
+    assert len(slurm.calls("sbatch")) == 1
+
+
+def test_credentials_of_the_batch_system_are_renewed_even_without_a_change(run, monkeypatch):
+    renewed = []
+    monkeypatch.setattr(Slurm, "renew", lambda scheduler: renewed.append(scheduler.name) or "the old token is used")
+    warnings = []
+    monkeypatch.setattr(basic.AnsibleModule, "warn", lambda _module, text, **_more: warnings.append(text))
+    assert not run({"main": 0})["changed"]
+    assert renewed == ["slurm"]
+    assert warnings == ["Site lab: the old token is used"]
+    run({"main": 0}, check=True)
+    assert renewed == ["slurm"]
+
+
+def test_without_valid_credentials_nothing_is_submitted_and_surplus_is_cancelled(run, slurm, monkeypatch):
+    def fail(_scheduler):
+        raise GlideinError("the token expired")
+
+    run({"main": 3})
+    monkeypatch.setattr(Slurm, "renew", fail)
+    entries = {"main": raw_entry(), "other": raw_entry()}
+    result = run({"main": 1, "other": 1}, entries=entries)
+    assert result["msg"] == "Site lab: the token expired"
+    assert counts(result) == {"main": (1, 0, 0), "other": (0, 0, 0)}
     assert len(slurm.calls("sbatch")) == 1
 
 

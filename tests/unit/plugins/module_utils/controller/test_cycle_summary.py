@@ -384,6 +384,16 @@ def test_an_expired_token_is_reported_once():
     assert summary([outcome(queue=queue, result=failed)])["problems"] == ["lab (login1): The token t expired"]
 
 
+def test_a_problem_of_the_access_to_a_batch_system_is_reported_once_by_cycle_and_status():
+    problem = "glidein_ce_token_file: /f: the token of the CE expired"
+    queue = {"as_of": NOW, "access": {"due": False, "problems": [problem]}}
+    failed = applied(failed=True, errors=[{"entry": None, "shape": None, "error": problem}])
+    assert summary([outcome(queue=queue)])["problems"] == [f"lab (login1): {problem}"]
+    assert summary([outcome(queue=queue, result=failed)])["problems"] == [f"lab (login1): {problem}"]
+    sites = {"login1": {"site": "lab", "queue": queue, "entries": {"main": {}}}}
+    assert part(status_table(planned(), demand_result(), sites), "PROBLEMS") == [f"lab: {problem}"]
+
+
 @pytest.mark.parametrize("queue", [None, {"as_of": NOW}, {"as_of": NOW, "credential_expires": None}])
 def test_a_token_with_an_unknown_expiry_time_is_not_a_problem(queue):
     assert summary([outcome(queue=queue)])["problems"] == []

@@ -31,6 +31,7 @@ OF_HOME = "~/ce-token"
 IDTOKEN = "~/.condor/tokens.d/ce"
 RELATIVE = "token"
 COMMAND = ["oidc-token", "lab"]
+VALID = {"due": False, "valid": True, "problems": []}
 
 
 class Answering:
@@ -145,7 +146,8 @@ def test_a_scitoken_is_named_and_an_idtoken_is_found_by_htcondor():
 
 def test_only_the_token_of_the_pool_is_transferred_and_that_encrypted():
     found = commands(token_file=FILE)
-    assert found["encrypt_input_files"] == "../credential"
+    # Its name on the access point, and at the CE.
+    assert found["encrypt_input_files"] == "../credential, credential"
     assert found["transfer_input_files"].endswith(", tarballs, ../credential")
     assert "ce-token" not in files(token_file=FILE)[0]
 
@@ -216,22 +218,26 @@ def access(walltime_s=HOUR, **options):
 
 def test_without_a_file_nothing_is_checked():
     made = ce(runner=Answering())
-    assert made.access(HOUR) == {"due": False, "problems": []}
+    assert made.access(HOUR) == VALID
     assert made.renew() is None
     assert made.runner.commands == []
 
 
 def test_a_token_must_outlast_the_queue_and_the_walltime(token_file):
     path = token_file(10 * HOUR)
-    assert access(token_file=path, queue_wait="8h") == {"due": False, "problems": []}
-    (problem,) = access(token_file=path, queue_wait="10h")["problems"]
+    assert access(token_file=path, queue_wait="8h") == VALID
+    found = access(token_file=path, queue_wait="10h")
+    (problem,) = found["problems"]
+    assert found["valid"]
     assert problem.startswith(f"glidein_ce_token_file: {path}: the token of the CE expires at 20")
     assert "may need it for 39600 s: glidein_queue_wait and the longest walltime" in problem
     assert access(token_file=path)["problems"]  # 3 days
 
 
 def test_an_expired_token_is_a_problem_that_names_time_and_remedy(token_file):
-    (problem,) = access(token_file=token_file(-5))["problems"]
+    found = access(token_file=token_file(-5))
+    (problem,) = found["problems"]
+    assert not found["valid"]
     assert "the token of the CE expired at 20" in problem
     assert problem.endswith("Store a new token there, or set glidein_ce_token_command to a command that prints one.")
 
@@ -246,12 +252,12 @@ def test_a_missing_file_and_an_invalid_token_are_problems(tmp_path):
 
 def test_a_command_renews_a_token_of_which_half_or_a_quarter_of_an_hour_is_left(token_file):
     options = {"token_file": token_file(2 * HOUR), "token_command": COMMAND}
-    assert access(**options) == {"due": False, "problems": []}
+    assert access(**options) == VALID
     os.utime(options["token_file"], times=(0, time.time() - 3 * HOUR))
-    assert access(**options) == {"due": True, "problems": []}
+    assert access(**options) == dict(VALID, due=True)
     options["token_file"] = token_file(600)
-    assert access(**options) == {"due": True, "problems": []}
-    assert access(token_file=options["token_file"] + "x", token_command=COMMAND) == {"due": True, "problems": []}
+    assert access(**options) == dict(VALID, due=True)
+    assert access(token_file=options["token_file"] + "x", token_command=COMMAND) == dict(VALID, due=True)
 
 
 def renewing(path, answer):
