@@ -107,7 +107,7 @@ def fill_history(parts, sites=SITES):
         parts.glidein_usage.add(site, {"since": 0, "until": now, "glideins": glideins})
 
 
-def count_core_hours(parts, user="alice@pool", project="physics"):
+def count_core_hours(parts, user="alice@pool", project="physics", vo="lab"):
     """Count core-hours of glideins and jobs of an hour of this month and the last one."""
     now = int(time.time())
     for end in (now - 32 * DAY_S, now - 60):
@@ -116,8 +116,8 @@ def count_core_hours(parts, user="alice@pool", project="physics"):
                 running = entry(cpus=28, running=12 + index, running_since=[[at - 7200, 12 + index]])
                 parts.core_hours.reported(report(site, running, as_of=at), at)
         for at in (end - 900, end):
-            rows = [[site, "cpu", user, project, 100 * (index + 1)] for index, site in enumerate(SITES)]
-            parts.core_hours.jobs_seen([*rows, [SITES[0], "cpu", "bob@pool", "", 40]], at)
+            rows = [[site, "cpu", user, project, vo, 100 * (index + 1)] for index, site in enumerate(SITES)]
+            parts.core_hours.jobs_seen([*rows, [SITES[0], "cpu", "bob@pool", "", "", 40]], at)
 
 
 def good(parts):
@@ -189,7 +189,7 @@ def hostile(parts):
     parts.reports.add_monitoring(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now, "long")
     parts.anonymous.add(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
     parts.pause.set(HOSTILE + TURNED, HOSTILE)
-    count_core_hours(parts, HOSTILE, TURNED)
+    count_core_hours(parts, HOSTILE, TURNED, HOSTILE)
     fill_history(parts, SITES[:1])
 
 

@@ -4,10 +4,12 @@
 
 import csv
 import io
+import socket
 from datetime import datetime, timezone
 
+import classad2
 import pytest
-from glidein_demand.pool import collector_state, job_cores, supply
+from glidein_demand.pool import collector_state, job_cores, refresh, supply
 from glidein_demand.store import core_hours as core_hours_module
 from glidein_demand.store.core_hours import DAY, EVER, MONTH, YEAR, CoreHours
 from glidein_demand.store.core_seconds import DAY_S, LONGEST_GAP_S, Reading, glidein_core_seconds, month_of, year_of
@@ -16,7 +18,7 @@ from glidein_demand.web import metrics, usage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import NOW, TOKEN, site_report, slot
+from conftest import NOW, TOKEN, Service, settings, site_report, slot
 from databases import Clock
 from supply_ads import Collector, recorded_ads
 from test_metrics import samples
@@ -141,7 +143,7 @@ def test_the_error_is_at_most_one_interval_for_each_glidein_and_gap(glideins, st
 
 
 def test_jobs_count_by_user_and_project_for_the_time_between_results(hours):
-    rows = [["PSC", "RM", "alice@pool", "physics", 3], ["PSC", "RM", "bob@pool", "", 1]]
+    rows = [["PSC", "RM", "alice@pool", "physics", "", 3], ["PSC", "RM", "bob@pool", "", "", 1]]
     hours.jobs_seen(rows, NOW)
     assert totals(hours) == {}
     hours.jobs_seen(rows, NOW + 300)
@@ -156,14 +158,14 @@ def test_a_gap_between_results_of_the_collector_is_bounded(database, clock):
     for refresh_s, most in ((300, 900), (3600, 7200)):
         hours = CoreHours(database, clock, refresh_s=refresh_s)
         hours.jobs_seen([], NOW)  # the clock is set back before the second run
-        hours.jobs_seen([["PSC", str(refresh_s), "a", "", 1]], NOW + 10**6)
+        hours.jobs_seen([["PSC", str(refresh_s), "a", "", "", 1]], NOW + 10**6)
         assert totals(hours)[("PSC", str(refresh_s))] == (0, most)
 
 
 def test_the_rows_of_a_result_and_the_shapes_of_a_site_are_bounded(hours, monkeypatch):
     monkeypatch.setattr(core_hours_module, "MOST_ROWS_OF_A_SAMPLE", 2)
     monkeypatch.setattr(core_hours_module, "MOST_KEYS_OF_A_SITE", 2)
-    rows = [["PSC", "RM", f"u{number}", "p", number] for number in range(1, 5)]
+    rows = [["PSC", "RM", f"u{number}", "p", "", number] for number in range(1, 5)]
     for now in (NOW, NOW + 1):
         hours.jobs_seen(rows, now)
         for number in range(5):
@@ -176,7 +178,7 @@ def test_days_are_deleted_and_months_are_kept(database, clock):
     hours = CoreHours(database, clock, keep_days=100)
     for now in (NOW, NOW + 300):
         hours.reported(report(1, now), now)
-        hours.jobs_seen([["PSC", "RM", "alice@pool", "", 1]], now)
+        hours.jobs_seen([["PSC", "RM", "alice@pool", "", "", 1]], now)
     hours.delete_old(NOW + 102 * DAY_S)
     assert hours.sums(DAY, 0, 2**40, ()) == []
     assert [row["glidein_core_s"] for row in hours.sums(MONTH, 0, 2**40, ())] == [28 * 300]
@@ -201,10 +203,48 @@ def test_claimed_slots_count_for_their_user_and_project():
         claimed(State="Unclaimed"),
     ]
     assert job_cores.claimed_cores({key: slots}) == [
-        ["PSC", "RM", "", "", 2],
-        ["PSC", "RM", "alice@pool", "", 2],
-        ["PSC", "RM", "alice@pool", "physics", 5],
+        ["PSC", "RM", "", "", "", 2],
+        ["PSC", "RM", "alice@pool", "", "", 2],
+        ["PSC", "RM", "alice@pool", "physics", "", 5],
     ]
+
+
+def test_the_vo_of_a_job_is_that_of_its_proxy_then_of_its_token_then_of_the_pool():
+    issuer = "https://tokens.example.org/"
+    slots = [
+        claimed(x509UserProxyVOName="cms", AuthTokenIssuer=issuer),
+        claimed(AuthTokenIssuer=issuer, cpus=3),
+        claimed(AuthTokenIssuer="https://other.example.org/", cpus=4),
+        claimed(x509UserProxyVOName="bad\nname", cpus=5),
+    ]
+    rows = job_cores.claimed_cores({("PSC", "RM", "node"): slots}, "lab", {issuer: "icecube"})
+    assert {row[4]: row[5] for row in rows} == {"cms": 2, "icecube": 3, "lab": 9}
+
+
+def test_the_query_of_the_collector_has_the_vos_of_the_settings():
+    chosen = settings(pool={"vo": "lab", "token_vos": {"https://tokens.example.org/": "icecube"}})
+    query = refresh.supply_query(chosen, NOW, {})
+    slots = [claimed(), claimed(AuthTokenIssuer="https://tokens.example.org/")]
+    result = supply.read(query, Collector(*map(classad2.ClassAd, slots)))
+    assert {row[4] for row in result["job_cores"]} == {"lab", "icecube"}
+
+
+def test_an_accounting_group_comes_before_a_project_name():
+    slots = [claimed(ProjectName="Neutrino"), claimed(ProjectName="Neutrino", group="physics.alice", cpus=3)]
+    rows = job_cores.claimed_cores({("PSC", "RM", "node"): slots})
+    assert {row[3]: row[5] for row in rows} == {"Neutrino": 2, "physics": 3}
+
+
+def test_the_stored_names_of_a_site_are_bounded_and_no_core_hour_is_lost(hours, monkeypatch):
+    monkeypatch.setattr(core_hours_module, "MOST_ROWS_OF_A_SITE", 3)
+    for number in range(6):
+        rows = [["PSC", "RM", f"u{number}", "p", "cms", 1], ["TACC", "RM", "alice@pool", "", "cms", 1]]
+        hours.jobs_seen([*rows, ["PSC", "RM", "u0", "p", "cms", 2]] if number else rows, NOW + 100 * number)
+    found = totals(hours, ("site", "user"))
+    assert found[("PSC", "")][1] == 3 * 100
+    assert found[("TACC", "alice@pool")][1] == 500
+    assert sum(core_s for key, (_glideins, core_s) in found.items() if key[0] == "PSC") == 5 * 300
+    assert len([key for key in found if key[0] == "PSC"]) == 3 + 1
 
 
 @pytest.mark.parametrize(
@@ -218,7 +258,7 @@ def test_the_project_is_the_group_of_the_accounting_group(group, project):
 
 def test_recorded_ads_have_the_users_of_their_jobs():
     result = supply.read({"now": NOW}, Collector(*recorded_ads()))
-    assert [row[2:] for row in result["job_cores"]] == [["alice@cm", "", 1]]
+    assert [row[2:] for row in result["job_cores"]] == [["alice@cm", "", "", 1]]
     assert "job_cores" in supply.INTERNAL_KEYS
 
 
@@ -226,7 +266,7 @@ def test_each_result_of_the_collector_is_counted(service):
     state = collector_state.CollectorState(
         service.parts.glideins, service.parts.machine_ads, None, service.parts.core_hours
     )
-    answer = {"slot_states": {}, "samples": [], "glideins": [], "job_cores": [["PSC", "RM", "a@pool", "p", 7]]}
+    answer = {"slot_states": {}, "samples": [], "glideins": [], "job_cores": [["PSC", "RM", "a@pool", "p", "cms", 7]]}
     for now in (NOW, NOW + 60):
         assert "job_cores" not in state.store_result(answer, now)
     assert totals(service.parts.core_hours) == {("PSC", "RM"): (0, 420)}
@@ -235,7 +275,7 @@ def test_each_result_of_the_collector_is_counted(service):
 @pytest.fixture
 def used(service):
     """Return a service that has counted an hour of two nodes of 28 cores, and of jobs of two users."""
-    rows = [["PSC", "RM", "alice@pool", "physics", 40], ["PSC", "RM", "=1+1", "", 10]]
+    rows = [["PSC", "RM", "alice@pool", "physics", "", 40], ["PSC", "RM", "=1+1", "", "", 10]]
     entry = {"entry": "RM", "shape": "node", "running": 2, "cpus": 28, "running_since": [[NOW - 50, 2]]}
     for number in range(13):
         service.now = NOW + number * 300
@@ -288,7 +328,7 @@ def test_usage_as_csv_cannot_become_a_formula(used):
     [("per=week", "per must be one of month, day, not 'week'"), ("format=xml", "format must be one of json, csv"),
      ("by=site,site", "by must be a list of"), ("by=password", "by must be a list of"),
      ("since=yesterday", "since must be a date such as 2026-11"), ("until=2026-13", "until must be a date"),
-     ("form=csv", "unknown parameter 'form'")],
+     ("form=csv", "unknown parameter 'form'"), ("layout=wide", "layout must be one of table, records, not 'wide'")],
 )  # fmt: skip
 def test_an_invalid_request_names_the_parameter(service, query, message):
     response = service.get(f"/usage?{query}")
@@ -301,6 +341,88 @@ def test_the_default_is_a_year_of_months_and_a_month_of_days():
     assert usage.parse({}, now, False).since == epoch("2025-03-01 00:00")
     assert usage.parse({"per": "day"}, now, False).since == epoch("2026-01-04 00:00")
     assert usage.parse({"until": "2026-01-31"}, now, False).until == epoch("2026-01-01 00:00")
+
+
+@pytest.fixture
+def recorded(service, monkeypatch):
+    """Return a service with two hours of a node, of which jobs of two VOs used a part, around the end of a month."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "cm")
+    begin = epoch("2026-10-31 23:00")
+    rows = [["PSC", "RM", "alice@pool", "physics", "cms", 20], ["PSC", "RM", "=1+1", "", "", 4]]
+    for number in range(25):
+        service.now = begin + number * 300
+        entry = {"entry": "RM", "shape": "node", "running": 1, "cpus": 28}
+        service.result("report", site_report(entries=[entry], as_of=service.now), TOKEN)
+        service.parts.core_hours.jobs_seen(rows, service.now)
+    return service
+
+
+def record(kind, month, **changes):
+    times = {10: ("2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z"), 11: ("2026-11-01T00:00:00Z", "2026-11-01T01:00:00Z")}
+    start, end = times[month]
+    known = {"ResourceType": kind, "ProbeName": "glidein-demand:cm", "StartTime": start, "EndTime": end,
+             "SiteName": "PSC", "VOName": "", "ProjectName": "", "Processors": 1}  # fmt: skip
+    return {**known, **changes}
+
+
+def test_records_have_pilots_and_jobs_by_month_site_vo_and_project(recorded):
+    reply = recorded.get("/usage?layout=records").json
+    pilots = {"WallDuration": 28 * 3600, "CoreHours": 28.0}
+    cms = {"VOName": "cms", "ProjectName": "physics", "WallDuration": 20 * 3600, "CoreHours": 20.0}
+    other = {"WallDuration": 4 * 3600, "CoreHours": 4.0}
+    assert reply == {
+        "as_of": recorded.now, "per": "month", "by": ["site", "vo", "project"],
+        "records": [
+            record(kind, month, **values)
+            for month in (10, 11)
+            for kind, values in (("Batch", pilots), ("Payload", other), ("Payload", cms))
+        ],
+    }  # fmt: skip
+
+
+def test_the_records_of_pilots_have_the_vo_of_the_pool(database_url):
+    service = Service(url=database_url, pool={"vo": "icecube"})
+    entry = {"entry": "RM", "shape": "node", "running": 1, "cpus": 28}
+    for _number in range(2):
+        service.now += 300
+        service.result("report", site_report(entries=[entry], as_of=service.now), TOKEN)
+    (found,) = service.get("/usage?layout=records&by=site,entry,vo,user", TOKEN).json["records"]
+    assert [found[name] for name in ("VOName", "SiteName", "Queue", "GlobalUserName")] == ["icecube", "PSC", "RM", ""]
+
+
+def test_records_by_user_need_a_token(recorded):
+    response = recorded.get("/usage?layout=records&by=site,user")
+    assert (response.status_code, "alice" in response.text) == (401, False)
+    users = {row["GlobalUserName"] for row in recorded.get("/usage?layout=records&by=user", TOKEN).json["records"]}
+    assert users == {"", "alice@pool", "=1+1"}
+
+
+def test_records_as_csv_have_the_fields_of_json_and_no_formula(recorded):
+    response = recorded.get("/usage?layout=records&by=user,site&per=day&format=csv", TOKEN)
+    assert response.headers["Content-Disposition"] == "attachment; filename=usage-records.csv"
+    rows = list(csv.DictReader(io.StringIO(response.text)))
+    assert rows[0] == {
+        "ResourceType": "Batch", "ProbeName": "glidein-demand:cm", "StartTime": "2026-10-31T00:00:00Z",
+        "EndTime": "2026-11-01T00:00:00Z", "SiteName": "PSC", "GlobalUserName": "", "Processors": "1",
+        "WallDuration": "100800", "CoreHours": "28.0",
+    }  # fmt: skip
+    assert [row["GlobalUserName"] for row in rows[1:3]] == ["'=1+1", "alice@pool"]
+
+
+def test_usage_by_vo_omits_the_glideins(recorded):
+    assert recorded.get("/usage?by=vo&since=2026-11").json["rows"] == [
+        {"month": "2026-11", "vo": "", "job_core_hours": 4.0},
+        {"month": "2026-11", "vo": "cms", "job_core_hours": 20.0},
+    ]
+
+
+def test_the_page_shows_vos_if_a_job_has_one(recorded):
+    assert "Core-hours of jobs by VO" in recorded.page()
+    assert "no VO" in recorded.page()
+
+
+def test_the_page_of_a_pool_without_vos_does_not_mention_them(used):
+    assert "Core-hours of jobs by VO" not in used.page()
 
 
 def test_metrics_have_entries_and_projects_but_no_users(used, monkeypatch):

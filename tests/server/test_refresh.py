@@ -64,7 +64,7 @@ def refresher(pool, pool_state=None, clock=lambda: NOW, settings_=None, **more):
 
 def test_queries_have_the_values_of_the_settings():
     chosen = settings(
-        pool={"collector": "cm:9618", "constraint": "X", "users": ["alice"], "attributes": ["A"]},
+        pool={"collector": "cm:9618", "constraint": "X", "users": ["alice"], "attributes": ["A"], "vo": "lab"},
         rounding={"memory_step_mb": 64},
     )
     (schedd,) = found("cm")["schedds"]
@@ -76,7 +76,8 @@ def test_queries_have_the_values_of_the_settings():
     }  # fmt: skip
     assert schedds_query(chosen) == {"type": "schedds", "collector": "cm:9618"}
     assert supply_query(chosen, NOW, {"slot_states": {}}) == {
-        "type": "supply", "collector": "cm:9618", "now": NOW, "max_sites": 1000, "slot_states": {},
+        "type": "supply", "collector": "cm:9618", "now": NOW, "max_sites": 1000, "vo": "lab", "token_vos": {},
+        "slot_states": {},
     }  # fmt: skip
     assert waits_query(chosen, schedd, "7.0")["since"] == "7.0"
 

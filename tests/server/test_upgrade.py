@@ -238,6 +238,19 @@ def test_an_older_revision_is_upgraded(engine, database_url):
     assert revision(engine) == schema.REVISION
 
 
+def test_core_hours_of_jobs_stay_when_vos_are_added(engine, database_url):
+    config = Config()
+    config.set_main_option("script_location", str(upgrade.MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0004")
+        connection.exec_driver_sql("INSERT INTO job_core_time VALUES (1, 0, 'PSC', 'RM', 'alice@pool', 'physics', 60)")
+    Database(database_url).close()
+    with engine.connect() as connection:
+        found = connection.execute(select(schema.job_core_time)).all()
+    assert [tuple(row) for row in found] == [(1, 0, "PSC", "RM", "alice@pool", "physics", "", 60)]
+
+
 def test_a_newer_revision_is_refused_with_the_remedy(database, database_url, engine, tmp_path):
     before = rows(engine)
     set_revision(engine, "9999")

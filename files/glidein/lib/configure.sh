@@ -93,6 +93,8 @@ STARTD_ATTRS = is_glidein GLIDEIN_Deployment GLIDEIN_Site GLIDEIN_Entry GLIDEIN_
   $(attribute_names "$GLIDEIN_ATTRIBUTES
 $found" | tr '\n' ' ')
 MASTER_ATTRS = \$(STARTD_ATTRS)
+# The demand server counts the core-hours of jobs by these attributes.
+STARTD_JOB_ATTRS = \$(STARTD_JOB_ATTRS) ProjectName x509UserProxyVOName AuthTokenIssuer
 CONFIG
 }
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable
 
+from .values import NAME
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -49,6 +51,8 @@ class Settings:
     constraint: str
     attributes: tuple[str, ...]
     runtime_attributes: tuple[str, ...]
+    vo: str
+    token_vos: dict[str, str]
     refresh_seconds: int
     query_timeout_seconds: int
     stale_seconds: int
@@ -100,6 +104,10 @@ def _choice(default: str, *others: str) -> _Rule:
 
 def _is_word(value: Any) -> bool:
     return isinstance(value, str) and value != "" and value.isprintable() and " " not in value
+
+
+def _is_vo(value: Any) -> bool:
+    return isinstance(value, str) and NAME.match(value) is not None
 
 
 def _words(default: tuple[str, ...], allowed: str) -> _Rule:
@@ -160,6 +168,14 @@ RULES: dict[str, dict[str, _Rule]] = {
         "constraint": _line("", "a ClassAd expression, or empty"),
         "attributes": _attribute_names(()),
         "runtime_attributes": _attribute_names(("AllowedExecuteDuration", "AllowedJobDuration")),
+        "vo": _Rule(
+            "", "the name of a VO (letters, digits, and .-_), or empty", lambda value: value == "" or _is_vo(value)
+        ),
+        "token_vos": _Rule(
+            {},
+            "a table of {issuer of tokens = name of a VO}",
+            lambda value: isinstance(value, dict) and all(map(_is_word, value)) and all(map(_is_vo, value.values())),
+        ),
         "refresh_seconds": _integer(300, 1, 86400),
         "query_timeout_seconds": _integer(60, 1, 3600),
         "stale_seconds": _integer(0, 0, 604800),

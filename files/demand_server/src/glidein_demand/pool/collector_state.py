@@ -52,7 +52,7 @@ class CollectorState:
         self._slot_states: dict[str, Any] = {}
 
     def query_parameters(self, now: int) -> dict[str, Any]:
-        """Return the parameters of supply.read except "type", "collector", "now" and "max_sites".
+        """Return the parameters of supply.read except those of the settings, "type" and "now".
 
         now: epoch seconds.
         """

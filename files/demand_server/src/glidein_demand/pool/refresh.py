@@ -92,7 +92,7 @@ def limits_query(settings: Settings) -> dict[str, Any]:
 def supply_query(settings: Settings, now: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the query of the collector for the pool's machines. parameters: of State.query_parameters."""
     query = {"type": "supply", "collector": settings.collector, "now": now, "max_sites": settings.max_sites}
-    return {**query, **parameters}
+    return {**query, "vo": settings.vo, "token_vos": settings.token_vos, **parameters}
 
 
 def waits_query(settings: Settings, schedd: Mapping[str, Any], since: Any) -> dict[str, Any]:

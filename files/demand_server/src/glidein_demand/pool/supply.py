@@ -53,8 +53,8 @@ def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
     """Return the result of `summarise`, and the INTERNAL_KEYS, as JSON values.
 
     query: "now" (epoch seconds); "token_sites": [name], MachineAds.token_sites; "sampled": [[site, entry]] whose ads
-    are not fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "max_sites". Only "now" is
-    required.
+    are not fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "max_sites"; "vo",
+    "token_vos": the settings of these names. Only "now" is required.
     Internal keys: "slot_states" (free_slots.SlotStates); "samples": [{"site", "entry", "by_token", "ad": {attribute:
     scalar}}], for MachineAds.add; "glideins": the result of `registered`, for Glideins.registered; "empty_glideins":
     the result of passed_over_detector.empty_glideins; "job_cores": the result of job_cores.claimed_cores.
@@ -76,7 +76,7 @@ def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
         "samples": _fetch(by_entry, pool, fetch_ads),
         "glideins": registered(pool),
         "empty_glideins": passed_over_detector.empty_glideins(pool.glideins, slot_states, query["now"]),
-        "job_cores": job_cores.claimed_cores(pool.glideins),
+        "job_cores": job_cores.claimed_cores(pool.glideins, query.get("vo", ""), query.get("token_vos", {})),
     }
 
 

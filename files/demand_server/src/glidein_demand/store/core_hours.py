@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Core-hours: of glideins, which sites charge, from reports; and of jobs, by user and project, from claimed slots.
+"""Core-hours: of glideins, which sites charge, from reports; and of jobs, by user, project and VO, from claimed slots.
 
 The last reading and the sums that it led to are stored in one transaction. So a restart of the server, or a report that
 is sent again, counts nothing twice, and the next reading covers the time since the last one that was stored. The rules
@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, delete, func, select, tuple_
 
 from . import schema
 from .core_seconds import DAY_S, MOST_CORES, Reading, by_day, glidein_core_seconds, month_of, year_of
@@ -26,7 +26,16 @@ MOST_KEYS_OF_A_SITE = 1000
 """The most (entry, shape) of a site that have a reading. Glideins of further ones are not counted."""
 
 MOST_ROWS_OF_A_SAMPLE = 2000
-"""The most (site, entry, user, project) of one result of the collector. Others count for the user and project ""."""
+"""The most (site, entry, user, project, VO) of one result of the collector. Others count for the user "" and so on."""
+
+MOST_ROWS_OF_A_SITE = 5000
+"""The most (entry, user, project, VO) of a site that are stored for one day, one month, or all time.
+
+Further ones count for the user, project and VO "": the names come from machine ads, so a site could invent names.
+"""
+
+JOB_NAMES = frozenset(("user", "project", "vo"))
+"""The keys of sums that only jobs have."""
 
 KEEP_READINGS_S = 60 * DAY_S
 
@@ -35,7 +44,7 @@ SHORTEST_LIMIT_S = 900
 
 _DELETE_EVERY_S = 3600
 _GLIDEIN_KEYS = ("level", "time", "site", "entry", "shape")
-_JOB_KEYS = ("level", "time", "site", "entry", "user", "project")
+_JOB_KEYS = ("level", "time", "site", "entry", "user", "project", "vo")
 
 
 class CoreHours:
@@ -78,10 +87,10 @@ class CoreHours:
                 readings.append({"site": site, "entry": key[0], "shape": key[1], **new._asdict()})
             if readings:
                 connection.execute(upsert(connection, table, ["site", "entry", "shape"]), readings)
-            _add(connection, schema.glidein_core_time, _GLIDEIN_KEYS, (DAY, MONTH, YEAR, EVER), sums)
+            _add(connection, schema.glidein_core_time, _GLIDEIN_KEYS, _by_level((DAY, MONTH, YEAR, EVER), sums))
 
     def jobs_seen(self, rows: Iterable[Sequence[Any]], now: int) -> None:
-        """Add the core-seconds of the jobs in a result of the collector: [site, entry, user, project, cores].
+        """Add the core-seconds of the jobs in a result of the collector: [site, entry, user, project, VO, cores].
 
         Each count stands for the time since the last result, at most for SHORTEST_LIMIT_S or two refreshes.
         """
@@ -92,11 +101,12 @@ class CoreHours:
                 return
             begin = max(last, now - self._longest_s)
             sums = [
-                ({"site": site, "entry": entry, "user": user, "project": project}, day, core_s)
-                for site, entry, user, project, cores in _largest(rows)
+                ({"site": site, "entry": entry, "user": user, "project": project, "vo": vo}, day, core_s)
+                for site, entry, user, project, vo, cores in _largest(rows)
                 for day, core_s in by_day(begin, now, min(MOST_CORES, cores)).items()
             ]
-            _add(connection, schema.job_core_time, _JOB_KEYS, (DAY, MONTH, EVER), sums)
+            by_level = _bounded(connection, _by_level((DAY, MONTH, EVER), sums))
+            _add(connection, schema.job_core_time, _JOB_KEYS, by_level)
 
     def current(self, now: float | None = None) -> dict[str, Any]:
         """Return the glideins' core-seconds of this month and year, for get_supply.
@@ -125,12 +135,12 @@ class CoreHours:
     def sums(self, level: int, since: int, until: int, by: Sequence[str]) -> list[dict[str, Any]]:
         """Return [{"time", <each of `by`>, "glidein_core_s", "job_core_s"}], sorted.
 
-        level: DAY or MONTH; since, until: of `time`, both included; by: of site, entry, user and project. If `by` has
-        user or project, glidein_core_s is left out: a glidein runs jobs of several users.
+        level: DAY or MONTH; since, until: of `time`, both included; by: of site, entry, user, project and vo. If `by`
+        has one of JOB_NAMES, glidein_core_s is left out: a glidein runs jobs of several users.
         """
         rows: dict[tuple[Any, ...], dict[str, Any]] = {}
         sources = [(schema.job_core_time, "job_core_s")]
-        if not {"user", "project"}.intersection(by):
+        if not JOB_NAMES.intersection(by):
             sources.insert(0, (schema.glidein_core_time, "glidein_core_s"))
         with self._db.read() as connection:
             for table, name in sources:
@@ -165,25 +175,52 @@ class CoreHours:
             connection.execute(delete(reading).where(reading.c.received < now - KEEP_READINGS_S))
 
 
-def _largest(rows: Iterable[Sequence[Any]]) -> list[tuple[str, str, str, str, int]]:
-    """Return the rows with most cores; the others are added up by site and entry, for the user and project ""."""
-    ordered = sorted((tuple(row) for row in rows), key=lambda row: (-row[4], row[:4]))
+def _largest(rows: Iterable[Sequence[Any]]) -> list[tuple[str, str, str, str, str, int]]:
+    """Return the rows with most cores; the others are added up by site and entry, for the user "" and so on."""
+    ordered = sorted((tuple(row) for row in rows), key=lambda row: (-row[5], row[:5]))
     rest: dict[tuple[str, str], int] = {}
-    for site, entry, _user, _project, cores in ordered[MOST_ROWS_OF_A_SAMPLE:]:
+    for site, entry, *_names, cores in ordered[MOST_ROWS_OF_A_SAMPLE:]:
         rest[(site, entry)] = rest.get((site, entry), 0) + cores
-    return ordered[:MOST_ROWS_OF_A_SAMPLE] + [(*key, "", "", cores) for key, cores in rest.items()]
+    return ordered[:MOST_ROWS_OF_A_SAMPLE] + [(*key, "", "", "", cores) for key, cores in rest.items()]
 
 
-def _add(
-    connection: Connection, table: Any, keys: Sequence[str], levels: Iterable[int], sums: Iterable[tuple[Any, int, int]]
-) -> None:
-    """Add [(values of the key, day, core-seconds)] to the sums of each level."""
+def _bounded(connection: Connection, rows: Mapping[tuple[Any, ...], int]) -> dict[tuple[Any, ...], int]:
+    """Return {_JOB_KEYS: core-seconds} with at most MOST_ROWS_OF_A_SITE stored keys of each level, time and site."""
+    columns = [schema.job_core_time.c[name] for name in _JOB_KEYS]
+    place = tuple_(*columns[:3])
+    new: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for key in rows:
+        new.setdefault(key[:3], []).append(key)
+    periods = {key[:2] for key in rows}
+    counted = select(*columns[:3], func.count()).where(tuple_(*columns[:2]).in_(periods)).group_by(*columns[:3])
+    stored = {tuple(row[:3]): row[3] for row in connection.execute(counted)}
+    found: dict[tuple[Any, ...], int] = {}
+    for where, keys in new.items():
+        room = MOST_ROWS_OF_A_SITE - stored.get(where, 0)
+        known: set[tuple[Any, ...]] = set()
+        if len(keys) > room:
+            known = {tuple(row) for row in connection.execute(select(*columns).where(place == where))}
+        for key in sorted(keys, key=lambda key: -rows[key]):
+            is_new = key not in known
+            kept = (*key[:4], "", "", "") if is_new and room <= 0 else key
+            room -= is_new
+            found[kept] = found.get(kept, 0) + rows[key]
+    return found
+
+
+def _by_level(levels: Iterable[int], sums: Iterable[tuple[Any, int, int]]) -> dict[tuple[Any, ...], int]:
+    """Return {(level, time, *values of the key): core-seconds} of [(values of the key, day, core-seconds)]."""
     rows: dict[tuple[Any, ...], int] = {}
     for values, day, core_s in sums:
         for level in levels:
             time_s = {DAY: day, MONTH: month_of(day), YEAR: year_of(day), EVER: 0}[level]
             key = (level, time_s, *values.values())
             rows[key] = rows.get(key, 0) + core_s
+    return rows
+
+
+def _add(connection: Connection, table: Any, keys: Sequence[str], rows: Mapping[tuple[Any, ...], int]) -> None:
+    """Add {values of `keys`: core-seconds} to the stored sums."""
     if rows:
         new = [{**dict(zip(keys, key)), "core_s": core_s} for key, core_s in rows.items()]
         connection.execute(upsert(connection, table, list(keys), add=["core_s"]), new)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text, column, table
 
-REVISION = "0004"
+REVISION = "0005"
 """The newest revision in `migrations/versions`. A constant, so that Alembic is imported only for an upgrade."""
 
 metadata = MetaData()
@@ -79,6 +79,7 @@ job_core_time = Table(
     Column("entry", String(64), primary_key=True),
     Column("user", String(128), primary_key=True),
     Column("project", String(128), primary_key=True),
+    Column("vo", String(128), primary_key=True),
     Column("core_s", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )

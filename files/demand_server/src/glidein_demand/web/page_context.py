@@ -12,7 +12,7 @@ from ..config import Settings
 NOT_PAUSED: Mapping[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
 
 _NO_ROWS: Mapping[str, Any] = {"rows": (), "more": 0}
-NO_USAGE: Mapping[str, Any] = {"months": (), "sites": _NO_ROWS, "projects": _NO_ROWS, "users": None}
+NO_USAGE: Mapping[str, Any] = {"months": (), "sites": _NO_ROWS, "projects": _NO_ROWS, "vos": None, "users": None}
 
 
 @dataclass(frozen=True)

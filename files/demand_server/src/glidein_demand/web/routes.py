@@ -9,7 +9,7 @@ from typing import Any
 import flask
 
 from ..pool.job_lookup import JobName, LookupFailedError
-from . import charts, json_rpc, page, responses, result_cache, usage
+from . import charts, json_rpc, page, responses, result_cache, usage, usage_records
 from .app_services import current_services
 from .health import health
 from .json_rpc import exceptions
@@ -64,7 +64,7 @@ def history() -> flask.Response:
 
 @api.get("/usage")
 def core_hours() -> flask.Response:
-    """Return core-hours by month or day, as JSON or CSV."""
+    """Return core-hours by month or day, or usage records of them, as JSON or CSV."""
     parts = current_services().parts
     now = parts.clock()
     try:
@@ -73,11 +73,16 @@ def core_hours() -> flask.Response:
         return responses.error(400, str(error))
     except usage.UsersHiddenError as error:
         return responses.unauthorized(str(error))
-    rows = usage.rows_of(parts.core_hours, wanted)
+    if wanted.layout == "records":
+        rows = usage_records.records_of(parts.core_hours, wanted, parts.settings.vo, now)
+        name, layout = "usage-records.csv", usage_records
+    else:
+        rows = usage.rows_of(parts.core_hours, wanted)
+        name, layout = "core-hours.csv", usage
     if wanted.format == "csv":
-        headers = {"Content-Disposition": "attachment; filename=core-hours.csv"}
-        return flask.Response(usage.csv_of(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
-    return responses.from_json(result_cache.dump(usage.json_of(wanted, rows, now)))
+        headers = {"Content-Disposition": f"attachment; filename={name}"}
+        return flask.Response(layout.csv_of(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
+    return responses.from_json(result_cache.dump(layout.json_of(wanted, rows, now)))
 
 
 @api.get("/healthz")

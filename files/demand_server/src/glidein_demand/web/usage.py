@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from ..store.core_hours import DAY, MONTH, CoreHours
+from ..store.core_hours import DAY, JOB_NAMES, MONTH, CoreHours
 from ..store.core_seconds import DAY_S, month_of
 from .formatting import format_number, printable
 
 PERIODS = {"month": (MONTH, "%Y-%m"), "day": (DAY, "%Y-%m-%d")}
 FORMATS = ("json", "csv")
-KEYS = ("site", "entry", "user", "project")
+PARAMETERS = ("per", "by", "since", "until", "format", "layout")
+KEYS = ("site", "entry", "user", "project", "vo")
+DEFAULT_KEYS = {"table": "site,entry", "records": "site,vo,project"}
+"""{layout: the default of `by`}."""
 DEFAULT_MONTHS = 12
 DEFAULT_DAYS = 31
 MAX_TABLE_ROWS = 20
 NO_PROJECT = "no project"
+NO_VO = "no VO"
 
 _SOURCES = {"glidein_core_s": "glidein_core_hours", "job_core_s": "job_core_hours"}
 
@@ -39,17 +43,20 @@ class Request:
     since: int
     until: int
     format: str
+    layout: str = "table"
 
 
 def parse(arguments: Mapping[str, str], now: float, with_users: bool) -> Request:
     """Return the request. Raise ValueError with the parameter and what it must be, or UsersHiddenError."""
-    unknown = sorted(set(arguments) - {"per", "by", "since", "until", "format"})
+    unknown = sorted(set(arguments) - set(PARAMETERS))
     if unknown:
-        raise ValueError(
-            f"unknown parameter {ascii(unknown[0])[:80]}; the parameters are per, by, since, until, format"
-        )
+        raise ValueError(f"unknown parameter {ascii(unknown[0])[:80]}; the parameters are {', '.join(PARAMETERS)}")
     per, form = arguments.get("per", "month"), arguments.get("format", "json")
-    by = tuple(arguments.get("by", "site,entry").split(",")) if arguments.get("by", "-") else ()
+    layout = arguments.get("layout", "table")
+    if layout not in DEFAULT_KEYS:
+        raise ValueError(f"layout must be one of {', '.join(DEFAULT_KEYS)}, not {ascii(layout)[:80]}")
+    asked = arguments.get("by", DEFAULT_KEYS[layout])
+    by = tuple(asked.split(",")) if asked else ()
     if per not in PERIODS:
         raise ValueError(f"per must be one of {', '.join(PERIODS)}, not {ascii(per)[:80]}")
     if form not in FORMATS:
@@ -60,13 +67,13 @@ def parse(arguments: Mapping[str, str], now: float, with_users: bool) -> Request
         raise UsersHiddenError("core-hours by user require a token")
     until = _begin("until", arguments["until"], per) if "until" in arguments else _period_of(now, per)
     since = _begin("since", arguments["since"], per) if "since" in arguments else _default_since(until, per)
-    return Request(per, by, since, until, form)
+    return Request(per, by, since, until, form, layout)
 
 
 def rows_of(core_hours: CoreHours, request: Request) -> list[dict[str, Any]]:
     """Return [{"month" or "day", <each of `by`>, "glidein_core_hours", "job_core_hours"}], oldest first.
 
-    glidein_core_hours is left out if `by` has user or project.
+    glidein_core_hours is left out if `by` has user, project or vo.
     """
     level, pattern = PERIODS[request.per]
     return [
@@ -85,38 +92,42 @@ def json_of(request: Request, rows: Sequence[Mapping[str, Any]], now: float) -> 
 
 
 def csv_of(request: Request, rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the rows as CSV with a header (RFC 4180).
-
-    A text that a spreadsheet would evaluate gets an apostrophe in front: users and projects come from jobs.
-    """
+    """Return the rows as CSV with a header (RFC 4180)."""
     sources = list(_SOURCES.values())
-    names = sources[1:] if {"user", "project"}.intersection(request.by) else sources
+    names = sources[1:] if JOB_NAMES.intersection(request.by) else sources
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow([request.per, *request.by, *names])
     for row in rows:
-        writer.writerow([row[request.per], *(_cell(row[key]) for key in request.by), *(row[name] for name in names)])
+        writer.writerow([row[request.per], *(csv_cell(row[key]) for key in request.by), *(row[name] for name in names)])
     return out.getvalue()
 
 
 def page_data(core_hours: CoreHours, now: float, with_users: bool) -> dict[str, Any]:
-    """Return the page's tables: {"months": [this one, the last one], "sites", "projects", "users"}.
+    """Return the page's tables: {"months": [this one, the last one], "sites", "projects", "vos", "users"}.
 
-    sites: [{"name", "glideins": [hours of each month], "jobs": [...]}]; projects, users: [{"name", "jobs"}]; users is
-    None without a token.
+    sites: [{"name", "glideins": [hours of each month], "jobs": [...]}]; projects, vos, users: [{"name", "jobs"}]. vos
+    is None if no job has a VO, and users without a token.
     """
     this = month_of(now)
     months = [this, month_of(this - 1)]
+    vos = _table(core_hours, months, ("vo",), NO_VO)
     return {
         "months": [datetime.fromtimestamp(month, timezone.utc).strftime("%B %Y") for month in months],
         "sites": _table(core_hours, months, ("site", "entry")),
         "projects": _table(core_hours, months, ("project",)),
+        "vos": vos if any(row["name"] != NO_VO for row in vos["rows"]) else None,
         "users": _table(core_hours, months, ("user",)) if with_users else None,
     }
 
 
-def _table(core_hours: CoreHours, months: Sequence[int], by: Sequence[str]) -> dict[str, Any]:
-    """Return {"rows", "more"}: the rows with most core-hours in the first month, and the number of the others."""
+def _table(
+    core_hours: CoreHours, months: Sequence[int], by: Sequence[str], without: str = NO_PROJECT
+) -> dict[str, Any]:
+    """Return {"rows", "more"}: the rows with most core-hours in the first month, and the number of the others.
+
+    without: the name of "".
+    """
     found: dict[tuple[str, ...], dict[str, list[int]]] = {}
     for row in core_hours.sums(MONTH, min(months), max(months), by):
         hours = found.setdefault(tuple(row[key] for key in by), {source: [0, 0] for source in _SOURCES})
@@ -125,7 +136,7 @@ def _table(core_hours: CoreHours, months: Sequence[int], by: Sequence[str]) -> d
     ordered = sorted(found, key=lambda key: ([-core_s for source in _SOURCES for core_s in found[key][source]], key))
     rows = [
         {
-            "name": printable("/".join(key)) or NO_PROJECT,
+            "name": printable("/".join(key)) or without,
             "glideins": [_hours(core_s) for core_s in found[key]["glidein_core_s"]],
             "jobs": [_hours(core_s) for core_s in found[key]["job_core_s"]],
         }
@@ -139,7 +150,8 @@ def _hours(core_s: int) -> str:
     return format_number(round(hours)) if hours >= 10 or not core_s else f"{hours:.1f}"
 
 
-def _cell(text: str) -> str:
+def csv_cell(text: str) -> str:
+    """Return a text for CSV that no spreadsheet evaluates: users, projects and VOs come from jobs and machine ads."""
     text = printable(text)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
@@ -156,6 +168,11 @@ def _begin(name: str, text: str, per: str) -> int:
 
 def _period_of(time_s: float, per: str) -> int:
     return month_of(time_s) if per == "month" else int(time_s) // DAY_S * DAY_S
+
+
+def end_of_period(begin: int, per: str) -> int:
+    """Return the beginning of the next period."""
+    return begin + DAY_S if per == "day" else month_of(begin + 31 * DAY_S)
 
 
 def _default_since(until: int, per: str) -> int:
