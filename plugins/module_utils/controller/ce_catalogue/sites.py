@@ -190,6 +190,9 @@ class _Entry:
         self.unused, directives = _directives(transform)
         if directives:
             self.variables["directives"] = directives
+        if self.gpus:
+            # Nodes with GPUs are for jobs that use them.
+            self.variables["gpu_only"] = True
         if pilots:
             self.variables["limits"] = {"total": pilots}
         self.variables.update(self._size(defaults["disk_per_core_mb"]))

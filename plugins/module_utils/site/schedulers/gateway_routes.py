@@ -158,3 +158,8 @@ def _within(expression, least, most):
 
 def _set_or_delete(attribute, value):
     return f"DELETE {attribute}" if value is None else f"SET {attribute} {classad_literal(value)}"
+
+
+def with_defaults(routes):
+    """Return valid routes with their defaults, durations in seconds."""
+    return {name: _ROUTE.check([], f"{_VARIABLE}.{name}", route) for name, route in routes.items()}

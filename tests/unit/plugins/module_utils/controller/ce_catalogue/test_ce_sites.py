@@ -161,6 +161,7 @@ def test_items_for_pilots_replace_the_others_and_have_their_size():
         "Main-pilot": {
             "walltime": "24h",
             "queue": "gpu",
+            "gpu_only": True,
             "limits": {"total": 50},
             "shapes": {"pilot": {"cpus": 4, "memory_mb": 7920, "disk_mb": 20000, "gpus": 2}},
         }
