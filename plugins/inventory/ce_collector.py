@@ -9,15 +9,17 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Reads the ads of schedds that have a resource catalogue (C(OSG_ResourceCatalog)) from one or several collectors, such
-    as the central collector of the OSG, or the collector of a pool that has gateways.
-  - Makes one host of each CE (C(glidein_scheduler=htcondor_ce)) and of each gateway (C(glidein_scheduler=gateway)), with
-    C(glidein_entries) from its catalogue.
+  - Reads the ads of schedds that have a resource catalogue (C(OSG_ResourceCatalog)) from one or several collectors,
+    such as the central collector of the OSG, or the collector of a pool that has gateways.
+  - Makes one host of each CE (C(glidein_scheduler=htcondor_ce)) and of each gateway (C(glidein_scheduler=gateway)),
+    with C(glidein_entries) from its catalogue.
   - Each host is in the groups C(glidein_sites), C(ce_catalogue), C(ce_group_NAME) of its resource group, and
     C(ce_batch_NAME) of each batch system. Other characters than letters, digits and underscores become underscores.
   - A host has the variables C(ce_resource), C(ce_resource_group), C(ce_batch_systems), C(ce_allowed_vos) (empty if all
-    VOs are allowed), C(ce_collector), and C(ce_version) of a CE. O(groups), O(keyed_groups) and O(compose) can use them.
-  - The queries are not authenticated, unless the environment variable C(CONDOR_CONFIG) names a configuration of HTCondor.
+    VOs are allowed), C(ce_collector), and C(ce_version) of a CE. O(groups), O(keyed_groups) and O(compose) can use
+    them.
+  - The queries are not authenticated, unless the environment variable C(CONDOR_CONFIG) names a configuration of
+    HTCondor.
   - An invalid ad or item of a catalogue is skipped, with a warning. Only the newest ad of a CE is used.
   - If a collector does not answer, its cached answer is used, otherwise the other collectors. If no collector answers,
     and there is no cached answer, the inventory is an error.
@@ -91,7 +93,8 @@ options:
     default: 24h
   disk_per_core_mb:
     description:
-      - Disk of a glidein for each of its cores, in MB. Catalogues do not have it.
+      - Disk of a glidein for each of its cores, in MB. Catalogues do not have it. A glidein that finds less offers
+        that, down to 1000 MB for each core.
     type: int
     default: 5000
   show_warnings:

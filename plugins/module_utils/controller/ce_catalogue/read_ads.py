@@ -166,7 +166,7 @@ def _plain(value, depth=0):
             raise ValueError(f"it has a list or ad of {len(value)} items; expected at most {_ITEMS_MOST}")
         if isinstance(value, list):
             return [_plain(item, depth + 1) for item in value]
-        return {name: _plain(value.eval(name), depth + 1) for name in value.keys()}
+        return {name: _plain(value.eval(name), depth + 1) for name in value}
     raise ValueError(f"it has a value of the type {type(value).__name__}")
 
 

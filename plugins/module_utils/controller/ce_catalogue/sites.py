@@ -14,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import InputErr
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
+    DEFAULT_MIN_DISK_MB,
     MEMORY_OVERHEAD_MB,
     MEMORY_OVERHEAD_PER_CPU_MB,
     WORD,
@@ -199,7 +200,13 @@ class _Entry:
 
     def _size(self, disk_per_core_mb):
         """Return the option that has the size of the pilots."""
-        size = {"cpus": self.cpus, "memory_mb": self.memory_mb, "disk_mb": self.cpus * disk_per_core_mb}
+        size = {
+            "cpus": self.cpus,
+            "memory_mb": self.memory_mb,
+            "disk_mb": self.cpus * disk_per_core_mb,
+            # It is not known what the nodes have.
+            "min_disk_mb": self.cpus * min(disk_per_core_mb, DEFAULT_MIN_DISK_MB),
+        }
         if self.gpus:
             size["gpus"] = self.gpus
         if not self.is_fixed:

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the queries of collectors, with a stand-in for HTCondor's Collector and for the program that reads ads."""
 
-import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue import read_ads
@@ -26,16 +26,17 @@ AD = """[
     ], 7, undefined, error }
 ]"""
 # Each text is 10 times as long as the one before.
-_STEPS = "".join(f'a{n} = strcat({", ".join([f"a{n - 1}"] * 10)}); ' for n in range(1, 12))
+_STEPS = "".join(f"a{n} = strcat({', '.join([f'a{n - 1}'] * 10)}); " for n in range(1, 12))
 LARGE = f'[ Name = "large"; grid_resource = [ a0 = "{"x" * 100}"; {_STEPS}].a11 ]'
 # Each number is a sum of 10 of the one before, evaluated anew.
-_SUMS = "".join(f'a{n} = {" + ".join([f"a{n - 1}"] * 10)}; ' for n in range(1, 12))
+_SUMS = "".join(f"a{n} = {' + '.join([f'a{n - 1}'] * 10)}; " for n in range(1, 12))
 SLOW = f'[ Name = "slow"; grid_resource = [ a0 = 1; {_SUMS}].a11 ]'
 DEEP = '[ Name = "deep"; OSG_ResourceCatalog = { { { { { { { 1 } } } } } } } ]'
 MANY = f'[ Name = "many"; OSG_ResourceCatalog = {{ {", ".join(["1"] * 201)} }} ]'
 LONG = f'[ Name = "long"; OSG_Resource = "{"x" * 1001}" ]'
 TIME = '[ Name = "time"; OSG_Resource = absTime(0) ]'
-HUGE = f'[ Name = "huge"; OSG_ResourceCatalog = {{ {", ".join([f"""[ a = "{"x" * 999}"; b = "{"y" * 999}" ]"""] * 150)} }} ]'
+_PART = f'[ a = "{"x" * 999}"; b = "{"y" * 999}" ]'
+HUGE = f'[ Name = "huge"; OSG_ResourceCatalog = {{ {", ".join([_PART] * 150)} }} ]'
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def reader(program):
     """Return a function that returns the path of read_ads.py with the texts of ads as every collector's answer."""
 
     def reader_of(*ads):
-        folder = os.path.dirname(read_ads.__file__)
+        folder = str(Path(read_ads.__file__).parent)
         return program(
             f"""
 sys.path.insert(0, {folder!r})

@@ -102,7 +102,7 @@ def test_a_ce_is_a_host_with_its_address_its_groups_and_an_entry():
         "glidein_scheduler": "htcondor_ce",
         "glidein_ce": "ce1.example.org:9619",
         "glidein_entries": {
-            "sc1": {"walltime": "48h", "node": {"cpus": 8, "memory_mb": 16000, "disk_mb": 40000}},
+            "sc1": {"walltime": "48h", "node": {"cpus": 8, "memory_mb": 16000, "disk_mb": 40000, "min_disk_mb": 8000}},
         },
         "ce_resource": "EXAMPLE-CE1",
         "ce_resource_group": "EXAMPLE",
@@ -131,7 +131,8 @@ def test_names_of_groups_have_only_letters_digits_and_underscores():
 
 
 @pytest.mark.parametrize(
-    ("routed", "options"), [(True, {"routes": True}), (False, {"batch_system": "slurm"}), (None, {"batch_system": "slurm"})]
+    ("routed", "options"),
+    [(True, {"routes": True}), (False, {"batch_system": "slurm"}), (None, {"batch_system": "slurm"})],
 )
 def test_a_gateway_is_a_host_with_its_options(routed, options):
     name, variables, _groups = only(dict(GATEWAY, GatewayRouted=routed))
@@ -148,7 +149,7 @@ def test_a_gateway_is_a_host_with_its_options(routed, options):
 def test_an_item_that_sets_the_size_is_a_single_shape_whose_pilot_has_that_size():
     entry = entry_of(Transform={"set_xcount": 1, "set_maxMemory": 2000, "set_queue": "cpu"})
     # 68 MB are the glidein's own.
-    assert entry["shapes"] == {"pilot": {"cpus": 1, "memory_mb": 1932, "disk_mb": 5000}}
+    assert entry["shapes"] == {"pilot": {"cpus": 1, "memory_mb": 1932, "disk_mb": 5000, "min_disk_mb": 1000}}
     assert entry["queue"] == "cpu"
     site = normalise_site("glidein", "site", {"sc1": entry})
     assert site["entries"]["sc1"]["shapes"]["pilot"]["asked_memory_mb"] == 2000
@@ -163,7 +164,7 @@ def test_items_for_pilots_replace_the_others_and_have_their_size():
             "queue": "gpu",
             "gpu_only": True,
             "limits": {"total": 50},
-            "shapes": {"pilot": {"cpus": 4, "memory_mb": 7920, "disk_mb": 20000, "gpus": 2}},
+            "shapes": {"pilot": {"cpus": 4, "memory_mb": 7920, "disk_mb": 20000, "min_disk_mb": 4000, "gpus": 2}},
         }
     }
     assert variables["ce_allowed_vos"] == []
@@ -171,7 +172,9 @@ def test_items_for_pilots_replace_the_others_and_have_their_size():
 
 def test_a_whole_node_has_the_estimated_size():
     entry = entry_of(CPUs=None, WholeNode=True, EstimatedCPUs=16)
-    assert entry["shapes"] == {"pilot": {"cpus": 16, "memory_mb": 16000, "disk_mb": 80000, "whole_node": True}}
+    assert entry["shapes"] == {
+        "pilot": {"cpus": 16, "memory_mb": 16000, "disk_mb": 80000, "min_disk_mb": 16000, "whole_node": True}
+    }
 
 
 @pytest.mark.parametrize("minutes", [None, 0])
@@ -182,7 +185,7 @@ def test_without_a_walltime_the_default_applies(minutes):
 def test_names_of_attributes_are_in_any_case_and_whole_numbers_may_have_a_fraction_of_zero():
     item = {"name": "a", "Cpus": 2, "MEMORY": 4000.0, "maxwalltime": 60, "transform": {"SET_Remote_Queue": "long"}}
     entries = only(dict(CE, OSG_ResourceCatalog=[item]))[1]["glidein_entries"]
-    node = {"cpus": 2, "memory_mb": 4000, "disk_mb": 10000}
+    node = {"cpus": 2, "memory_mb": 4000, "disk_mb": 10000, "min_disk_mb": 2000}
     assert entries == {"a": {"walltime": "1h", "queue": "long", "node": node}}
 
 
@@ -193,7 +196,7 @@ def test_an_item_without_a_name_is_named_by_its_size():
 
 def test_other_attributes_that_a_pilot_sets_are_directives():
     entry = entry_of(Transform={"set_VOTag": "cpu", "set_Sharing": True, "set_BatchProject": "abc"})
-    assert entry["directives"] == ['+sharing = true', '+votag = "cpu"']
+    assert entry["directives"] == ["+sharing = true", '+votag = "cpu"']
     assert entry["account"] == "abc"
 
 
@@ -417,7 +420,7 @@ def texts(value):
 )
 def test_any_ad_is_valid_plain_data_or_is_skipped(changes, items, ad):
     catalogue = [dict(ITEM, **item) for item in items]
-    changed = dict(ad, OSG_ResourceCatalog=[*catalogue, *ad["OSG_ResourceCatalog"]], **{})
+    changed = dict(ad, OSG_ResourceCatalog=[*catalogue, *ad["OSG_ResourceCatalog"]])
     changed.update(changes)
     result = built(changed)
     for host in result["hosts"].values():
@@ -443,6 +446,4 @@ def test_the_check_of_the_batch_system_decides():
 
     result = build({"central:9619": [{"name": "'ce'", "ad": CE}]}, filters(), DEFAULTS, refuse)
     assert result["hosts"] == {}
-    assert result["warnings"] == [
-        "central:9619: the ad 'ce': item 1 of the catalogue: refused; the item is skipped"
-    ]
+    assert result["warnings"] == ["central:9619: the ad 'ce': item 1 of the catalogue: refused; the item is skipped"]
