@@ -11,7 +11,7 @@ PREPARE = $(PYTHON) tests/prepare.py
 RUN = $(PYTHON) tests/run.py
 
 .DEFAULT_GOAL := help
-.PHONY: help venv collection lab lab-down demo demo-gateway ee test test-fast fuzz test-e2e lint docs bench clean
+.PHONY: help venv collection lab lab-down demo demo-gateway demo-ce ee test test-fast fuzz test-e2e lint docs bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,11 @@ demo: ## the main job from end to end: an idle job becomes a glidein on Slurm, a
 demo-gateway: ## the same through a gateway: no cycle logs in to the cluster
 	@$(RUN) collection lab
 	@$(PREPARE) exec python tests/demo_gateway.py
+
+demo-ce: ## the same through an HTCondor-CE in front of a Slurm of its own; LAB_HTCONDOR_CE_SOURCE names its archive
+	@$(RUN) collection lab
+	@$(PREPARE) exec python tests/lab/lab.py up ce
+	@$(PREPARE) exec python tests/demo_ce.py
 
 ee: ## build the execution environment for AWX; deploy and run a cycle in it with ansible-runner, in the lab
 	@$(RUN) ee

@@ -15,7 +15,7 @@ from plays import shown
 
 WAIT_S = 300
 # A demand group other than that of `make demo`, whose site may still have a lease.
-REQUIREMENTS = 'requirements = TARGET.GLIDEIN_Site == "cluster"\n'
+REQUIREMENTS = 'requirements = TARGET.GLIDEIN_Site == "{site}"\n'
 PILOTS = "GlideinJobName isnt undefined"
 
 
@@ -36,8 +36,8 @@ def show_listed(alias, command, pattern):
     say(*demo.wrapped(f"$ {command}", " \\"), *lines)
 
 
-def remove_earlier_glideins():
-    """Remove the glideins of an earlier demo, so that only this demo's can run the job."""
+def remove_earlier_glideins(alias="slurm"):
+    """Remove the glideins of an earlier demo, so that only this demo's can run the job. alias: of the Slurm host."""
 
     def found():
         return glideins() + ssh("cm-alice", f"condor_q -constraint '{PILOTS}' -af ClusterId")
@@ -46,8 +46,27 @@ def remove_earlier_glideins():
         return
     say("Glideins of an earlier run are still there: cancelling them")
     ssh("cm-alice", f"condor_rm -constraint '{PILOTS}' >/dev/null 2>&1 || true")
-    ssh("slurm", "scancel -u glidein")
+    ssh(alias, "scancel -u glidein")
     wait_for("a pool without glideins", lambda: not found(), WAIT_S)
+
+
+def show_pilot(cluster, remote, queue, alias="slurm"):
+    """Print the pilot of a job on its way to Slurm and into the pool, and the end of the job.
+
+    remote: the text before the remote queue, and the text before Slurm's; queue: the command that prints the remote
+    queue, and the pattern to wait for; alias: of the Slurm host.
+    """
+    say("The pilot, a job of the grid universe, on the access point:")
+    show_listed("cm-alice", f"condor_q -nobatch -constraint '{PILOTS}'", "alice .* [IR] ")
+    say(remote[0])
+    show_listed("cm-alice", *queue)
+    say(remote[1])
+    show_listed(alias, "squeue -u glidein -o '%i %j %P %T %C %m %l'", " cpu ")
+    say("Registered in the collector (condor_status):", wait_for("a glidein in the collector", glideins, WAIT_S))
+    demo.show_end_of_job(cluster, WAIT_S)
+    # The remote schedd queries Slurm, and the access point queries the remote schedd.
+    running = f"condor_q -constraint '{PILOTS} && JobStatus == 2' -af ClusterId"
+    wait_for("the pilot's new state on the access point", lambda: ssh("cm-alice", running), WAIT_S)
 
 
 def show_gateway():
@@ -62,21 +81,11 @@ def show_gateway():
     show_listed("cm-alice", "condor_status -schedd -constraint 'is_glidein =?= true'", GATEWAY)
 
     remove_earlier_glideins()
-    cluster, submitted = demo.submit_job(REQUIREMENTS)
+    cluster, submitted = demo.submit_job(REQUIREMENTS.format(site="cluster"))
     demo.run_cycle(server, submitted, "-l", "cluster", inventories=INVENTORIES)
 
-    say("The pilot, a job of the grid universe, on the access point:")
-    show_listed("cm-alice", f"condor_q -nobatch -constraint '{PILOTS}'", "alice .* [IR] ")
-    say("HTCondor carries it to the gateway (Condor-C):")
-    show_listed("cm-alice", f"condor_q -nobatch -name {GATEWAY} -allusers", "glidein .* [IR] ")
-    say("The gateway submits it to Slurm (blahp):")
-    show_listed("slurm", "squeue -u glidein -o '%i %j %P %T %C %m %l'", " cpu ")
-    say("Registered in the collector (condor_status):", wait_for("a glidein in the collector", glideins, WAIT_S))
-    demo.show_end_of_job(cluster, WAIT_S)
-
-    # The gateway queries Slurm, and the access point queries the gateway.
-    running = f"condor_q -constraint '{PILOTS} && JobStatus == 2' -af ClusterId"
-    wait_for("the pilot's new state on the access point", lambda: ssh("cm-alice", running), WAIT_S)
+    remote = ("HTCondor carries it to the gateway (Condor-C):", "The gateway submits it to Slurm (blahp):")
+    show_pilot(cluster, remote, (f"condor_q -nobatch -name {GATEWAY} -allusers", "glidein .* [IR] "))
     status = demo.playbook("status", "-l", "cluster,slurm", inventories=INVENTORIES)
     say("The status of site and gateway:", shown(status), shown(status, "List the gateways"))
     options = " ".join(f"-i inventories/{name}" for name in INVENTORIES)

@@ -16,12 +16,13 @@ import time
 import bench_lab
 import results
 
-# In the order in which they run: deploy_lab creates the lab again; glidein_start and gateway_submit_200 need an empty
-# queue; refresh_100k fills it for rpc_get_demand.
+# In the order in which they run: deploy_lab creates the lab again; glidein_start, gateway_submit_200 and ce_submit_200
+# need an empty queue; refresh_100k fills it for rpc_get_demand.
 BENCHES = (
     "deploy_lab",
     "glidein_start",
     "gateway_submit_200",
+    "ce_submit_200",
     "refresh_100k",
     "rpc_get_demand",
     "history_year_500_sites",

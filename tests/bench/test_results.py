@@ -8,7 +8,7 @@ import re
 import pytest
 
 import bench_lab
-import gateway_submit_200
+import pilot_speed
 import results
 import workload
 from results import Goal
@@ -87,7 +87,7 @@ def test_every_group_is_queued_once_and_belongs_to_one_user():
 def test_the_speed_of_pilots_counts_from_the_tenth_and_the_peak_is_that_of_ten_seconds():
     seen = [(15.0, 4), (16.0, 10), (20.0, 50), (26.0, 190), (36.0, 200)]
 
-    found = gateway_submit_200.speeds(seen)
+    found = pilot_speed.speeds(seen)
 
     assert found["pilots_per_second"] == 9.5  # 190 in 20 s
     assert found["per_second_overall"] == 5.56
@@ -96,4 +96,4 @@ def test_the_speed_of_pilots_counts_from_the_tenth_and_the_peak_is_that_of_ten_s
 
 
 def test_pilots_that_appear_all_at_once_have_a_finite_speed():
-    assert gateway_submit_200.speeds([(20.0, 200)])["pilots_per_second"] == 0
+    assert pilot_speed.speeds([(20.0, 200)])["pilots_per_second"] == 0
