@@ -115,10 +115,12 @@ def adapt(app, docname, source):
 
 
 def ansible_reference(_app, _env, node, content):
-    """Return a link to Ansible's documentation for a label of its own; None for any other label."""
+    """Return a link to Ansible's documentation for one of its labels or environment variables; None for others."""
     label = node.get("reftarget", "")
     plugin = ANSIBLE_PLUGIN.match(label)
     page = "collections/{}/{}/{}.html".format(*plugin.groups()) if plugin else ANSIBLE.get(label)
+    if node.get("reftype") == "envvar" and label.startswith("ANSIBLE_"):
+        page = f"{ANSIBLE['ansible_configuration_settings']}#envvar-{label}"
     if not page:
         return None
     return nodes.reference("", "", content, internal=False, refuri=f"{ANSIBLE_URL}/{page}")
