@@ -65,7 +65,7 @@ PARTS = [
     Part("ee", [sys.executable, "tests/execution_environment.py", "build"], E2E, ("venv", "collection", "lab"), 1200),
     Part("lab-2", in_lab(2, *LAB_UP), (), ("lab",), 1200),
     Part("lab-3", in_lab(3, *LAB_UP, "cm", "slurm", "slurm-accounting", "sge", "htc"), (), ("lab",), 1200),
-    Part("lab-4", in_lab(4, *LAB_UP, "cm", "slurm", "sge", "htc"), (), ("lab",), 1200),
+    Part("lab-4", in_lab(4, *LAB_UP, "cm", "slurm", "sge", "htc", "ce"), (), ("lab",), 1200),
     Part("e2e-pool", [*MOLECULE], E2E, ("venv", "collection", "lab"), 4200),
     Part("e2e-glideins", in_lab(2, *MOLECULE, "-s", "glideins"), E2E, ("venv", "collection", "lab-2", "ee"), 4200),
     Part("e2e-sites", in_lab(3, *MOLECULE, "-s", "sites"), E2E, ("venv", "collection", "lab-3"), 4200),

@@ -5,6 +5,8 @@ cd /usr/src/ce
 
 # Debian's blahp 23.9 calls a method that Python 3.12 has no more: each query of a job's state fails.
 sed -i 's/self\.readfp(/self.read_file(/' "$(dpkg -L condor | grep '/blah\.py$')"
+# It queries Slurm once in a minute, which is long for a test.
+sed -i 's/^cache_timeout = 60$/cache_timeout = 5/' /usr/libexec/blahp/slurm_status.py
 # The environment of HTCondor's daemons is not that of pilots.
 echo 'echo "#SBATCH --export=NIL"' >>/etc/blahp/slurm_local_submit_attributes.sh
 
