@@ -61,7 +61,8 @@ in_queue:
   type: int
   sample: 1
 registered:
-  description: Number of glideins that have registered with the pool, according to their logs.
+  description: Number of glideins that have registered with the pool, according to their logs. If the logs come back
+    only at the end, as from an HTCondor-CE, the pool's collector is asked, too.
   returned: success
   type: int
   sample: 1
@@ -120,10 +121,11 @@ def read_submission(params):
         logs.append(dict(read_log(text), path=path, text=tail(text, params["log_lines"])))
         end = ending(text)
         endings += [end] if end and end not in endings else []
+    in_pool = queue.scheduler.registered(queue.site["site"], params["job_id"]) if jobs else None
     return {
         "jobs": [{"id": job.id, "state": job.state, "reason": job.reason} for job in jobs],
         "in_queue": len(jobs),
-        "registered": sum(1 for log in logs if log["registered"]),
+        "registered": max(sum(1 for log in logs if log["registered"]), in_pool or 0),
         "msg": states(jobs, endings),
         "logs": logs,
     }

@@ -287,6 +287,13 @@ class Scheduler(abc.ABC):
     def parse_list(self, stdout, user):
         """Return the jobs of `user` as a list of Job, in any order. Raises OutputError."""
 
+    def registered(self, site, submission):
+        """Return the number of a submission's glideins that the pool has; None if their output shows that earlier.
+
+        site: name. Raises CommandError.
+        """
+        return
+
     def means_no_jobs(self, error):
         """Return whether a listing command failed (CommandError) only because the queue is empty."""
         return False

@@ -28,11 +28,6 @@ _IDLE, _HELD = 1, 5
 # A restart of the remote schedd, or of its host, takes less.
 _MAX_SILENCE_S = 900
 
-_RELEASE = (
-    'periodic_release = regexp("^Error (sending|receiving) files", HoldReason ?: "") && (NumSystemHolds ?: 0) < 20'
-    " && time() - EnteredCurrentStatus > 300"
-)
-
 
 class GridUniverse(HTCondor):
     """Batch jobs as grid jobs of the access point, through its condor_submit, condor_q and condor_rm."""
@@ -46,6 +41,9 @@ class GridUniverse(HTCondor):
     has_schedd = True
     # The name of the remote schedd in messages.
     remote = ""
+    # Held jobs that can be released: why they were held, and an expression. They are not submitted twice.
+    held_because = "Its files could not be transferred."
+    releasable = 'regexp("^Error (sending|receiving) files", HoldReason ?: "") && (NumSystemHolds ?: 0) < 20'
     # blahp runs the script in a new directory. It moves the input files there, and leaves the input directories beside
     # the script.
     shell_settings = {
@@ -85,7 +83,8 @@ class GridUniverse(HTCondor):
         ]
         # No job_lease_duration: with universe 9, its first renewal makes the gateway's gridmanager loop (23.9.6).
         if self.has_schedd:
-            lines += ["", "# Its files could not be transferred. It has not been submitted twice.", _RELEASE]
+            release = f"periodic_release = {self.releasable} && time() - EnteredCurrentStatus > 300"
+            lines += ["", f"# {self.held_because} It has not been submitted twice.", release]
         lines += ["", "leave_in_queue = false", "notification = never"]
         return "\n".join(lines) + "\n"
 
@@ -135,6 +134,14 @@ class GridUniverse(HTCondor):
     def silence(self):
         """Return the reason of jobs whose remote schedd gives no answer."""
         return f"the {self.remote} has not answered"
+
+    def registered(self, site, submission):
+        # The output comes back when a glidein ends.
+        constraint = (
+            f'GLIDEIN_Site == {classad_literal(site)} && regexp("^{re.escape(submission)}[.]", GLIDEIN_BatchId ?: "")'
+        )
+        printed = self.runner.run([*self.argv["condor_status"], "-constraint", constraint, "-af", "GLIDEIN_BatchId"])
+        return len(set(printed.split()))
 
     # -- submitting --------------------------------------------------------------------------------------------
 

@@ -61,6 +61,8 @@ class HTCondorCE(GridUniverse):
         "token_command": {"type": ARGUMENT_LIST},
         "queue_wait": {"type": duration(0), "default": 3 * 86400},
     }
+    held_because = "Its files could not be transferred, or the CE refused the token, which does not end the glidein."
+    releasable = f'(({GridUniverse.releasable}) || regexp("^Error connecting to schedd", HoldReason ?: ""))'
     grace_s = 30  # that of Slurm: the batch system of the CE is unknown
 
     def __init__(self, runner, options):

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.slurm import Slurm
 from ansible_collections.glidein.ops.plugins.modules import submission_info
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
 
@@ -51,6 +52,14 @@ def test_a_glidein_that_waits_is_in_the_queue_and_has_no_log(run, slurm):
     assert result["jobs"] == [{"id": "7_1", "state": "queued", "reason": "Resources"}]
     assert (result["in_queue"], result["registered"], result["logs"]) == (1, 0, [])
     assert result["msg"] == "7_1 is queued (Resources)."
+
+
+def test_the_pool_is_asked_where_the_log_comes_back_at_the_end(run, slurm, monkeypatch):
+    slurm.add("7_1", CORE, "RUNNING")
+    monkeypatch.setattr(
+        Slurm, "registered", lambda _scheduler, site, job_id: 1 if (site, job_id) == ("lab", "7") else 9
+    )
+    assert run()["registered"] == 1
 
 
 def test_the_log_shows_that_a_glidein_joined_the_pool(run, slurm, write_log):

@@ -364,5 +364,12 @@ def test_glideins_are_cancelled_even_with_an_expired_token(token_file):
     assert [argv[0] for argv in runner.commands] == ["condor_q", "condor_rm"]
 
 
+def test_the_pool_shows_which_glideins_have_joined_because_their_output_comes_back_at_the_end():
+    runner = Answering(condor_status="7.0\n7.1\n7.0\n")
+    assert ce(runner=runner).registered("lab", "7") == 2
+    expected = 'GLIDEIN_Site == "lab" && regexp("^7[.]", GLIDEIN_BatchId ?: "")'
+    assert runner.commands == [["condor_status", "-constraint", expected, "-af", "GLIDEIN_BatchId"]]
+
+
 def test_a_glidein_that_waits_for_a_silent_ce_names_the_ce():
     assert ce().silence() == "the CE has not answered"
