@@ -57,18 +57,26 @@ def deployed(ce, cm, alice):
 
 
 @pytest.fixture
-def access_point(deployed, ce, cm):
-    """Return the access point as alice, with an IDTOKEN, and without glideins before and after the test."""
-    lab_ce.use_idtoken()
-    # A session that was opened with the token of another test would still be valid.
-    cm.check_output("pkill -u alice condor_gridman || true")
+def access_point(deployed, ce):
+    """Return the access point as alice, who has an IDTOKEN. There are no glideins before and after the test."""
     yield deployed
     ce.check_output("systemctl start condor-ce")
-    lab_ce.use_idtoken()
     deployed.check_output("condor_rm -all >/dev/null 2>&1; true")
     wait_for("no glidein on the access point", lambda: not grid_glideins(deployed), LIMIT_S)
     wait_for("an empty Slurm", lambda: not ce.check_output("squeue -h"), LIMIT_S)
     ce.check_output("scontrol update nodename=ce state=resume || true")
+
+
+@pytest.fixture
+def with_scitoken(cm, access_point):
+    """Return the access point as alice, who has a SciToken."""
+    # A session that was opened with the other token would still be valid.
+    end_sessions = "pkill -u alice condor_gridman || true"
+    lab_ce.use_scitoken()
+    cm.check_output(end_sessions)
+    yield access_point
+    lab_ce.use_idtoken()
+    cm.check_output(end_sessions)
 
 
 def queue(ce):
@@ -80,6 +88,12 @@ def queue(ce):
 def source_jobs(ce, attribute):
     """Return an attribute of each job that the CE has got, without those that its routes have made of them."""
     return ce.check_output(f"condor_ce_q -constraint 'JobUniverse == 5' -af {attribute}").splitlines()
+
+
+def refusals(ce):
+    """Return how often the CE has refused a SciToken."""
+    logs = "/var/log/condor-ce/CollectorLog /var/log/condor-ce/SchedLog"
+    return len(ce.check_output(f"grep -h 'Failed to authenticate using SCITOKENS' {logs} || true").splitlines())
 
 
 def drained(ce):
@@ -118,48 +132,7 @@ def test_a_pilot_by_idtoken_runs_a_job_without_the_token_of_the_ce_and_its_log_c
 
     log = f"cat {LOGS}/*.{job_id}.out"
     wait_for("the glidein's log", lambda: "no job ran for 10 s" in access_point.run(log).stdout, LIMIT_S)
-    assert not grid_glideins(access_point)
-
-
-def test_an_expired_scitoken_submits_nothing_and_a_new_one_runs_a_job(alice, server, ce, access_point):
-    lab_ce.use_scitoken(life_s=-60)
-    cluster = request(alice, server)
-    cycle = SITE.play("cycle", *SCITOKEN)
-    assert f"{lab_ce.SCITOKEN_FILE}: the token of the CE expired at " in cycle.output
-    assert not grid_glideins(access_point)
-
-    lab_ce.use_scitoken(subject="pilots-of-the-lab")
-    SITE.play("cycle", *SCITOKEN)
-    assert len(grid_glideins(access_point)) == 1
-    wait_for("a job of Slurm", lambda: [row[0] for row in queue(ce)] == ["glidein"], LIMIT_S)
-    assert source_jobs(ce, "AuthTokenIssuer AuthTokenSubject") == [f"{lab_ce.ISSUER} pilots-of-the-lab"]
-    assert alice.outputs(cluster) == ['ce\n"ce-cluster"']
-
-
-def test_a_ce_that_is_down_is_an_error_and_its_pilots_are_not_submitted_twice(alice, server, ce, access_point):
-    lab_ce.use_scitoken()
-    drained(ce)
-    request(alice, server)
-    SITE.play("cycle", *SCITOKEN)
-    wait_for("a queued job of Slurm", lambda: len(queue(ce)) == 1, LIMIT_S)
-    ce.check_output("systemctl stop condor-ce")
-
-    alice.submit(requirements=FOR_SITE)
-    server.wait_for_jobs(2)
-    cycle = SITE.play("cycle", *SCITOKEN)
-    assert "The CE ce:9619 (glidein_ce) does not answer, and nothing is submitted" in cycle.output
-    assert len(grid_glideins(access_point)) == 1
-
-    # The CE is back, but does not accept the token, because it is for another CE.
-    lab_ce.use_scitoken(audience="other:9619")
-    ce.check_output("systemctl start condor-ce")
-    unavailable = "condor_q -constraint 'GridResourceUnavailableTime isnt undefined' -af ClusterId"
-    wait_for("a pilot whose CE is not available", lambda: access_point.check_output(unavailable), LIMIT_S)
-    lab_ce.use_scitoken()
-    wait_for("a pilot whose CE is available", lambda: not access_point.check_output(unavailable), LIMIT_S)
-    SITE.play("cycle", *SCITOKEN)
-    wait_for("a second job of Slurm", lambda: len(queue(ce)) == 2, LIMIT_S)
-    assert len(source_jobs(ce, "ClusterId")) == 2
+    wait_for("the end of the glidein on the access point", lambda: not grid_glideins(access_point), LIMIT_S)
 
 
 def test_pilots_that_the_ce_holds_are_held_on_the_access_point_with_slurms_error(alice, server, ce, access_point):
@@ -184,6 +157,46 @@ def test_fifty_pilots_are_fifty_jobs_of_slurm(alice, server, ce, access_point):
     wait_for("50 jobs of Slurm", lambda: len(queue(ce)) == 50, LIMIT_S)
     assert len(source_jobs(ce, "ClusterId")) == 50
     assert SITE.counted(SITE.play("status"))[:3] == [50, 0, 0]
+
+
+def test_an_expired_scitoken_submits_nothing_and_a_new_one_runs_a_job(alice, server, ce, with_scitoken):
+    lab_ce.use_scitoken(life_s=-60)
+    cluster = request(alice, server)
+    cycle = SITE.play("cycle", *SCITOKEN)
+    assert f"{lab_ce.SCITOKEN_FILE}: the token of the CE expired at " in cycle.output
+    assert not grid_glideins(with_scitoken)
+
+    lab_ce.use_scitoken(subject="pilots-of-the-lab")
+    SITE.play("cycle", *SCITOKEN)
+    assert len(grid_glideins(with_scitoken)) == 1
+    wait_for("a job of Slurm", lambda: [row[0] for row in queue(ce)] == ["glidein"], LIMIT_S)
+    assert source_jobs(ce, "AuthTokenIssuer AuthTokenSubject") == [f"{lab_ce.ISSUER} pilots-of-the-lab"]
+    assert alice.outputs(cluster) == ['ce\n"ce-cluster"']
+
+
+def test_a_ce_that_is_down_is_an_error_and_its_pilots_are_not_submitted_twice(alice, server, ce, with_scitoken):
+    drained(ce)
+    request(alice, server)
+    SITE.play("cycle", *SCITOKEN)
+    wait_for("a queued job of Slurm", lambda: len(queue(ce)) == 1, LIMIT_S)
+    ce.check_output("systemctl stop condor-ce")
+
+    alice.submit(requirements=FOR_SITE)
+    server.wait_for_jobs(2)
+    cycle = SITE.play("cycle", *SCITOKEN)
+    assert "The CE ce:9619 (glidein_ce) does not answer, and nothing is submitted" in cycle.output
+    assert len(grid_glideins(with_scitoken)) == 1
+
+    # When the CE is back, the token is for another CE, and is refused.
+    lab_ce.use_scitoken(audience="other:9619")
+    before = refusals(ce)
+    ce.check_output("systemctl start condor-ce")
+    wait_for("a refused token", lambda: refusals(ce) > before, LIMIT_S)
+    unavailable = "condor_q -constraint 'GridResourceUnavailableTime isnt undefined' -af ClusterId"
+    assert with_scitoken.check_output(unavailable)
+    lab_ce.use_scitoken()
+    wait_for("a pilot whose CE is available", lambda: not with_scitoken.check_output(unavailable), LIMIT_S)
+    assert len(source_jobs(ce, "ClusterId")) == len(queue(ce)) == 1
 
 
 def test_the_program_of_htcondor_ce_lists_the_catalogue_of_the_site(ce):
