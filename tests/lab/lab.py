@@ -44,7 +44,7 @@ IMAGES = Path(__file__).resolve().parent / "images"
 
 # host -> (published container ports, {ssh alias: user})
 HOSTS = {
-    "cm": ((22, 11001), {"cm": "admin", "cm-alice": "alice"}),
+    "cm": ((22, 9618, 11001), {"cm": "admin", "cm-alice": "alice"}),
     "slurm": ((22,), {"slurm": "glidein", "slurm-root": "root", "slurm-2fa": "glidein2fa"}),
     "sge": ((22,), {"sge": "glidein", "sge-root": "root"}),
     "htc": ((22,), {"htc": "glidein", "htc-root": "root"}),
@@ -260,6 +260,7 @@ class Lab:
         _write(self.state / "ssh_config", "".join(blocks) + common)
         if self._running("cm"):
             _write(self.state / "demand_url", f"http://127.0.0.1:{self.port('cm', 11001)}")
+            _write(self.state / "pool_collector", f"127.0.0.1:{self.port('cm', 9618)}")
         if self._running("s3"):
             _write(self.state / "s3_url", f"http://127.0.0.1:{self.port('s3', 7480)}")
         if self._running("ce"):

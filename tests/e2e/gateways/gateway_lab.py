@@ -1,12 +1,15 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A gateway on the login node `slurm`, kept alive by cron, for the tests that need one."""
+"""A gateway on the login node `slurm`, kept alive by cron, for the tests that need one; catalogues of collectors."""
 
 import contextlib
 import json
+import subprocess
 
-from conftest import playbook
+import prepare
+import yaml
+from conftest import ROOT, STATE, playbook
 
 SNIPPET = "/etc/condor/config.d/50-glidein-ops.config"
 HOME = "/home/glidein/.glidein-gateway"
@@ -74,3 +77,30 @@ def installed_gateway(cm, slurm, slurm_root):
     assert cm.check_output("ls /var/lib/glidein-ops/gateway/tokens") == ""
     cm.check_output(f"cat > {SNIPPET} <<'END'\n{before}\nEND")
     cm.check_output("condor_reconfig")
+
+
+def catalogue(directory, *names, **options):
+    """Return ({host: its variables}, {group: its hosts}, standard error) of the plugin ce_collector.
+
+    names: files of the lab's state with the addresses of collectors, `pool_collector` or `ce_collector`; options: of
+    the plugin.
+    """
+    collectors = [(STATE / name).read_text(encoding="ascii") for name in names]
+    path = directory / "lab.ce_collector.yml"
+    options = dict(options, plugin="glidein.ops.ce_collector", collectors=collectors)
+    path.write_text(json.dumps(options), encoding="utf-8")
+    done = subprocess.run(
+        ["ansible-inventory", "-i", str(path), "--list", "--yaml"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=300,  # on a busy machine, too
+        check=True,
+        env=dict(prepare.environment(), ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="true", COLUMNS="1000"),
+    )
+    groups = yaml.safe_load(done.stdout).get("all", {}).get("children", {})
+    found = {}
+    for group in groups.values():
+        for host, variables in group["hosts"].items():
+            found.setdefault(host, {}).update(variables)
+    return found, {name: sorted(group["hosts"]) for name, group in groups.items()}, done.stderr

@@ -14,7 +14,7 @@ import textwrap
 import pytest
 from batch_site import BatchSite, grid_glideins
 from conftest import ROOT, playbook, wait_for
-from gateway_lab import HOME, PILOT, VARIABLES, installed_gateway
+from gateway_lab import HOME, PILOT, VARIABLES, catalogue, installed_gateway
 
 SITE = BatchSite("gateway", "gateway", entry="cpu")
 
@@ -32,6 +32,51 @@ def test_the_gateway_is_in_the_pool_and_may_do_nothing_else(cm, slurm):
     claims = json.loads(token)
     assert claims["sub"] == "gateway-slurm@cm"
     assert set(claims["scope"].split()) == {f"condor:/{s}" for s in ("ADVERTISE_MASTER", "ADVERTISE_SCHEDD", "READ")}
+
+
+# Ads as those of a central collector: of a CE, and of one whose catalogue is hostile.
+ADS = """\
+MyType = "Scheduler"
+Name = "{name}"
+MyAddress = "<192.0.2.1:9619>"
+ScheddIpAddr = "<192.0.2.1:9619>"
+Machine = "{name}"
+OSG_Resource = "EXAMPLE-CE1"
+OSG_ResourceGroup = "EXAMPLE"
+OSG_BatchSystems = "SLURM"
+grid_resource = strcat("condor ", Machine, " ", Machine, ":9619")
+OSG_ResourceCatalog = {{ [ Name = "{entry}"; CPUs = 8; Memory = 2000 * CPUs; MaxWallTime = 2880; \
+AllowedVOs = {{ "osg" }}; Requirements = TARGET.RequestCPUs <= CPUs; \
+Transform = [ set_MaxMemory = RequestMemory; set_xcount = RequestCPUs ] ] }}
+"""
+
+
+def test_the_pools_collector_is_a_catalogue_of_gateways_and_ces(cm, tmp_path):
+    wait_for("the gateway's ad", lambda: "gateway-slurm@" in cm.check_output("condor_status -schedd -af Name"), 60)
+    ads = "\n".join(
+        ADS.format(name=name, entry=entry)
+        for name, entry in (("ce1.example.org", "sc1"), ("ce2.example.org", "{{ lookup('pipe', 'id') }}"))
+    )
+    cm.check_output(f"cat > /tmp/ces.ads <<'END'\n{ads}END\ncondor_advertise -multiple UPDATE_SCHEDD_AD /tmp/ces.ads")
+    try:
+        hosts, groups, errors = catalogue(tmp_path, "pool_collector")
+    finally:
+        query = 'MyType = "Query"\nTargetType = "Scheduler"\nRequirements = OSG_ResourceGroup == "EXAMPLE"\n'
+        cm.check_output(f"cat > /tmp/ces.ads <<'END'\n{query}END\ncondor_advertise INVALIDATE_SCHEDD_ADS /tmp/ces.ads")
+    assert groups["glidein_sites"] == ["ce1.example.org", "gateway-slurm"]
+    variables = hosts["ce1.example.org"]
+    assert (variables["glidein_scheduler"], variables["glidein_ce"]) == ("htcondor_ce", "ce1.example.org:9619")
+    assert variables["glidein_entries"]["sc1"]["node"]["memory_mb"] == 16000
+    assert "the ad 'ce2.example.org': item 1 of the catalogue: Name: " in errors
+    variables = hosts["gateway-slurm"]
+    options = {"collector": "cm:9618", "gateway": "gateway-slurm@", "routes": True}
+    assert (variables["glidein_scheduler"], variables["glidein_scheduler_options"]) == ("gateway", options)
+    entries = variables["glidein_entries"]
+    assert {name: (entry["queue"], entry["walltime"]) for name, entry in entries.items()} == {
+        "cpu": ("cpu", "30m"),
+        "gpu": ("gpu", "1h"),
+    }
+    assert (entries["cpu"]["node"]["cpus"], entries["gpu"]["node"]["gpus"]) == (8, 2)
 
 
 def test_the_access_point_has_the_settings_for_gateways_and_those_of_the_operator(cm):
