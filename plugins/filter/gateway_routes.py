@@ -11,6 +11,7 @@ author:
 description:
   - Checks C(glidein_gateway_routes), C(glidein_gateway_transforms) and C(glidein_gateway_accounts), and returns the
     configuration of HTCondor's job router.
+positional: transforms, accounts
 options:
   _input:
     description:

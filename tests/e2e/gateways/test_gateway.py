@@ -302,7 +302,7 @@ def test_routes_and_transforms_do_what_htcondors_own_tool_does(cm, slurm):
 LIMITED = """\
 universe = grid
 grid_resource = condor gateway-slurm@ cm:9618
-+remote_JobUniverse = $(universe)
++remote_JobUniverse = $(target)
 +remote_GridResource = "batch slurm"
 executable = /bin/sleep
 arguments = 300
@@ -312,7 +312,7 @@ should_transfer_files = yes
 +VO = "$(vo)"
 +BatchProject = "$(account)"
 request_gpus = $(gpus)
-queue universe, memory, gpus, vo, account from (
+queue target, memory, gpus, vo, account from (
 5, 40000, 0, other, other
 5, 40000, 0, other, physics
 5, 40000, 0, other, physics
@@ -360,11 +360,16 @@ def test_the_documented_routes_limit_and_charge_pilots(cm, alice, slurm):
     counts = {"idle": 4, "running": 3, "held": 0, "unrouted": 3}
     wait_for("pilots that wait", lambda: gateway_jobs(slurm) == counts, 60)
 
-    first = slurm.check_output("squeue -h -p gpu -o %A").split()[0]
-    slurm.check_output(f"scancel {first}")
-    running = "squeue -h -t running -p gpu -o %A"
-    wait_for("the next pilot", lambda: set(slurm.check_output(running).split()) - {first}, 120)
-    wait_for("the limit", lambda: len(set(slurm.check_output(running).split()) - {first}) == 2, 120)
+    on_gpu = f"condor_q {cluster} -constraint 'JobStatus == 2 && RequestGPUs == 1' -af:j Owner"
+    both = wait_for("two pilots that run", lambda: _if(2, alice.host.check_output(on_gpu).splitlines()), 120)
+    former = set(slurm.check_output("squeue -h -p gpu -o %A").split())
+    alice.host.check_output(f"condor_rm {' '.join(line.split()[0] for line in both)}")
+
+    def waited():
+        running = slurm.check_output("squeue -h -t running -p gpu -o %A").split()
+        return len(running) == 1 and running[0] not in former
+
+    wait_for("the pilot that waited", waited, 120)
     alice.host.check_output("condor_rm -all")
     wait_for("an empty Slurm", lambda: not slurm.check_output("squeue -h -u glidein"), 120)
 

@@ -19,7 +19,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 
 VARIABLE = "glidein_gateway_accounts"
 # The attribute by which a pilot chooses one of its accounts.
-_CHOICE = "MY.BatchProject"
+_CHOICE = "BatchProject"
 
 _VALUE = re.compile(r"^[A-Za-z0-9_.,:/=+@%^ -]+\Z")
 _PATTERN = re.compile(r"^/([A-Za-z0-9_.,:=+@%*?|()\[\]{}\\^-]+)/\Z")
@@ -60,7 +60,7 @@ def mapped_account(accounts):
 
     A pilot may choose one of its accounts; otherwise it is the first one.
     """
-    return " ?: ".join(f'userMap("{_name(attribute)}", MY.{attribute}, {_CHOICE})' for attribute in accounts)
+    return " ?: ".join(f'userMap("{_name(attribute)}", {attribute}, {_CHOICE})' for attribute in accounts)
 
 
 def _name(attribute):

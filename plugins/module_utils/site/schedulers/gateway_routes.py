@@ -139,18 +139,19 @@ def _problems(name, route, accounts):
 def _transform(route, accounts):
     """Return the lines of a route: the requirements of jobs that it accepts, and what it changes in their copies."""
     kind = SCHEDULERS[route["batch_system"]]()
-    cpus = f"MY.xcount ?: int(max({{MY.RequestCpus ?: 1, {route['cpus']}}}))"
-    memory = f"MY.maxMemory ?: int(max({{MY.RequestMemory ?: 0, {route['memory_mb']}}}))"
-    minutes = f"MY.maxWallTime ?: {-(-route['walltime'] // 60)}"
+    # Without MY.: the job router also evaluates requirements in an ad of its own, with the job as TARGET.
+    cpus = f"xcount ?: int(max({{RequestCpus ?: 1, {route['cpus']}}}))"
+    memory = f"maxMemory ?: int(max({{RequestMemory ?: 0, {route['memory_mb']}}}))"
+    minutes = f"maxWallTime ?: {-(-route['walltime'] // 60)}"
     most_minutes = None if route["max_walltime"] is None else -(-route["max_walltime"] // 60)
-    queues = ["MY.queue is undefined", *(f"MY.queue is {classad_literal(queue)}" for queue in route["queues"])]
+    queues = ["queue is undefined", *(f"queue is {classad_literal(queue)}" for queue in route["queues"])]
     accepted = [
         f"({' || '.join(queues)})",
         *_within(cpus, 1, route["max_cpus"]),
         *_within(memory, 1, route["max_memory_mb"]),
         *_within(minutes, 1, most_minutes),
         # Nodes with GPUs are kept for jobs that use them.
-        *_within("MY.RequestGPUs ?: 0", min(1, route["max_gpus"]), route["max_gpus"]),
+        *_within("RequestGPUs ?: 0", min(1, route["max_gpus"]), route["max_gpus"]),
     ]
     if accounts:
         mapped = gateway_accounts.mapped_account(accounts)
@@ -168,8 +169,8 @@ def _transform(route, accounts):
         ),
         f"EVALSET RequestCpus {cpus}",
         # Of one node.
-        "EVALSET NodeNumber MY.RequestCpus",
-        "EVALSET SMPGranularity MY.RequestCpus",
+        "EVALSET NodeNumber RequestCpus",
+        "EVALSET SMPGranularity RequestCpus",
         f"EVALSET RequestMemory {memory}",
         f"EVALSET BatchRuntime 60 * ({minutes})",
         # A transform may have set another queue.
@@ -180,7 +181,7 @@ def _transform(route, accounts):
 
 def _queue(queues):
     listed = ", ".join(map(classad_literal, queues))
-    return f"member(MY.queue, {{{listed}}}) is true ? MY.queue : {classad_literal(queues[0])}"
+    return f"member(queue, {{{listed}}}) is true ? queue : {classad_literal(queues[0])}"
 
 
 def _account_lines(kind, route, accounts):

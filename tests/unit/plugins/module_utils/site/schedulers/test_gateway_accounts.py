@@ -13,8 +13,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gatewa
 
 ACCOUNTS = {"VO": {"icecube": ["ice", "physics"], "/us[0-9]+/": "atlas"}, "AuthTokenSubject": {"u@gateway-a": "u"}}
 MAPPED = (
-    'userMap("accounts_vo", MY.VO, MY.BatchProject) ?: '
-    'userMap("accounts_authtokensubject", MY.AuthTokenSubject, MY.BatchProject)'
+    'userMap("accounts_vo", VO, BatchProject) ?: '
+    'userMap("accounts_authtokensubject", AuthTokenSubject, BatchProject)'
 )
 
 
@@ -47,6 +47,12 @@ def test_a_value_may_be_a_subject_or_an_fqan():
 
 def test_the_first_table_with_the_value_counts():
     assert mapped_account(ACCOUNTS) == MAPPED
+
+
+def test_the_job_router_can_evaluate_requirements_with_the_job_as_target():
+    # There, MY is an ad of the job router: MY.VO would be undefined, and no pilot would be routed.
+    requirements = route_lines(ACCOUNTS, require_account=True, max_gpus=1, queues=["a"])[1]
+    assert requirements.startswith("REQUIREMENTS ") and "MY." not in requirements
 
 
 def test_the_account_of_the_route_is_for_pilots_without_one():

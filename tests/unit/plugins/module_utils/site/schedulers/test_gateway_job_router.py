@@ -40,14 +40,14 @@ def test_routes_keep_their_order():
 
 def test_a_request_of_the_pilot_replaces_the_default_of_the_route():
     found = transform(cpus=4, memory_mb=3000)
-    assert found["EVALSET RequestCpus"] == "MY.xcount ?: int(max({MY.RequestCpus ?: 1, 4}))"
-    assert found["EVALSET RequestMemory"] == "MY.maxMemory ?: int(max({MY.RequestMemory ?: 0, 3000}))"
-    assert found["EVALSET BatchRuntime"] == "60 * (MY.maxWallTime ?: 120)"
+    assert found["EVALSET RequestCpus"] == "xcount ?: int(max({RequestCpus ?: 1, 4}))"
+    assert found["EVALSET RequestMemory"] == "maxMemory ?: int(max({RequestMemory ?: 0, 3000}))"
+    assert found["EVALSET BatchRuntime"] == "60 * (maxWallTime ?: 120)"
 
 
 def test_the_cores_are_those_of_one_node():
     found = transform()
-    assert found["EVALSET NodeNumber"] == found["EVALSET SMPGranularity"] == "MY.RequestCpus"
+    assert found["EVALSET NodeNumber"] == found["EVALSET SMPGranularity"] == "RequestCpus"
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ def test_the_route_leads_to_its_batch_system(batch_system, name):
 
 def test_only_named_queues_are_accepted_and_the_first_is_the_default():
     found = transform(queues=["cpu", "debug"])
-    accepted = '(MY.queue is undefined || MY.queue is "cpu" || MY.queue is "debug") && '
+    accepted = '(queue is undefined || queue is "cpu" || queue is "debug") && '
     assert found["REQUIREMENTS"].startswith(accepted)
-    chosen = 'member(MY.queue, {"cpu", "debug"}) is true ? MY.queue : "cpu"'
+    chosen = 'member(queue, {"cpu", "debug"}) is true ? queue : "cpu"'
     assert found["EVALSET BatchQueue"] == chosen
 
 
 def test_without_queues_only_pilots_without_a_queue_are_accepted():
     found = transform()
-    assert found["REQUIREMENTS"].startswith("(MY.queue is undefined) && ")
+    assert found["REQUIREMENTS"].startswith("(queue is undefined) && ")
     assert "DELETE BatchQueue" in found
 
 
@@ -136,20 +136,20 @@ def test_all_errors_are_reported_together():
 def test_a_larger_pilot_than_the_limits_is_not_accepted():
     limits = transform(max_cpus=8, max_memory_mb=4000, max_walltime="150m", max_gpus=2)["REQUIREMENTS"]
     tests = limits.split(" && ")
-    assert "(MY.xcount ?: int(max({MY.RequestCpus ?: 1, 1}))) <= 8" in tests
-    assert "(MY.maxMemory ?: int(max({MY.RequestMemory ?: 0, 2000}))) <= 4000" in tests
-    assert "(MY.maxWallTime ?: 120) <= 150" in tests
-    assert "(MY.RequestGPUs ?: 0) <= 2" in tests
+    assert "(xcount ?: int(max({RequestCpus ?: 1, 1}))) <= 8" in tests
+    assert "(maxMemory ?: int(max({RequestMemory ?: 0, 2000}))) <= 4000" in tests
+    assert "(maxWallTime ?: 120) <= 150" in tests
+    assert "(RequestGPUs ?: 0) <= 2" in tests
 
 
 def test_a_route_with_gpus_accepts_only_pilots_with_gpus():
-    assert "(MY.RequestGPUs ?: 0) >= 1" in transform(max_gpus=2)["REQUIREMENTS"].split(" && ")
-    assert "(MY.RequestGPUs ?: 0) >= 0" in transform()["REQUIREMENTS"].split(" && ")
+    assert "(RequestGPUs ?: 0) >= 1" in transform(max_gpus=2)["REQUIREMENTS"].split(" && ")
+    assert "(RequestGPUs ?: 0) >= 0" in transform()["REQUIREMENTS"].split(" && ")
 
 
 def test_without_limits_any_whole_number_is_accepted_but_no_gpu():
     tests = transform()["REQUIREMENTS"].split(" && ")
-    assert [test for test in tests if "<=" in test] == ["(MY.RequestGPUs ?: 0) <= 0"]
+    assert [test for test in tests if "<=" in test] == ["(RequestGPUs ?: 0) <= 0"]
     assert len([test for test in tests if test.startswith("isInteger(")]) == 4
 
 
