@@ -13,8 +13,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gatewa
 
 ACCOUNTS = {"VO": {"icecube": ["ice", "physics"], "/us[0-9]+/": "atlas"}, "AuthTokenSubject": {"u@gateway-a": "u"}}
 MAPPED = (
-    'userMap("accounts_vo", VO, BatchProject) ?: '
-    'userMap("accounts_authtokensubject", AuthTokenSubject, BatchProject)'
+    'userMap("accounts_vo", VO, BatchProject) ?: userMap("accounts_authtokensubject", AuthTokenSubject, BatchProject)'
 )
 
 
