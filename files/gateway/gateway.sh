@@ -20,6 +20,8 @@
 #                                 the gateway if its queue has been empty for so long (0: never)
 #   gateway unfinished            prints the number of jobs that are queued or running
 #   gateway cancel                cancels all jobs and waits until the batch system has done so
+#   gateway route [FILE]          prints the route that accepts each job of a file (or standard input) of ClassAds, and
+#                                 the attributes that it sets; submits nothing
 #
 # Without a schedd on the login node (glidein_gateway_ssh), HTCondor on the access point starts these by SSH:
 #
@@ -52,20 +54,20 @@ processes() {
     grep -lszxF "GLIDEIN_GATEWAY=$dir" /proc/[0-9]*/environ | sed 's/[^0-9]//g'
 }
 
+signal() {
+    # shellcheck disable=SC2046 # a list of process ids
+    kill -s "$1" $(processes) 2>/dev/null || return 0
+}
+
 end_processes() {
     # The schedd stores its queue before it ends.
-    # shellcheck disable=SC2046 # a list of process ids
-    set -- $(processes)
-    [ $# -eq 0 ] && return
-    kill -TERM "$@" 2>/dev/null
+    signal TERM
     tries=0
     while [ -n "$(processes)" ] && [ $tries -lt 100 ]; do
         sleep 0.2
         tries=$((tries + 1))
     done
-    # shellcheck disable=SC2046
-    set -- $(processes)
-    [ $# -eq 0 ] || kill -KILL "$@" 2>/dev/null
+    signal KILL
 }
 
 # Write the settings of blahp: those of the release, except for those of the site. Python's parser refuses duplicates.
@@ -481,6 +483,44 @@ cancel() {
     done
 }
 
+# Print the jobs of a file, numbered, with the attributes that the gateway's schedd gives them.
+received() {
+    awk -v user="$user" 'BEGIN { RS = "" }
+        { printf "%s\nJobUniverse = 5\nOwner = \"%s\"\nClusterId = %d\nProcId = 0\n\n", $0, user, NR }' "$1"
+}
+
+route() {
+    set_by_routes=$(sed -nE 's/^  (SET|EVALSET|DEFAULT) ([A-Za-z0-9_]+) .*/\2/p' "$dir/condor_config" | tr '\n' ' ')
+    [ -n "$set_by_routes" ] || fail "the gateway has no routes (glidein_gateway_routes)"
+    jobs=$(received "$1") && [ -n "$jobs" ] || fail "expected ClassAds, separated by empty lines"
+    # The jobs of the file would use up the limits of a route.
+    sed '/^  MaxJobs = /d; /^  MaxIdleJobs = /d' "$dir/condor_config" >"$dir/condor_config.$$" || exit 1
+    routed=$(printf '%s\n\n' "$jobs" | tool env CONDOR_CONFIG="$dir/condor_config.$$" \
+        "$dir/release/bin/condor_job_router_info" -ignore-prior-routing -route-jobs - -jobads -)
+    result=$?
+    rm "$dir/condor_config.$$"
+    [ $result -eq 0 ] || fail "condor_job_router_info failed: $routed"
+    printf '%s\n\n' "$jobs" "$routed" | awk -v attributes="$set_by_routes GridResource RequestGPUs" '
+        BEGIN { split(attributes, names); RS = ""; FS = "\n"; for (i in names) shown[names[i]] = 1 }
+        {
+            found = job = name = ""
+            for (i = 1; i <= NF; i++) {
+                at = index($i, " = ")
+                attribute = substr($i, 1, at - 1)
+                value = substr($i, at + 3)
+                if (attribute == "RoutedFromJobId") job = int(substr(value, 2))
+                if (attribute == "RouteName") name = substr(value, 2, length(value) - 2)
+                if (attribute == "ClusterId") jobs = int(value)
+                if (attribute in shown) found = found "  " $i "\n"
+            }
+            if (name) result[job] = "route " name "\n" found
+        }
+        END {
+            for (job = 1; job <= jobs; job++)
+                printf "job %d: %s", job, job in result ? result[job] : "no route\n"
+        }'
+}
+
 case ${1:-} in
 run) run ;;
 keep) keep 0 ;;
@@ -511,11 +551,12 @@ unfinished)
     fi
     ;;
 cancel) cancel ;;
+route) route "${2:--}" ;;
 ssh) ssh_command ;;
 blahpd) blahpd ;;
 ft-gahp) ft_gahp ;;
 *)
     fail "expected run, keep, install, restart, stop, uninstall, unpack, token, renew, status, attributes, unfinished," \
-        "cancel, ssh, blahpd or ft-gahp"
+        "cancel, route, ssh, blahpd or ft-gahp"
     ;;
 esac

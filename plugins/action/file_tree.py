@@ -38,6 +38,8 @@ class ActionModule(ActionBase):
             files = collect([self._found(source) for source in options["sources"]], options["file_mode"])
             manifest = manifest_of(files)
             sent = {"manifest": manifest}
+            if self._task.diff:
+                sent["shown"] = sorted(name for name, item in files.items() if item.get("diff"))
             if options["versioned"]:
                 sent["version"] = version_of(manifest, options["key"])
             arguments = dict(options, sources=[])
@@ -45,7 +47,11 @@ class ActionModule(ActionBase):
             missing = found.pop("missing", [])
             if missing and not self._task.check_mode:
                 found = self._send(arguments, sent, {name: files[name] for name in missing}, task_vars)
+            before = found.pop("before", {})
             result.update(found)
+            if before:
+                path = found["path"]
+                result["diff"] = [found["diff"], *(_lines(path, name, before[name], files[name]) for name in before)]
         except GlideinError as error:
             result.update(error.details(), failed=True, msg=str(error))
         if not self._task.diff:
@@ -77,3 +83,10 @@ class ActionModule(ActionBase):
     def _module(self, arguments, sent, task_vars):
         arguments = dict(arguments, sent=sent)
         return self._execute_module("glidein.ops.file_tree", module_args=arguments, task_vars=task_vars)
+
+
+def _lines(path, name, before, item):
+    """Return Ansible's diff of a file's content."""
+    header = os.path.join(path, name)
+    after = item["content"].decode("utf-8")
+    return {"before": before, "after": after, "before_header": header, "after_header": header}

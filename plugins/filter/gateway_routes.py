@@ -9,19 +9,35 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Checks C(glidein_gateway_routes), and returns the configuration of the routes for HTCondor's job router.
+  - Checks C(glidein_gateway_routes), C(glidein_gateway_transforms) and C(glidein_gateway_accounts), and returns the
+    configuration of HTCondor's job router.
+positional: transforms, accounts
 options:
   _input:
     description:
       - C(glidein_gateway_routes), routes by their names. The job router uses the first route that accepts a job.
     type: dict
     required: true
+  transforms:
+    description:
+      - C(glidein_gateway_transforms), transforms by their names, which are applied in this order.
+    type: dict
+  accounts:
+    description:
+      - C(glidein_gateway_accounts), tables of accounts by the names of job attributes.
+    type: dict
 """
 
 EXAMPLES = r"""
 - name: Show the configuration of the routes
   ansible.builtin.debug:
     msg: "{{ glidein_gateway_routes | glidein.ops.gateway_routes }}"
+
+- name: Show it with transforms and accounts
+  ansible.builtin.debug:
+    msg: >-
+      {{ glidein_gateway_routes
+         | glidein.ops.gateway_routes(glidein_gateway_transforms, glidein_gateway_accounts) }}
 """
 
 RETURN = r"""
@@ -37,10 +53,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_routes import router_config
 
 
-def gateway_routes(routes):
+def gateway_routes(routes, transforms=None, accounts=None):
     """Return the lines of the routes' configuration. Raises AnsibleFilterError."""
     try:
-        return router_config(routes)
+        return router_config(routes, transforms, accounts)
     except GlideinError as error:
         raise AnsibleFilterError(str(error)) from error
 

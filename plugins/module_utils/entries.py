@@ -9,6 +9,7 @@ All errors of a site are reported together, each with the variable, its value an
 import math
 import re
 
+from ansible_collections.glidein.ops.plugins.module_utils.classad_syntax import CONTROL, MACRO, expression
 from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import check_condor_config
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
@@ -43,28 +44,10 @@ LONGEST_MARGIN_S = 120
 # The longest time from the start of a glidein to its first job: registration and one negotiation.
 LONGEST_START_S = 120
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# HTCondor would replace $(X) and $ENV(X): attributes and expressions become part of its configuration.
-_MACRO = re.compile(r"\$[A-Za-z_]*\(")
 _IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\Z")
 _OWN_ATTRIBUTE = re.compile(r"^(glidein_|is_glidein\Z)", re.IGNORECASE)
 # HTCondor's list of arguments takes these without quotes.
 _CHECK_ARGUMENTS = re.compile(r"^[A-Za-z0-9_./:@%+=,-]+( +[A-Za-z0-9_./:@%+=,-]+)*\Z")
-_MAX_EXPRESSION_CHARS = 10000
-
-
-def _expression(example):
-    """Return the type of ClassAd expressions."""
-
-    def convert(value):
-        if value == "":
-            return None
-        line = value.replace("\n", " ").strip() if isinstance(value, str) else ""
-        if not line or len(line) > _MAX_EXPRESSION_CHARS or _CONTROL.search(line) or _MACRO.search(line):
-            raise ValueError(value)
-        return line
-
-    return Type(f"a ClassAd expression without $(...), such as {example}", convert)
 
 
 def _name(value):
@@ -140,8 +123,8 @@ ENTRY = Spec(
         accept={"type": ANYTHING, "default": {}, "options": _ACCEPT},
         cpu_only={"type": BOOLEAN, "default": False},
         gpu_only={"type": BOOLEAN, "default": False},
-        accept_requirements={"type": _expression('TARGET.Owner == "alice"')},
-        rank={"type": _expression("TARGET.RequestMemory")},
+        accept_requirements={"type": expression('TARGET.Owner == "alice"')},
+        rank={"type": expression("TARGET.RequestMemory")},
         attributes={"type": ANYTHING, "default": {}},
         site_resource={"type": NAME},
         # The batch job on the compute node. The limits of these values are those of glidein.sh: see check_options in
@@ -325,7 +308,7 @@ def check_environment(problems, variable, raw, reserved=("GLIDEIN_", "_CONDOR_",
             problems.append(invalid(f"name of {variable}.{name}", name, expected))
         elif isinstance(value, bool) or not isinstance(value, (str, int, float)):
             problems.append(invalid(f"{variable}.{name}", value, "text or a number"))
-        elif _CONTROL.search(str(value)):
+        elif CONTROL.search(str(value)):
             problems.append(invalid(f"{variable}.{name}", value, "text without line breaks or control characters"))
     return {name: str(value) for name, value in raw.items()}
 
@@ -362,7 +345,7 @@ def _directives(problems, variable, raw):
         problems.append(invalid(variable, raw, "a list of options of the batch system, such as ['-C EGRESS']"))
         return []
     for number, directive in enumerate(raw):
-        if not isinstance(directive, str) or not directive.strip() or _CONTROL.search(directive):
+        if not isinstance(directive, str) or not directive.strip() or CONTROL.search(directive):
             expected = "one option of the batch system: text without a line break"
             problems.append(invalid(f"{variable}[{number}]", directive, expected))
     return list(raw)
@@ -382,7 +365,7 @@ def _attributes(problems, variable, raw):
             expected = "another name than is_glidein and GLIDEIN_..., which the glidein sets"
             problems.append(invalid(f"name of {where}", name, expected))
         if isinstance(value, str):
-            if _CONTROL.search(value) or _MACRO.search(value):
+            if CONTROL.search(value) or MACRO.search(value):
                 problems.append(invalid(where, value, "text without line breaks, control characters or $(...)"))
         elif not isinstance(value, (bool, int, float)) or not math.isfinite(value):
             problems.append(invalid(where, value, "text, a number, true or false"))

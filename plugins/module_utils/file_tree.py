@@ -43,7 +43,7 @@ def checked_name(name):
 
 
 def collect(sources, file_mode):
-    """Return {path: {"sha256", "mode", "src" or "content"}} of the option `sources`. A later source wins.
+    """Return {path: {"sha256", "mode", "src" or "content" and "diff"}} of the option `sources`. A later source wins.
 
     Raises InputError for an invalid source, FileTreeError for a file that cannot be read.
     """
@@ -62,6 +62,7 @@ def collect(sources, file_mode):
                 "sha256": hashlib.sha256(data).hexdigest(),
                 "mode": mode,
                 "content": data,
+                "diff": source.get("diff", False),
             }
             continue
         for name, path, sha256 in _files(source):
@@ -185,6 +186,17 @@ class Tree:
         except OSError as error:
             if isinstance(error, NotADirectoryError):
                 return None
+            raise FileTreeError(f"{path} cannot be read: {error.strerror}") from error
+
+    def content(self, name):
+        """Return the text of a file on the target, "" if there is no such file. Raises FileTreeError."""
+        if self.present[name] is None:
+            return ""
+        path = os.path.join(self.path, name)
+        try:
+            with open(path, encoding="utf-8", errors="replace") as handle:
+                return handle.read()
+        except OSError as error:
             raise FileTreeError(f"{path} cannot be read: {error.strerror}") from error
 
     def missing(self):

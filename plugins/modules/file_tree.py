@@ -22,7 +22,9 @@ attributes:
     support: full
   diff_mode:
     support: full
-    details: Lists mode, first digits of the SHA-256, and path of each file that differs.
+    details: >-
+      Lists mode, first digits of the SHA-256, and path of each file that differs. With O(sources[].diff), it also shows
+      the lines that differ.
 options:
   path:
     description:
@@ -53,6 +55,11 @@ options:
           - Mode of these files, four octal digits, or V(preserve) for the mode of each file on the controller. Default
             is O(file_mode).
         type: str
+      diff:
+        description:
+          - Whether diff mode shows the lines of O(sources[].content) that differ. Not for secrets.
+        type: bool
+        default: false
       checksums:
         description:
           - Of a directory, the files that are installed, with the SHA-256 of each. A file need not exist on the
@@ -115,6 +122,12 @@ options:
           - SHA-256 and mode of each file.
         type: dict
         default: {}
+      shown:
+        description:
+          - Files whose lines diff mode shows.
+        type: list
+        elements: str
+        default: []
       archive:
         description:
           - File on the target with the missing files.
@@ -168,6 +181,7 @@ SOURCE_SPEC = {
     "content": {"type": "str"},
     "dest": {"type": "str"},
     "mode": {"type": "str"},
+    "diff": {"type": "bool", "default": False},
     "checksums": {"type": "dict"},
     "recurse": {"type": "bool", "default": True},
     "exclude": {"type": "list", "elements": "str", "default": [".*", "__pycache__", "*.pyc"]},
@@ -185,6 +199,7 @@ ARGUMENT_SPEC = {
 SENT_SPEC = {
     "version": {"type": "str"},
     "manifest": {"type": "dict", "default": {}},
+    "shown": {"type": "list", "elements": "str", "default": []},
     "archive": {"type": "path"},
     "data": {"type": "str", "no_log": True},
 }
@@ -205,6 +220,7 @@ def install(params, check_mode):
     differs = bool(files or tree.changed_directories())
     result = {"changed": differs or links, "path": path, "version": version, "files": files}
     result["diff"] = dict(diff, before_header=path, after_header=path)
+    result["before"] = {name: tree.content(name) for name in sent["shown"] if name in files}
     if tree.missing() and not (sent["archive"] or sent["data"]):
         return dict(result, missing=tree.missing())
     if check_mode:

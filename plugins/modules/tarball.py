@@ -148,6 +148,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandE
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.pool.gateway_files import (
     installed_gateway_items,
+    unrepaired,
     upstream_gateway_items,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.pool.htcondor_files import (
@@ -235,6 +236,7 @@ def build(params, check_mode, condor):
         results.write()
     published = results.publish(params["publish_directory"], check_mode) if params["publish_directory"] else []
     return {
+        "warnings": [f"sources.{name}: {text}" for name, items in sources.items() for text in unrepaired(items)],
         "changed": changed or bool(published),
         "platforms": results.platforms,
         "built": results.rebuilt,
@@ -257,6 +259,8 @@ def main():
     )
     try:
         result = build(module.params, module.check_mode, Condor())
+        for text in result.pop("warnings", []):
+            module.warn(text)
     except GlideinError as error:
         module.fail_json(msg=f"The tarballs cannot be built: {error}", **error.details())
     except OSError as error:

@@ -7,6 +7,7 @@ The programs find their libraries relative to themselves. A gateway therefore ne
 system could pass on to the pilots.
 """
 
+import collections
 from pathlib import Path
 
 from ansible_collections.glidein.ops.plugins.module_utils.pool.elf import read_elf, with_library_path
@@ -30,6 +31,7 @@ PROGRAMS = {
     # Transfers files if the access point submits by SSH, without a schedd on the login node.
     "sbin/condor_ft-gahp": True,
     "libexec/condor_job_router": True,
+    "bin/condor_job_router_info": True,
 }
 BLAHP = "libexec/blahp"
 BLAH_CONFIG = "etc/blah.config"
@@ -37,17 +39,34 @@ BLAH_CONFIG = "etc/blah.config"
 # Of the batch job, not of the gateway: sbatch passes its environment on unless told otherwise. NONE, instead of NIL,
 # would make Slurm run a login shell of the user.
 _NIL = b'\necho "#SBATCH --export=NIL"\n'
-# bsub, too, passes its environment on, and has no such option in all versions. It needs only the variables of LSF.
-_BSUB = b"bsub_out=`cd && "
-_UNSET = (
-    b"bsub_out=`for name in $(compgen -e); do case $name in HOME|USER|LOGNAME|LANG|PATH|LSF_*|EGO_*|XLSF_*) ;; "
-    b"*) unset $name ;; esac; done; cd && "
-)
-# Grid Engine, PBS and LSF start a job in the home directory, where a killed job would leave the glidein's files. The
-# current directory of the submission is the job's directory in the spool, which the gateway removes in every case.
-_HOME, _SPOOL = b"new_home=\\${old_home}/$run_dir", b"new_home=$bls_opt_workdir/$run_dir"
-# The error of qsub becomes the reason for which the job is held.
-_QSUB, _QSUB_WITH_ERROR = b"`qsub $bls_tmp_file 2> /dev/null |", b"`qsub $bls_tmp_file |"
+
+# A change of a script of blahp. old, new: bytes that are replaced; effect: what happens without it.
+Repair = collections.namedtuple("Repair", ["old", "new", "effect"])
+REPAIRS = {
+    # Python 3.12 has no readfp.
+    "blah.py": Repair(
+        b"self.readfp(", b"self.read_file(", "with Python 3.12, every query of a job's state in Slurm, PBS or LSF fails"
+    ),
+    # Grid Engine, PBS and LSF start a job in the home directory. The current directory of the submission is the job's
+    # directory in the spool, which the gateway removes in every case.
+    "blah_common_submit_functions.sh": Repair(
+        b"new_home=\\${old_home}/$run_dir",
+        b"new_home=$bls_opt_workdir/$run_dir",
+        "a killed job of Grid Engine, PBS or LSF leaves its files in the home directory",
+    ),
+    # bsub, too, passes its environment on, and has no such option in all versions. It needs only the variables of LSF.
+    "lsf_submit.sh": Repair(
+        b"bsub_out=`cd && ",
+        b"bsub_out=`for name in $(compgen -e); do case $name in HOME|USER|LOGNAME|LANG|PATH|LSF_*|EGO_*|XLSF_*) ;; "
+        b"*) unset $name ;; esac; done; cd && ",
+        "LSF passes the gateway's environment on to its jobs",
+    ),
+    "sge_submit.sh": Repair(
+        b"`qsub $bls_tmp_file 2> /dev/null |",
+        b"`qsub $bls_tmp_file |",
+        "a job that Grid Engine refuses is held without the error of qsub",
+    ),
+}
 
 
 def installed_gateway_items(condor):
@@ -89,20 +108,23 @@ def blahp_items(scripts, settings):
     return items
 
 
+def unrepaired(items):
+    """Return one text for each script of blahp in `items` in which the text that a repair replaces was not found."""
+    found = []
+    for name, repair in REPAIRS.items():
+        item = items.get(f"{BLAHP}/{name}")
+        if item and repair.new not in item.source:
+            text = repair.old.decode()
+            found.append(f"{BLAHP}/{name} of this HTCondor is not repaired, because it lacks {text!r}: {repair.effect}")
+    return found
+
+
 def _repaired(name, data):
     """Return the content (bytes) of a script of blahp, with the changes that a gateway needs."""
-    if name == "blah.py":
-        # Python 3.12 has no readfp: every query of a job's state would fail.
-        return data.replace(b"self.readfp(", b"self.read_file(")
     if name == "slurm_local_submit_attributes.sh":
         return data + _NIL
-    if name == "blah_common_submit_functions.sh":
-        return data.replace(_HOME, _SPOOL)
-    if name == "lsf_submit.sh":
-        return data.replace(_BSUB, _UNSET)
-    if name == "sge_submit.sh":
-        return data.replace(_QSUB, _QSUB_WITH_ERROR)
-    return data
+    repair = REPAIRS.get(name)
+    return data.replace(repair.old, repair.new) if repair else data
 
 
 def relocatable(items):

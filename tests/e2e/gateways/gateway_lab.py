@@ -29,6 +29,14 @@ VARIABLES = {
         },
         "gpu": {"batch_system": "slurm", "walltime": "1h", "queues": ["gpu"], "max_gpus": 2},
     },
+    "glidein_gateway_transforms": {
+        "walltime": {"stage": "pre", "requirements": 'MY.VO is "icecube"', "default": {"maxWallTime": 20}},
+        "overhead": {
+            "stage": "post",
+            "requirements": 'MY.VO is "icecube"',
+            "evaluate": {"RequestMemory": "MY.RequestMemory + 50"},
+        },
+    },
     # The defaults of an access point wait for minutes.
     "central_manager_extra_config": "GRIDMANAGER_JOB_PROBE_INTERVAL = 5\nGRIDMANAGER_CONTACT_SCHEDD_DELAY = 1\n"
     "C_GAHP_CONTACT_SCHEDD_DELAY = 1\nCGAHP_SCHEDD_INTERACTION_TIME = 1\nGRIDMANAGER_RESOURCE_PROBE_INTERVAL = 10",

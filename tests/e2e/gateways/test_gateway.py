@@ -9,12 +9,14 @@ gateway has routes for pilots without details of the batch system, and for users
 
 import json
 import re
+import shlex
 import textwrap
 
 import pytest
+import yaml
 from batch_site import BatchSite, grid_glideins
 from conftest import ROOT, playbook, wait_for
-from gateway_lab import HOME, PILOT, VARIABLES, catalogue, installed_gateway
+from gateway_lab import HOME, PILOT, VARIABLES, catalogue, gateway_playbook, installed_gateway
 
 SITE = BatchSite("gateway", "gateway", entry="cpu")
 
@@ -271,6 +273,150 @@ def test_users_jobs_run_through_the_access_points_job_router_and_by_the_gateways
         assert alice.host.check_output("cat routed/user.out routed/made").split() == output
     finally:
         cm.check_output(f"rm {path}; condor_reconfig")
+
+
+# The attributes of a job in a line.
+ADS = [
+    'VO = "icecube"; xcount = 2; maxMemory = 500',
+    'VO = "icecube"; maxWallTime = 30; queue = "cpu"',
+    "RequestGPUs = 1",
+    # No route accepts these.
+    "xcount = 9",
+    'queue = "gpu"',
+    'maxMemory = "400"',
+    "maxWallTime = 0",
+]
+
+
+def route_by_gateway(slurm, ads):
+    """Return [(route, {attribute: value})] of `gateway route` for the text of jobs; route: None if there is none."""
+    printed = slurm.check_output(f"{HOME}/slurm/gateway route <<'END'\n{ads}\nEND")
+    found = []
+    for block in re.split(r"^job \d+: ", printed, flags=re.MULTILINE)[1:]:
+        first, *lines = block.splitlines()
+        attributes = dict(line.strip().split(" = ", 1) for line in lines)
+        found.append((None if first == "no route" else first.split()[1], attributes))
+    return found
+
+
+def transform_ads(cm, config, route, transforms, ads):
+    """Return [{attribute: value}] of condor_transform_ads, with the job router's lines of a gateway's configuration.
+
+    transforms: names of those before the route, and of those after it.
+    """
+    folder = cm.check_output("mktemp -d")
+    lines = config[config.index("JOB_ROUTER_PRE_ROUTE") :]
+    files = {"config": lines, "ads": ads}
+    for name in sum(transforms, []):
+        (files[name],) = re.findall(rf"^JOB_ROUTER_TRANSFORM_{name} @=transform\n(.*?)^@transform$", lines, re.M | re.S)
+    for name, text in files.items():
+        cm.check_output(f"printf '%s\\n' {shlex.quote(text)} >{folder}/{name}")
+    before, after = (" ".join(f"-rules {folder}/{name}" for name in names) for names in transforms)
+    # HTCondor 23.9.6 exits with 1 after success, too.
+    command = (
+        f"CONDOR_CONFIG={folder}/config condor_transform_ads {before} -jobroute {route} {after} {folder}/ads; true"
+    )
+    printed = cm.check_output(command)
+    cm.check_output(f"rm -r {folder}")
+    return [dict(line.split(" = ", 1) for line in ad.splitlines()) for ad in printed.strip().split("\n\n")]
+
+
+def test_routes_and_transforms_do_what_htcondors_own_tool_does(cm, slurm):
+    ads = "\n\n".join(ad.replace("; ", "\n") for ad in ADS)
+    found = route_by_gateway(slurm, ads)
+    assert [route for route, _attributes in found] == ["cpu", "cpu", "gpu", None, None, None, None]
+    shown = ("BatchQueue", "BatchRuntime", "NodeNumber", "RequestMemory", "BatchExtraSubmitArgs")
+    assert [tuple(attributes.get(name) for name in shown) for _route, attributes in found[:3]] == [
+        ('"cpu"', "1200", "2", "550", '"#SBATCH --comment=routed"'),
+        ('"cpu"', "1800", "1", "350", '"#SBATCH --comment=routed"'),
+        ('"gpu"', "3600", "1", "2000", None),
+    ]
+    config = slurm.check_output(f"cat {HOME}/slurm/condor_config")
+    for route in ("cpu", "gpu"):
+        jobs = transform_ads(cm, config, route, (["walltime"], ["overhead"]), ads)
+        assert len(jobs) == len(found)
+        for job, (taken, attributes) in zip(jobs, found):
+            # A job that the route does not accept gets no request.
+            assert ("BatchRuntime" in job) == (taken == route)
+            if taken == route:
+                assert {name: job.get(name) for name in attributes if name != "GridResource"} == {
+                    name: value for name, value in attributes.items() if name != "GridResource"
+                }
+
+
+LIMITED = """\
+universe = grid
+grid_resource = condor gateway-slurm@ cm:9618
++remote_JobUniverse = $(target)
++remote_GridResource = "batch slurm"
+executable = /bin/sleep
+arguments = 300
+transfer_executable = false
+should_transfer_files = yes
++maxMemory = $(memory)
++VO = "$(vo)"
++BatchProject = "$(account)"
+request_gpus = $(gpus)
+queue target, memory, gpus, vo, account from (
+5, 40000, 0, other, other
+5, 40000, 0, other, physics
+5, 40000, 0, other, physics
+5, 400, 1, icecube, other
+5, 400, 1, icecube, physics
+5, 400, 1, icecube, physics
+5, 400, 1, other, physics
+9, 400, 0, icecube, physics
+)
+"""
+
+
+def test_the_documented_routes_limit_and_charge_pilots(cm, alice, slurm):
+    page = (ROOT / "docs" / "gateway-routes.md").read_text(encoding="utf-8")
+    variables = yaml.safe_load(re.search(r"^```yaml\n(bridges:.*?)^```$", page, re.DOTALL | re.MULTILINE).group(1))
+    documented = variables["bridges"]
+    documented["glidein_gateway_routes"]["short"]["max_idle_jobs"] = 1
+    documented["glidein_gateway_routes"]["gpu"]["max_jobs"] = 2
+    done = gateway_playbook("-l", "slurm", "--diff", "-e", json.dumps(documented))
+    added = (
+        "+  MaxIdleJobs = 1",
+        "+JOB_ROUTER_PRE_ROUTE_TRANSFORM_NAMES = icecube_walltime",
+        "-JOB_ROUTER_ROUTE_cpu @=rou",
+    )
+    assert [line for line in added if f"\n{line}" not in done.output] == []
+
+    match = re.search(r"^    \$ \S+/gateway route <<END\n(.*?)^    END\n(.*?no route)$", page, re.DOTALL | re.MULTILINE)
+    ads, printed = (textwrap.dedent(text) for text in match.groups())
+    assert slurm.check_output(f"{HOME}/slurm/gateway route <<'END'\n{ads}END") == printed
+
+    alice.host.check_output("cat > limited.sub <<'END'\n" + LIMITED + "END")
+    cluster = alice.host.check_output("condor_submit -terse limited.sub").split(".")[0]
+    reason = f"condor_q {cluster}.7 -af HoldReason"
+    wait_for("a refused pilot", lambda: "only pilots for its routes" in alice.host.check_output(reason), 120)
+    rows = "squeue -h -O Partition:8,State:10,MinMemory:10,TimeLimit:12,Account:12"
+    expected = [
+        ["cpu", "PENDING", "40100M", "2:00:00", "(null)"],
+        ["cpu", "RUNNING", "40100M", "2:00:00", "(null)"],
+        # The first account of icecube, whatever the pilot states.
+        ["gpu", "RUNNING", "500M", "1:30:00", "physics"],
+        ["gpu", "RUNNING", "500M", "1:30:00", "physics"],
+    ]
+    wait_for("full routes", lambda: sorted(map(str.split, slurm.check_output(rows).splitlines())) == expected, 120)
+    # One beyond each limit, and one without an account.
+    counts = {"idle": 4, "running": 3, "held": 0, "unrouted": 3}
+    wait_for("pilots that wait", lambda: gateway_jobs(slurm) == counts, 60)
+
+    on_gpu = f"condor_q {cluster} -constraint 'JobStatus == 2 && RequestGPUs == 1' -af:j Owner"
+    both = wait_for("two pilots that run", lambda: _if(2, alice.host.check_output(on_gpu).splitlines()), 120)
+    former = set(slurm.check_output("squeue -h -p gpu -o %A").split())
+    alice.host.check_output(f"condor_rm {' '.join(line.split()[0] for line in both)}")
+
+    def waited():
+        running = slurm.check_output("squeue -h -t running -p gpu -o %A").split()
+        return len(running) == 1 and running[0] not in former
+
+    wait_for("the pilot that waited", waited, 120)
+    alice.host.check_output("condor_rm -all")
+    wait_for("an empty Slurm", lambda: not slurm.check_output("squeue -h -u glidein"), 120)
 
 
 def _if(count, lines):

@@ -35,6 +35,21 @@ case "$*" in
 *) exit 1 ;;
 esac
 """
+# Stores its input and configuration. It routes the second of two jobs.
+ROUTER = """#!/bin/sh
+cat >{dir}/jobs
+cp "$CONDOR_CONFIG" {dir}/routes
+[ ! -e {dir}/broken ] || {{ echo broken; exit 1; }}
+printf '\\nMatching jobs against routes to find candidate jobs.\\nsubmit_job as lab@ to local pool:local:\\n'
+printf 'BatchQueue = "a = b"\\nGridResource = "batch slurm"\\nNumRestarts = 0\\n'
+printf 'RouteName = "main"\\nRoutedFromJobId = "2.0"\\n\\n'
+"""
+ROUTES = """JOB_ROUTER_ROUTE_main @=route
+  MaxJobs = 1
+  MaxIdleJobs = 1
+  EVALSET BatchQueue queue
+@route
+"""
 # Prints a token that expires after $6 seconds.
 MINT = """#!/bin/sh
 echo "$*" >{dir}/minted
@@ -89,6 +104,7 @@ class Gateway:
         shutil.rmtree(str(tree), ignore_errors=True)
         script(tree / "sbin/condor_master", MASTER.format(dir=self.dir))
         script(tree / "bin/condor_q", QUEUE)
+        script(tree / "bin/condor_job_router_info", ROUTER.format(dir=self.dir))
         script(tree / "bin/condor_token_create", MINT.format(dir=self.dir))
         script(tree / "bin/blahpd", SSH_PROGRAM)
         script(tree / "sbin/condor_ft-gahp", SSH_PROGRAM)
@@ -419,6 +435,43 @@ def test_a_spool_without_space_is_a_problem_that_names_its_file_system(gateway):
     (spool / ".space").symlink_to("/dev/full")
     problem = gateway.state()["problem"]
     assert problem.startswith(f"{spool}: No space left on device (file system /")
+
+
+@pytest.fixture()
+def routes(gateway):
+    gateway.unpack("one")
+    with (gateway.dir / "condor_config").open("a") as handle:
+        handle.write(ROUTES)
+    return gateway
+
+
+def test_route_prints_the_route_of_each_job_and_what_routes_set(routes):
+    printed = routes("route", stdin='VO = "x"\nProcId = 0\n\nxcount = 2\n')
+    assert printed == 'job 1: no route\njob 2: route main\n  BatchQueue = "a = b"\n  GridResource = "batch slurm"\n'
+    jobs = (routes.dir / "jobs").read_text().split("\n\n")
+    assert jobs[0].splitlines()[:3] == ['VO = "x"', "ProcId = 0", "JobUniverse = 5"]
+    assert "ClusterId = 2" in jobs[1].splitlines()
+
+
+def test_route_does_not_apply_the_limits_of_routes(routes):
+    routes("route", stdin="xcount = 1\n")
+    used = (routes.dir / "routes").read_text()
+    assert "Max" not in used and "EVALSET BatchQueue" in used
+    assert "MaxJobs = 1" in (routes.dir / "condor_config").read_text()
+    assert [path.name for path in routes.dir.glob("condor_config*")] == ["condor_config"]
+
+
+def test_route_reads_a_file(routes, tmp_path):
+    (tmp_path / "jobs").write_text("xcount = 1\n")
+    assert routes("route", str(tmp_path / "jobs")) == "job 1: no route\n"
+
+
+def test_route_reports_errors(routes):
+    assert "expected ClassAds, separated by empty lines" in routes("route", stdin="", rc=1)
+    (routes.dir / "broken").touch()
+    assert "condor_job_router_info failed: broken" in routes("route", stdin="a = 1\n", rc=1)
+    (routes.dir / "condor_config").write_text("")
+    assert "the gateway has no routes (glidein_gateway_routes)" in routes("route", stdin="a = 1\n", rc=1)
 
 
 def test_a_schedd_that_does_not_answer_is_reported(gateway):

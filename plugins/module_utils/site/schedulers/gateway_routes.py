@@ -11,9 +11,20 @@ import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import (
+    SCHEDULERS,
+    gateway_accounts,
+    gateway_transforms,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway import BATCH_SYSTEMS
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_transforms import (
+    NAME,
+    NAME_RULE,
+    WORD,
+    WORD_RULE,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.validation import (
+    BOOLEAN,
     Spec,
     choice,
     duration,
@@ -27,14 +38,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
 _BATCH_SYSTEMS = tuple(name for name in BATCH_SYSTEMS if name != "lsf")
 # Batch systems of which blahp requests any number of GPUs in the same way.
 _WITH_GPUS = ("slurm", "htcondor")
+# By the name that blahp gives a batch system: the option for the account where blahp has no attribute for it. For
+# HTCondor it is a line of the submit description.
+_ACCOUNT_OPTIONS = {"sge": "-P ", "condor": "accounting_group = "}
 
 _VARIABLE = "glidein_gateway_routes"
-# JOB_ROUTER_ROUTE_NAMES is the list of routes.
-_NAME = re.compile(r"^(?!names\Z)[a-z][a-z0-9_]{0,30}\Z")
-_NAME_RULE = "a name of lower case letters, digits and underscores, which begins with a letter, other than names"
-# blahp passes these texts to a shell without quotes.
-_WORD = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.,:/=+@%-]*\Z")
-_WORD_RULE = "letters, digits and _ . , : / = + @ % -"
 _DIRECTIVE = re.compile(r"^-[A-Za-z0-9 _.,:/=+@%-]*\Z")
 
 _ROUTE = Spec(
@@ -47,49 +55,60 @@ _ROUTE = Spec(
         "max_cpus": {"type": whole_number(1)},
         "max_memory_mb": {"type": whole_number(1)},
         "max_gpus": {"type": whole_number(0), "default": 0},
-        "queues": {"type": list_of_texts(_WORD, f"a list of names of {_WORD_RULE}"), "default": []},
-        "account": {"type": text(_WORD, _WORD_RULE)},
+        "queues": {"type": list_of_texts(WORD, f"a list of names of {WORD_RULE}"), "default": []},
+        "account": {"type": text(WORD, WORD_RULE)},
+        "require_account": {"type": BOOLEAN, "default": False},
+        "max_jobs": {"type": whole_number(1)},
+        "max_idle_jobs": {"type": whole_number(1)},
         "directives": {
-            "type": list_of_texts(_DIRECTIVE, f"a list of options that begin with - and have blanks, {_WORD_RULE}"),
+            "type": list_of_texts(_DIRECTIVE, f"a list of options that begin with - and have blanks, {WORD_RULE}"),
             "default": [],
         },
     }
 )
 
 
-def router_config(routes):
-    """Return lines of HTCondor's configuration with the routes, in their order. Raises InputError.
+def router_config(routes, transforms=None, accounts=None):
+    """Return lines of HTCondor's configuration with the routes and transforms, in their order. Raises InputError.
 
-    routes: glidein_gateway_routes, {name: route}.
+    routes: glidein_gateway_routes, {name: route}; transforms: glidein_gateway_transforms; accounts:
+    glidein_gateway_accounts.
     """
     problems = []
-    checked = _checked(problems, routes)
+    checked = _checked(problems, routes, accounts or {})
+    lines = gateway_accounts.account_config(problems, accounts or {})
+    lines += gateway_transforms.transform_config(problems, transforms or {})
+    for variable, value in ((gateway_transforms.VARIABLE, transforms), (gateway_accounts.VARIABLE, accounts)):
+        if value and not routes:
+            problems.append(invalid(variable, value, f"no value without {_VARIABLE}"))
     if problems:
         raise InputError(problems)
-    lines = [f"JOB_ROUTER_ROUTE_NAMES = {' '.join(checked)}"]
+    lines.append(f"JOB_ROUTER_ROUTE_NAMES = {' '.join(checked)}")
     for name, route in checked.items():
-        lines += [f"JOB_ROUTER_ROUTE_{name} @=route", *(f"  {line}" for line in _transform(route)), "@route"]
+        body = _transform(route, accounts or {})
+        lines += [f"JOB_ROUTER_ROUTE_{name} @=route", *(f"  {line}" for line in body), "@route"]
     return lines
 
 
-def _checked(problems, routes):
+def _checked(problems, routes, accounts):
     """Return the routes with their defaults; append the errors to `problems`."""
     if not isinstance(routes, dict):
         problems.append(invalid(_VARIABLE, routes, "a mapping of names to routes"))
         return {}
     checked = {}
     for name, route in routes.items():
-        if not isinstance(name, str) or not _NAME.match(name):
-            problems.append(invalid(_VARIABLE, name, _NAME_RULE))
+        # JOB_ROUTER_ROUTE_NAMES is the list of routes.
+        if not isinstance(name, str) or not NAME.match(name) or name == "names":
+            problems.append(invalid(_VARIABLE, name, f"{NAME_RULE}, other than names"))
             continue
         before = len(problems)
         checked[name] = _ROUTE.check(problems, f"{_VARIABLE}.{name}", route)
         if len(problems) == before:
-            problems += _problems(name, checked[name])
+            problems += _problems(name, checked[name], accounts)
     return checked
 
 
-def _problems(name, route):
+def _problems(name, route, accounts):
     """Return one error for each value of a route that does not fit the other values."""
     where = f"{_VARIABLE}.{name}"
     problems = []
@@ -100,53 +119,97 @@ def _problems(name, route):
             problems.append(invalid(f"{where}.{key}", route[key], f"at most max_{key}, {limit}{unit}"))
     kind = SCHEDULERS[route["batch_system"]]()
     with_directives = "directives" in kind.blahp.options
-    possible = {"queues": "queue" in kind.blahp.requests, "account": "account" in kind.blahp.requests}
-    for key, is_possible in dict(possible, directives=with_directives).items():
+    for key, is_possible in (("queues", "queue" in kind.blahp.requests), ("directives", with_directives)):
         if route[key] and not is_possible:
             problems.append(invalid(f"{where}.{key}", route[key], f"no value: blahp cannot request it of {kind.name}"))
     if route["max_gpus"] and route["batch_system"] not in _WITH_GPUS:
         expected = f"0: blahp cannot request GPUs of {kind.name}"
         problems.append(invalid(f"{where}.max_gpus", route["max_gpus"], expected))
+    if route["require_account"] and not accounts:
+        expected = f"false without {gateway_accounts.VARIABLE}"
+        problems.append(invalid(f"{where}.require_account", True, expected))
+    if route["require_account"] and route["account"]:
+        problems.append(invalid(f"{where}.account", route["account"], "no value with require_account"))
     if with_directives:
         found = kind.check_directives({"name": name, "directives": route["directives"], "resources": {}})
         problems += [problem.replace("glidein_entries.", f"{_VARIABLE}.", 1) for problem in found]
     return problems
 
 
-def _transform(route):
+def _transform(route, accounts):
     """Return the lines of a route: the requirements of jobs that it accepts, and what it changes in their copies."""
     kind = SCHEDULERS[route["batch_system"]]()
-    cpus = f"MY.xcount ?: int(max({{MY.RequestCpus ?: 1, {route['cpus']}}}))"
-    memory = f"MY.maxMemory ?: int(max({{MY.RequestMemory ?: 0, {route['memory_mb']}}}))"
-    minutes = f"MY.maxWallTime ?: {-(-route['walltime'] // 60)}"
+    # Without MY.: the job router also evaluates requirements in an ad of its own, with the job as TARGET.
+    cpus = f"xcount ?: int(max({{RequestCpus ?: 1, {route['cpus']}}}))"
+    memory = f"maxMemory ?: int(max({{RequestMemory ?: 0, {route['memory_mb']}}}))"
+    minutes = f"maxWallTime ?: {-(-route['walltime'] // 60)}"
     most_minutes = None if route["max_walltime"] is None else -(-route["max_walltime"] // 60)
-    queues = ["MY.queue is undefined", *(f"MY.queue is {classad_literal(queue)}" for queue in route["queues"])]
+    queues = ["queue is undefined", *(f"queue is {classad_literal(queue)}" for queue in route["queues"])]
     accepted = [
         f"({' || '.join(queues)})",
         *_within(cpus, 1, route["max_cpus"]),
         *_within(memory, 1, route["max_memory_mb"]),
         *_within(minutes, 1, most_minutes),
         # Nodes with GPUs are kept for jobs that use them.
-        *_within("MY.RequestGPUs ?: 0", min(1, route["max_gpus"]), route["max_gpus"]),
+        *_within("RequestGPUs ?: 0", min(1, route["max_gpus"]), route["max_gpus"]),
     ]
-    directives = " ".join([kind.directive_prefix, *route["directives"]]) if route["directives"] else None
+    if accounts:
+        mapped = gateway_accounts.mapped_account(accounts)
+        accepted.append(f"isString({mapped})" if route["require_account"] else f"!isError({mapped})")
     return [
         f"REQUIREMENTS {' && '.join(accepted)}",
         "TargetUniverse = 9",
         f'GridResource = "batch {kind.blahp.name}"',
         # Cancelled pilots are failures to the job router, which then routes fewer: never.
         "FailureRateThreshold = 1000000",
+        *(
+            f"{name} = {route[key]}"
+            for key, name in (("max_jobs", "MaxJobs"), ("max_idle_jobs", "MaxIdleJobs"))
+            if route[key]
+        ),
         f"EVALSET RequestCpus {cpus}",
         # Of one node.
-        "EVALSET NodeNumber MY.RequestCpus",
-        "EVALSET SMPGranularity MY.RequestCpus",
+        "EVALSET NodeNumber RequestCpus",
+        "EVALSET SMPGranularity RequestCpus",
         f"EVALSET RequestMemory {memory}",
         f"EVALSET BatchRuntime 60 * ({minutes})",
-        f"EVALSET BatchQueue MY.queue ?: {classad_literal(route['queues'][0])}"
-        if route["queues"]
-        else "DELETE BatchQueue",
-        _set_or_delete("BatchProject", route["account"]),
-        _set_or_delete("BatchExtraSubmitArgs", directives),
+        # A transform may have set another queue.
+        f"EVALSET BatchQueue {_queue(route['queues'])}" if route["queues"] else "DELETE BatchQueue",
+        *_account_lines(kind, route, accounts),
+    ]
+
+
+def _queue(queues):
+    listed = ", ".join(map(classad_literal, queues))
+    return f"member(queue, {{{listed}}}) is true ? queue : {classad_literal(queues[0])}"
+
+
+def _account_lines(kind, route, accounts):
+    """Return the lines that set the account, and the further options of the batch system."""
+    option = _ACCOUNT_OPTIONS.get(kind.blahp.name)
+    options = [kind.directive_prefix, *route["directives"]] if route["directives"] else []
+    if not accounts:
+        if route["account"] and option:
+            options = [*(options or [kind.directive_prefix]), option + route["account"]]
+        return [
+            _set_or_delete("BatchProject", None if option else route["account"]),
+            _set_or_delete("BatchExtraSubmitArgs", " ".join(options).strip() or None),
+        ]
+    account = gateway_accounts.mapped_account(accounts)
+    if route["account"]:
+        account += f" ?: {classad_literal(route['account'])}"
+    if not option:
+        # Undefined without an account.
+        return [
+            f"EVALSET BatchProject {account}",
+            _set_or_delete("BatchExtraSubmitArgs", " ".join(options) or None),
+        ]
+    start = " ".join([*(options or [kind.directive_prefix]), option]).lstrip()
+    without = classad_literal(" ".join(options)) if options else "undefined"
+    return [
+        # It reads the pilot's choice, which is deleted next.
+        f"EVALSET BatchExtraSubmitArgs strcat({classad_literal(start)}, {account}) ?: {without}",
+        "DELETE BatchProject",
     ]
 
 

@@ -69,6 +69,19 @@ def test_large_and_small_files_arrive_and_a_second_run_changes_nothing(run, tmp_
     assert "CHANGED" not in run()
 
 
+def test_diff_shows_the_lines_of_a_content_that_asks_for_it(run, tmp_path):
+    arguments = {"path": str(tmp_path / "site"), "sources": [{"content": "a\nb\n", "dest": "shown", "diff": True}]}
+    assert "+a\n+b\n" in run("--diff", "--check", "-a", json.dumps(arguments))
+    run("-a", json.dumps(arguments))
+    arguments["sources"] = [{"content": "a\nc\n", "dest": "shown", "diff": True}, {"content": "secret", "dest": "x"}]
+    output = run("--diff", "-a", json.dumps(arguments))
+    assert f"+++ after: {tmp_path}/site/shown\n" in output
+    assert " a\n-b\n+c\n" in output
+    assert "secret" not in output
+    assert (tmp_path / "site" / "shown").read_text() == "a\nc\n"
+    assert "CHANGED" not in run("-a", json.dumps(arguments))
+
+
 def test_diff_lists_only_a_damaged_file_and_it_is_repaired(run, tmp_path):
     run()
     damaged = tmp_path / "site" / "current" / "small"

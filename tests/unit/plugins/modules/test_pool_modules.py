@@ -336,6 +336,15 @@ def test_tarballs_are_built_and_published_once(pool, items):
     assert (again["changed"], again["diff"]["after"]) == (False, "")
 
 
+def test_a_script_of_blahp_that_is_not_repaired_is_a_warning(pool, items, monkeypatch):
+    script = {"libexec/blahp/sge_submit.sh": Item(b"another version", 0o755)}
+    monkeypatch.setattr(tarball, "installed_gateway_items", lambda condor: dict(items, **script))
+    (warning,) = build(pool, kind="gateway")["warnings"]
+    # Newer versions of Ansible return more than the text.
+    assert "sources.native: libexec/blahp/sge_submit.sh of this HTCondor is not repaired, because" in str(warning)
+    assert "a job that Grid Engine refuses is held without the error of qsub" in str(warning)
+
+
 def test_the_pool_password_is_neither_in_the_result_nor_published(pool, items):
     (pool / "password").write_text("a secret")
     done = build(pool, pool_password_file=str(pool / "password"), publish_directory=str(pool / "public"))

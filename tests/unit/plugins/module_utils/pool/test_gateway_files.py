@@ -123,6 +123,24 @@ def test_batch_jobs_use_the_directory_of_the_submission(release):
     assert found == '    echo "new_home=$bls_opt_workdir/$run_dir"\n'
 
 
+@pytest.mark.parametrize("name", gf.REPAIRS)
+def test_a_script_of_another_version_that_is_not_repaired_is_named(release, name):
+    repair = gf.REPAIRS[name]
+    (release / "libexec/blahp" / name).write_bytes(b"#!/bin/bash\nnew text\n")
+    (problem,) = gf.unrepaired(gf.upstream_gateway_items(release))
+    assert problem == (
+        f"libexec/blahp/{name} of this HTCondor is not repaired, because it lacks {repair.old.decode()!r}: "
+        f"{repair.effect}"
+    )
+
+
+@pytest.mark.parametrize("name", gf.REPAIRS)
+@pytest.mark.parametrize("text", ["old", "new"])
+def test_a_script_that_was_repaired_or_needs_no_repair_is_not_named(release, name, text):
+    (release / "libexec/blahp" / name).write_bytes(b"before " + getattr(gf.REPAIRS[name], text) + b" after\n")
+    assert gf.unrepaired(gf.upstream_gateway_items(release)) == []
+
+
 @pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
 def test_bsub_gets_only_the_variables_of_lsf(release, tmp_path):
     bsub = tmp_path / "bsub"

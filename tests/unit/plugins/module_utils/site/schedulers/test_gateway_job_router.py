@@ -40,14 +40,14 @@ def test_routes_keep_their_order():
 
 def test_a_request_of_the_pilot_replaces_the_default_of_the_route():
     found = transform(cpus=4, memory_mb=3000)
-    assert found["EVALSET RequestCpus"] == "MY.xcount ?: int(max({MY.RequestCpus ?: 1, 4}))"
-    assert found["EVALSET RequestMemory"] == "MY.maxMemory ?: int(max({MY.RequestMemory ?: 0, 3000}))"
-    assert found["EVALSET BatchRuntime"] == "60 * (MY.maxWallTime ?: 120)"
+    assert found["EVALSET RequestCpus"] == "xcount ?: int(max({RequestCpus ?: 1, 4}))"
+    assert found["EVALSET RequestMemory"] == "maxMemory ?: int(max({RequestMemory ?: 0, 3000}))"
+    assert found["EVALSET BatchRuntime"] == "60 * (maxWallTime ?: 120)"
 
 
 def test_the_cores_are_those_of_one_node():
     found = transform()
-    assert found["EVALSET NodeNumber"] == found["EVALSET SMPGranularity"] == "MY.RequestCpus"
+    assert found["EVALSET NodeNumber"] == found["EVALSET SMPGranularity"] == "RequestCpus"
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,15 @@ def test_the_route_leads_to_its_batch_system(batch_system, name):
 
 def test_only_named_queues_are_accepted_and_the_first_is_the_default():
     found = transform(queues=["cpu", "debug"])
-    accepted = '(MY.queue is undefined || MY.queue is "cpu" || MY.queue is "debug") && '
+    accepted = '(queue is undefined || queue is "cpu" || queue is "debug") && '
     assert found["REQUIREMENTS"].startswith(accepted)
-    assert found["EVALSET BatchQueue"] == 'MY.queue ?: "cpu"'
+    chosen = 'member(queue, {"cpu", "debug"}) is true ? queue : "cpu"'
+    assert found["EVALSET BatchQueue"] == chosen
 
 
 def test_without_queues_only_pilots_without_a_queue_are_accepted():
     found = transform()
-    assert found["REQUIREMENTS"].startswith("(MY.queue is undefined) && ")
+    assert found["REQUIREMENTS"].startswith("(queue is undefined) && ")
     assert "DELETE BatchQueue" in found
 
 
@@ -78,23 +79,77 @@ def test_account_and_directives_are_those_of_the_route():
     assert {"DELETE BatchProject", "DELETE BatchExtraSubmitArgs"} <= set(transform())
 
 
+@pytest.mark.parametrize(
+    "batch_system, option", [("sge", "#$ -P"), ("uge", "#$ -P"), ("htcondor", "accounting_group =")]
+)
+def test_the_account_is_an_option_where_blahp_has_no_attribute_for_it(batch_system, option):
+    found = transform(batch_system=batch_system, account="abc")
+    assert found["SET BatchExtraSubmitArgs"] == f'"{option} abc"'
+    assert "DELETE BatchProject" in found
+
+
+def test_account_and_directives_of_grid_engine_are_one_line():
+    found = transform(batch_system="sge", account="abc", directives=["-l x=1"])
+    assert found["SET BatchExtraSubmitArgs"] == '"#$ -l x=1 -P abc"'
+
+
+def test_the_limits_of_a_route_are_those_of_the_job_router():
+    found = transform(max_jobs=100, max_idle_jobs=5)
+    assert (found["MaxJobs"], found["MaxIdleJobs"]) == ("= 100", "= 5")
+    assert not {"MaxJobs", "MaxIdleJobs"} & set(transform())
+
+
+def test_transforms_and_accounts_come_before_the_routes():
+    lines = router_config({"main": SLURM}, {"a": {"stage": "pre", "delete": ["x"]}}, {"VO": {"ice": "i"}})
+    beginnings = [line.split()[0] for line in lines if not line.startswith((" ", "@"))]
+    assert beginnings == [
+        "JOB_ROUTER_CLASSAD_USER_MAP_NAMES",
+        "TOOL_CLASSAD_USER_MAP_NAMES",
+        "CLASSAD_USER_MAPDATA_accounts_vo",
+        "JOB_ROUTER_PRE_ROUTE_TRANSFORM_NAMES",
+        "JOB_ROUTER_TRANSFORM_a",
+        "JOB_ROUTER_ROUTE_NAMES",
+        "JOB_ROUTER_ROUTE_main",
+    ]
+
+
+@pytest.mark.parametrize(
+    "more, variable",
+    [
+        ({"transforms": {"a": {"stage": "pre"}}}, "glidein_gateway_transforms: {'a': {'stage': 'pre'}}"),
+        ({"accounts": {"VO": {"ice": "i"}}}, "glidein_gateway_accounts: {'VO': {'ice': 'i'}}"),
+    ],
+)
+def test_transforms_and_accounts_need_routes(more, variable):
+    with pytest.raises(InputError) as raised:
+        router_config({}, **more)
+    assert str(raised.value) == f"{variable} is invalid; expected no value without glidein_gateway_routes"
+
+
+def test_all_errors_are_reported_together():
+    with pytest.raises(InputError) as raised:
+        router_config({"main": {}}, {"a": {"stage": "x"}}, {"VO": {"ice": 5}})
+    for variable in ("routes.main.walltime", "transforms.a.stage", "accounts.VO.ice"):
+        assert f"glidein_gateway_{variable}: " in str(raised.value)
+
+
 def test_a_larger_pilot_than_the_limits_is_not_accepted():
     limits = transform(max_cpus=8, max_memory_mb=4000, max_walltime="150m", max_gpus=2)["REQUIREMENTS"]
     tests = limits.split(" && ")
-    assert "(MY.xcount ?: int(max({MY.RequestCpus ?: 1, 1}))) <= 8" in tests
-    assert "(MY.maxMemory ?: int(max({MY.RequestMemory ?: 0, 2000}))) <= 4000" in tests
-    assert "(MY.maxWallTime ?: 120) <= 150" in tests
-    assert "(MY.RequestGPUs ?: 0) <= 2" in tests
+    assert "(xcount ?: int(max({RequestCpus ?: 1, 1}))) <= 8" in tests
+    assert "(maxMemory ?: int(max({RequestMemory ?: 0, 2000}))) <= 4000" in tests
+    assert "(maxWallTime ?: 120) <= 150" in tests
+    assert "(RequestGPUs ?: 0) <= 2" in tests
 
 
 def test_a_route_with_gpus_accepts_only_pilots_with_gpus():
-    assert "(MY.RequestGPUs ?: 0) >= 1" in transform(max_gpus=2)["REQUIREMENTS"].split(" && ")
-    assert "(MY.RequestGPUs ?: 0) >= 0" in transform()["REQUIREMENTS"].split(" && ")
+    assert "(RequestGPUs ?: 0) >= 1" in transform(max_gpus=2)["REQUIREMENTS"].split(" && ")
+    assert "(RequestGPUs ?: 0) >= 0" in transform()["REQUIREMENTS"].split(" && ")
 
 
 def test_without_limits_any_whole_number_is_accepted_but_no_gpu():
     tests = transform()["REQUIREMENTS"].split(" && ")
-    assert [test for test in tests if "<=" in test] == ["(MY.RequestGPUs ?: 0) <= 0"]
+    assert [test for test in tests if "<=" in test] == ["(RequestGPUs ?: 0) <= 0"]
     assert len([test for test in tests if test.startswith("isInteger(")]) == 4
 
 
@@ -132,7 +187,13 @@ def test_a_list_of_routes_is_refused():
         ),
         ({"max_walltime": "1h"}, "walltime: 7200 is invalid; expected at most max_walltime, 3600 s"),
         ({"batch_system": "htcondor", "queues": ["a"]}, "queues: ['a'] is invalid; expected no value: blahp cannot"),
-        ({"batch_system": "sge", "account": "a"}, "account: 'a' is invalid; expected no value: blahp cannot"),
+        ({"max_jobs": 0}, "max_jobs: 0 is invalid; expected a whole number of at least 1"),
+        ({"max_idle_jobs": "x"}, "max_idle_jobs: 'x' is invalid; expected a whole number of at least 1"),
+        ({"require_account": "yes"}, "require_account: 'yes' is invalid; expected true or false"),
+        (
+            {"require_account": True},
+            "require_account: True is invalid; expected false without glidein_gateway_accounts",
+        ),
         ({"batch_system": "htcondor", "directives": ["-x"]}, "directives: ['-x'] is invalid; expected no value"),
         ({"batch_system": "pbspro", "max_gpus": 1}, "max_gpus: 1 is invalid; expected 0: blahp cannot request GPUs"),
     ],
