@@ -75,6 +75,8 @@ def _route_item(name, route):
     }
     if route["max_gpus"]:
         item["GPUs"] = route["max_gpus"]
+    if route["max_jobs"]:
+        item["MaxPilots"] = route["max_jobs"]
     transform = {"set_xcount": "RequestCPUs", "set_maxMemory": "RequestMemory"}
     if route["queues"]:
         transform["set_queue"] = classad_literal(route["queues"][0])

@@ -9,7 +9,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gatewa
 
 ROUTES = {
     "cpu": {"batch_system": "slurm", "walltime": "30m", "queues": ["cpu", "debug"], "memory_mb": 300, "max_cpus": 8},
-    "gpu": {"batch_system": "htcondor", "walltime": "1h", "max_walltime": 86430, "max_gpus": 2, "max_memory_mb": 4000},
+    "gpu": {
+        "batch_system": "htcondor",
+        "walltime": "1h",
+        "max_walltime": 86430,
+        "max_gpus": 2,
+        "max_memory_mb": 4000,
+        "max_jobs": 9,
+    },
 }
 ENTRIES = {
     "main": {
@@ -40,7 +47,8 @@ def test_the_catalogue_of_routes_has_the_largest_pilots_that_each_accepts():
         "OSG_ResourceCatalog": (
             '{ [ Name = "cpu"; CPUs = 8; Memory = 300; MaxWallTime = 30; '
             f'Transform = [ {requested}; set_queue = "cpu" ] ], '
-            f'[ Name = "gpu"; CPUs = 1; Memory = 4000; MaxWallTime = 1441; GPUs = 2; Transform = [ {requested} ] ] }}'
+            f'[ Name = "gpu"; CPUs = 1; Memory = 4000; MaxWallTime = 1441; GPUs = 2; MaxPilots = 9; '
+            f"Transform = [ {requested} ] ] }}"
         ),
         "grid_resource": 'strcat("condor ", "$(SCHEDD_NAME)", " ", "$(COLLECTOR_HOST)")',
         "GatewayRouted": "true",
