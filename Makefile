@@ -26,8 +26,8 @@ demo-gateway: ## the same through a gateway: no cycle logs in to the cluster
 	@$(PREPARE) exec python tests/demo_gateway.py
 
 demo-ce: ## the same through an HTCondor-CE in front of a Slurm of its own; LAB_HTCONDOR_CE_SOURCE names its archive
-	@$(RUN) collection lab
-	@$(PREPARE) exec python tests/lab/lab.py up ce
+	@$(RUN) collection
+	@$(PYTHON) tests/lab/lab.py up cm ce
 	@$(PREPARE) exec python tests/demo_ce.py
 
 ee: ## build the execution environment for AWX; deploy and run a cycle in it with ansible-runner, in the lab

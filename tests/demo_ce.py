@@ -23,10 +23,10 @@ def show_ce():
         say("The host ce runs HTCondor-CE, in front of a Slurm of its own")
     else:
         say("The host ce runs HTCondor with the port, ads and routes of a CE, because the lab has no HTCondor-CE")
-    say("Deploying: HTCondor pool, demand server, and site `ce-cluster` on the access point")
-    demo.playbook("deploy", "-l", f"cm,{SITE}", inventories=INVENTORIES)
     say("The CE's administrator gives the access point a token (IDTOKEN), which allows to submit jobs")
     lab_ce.use_idtoken()
+    say("Deploying: HTCondor pool, demand server, and site `ce-cluster` on the access point")
+    demo.playbook("deploy", "-l", f"cm,{SITE}", inventories=INVENTORIES)
     say("The CE, in its own collector on port 9619:")
     attributes = "Name grid_resource HTCondorCEVersion"
     demo_gateway.show_listed("cm-alice", f"condor_status -pool {CE} -schedd -af:h {attributes}", SCHEDD)

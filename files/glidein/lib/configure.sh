@@ -94,7 +94,7 @@ STARTD_ATTRS = is_glidein GLIDEIN_Deployment GLIDEIN_Site GLIDEIN_Entry GLIDEIN_
 $found" | tr '\n' ' ')
 MASTER_ATTRS = \$(STARTD_ATTRS)
 # The demand server counts the core-hours of jobs by these attributes.
-STARTD_JOB_ATTRS = \$(STARTD_JOB_ATTRS) ProjectName x509UserProxyVOName AuthTokenIssuer
+SYSTEM_STARTD_JOB_ATTRS = \$(SYSTEM_STARTD_JOB_ATTRS) ProjectName x509UserProxyVOName AuthTokenIssuer
 CONFIG
 }
 

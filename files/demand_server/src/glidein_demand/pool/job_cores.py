@@ -18,7 +18,7 @@ from .slots import Slot, positive_int
 ATTRIBUTES = ("RemoteOwner", "AccountingGroup", "ProjectName", "x509UserProxyVOName", "AuthTokenIssuer")
 """The attributes of a claimed slot that name the job's user (alice@pool), accounting group (physics.alice), and so on.
 
-Glideins publish the last three by STARTD_JOB_ATTRS (files/glidein/lib/configure.sh).
+Glideins publish the last three by SYSTEM_STARTD_JOB_ATTRS (files/glidein/lib/configure.sh).
 """
 
 MAX_NAME = 128
