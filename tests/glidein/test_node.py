@@ -106,7 +106,8 @@ def test_attributes_of_the_node_and_of_pyglidein(site, shell):
     assert 'GLIDEIN_SiteResource = "annex"' in lines
     assert "GLIDEIN_Max_Walltime = 3600" in lines
     # The demand server counts core-hours by them.
-    assert "SYSTEM_STARTD_JOB_ATTRS = $(SYSTEM_STARTD_JOB_ATTRS) ProjectName x509UserProxyVOName AuthTokenIssuer" in lines
+    names = "ProjectName x509UserProxyVOName AuthTokenIssuer"
+    assert f"SYSTEM_STARTD_JOB_ATTRS = $(SYSTEM_STARTD_JOB_ATTRS) {names}" in lines
     (attributes,) = [line for line in config.replace("\\\n", "").splitlines() if line.startswith("STARTD_ATTRS")]
     assert {"GLIDEIN_SiteResource", "GLIDEIN_Max_Walltime", "PYGLIDEIN_TIME_TO_LIVE"} <= set(attributes.split())
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
