@@ -211,3 +211,16 @@ def test_the_program_of_htcondor_ce_lists_the_catalogue_of_the_site(ce):
 
 def _if(count, lines):
     return lines if len(lines) == count else None
+
+
+def test_a_command_makes_the_scitoken_for_a_probe_which_joins_before_its_log_is_back(with_scitoken):
+    made, used = "/home/alice/made.scitoken", "/home/alice/.glidein-ce/token"
+    token = lab_ce.scitoken(3600)
+    lab_ce.place(made, token)
+    with_scitoken.check_output(f"rm -rf {lab_ce.SCITOKEN_FILE} {used}")
+    variables = {"glidein_ce_token_file": "~/.glidein-ce/token", "glidein_ce_token_command": ["cat", made]}
+    probe = SITE.play("probe", "-e", json.dumps(variables))
+    assert "of cpu/small has joined the pool." in probe.summary
+    assert "It has written no log." in probe.summary
+    assert with_scitoken.check_output(f"stat -c '%a %U' {used}; cat {used}").split() == ["600", "alice", token.strip()]
+    assert token.split(".")[1] not in probe.summary
