@@ -57,7 +57,6 @@ printf 'e30.%s.c2ln\n' "$(printf '{{"exp":%d}}' $(($(date +%s) + $6)) | base64 -
 """
 # An IDTOKEN's form: the payload has no padding.
 TOKEN = "e30." + base64.urlsafe_b64encode(b'{"exp":1798000710,"iat":1795408728}').decode().rstrip("=") + ".c2ln"
-NOW = time.time()
 CRONTAB = """#!/bin/sh
 case $1 in
 -l) cat {table} ;;
@@ -360,8 +359,9 @@ def test_a_gateway_whose_queue_is_empty_for_long_stops_itself(gateway):
     script(gateway.dir / "release/bin/condor_q", "#!/bin/sh\n")
     gateway("attributes", "3600")
     idle = gateway.dir / "idle"
-    os.utime(str(idle), (NOW - 3599, NOW - 3599))
-    gateway("attributes", "3700")
+    half_an_hour_ago = time.time() - 1800
+    os.utime(str(idle), (half_an_hour_ago, half_an_hour_ago))
+    gateway("attributes", "3600")
     gateway("attributes", "0")
     assert gateway.state()["state"] == "running"
     script(gateway.dir / "release/bin/condor_q", QUEUE)
