@@ -8,7 +8,6 @@ scientist would, and queries HTCondor, Slurm and the demand server from outside.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,10 +16,10 @@ import time
 from pathlib import Path
 
 import requests
+from lab_ssh import STATE, CommandError, ssh
 from plays import shown
 
 ROOT = Path(__file__).resolve().parent.parent
-STATE = ROOT / ".lab" / (os.environ.get("LAB") or "glidein-lab")
 LOG = ROOT / ".build" / "logs" / "demo.log"
 STARTED = time.monotonic()
 WIDTH = 100  # of a terminal
@@ -67,15 +66,6 @@ def wrapped(line, ending=""):
 def say_command(command):
     """Print a command that the demo runs."""
     say(*wrapped(f"$ {command}", " \\"))
-
-
-def ssh(alias, command, stdin=None, seconds=60):
-    """Return the output of a command on a host of the lab; raise DemoError with its status and stderr if it fails."""
-    argv = ["ssh", "-F", str(STATE / "ssh_config"), "-o", "BatchMode=yes", alias, command]
-    done = subprocess.run(argv, input=stdin or "", capture_output=True, text=True, timeout=seconds, check=False)
-    if done.returncode:
-        raise DemoError(f"`{command}` on {alias} ended with {done.returncode}: {done.stderr.strip()}")
-    return done.stdout.strip()
 
 
 def playbook(name, *arguments, inventories=("lab",)):
@@ -245,9 +235,10 @@ def main(show):
     """Run a demo; exit with its error, if it fails."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     LOG.write_text("", encoding="utf-8")
+    failures = (DemoError, CommandError, requests.RequestException, subprocess.TimeoutExpired, json.JSONDecodeError)
     try:
         show()
-    except (DemoError, requests.RequestException, subprocess.TimeoutExpired, json.JSONDecodeError, OSError) as error:
+    except (*failures, OSError) as error:
         sys.exit(f"demo: {error}")
 
 

@@ -9,8 +9,9 @@ It uses the lab of `make demo`, and the steps of demo.py.
 import re
 
 import demo
-from demo import say, ssh, wait_for
+from demo import say, wait_for
 from lab_gateway import GATEWAY, INSTALL_CRON, INVENTORIES
+from lab_ssh import ssh
 from plays import shown
 
 WAIT_S = 300

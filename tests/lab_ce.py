@@ -7,18 +7,17 @@ As a program, it prepares the access point of the lab that LAB names: `cm` trust
 IDTOKEN of the CE. With the argument `scitoken`, she gets a SciToken instead.
 """
 
-import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
+
+from lab_ssh import ssh
 
 # Names in the directory inventories.
 INVENTORIES = ("lab", "lab-ce")
 CE = "ce:9619"
 SCHEDD = "ce@"
 ISSUER = "https://ce:8443"
-STATE = Path(__file__).resolve().parent.parent / ".lab" / (os.environ.get("LAB") or "glidein-lab")
 # The user in whose name pilots run at the site.
 USER = "glidein"
 # Files of the user alice on the access point. HTCondor finds an IDTOKEN by itself, and prefers it to a SciToken.
@@ -33,21 +32,6 @@ GRIDMANAGER_RESOURCE_PROBE_INTERVAL = 5
 C_GAHP_CONTACT_SCHEDD_DELAY = 1
 CGAHP_SCHEDD_INTERACTION_TIME = 1
 """
-
-
-def ssh(alias, command, stdin=None):
-    """Run a command on a host of the lab; return its output."""
-    done = subprocess.run(
-        ["ssh", "-F", str(STATE / "ssh_config"), alias, command],
-        **({"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{alias}: {command}: exit status {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
 
 
 def is_htcondor_ce():
@@ -73,7 +57,7 @@ def scitoken(life_s=LIFE_S, **claims):
 def place(path, token, alias="cm-alice"):
     """Write a token into a private file, atomically."""
     folder, file, fresh = (shlex.quote(str(name)) for name in (Path(path).parent, path, f"{path}.new"))
-    ssh(alias, f"umask 077 && mkdir -p {folder} && cat > {fresh} && mv {fresh} {file}", token)
+    ssh(alias, f"umask 077 && mkdir -p {folder} && cat > {fresh} && mv {fresh} {file}", f"{token}\n")
 
 
 def use_idtoken():
@@ -91,7 +75,7 @@ def trust_authority(alias="cm"):
     """Let a host trust the authority of the CE's certificate. SciTokens are sent through TLS only."""
     authority = ssh("ce-root", "cat /etc/ce-lab/ca.crt")
     command = "sudo tee /usr/local/share/ca-certificates/ce-lab.crt && sudo update-ca-certificates"
-    ssh(alias, f"{{ {command}; }} >/dev/null 2>&1", authority)
+    ssh(alias, f"{{ {command}; }} >/dev/null 2>&1", f"{authority}\n")
 
 
 def main():

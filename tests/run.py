@@ -69,7 +69,7 @@ PARTS = [
     Part("e2e-pool", [*MOLECULE], E2E, ("venv", "collection", "lab"), 4200),
     Part("e2e-glideins", in_lab(2, *MOLECULE, "-s", "glideins"), E2E, ("venv", "collection", "lab-2", "ee"), 4200),
     Part("e2e-sites", in_lab(3, *MOLECULE, "-s", "sites"), E2E, ("venv", "collection", "lab-3"), 4200),
-    Part("e2e-gateways", in_lab(4, *MOLECULE, "-s", "gateways"), E2E, ("venv", "collection", "lab-4"), 4200),
+    Part("e2e-access", in_lab(4, *MOLECULE, "-s", "access"), E2E, ("venv", "collection", "lab-4"), 4200),
     check("glidein", python("-m", "pytest", "-n", "2", "--dist", "loadfile", "-rs", "tests/glidein"), ("fast", "all")),
     check("ansible-test-sanity", python("tests/checks/ansible_test.py", "sanity"), ("fast", "all"), limit_s=1800),
     check("ansible-test-units", python("tests/checks/ansible_test.py", "units"), ("fast", "all"), limit_s=1800),
