@@ -37,7 +37,7 @@ def test_the_gateway_is_in_the_pool_and_may_do_nothing_else(cm, slurm):
 
 
 # Ads as those of a central collector: of a CE, and of one whose catalogue is hostile.
-ADS = """\
+CE_ADS = """\
 MyType = "Scheduler"
 Name = "{name}"
 MyAddress = "<192.0.2.1:9619>"
@@ -56,7 +56,7 @@ Transform = [ set_MaxMemory = RequestMemory; set_xcount = RequestCPUs ] ] }}
 def test_the_pools_collector_is_a_catalogue_of_gateways_and_ces(cm, tmp_path):
     wait_for("the gateway's ad", lambda: "gateway-slurm@" in cm.check_output("condor_status -schedd -af Name"), 60)
     ads = "\n".join(
-        ADS.format(name=name, entry=entry)
+        CE_ADS.format(name=name, entry=entry)
         for name, entry in (("ce1.example.org", "sc1"), ("ce2.example.org", "{{ lookup('pipe', 'id') }}"))
     )
     cm.check_output(f"cat > /tmp/ces.ads <<'END'\n{ads}END\ncondor_advertise -multiple UPDATE_SCHEDD_AD /tmp/ces.ads")
