@@ -64,7 +64,7 @@ def main(collector):
     except Exception as error:  # pylint: disable=broad-exception-caught
         return str(error) or type(error).__name__
     for ad in ads:
-        print(_in_process(ad))
+        sys.stdout.write(f"{_in_process(ad)}\n")
     return 0
 
 
@@ -171,4 +171,4 @@ def _plain(value, depth=0):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    raise SystemExit(main(sys.argv[1]))
