@@ -182,11 +182,13 @@ class Lab:
 
     def _start(self, host, image):
         name = self.container(host)
-        found = podman("container", "inspect", "-f", "{{.State.Status}} {{.ImageName}}", name, check=False)
+        published = "-".join(str(port) for port in HOSTS[host][0])
+        values = '{{.State.Status}} {{.ImageName}} ports={{index .Config.Labels "ports"}}'
+        found = podman("container", "inspect", "-f", values, name, check=False)
         if found.ok:
-            status, made_from = found.out.split()
-            if made_from != image:
-                say(f"{name} was made from an older image: replacing it")
+            status, *made_from = found.out.split()
+            if made_from != [image, f"ports={published}"]:
+                say(f"{name} was made from an older image, or with other ports: replacing it")
                 podman("rm", "-f", "-t", "5", name)
             elif status == "running":
                 return
@@ -213,6 +215,8 @@ class Lab:
             "--systemd=always",
             "--label",
             f"lab={self.name}",
+            "--label",
+            f"ports={published}",
             *ports,
             # As on a real host, a service may have a higher priority.
             "--cap-add=SYS_NICE",
