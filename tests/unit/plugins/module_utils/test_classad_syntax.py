@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The syntax check of ClassAd expressions, compared with HTCondor's library where it is installed."""
+"""The syntax check of ClassAd expressions, by HTCondor's library where it is installed."""
+
+import sys
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.classad_syntax import expression, is_expression
@@ -67,25 +69,24 @@ INVALID = [
 ]
 
 
+needs_library = pytest.mark.skipif(classad2 is None, reason="needs the Python library htcondor")
+
+
+@needs_library
 @pytest.mark.parametrize("text", VALID)
 def test_an_expression_is_accepted(text):
     assert is_expression(text)
 
 
+@needs_library
 @pytest.mark.parametrize("text", INVALID)
 def test_text_that_is_not_an_expression_is_refused(text):
     assert not is_expression(text)
 
 
-@pytest.mark.skipif(classad2 is None, reason="needs the Python library htcondor")
-@pytest.mark.parametrize("text", VALID + INVALID)
-def test_the_library_agrees(text):
-    try:
-        classad2.ExprTree(text)
-        parsed = bool(text.strip())
-    except (SyntaxError, ValueError, classad2.ClassAdException):
-        parsed = False
-    assert is_expression(text) == parsed
+def test_without_the_library_the_syntax_is_not_checked(monkeypatch):
+    monkeypatch.setitem(sys.modules, "classad2", None)
+    assert is_expression("a ==")
 
 
 @pytest.mark.parametrize("value", ["$(LOG)", "$ENV(HOME)", "a\tb", 5, True, ["a"], "x" * 10001])

@@ -388,7 +388,8 @@ def test_a_group_of_several_users_is_divided_at_a_site_that_selects_users():
 
 @needs_library
 def test_accept_requirements_that_cannot_be_read_are_an_error_that_names_the_place():
-    with pytest.raises(InputError, match=r"glidein_entries.main.accept_requirements: 'Owner ==' is not a ClassAd"):
+    message = r"glidein_entries.main.accept_requirements: 'Owner ==' is invalid; expected a ClassAd expression"
+    with pytest.raises(InputError, match=message):
         planned([], {"main": raw_entry(accept_requirements="Owner ==")})
 
 
