@@ -219,7 +219,7 @@ def test_a_command_makes_the_scitoken_for_a_probe_which_joins_before_its_log_is_
     with_scitoken.check_output(f"rm -rf {lab_ce.SCITOKEN_FILE} {used}")
     variables = {"glidein_ce_token_file": "~/.glidein-ce/token", "glidein_ce_token_command": ["cat", made]}
     probe = SITE.play("probe", "-e", json.dumps(variables))
-    assert "of cpu/small has joined the pool." in probe.summary
+    assert "of cpu/small has joined the pool." in probe.output
     assert "It has written no log." in probe.summary
     assert with_scitoken.check_output(f"stat -c '%a %U' {used}; cat {used}").split() == ["600", "alice", token.strip()]
-    assert token.split(".")[1] not in probe.summary
+    assert token.split(".")[1] not in probe.output
