@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 """A small issuer of SciTokens for tests: its keys over HTTPS, and tokens with any life, audience, scope and subject.
 
 `issuer.py serve` serves the OpenID configuration and the public key. `lab-scitoken` prints a token.
@@ -78,7 +77,7 @@ def main():
     """Serve, or print a token."""
     if sys.argv[1:] == ["serve"]:
         return serve()
-    parser = argparse.ArgumentParser(description="print a SciToken")
+    parser = argparse.ArgumentParser(prog="lab-scitoken", description="print a SciToken")
     parser.add_argument("--life", type=int, default=3600, help="seconds from now; below 0: expired (default: 3600)")
     parser.add_argument("--audience", default="ce:9619", help="default: ce:9619")
     parser.add_argument("--scope", default="condor:/READ condor:/WRITE", help="default: condor:/READ condor:/WRITE")

@@ -78,7 +78,7 @@ def test_the_options_of_a_ce_are_variables_of_the_host():
     assert options(**both)["scheduler_options"] == {"ce": "ce:9619", "schedd": "ce@", "queue_wait": "2d"}
     # The role site gives the options of its own variables.
     assert options(args={"scheduler_options": {"schedd": "ce@"}}, **variables)["scheduler_options"]["ce"] == "ce:9619"
-    assert "scheduler_options" not in options(**dict(variables, glidein_scheduler="slurm"))
+    assert "scheduler_options" not in options(**{**variables, "glidein_scheduler": "slurm"})
 
 
 def test_the_form_for_uploads_lasts_for_the_wait_in_the_queue_and_the_walltime(monkeypatch):
