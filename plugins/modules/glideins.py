@@ -235,7 +235,7 @@ hints:
   elements: str
   sample: []
 scripts:
-  description: The batch scripts of the submissions, with C(path) and C(content).
+  description: The batch scripts of the submissions, with C(path) and C(content). A failed task returns no C(content).
   returned: always, when the queue could be read
   type: list
   elements: dict
@@ -352,6 +352,8 @@ def main():
         module.warn(f"Site {module.params['site']}: {hint}")
     if update.errors and module.params["fail_on_error"]:
         first = {key: value for key, value in update.errors[0].items() if key in ("cmd", "rc", "stdout", "stderr")}
+        # Ansible prints the whole result of a failed task.
+        result["scripts"] = [{key: script[key] for key in ("entry", "shape", "path")} for script in result["scripts"]]
         module.fail_json(msg=failure_message(module.params["site"], update.errors), **dict(result, **first))
     module.exit_json(**result)
 

@@ -180,6 +180,8 @@ def test_a_bad_entry_leaves_the_others_working(run, slurm, site_home):
     assert "failed with exit status 1: sbatch: error: invalid partition specified: nosuch" in result["msg"]
     assert (result["rc"], result["stderr"]) == (1, "sbatch: error: invalid partition specified: nosuch\n")
     assert result["cmd"][0] == "sbatch"
+    # Ansible prints the whole result of a failed task.
+    assert [sorted(script) for script in result["scripts"]] == [["entry", "path", "shape"]] * 2
     assert [event["event"] for event in events(site_home)] == ["submitting", "refused", "submitting", "submitted"]
 
 
@@ -188,6 +190,7 @@ def test_errors_fail_only_if_the_operator_requests_it(run):
     assert not result.get("failed")
     assert not result["changed"]
     assert result["errors"][0]["entry"] == "bad"
+    assert "nosuch" in result["scripts"][0]["content"]
     assert "nosuch" in result["report"]["entries"][0]["error"]
 
 
