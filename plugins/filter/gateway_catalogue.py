@@ -62,7 +62,7 @@ _value:
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_catalogue import catalogue_config
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.catalogue import catalogue_config
 
 
 def gateway_catalogue(site, routes=None, entries=None, scheduler="", resource_group="", vos=None):

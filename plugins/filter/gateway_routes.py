@@ -50,7 +50,7 @@ _value:
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_routes import router_config
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.routes import router_config
 
 
 def gateway_routes(routes, transforms=None, accounts=None):

@@ -5,7 +5,7 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_catalogue import catalogue_config
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.catalogue import catalogue_config
 
 ROUTES = {
     "cpu": {"batch_system": "slurm", "walltime": "30m", "queues": ["cpu", "debug"], "memory_mb": 300, "max_cpus": 8},

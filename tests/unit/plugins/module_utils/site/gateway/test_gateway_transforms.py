@@ -4,7 +4,7 @@
 """Transforms of a gateway's job router. tests/e2e has them on real HTCondor."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_transforms import transform_config
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.transforms import transform_config
 
 
 def lines_of(**transform):

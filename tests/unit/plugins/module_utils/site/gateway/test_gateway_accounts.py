@@ -5,11 +5,11 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_accounts import (
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.accounts import (
     account_config,
     mapped_account,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_routes import router_config
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.routes import router_config
 
 ACCOUNTS = {"VO": {"icecube": ["ice", "physics"], "/us[0-9]+/": "atlas"}, "AuthTokenSubject": {"u@gateway-a": "u"}}
 MAPPED = (

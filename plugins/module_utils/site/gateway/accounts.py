@@ -9,7 +9,7 @@ and userMap(); tests with 23.9.6.
 
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_transforms import (
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.transforms import (
     ATTRIBUTE_RULE,
     WORD,
     WORD_RULE,

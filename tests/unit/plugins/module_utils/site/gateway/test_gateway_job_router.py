@@ -5,7 +5,7 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_routes import router_config
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.routes import router_config
 
 SLURM = {"batch_system": "slurm", "walltime": "2h"}
 

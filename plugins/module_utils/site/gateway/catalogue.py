@@ -11,8 +11,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import normali
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.routes import with_defaults
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway import BATCH_SYSTEMS
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_routes import with_defaults
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 _ATTRIBUTES = (

@@ -11,18 +11,16 @@ import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import (
-    SCHEDULERS,
-    gateway_accounts,
-    gateway_transforms,
-)
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway import BATCH_SYSTEMS
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway_transforms import (
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway import accounts as account_tables
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway import transforms as transform_chains
+from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.transforms import (
     NAME,
     NAME_RULE,
     WORD,
     WORD_RULE,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway import BATCH_SYSTEMS
 from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     BOOLEAN,
     Spec,
@@ -76,9 +74,9 @@ def router_config(routes, transforms=None, accounts=None):
     """
     problems = []
     checked = _checked(problems, routes, accounts or {})
-    lines = gateway_accounts.account_config(problems, accounts or {})
-    lines += gateway_transforms.transform_config(problems, transforms or {})
-    for variable, value in ((gateway_transforms.VARIABLE, transforms), (gateway_accounts.VARIABLE, accounts)):
+    lines = account_tables.account_config(problems, accounts or {})
+    lines += transform_chains.transform_config(problems, transforms or {})
+    for variable, value in ((transform_chains.VARIABLE, transforms), (account_tables.VARIABLE, accounts)):
         if value and not routes:
             problems.append(invalid(variable, value, f"no value without {_VARIABLE}"))
     if problems:
@@ -126,7 +124,7 @@ def _problems(name, route, accounts):
         expected = f"0: blahp cannot request GPUs of {kind.name}"
         problems.append(invalid(f"{where}.max_gpus", route["max_gpus"], expected))
     if route["require_account"] and not accounts:
-        expected = f"false without {gateway_accounts.VARIABLE}"
+        expected = f"false without {account_tables.VARIABLE}"
         problems.append(invalid(f"{where}.require_account", True, expected))
     if route["require_account"] and route["account"]:
         problems.append(invalid(f"{where}.account", route["account"], "no value with require_account"))
@@ -154,7 +152,7 @@ def _transform(route, accounts):
         *_within("RequestGPUs ?: 0", min(1, route["max_gpus"]), route["max_gpus"]),
     ]
     if accounts:
-        mapped = gateway_accounts.mapped_account(accounts)
+        mapped = account_tables.mapped_account(accounts)
         accepted.append(f"isString({mapped})" if route["require_account"] else f"!isError({mapped})")
     return [
         f"REQUIREMENTS {' && '.join(accepted)}",
@@ -195,7 +193,7 @@ def _account_lines(kind, route, accounts):
             _set_or_delete("BatchProject", None if option else route["account"]),
             _set_or_delete("BatchExtraSubmitArgs", " ".join(options).strip() or None),
         ]
-    account = gateway_accounts.mapped_account(accounts)
+    account = account_tables.mapped_account(accounts)
     if route["account"]:
         account += f" ?: {classad_literal(route['account'])}"
     if not option:
