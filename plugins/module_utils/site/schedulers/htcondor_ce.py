@@ -14,10 +14,12 @@ import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.ce_token import CEToken
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.grid_universe import GridUniverse
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.htcondor import SANDBOX_MB
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.scheduler_options import ARGUMENT_LIST
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 from ansible_collections.glidein.ops.plugins.module_utils.validation import Type, duration, invalid, missing, text
 
 _CE_RULE = "HOST or HOST:PORT of the CE's collector, such as ce.example.org:9619"
@@ -39,6 +41,10 @@ _KEYS = {
     "batchproject": "account",
     "wantwholenode": "whole_node of a shape",
 }
+# The job's id at the CE.
+_REMOTE_ID = "GridJobId"
+# The access point reports nothing if the CE refuses the token. Hundreds of glideins take some minutes.
+_MAX_ACCEPTANCE_S = 1800
 _OWN = ("glideinjobname", "gridresource", "scitokensfile", "requirements", "owner")
 
 
@@ -54,6 +60,7 @@ class HTCondorCE(GridUniverse):
 
     name = "htcondor_ce"
     remote = "CE"
+    job_attributes = (*GridUniverse.job_attributes, _REMOTE_ID)
     more_options = {
         "ce": {"type": Type(_CE_RULE, _address)},
         "schedd": {"type": _SCHEDD},
@@ -138,6 +145,15 @@ class HTCondorCE(GridUniverse):
                 there = [os.path.basename(name) for name in names.split(", ")]
                 lines[number] = f"{line}, {', '.join(there)}"
         return lines
+
+    # -- counting ------------------------------------------------------------------------------------------------
+
+    def _parse_ad(self, ad):
+        job = super()._parse_ad(ad)
+        if not job or job.state != QUEUED or _REMOTE_ID in ad or time.time() - job.submitted <= _MAX_ACCEPTANCE_S:
+            return job
+        reason = f"the CE has not accepted it since {utc(job.submitted)}: it may refuse the token"
+        return job._replace(state=SICK, reason=reason)
 
     # -- the token -----------------------------------------------------------------------------------------------
 

@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An HTCondor-CE. The golden files are checked in test_job_script.py."""
 
+import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -11,8 +13,11 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site, token
+from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import RECORDED, answer_to
 
+RECORDING = RECORDED.with_name("htcondor_23.9.6_ce_jobs.txt")
 CE = "ce.example.org"
 PAYLOAD = {
     "site": "lab",
@@ -369,6 +374,30 @@ def test_the_pool_shows_which_glideins_have_joined_because_their_output_comes_ba
     assert ce(runner=runner).registered("lab", "7") == 2
     expected = 'GLIDEIN_Site == "lab" && regexp("^7[.]", GLIDEIN_BatchId ?: "")'
     assert runner.commands == [["condor_status", "-constraint", expected, "-af", "GLIDEIN_BatchId"]]
+
+
+def waiting(number, seconds, **changes):
+    """Return a recorded job that was submitted so many seconds ago. 0: the CE has refused the token; 1: accepted it."""
+    (ad,) = json.loads(answer_to("condor_q", number, RECORDING).stdout)
+    ad.update(changes, QDate=int(time.time()) - seconds)
+    (job,) = ce(runner=Answering(condor_q=json.dumps([ad]) + "\n")).jobs("alice")
+    return job
+
+
+def test_the_listing_is_the_recorded_one():
+    assert answer_to("condor_q", 0, RECORDING).command.endswith(ce().list_argv("alice")[-1])
+
+
+def test_a_glidein_that_the_ce_does_not_accept_for_half_an_hour_is_sick():
+    job = waiting(0, 1900)
+    assert (job.state, job.cancellable) == (SICK, True)
+    assert re.match(r"the CE has not accepted it since 20.* UTC: it may refuse the token\Z", job.reason)
+
+
+def test_a_glidein_that_is_new_accepted_or_running_is_not_sick():
+    assert waiting(0, 1700).state == QUEUED
+    assert waiting(1, 100000).state == QUEUED
+    assert waiting(1, 100000, JobStatus=2, JobStartDate=1795429200).state == RUNNING
 
 
 def test_a_glidein_that_waits_for_a_silent_ce_names_the_ce():
