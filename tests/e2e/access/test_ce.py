@@ -52,6 +52,7 @@ def deployed(ce, cm, alice):
     settings = {"central_manager_extra_config": lab_ce.GRIDMANAGER_SETTINGS}
     SITE.play("deploy", "-e", json.dumps(settings), limit="cm,ce-cluster")
     yield alice.host
+    alice.host.check_output(f"rm -f {lab_ce.IDTOKEN_FILE} {lab_ce.SCITOKEN_FILE}")
     cm.check_output(f"cat > {SNIPPET} <<'END'\n{before}\nEND")
     cm.check_output("condor_reconfig")
 
