@@ -211,7 +211,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         }
 
     def _answers(self, collectors, path, may_read_cache):
-        """Return {collector: records}, cached or new. Raises GlideinError if there is none of any collector.
+        """Return {collector: records}, cached or new. Raises GlideinError if no collector has records.
 
         may_read_cache: False if the user has asked for a new answer. Only answers are cached: a collector that did not
         answer is asked again in the next run.

@@ -289,7 +289,7 @@ ADS = [
 
 
 def route_by_gateway(slurm, ads):
-    """Return [(route, {attribute: value})] of `gateway route` for the text of jobs; route: None if there is none."""
+    """Return [(route, {attribute: value})] of `gateway route` for jobs as text; route: None without a route."""
     printed = slurm.check_output(f"{HOME}/slurm/gateway route <<'END'\n{ads}\nEND")
     found = []
     for block in re.split(r"^job \d+: ", printed, flags=re.MULTILINE)[1:]:

@@ -13,6 +13,18 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import normali
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import Job
 
 NOW = 1795211280
+# What a batch script of the site `lab` needs to know about the installed payload.
+PAYLOAD = {
+    "site": "lab",
+    "home": "/home/me/.glidein/lab/aaaaaaaaaaaa",
+    "log_dir": "/home/me/.glidein/lab/log",
+    "credential": "/home/me/.glidein/lab/credential",
+    "collector": "cm:9618",
+    "scratch": "${TMPDIR:-/tmp}",
+    "environment": {},
+    "modules": [],
+    "condor_config": {},
+}
 
 
 def shape(cpus=1, memory_mb=2000, disk_mb=10000, **more):

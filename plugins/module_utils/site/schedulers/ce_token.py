@@ -102,7 +102,7 @@ class CEToken:
         return "Store a new token there, or set glidein_ce_token_command to a command that prints one."
 
     def _read(self):
-        """Return (expiry time in epoch seconds, None) of the token, or (None, why there is none)."""
+        """Return (the expiry time of the token in epoch seconds, None), or (None, the reason why it cannot be read)."""
         try:
             with open(self.path, encoding="utf-8", errors="replace") as handle:
                 end = expires(handle.read())

@@ -19,22 +19,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS, make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway import BATCH_SYSTEMS
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
+from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import RECORDED, answer_to
 
 RECORDING = RECORDED.with_name("htcondor_23.9.6_grid_jobs.txt")
-HOME = "/home/me/.glidein/lab/aaaaaaaaaaaa"
-PAYLOAD = {
-    "site": "lab",
-    "home": HOME,
-    "log_dir": "/home/me/.glidein/lab/log",
-    "credential": "/home/me/.glidein/lab/credential",
-    "collector": "cm:9618",
-    "scratch": "${TMPDIR:-/tmp}",
-    "environment": {},
-    "modules": [],
-    "condor_config": {},
-}
+HOME = PAYLOAD["home"]
 GPU = {"core": shape(gpus=1)}
 WHOLE = {"core": shape(whole_node=True)}
 

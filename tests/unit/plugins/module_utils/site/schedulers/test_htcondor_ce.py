@@ -14,22 +14,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandE
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site, token
+from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site, token
 from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import RECORDED, answer_to
 
 RECORDING = RECORDED.with_name("htcondor_23.9.6_ce_jobs.txt")
 CE = "ce.example.org"
-PAYLOAD = {
-    "site": "lab",
-    "home": "/home/me/.glidein/lab/aaaaaaaaaaaa",
-    "log_dir": "/home/me/.glidein/lab/log",
-    "credential": "/home/me/.glidein/lab/credential",
-    "collector": "cm:9618",
-    "scratch": "${TMPDIR:-/tmp}",
-    "environment": {},
-    "modules": [],
-    "condor_config": {},
-}
 HOUR = 3600
 FILE = "/home/me/.glidein/lab/ce-token"
 OF_HOME = "~/ce-token"
