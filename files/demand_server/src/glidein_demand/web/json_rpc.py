@@ -178,7 +178,7 @@ def call_method(
         return invalid_request("id must be a string, a number or null")
     # pjrpc treats a null id as a notification and refuses fractions; the specification allows both as ids.
     prepared = {**request, "id": _PLACEHOLDER_ID} if "id" in request else request
-    # The type of pjrpc allows only text; it also accepts an object that is parsed already.
+    # json_loader returns the parsed request as it is. pjrpc annotates the argument as text.
     dispatched = dispatcher.dispatch(prepared, caller)  # type: ignore[arg-type]
     if dispatched is None:
         record_call(request.get("method"), True)
