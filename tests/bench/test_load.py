@@ -26,6 +26,7 @@ class Server(http.server.ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128  # with the usual 5, a connection of a burst waits a second for its second try
 
     def __init__(self, status=200, size=10, stalls_at=None, stall_s=0.0, closes=False):
         super().__init__(("127.0.0.1", 0), Handler)

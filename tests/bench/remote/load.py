@@ -206,7 +206,7 @@ def quantile(ordered, share):
 def canned_server(size):
     """Serve a prepared reply of `size` bytes from a process of its own; return its address and its process id."""
     reply = f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n".encode() + b"x" * size
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
     child = os.fork()
     if child:
         return listener.getsockname(), child

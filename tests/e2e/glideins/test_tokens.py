@@ -14,7 +14,7 @@ ENTRIES = {
     "cpu": {
         "queue": "cpu",
         "walltime": "1h",
-        "idle_timeout": "60s",
+        "idle_timeout": "3m",
         "priority": 10,
         "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 1000}},
         "limits": {"queued": 1, "total": 1, "per_cycle": 1},

@@ -14,7 +14,7 @@ ENTRIES = {
     "cpu": {
         "queue": "cpu",
         "walltime": "1h",
-        "idle_timeout": "60s",
+        "idle_timeout": "3m",
         "priority": 10,
         "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 1000}},
     }
@@ -138,7 +138,7 @@ def test_the_pool_password_runs_jobs_too_opens_nothing_else_and_can_be_rotated(
     assert cm.run(f"cmp -s {kept_at} {signing_key}").rc == 1
     assert not slurm.file("/home/glidein/.glidein/withpassword/credential").exists
 
-    cluster = alice.submit(seconds=40)
+    cluster = alice.submit(seconds=150)  # longer than the rotation takes on a busy machine
     server.wait_for_jobs(1)
     cycle = playbook("cycle", inventory=inventory)
     whose = (

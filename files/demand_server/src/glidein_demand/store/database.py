@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -214,9 +216,23 @@ def _reader(engine: Engine) -> Engine:
 
 def _sqlite_connected(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # `_sqlite_begun` begins transactions, not the driver
-    connection.execute("PRAGMA journal_mode = WAL")
+    _use_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _use_wal(connection: Any) -> None:
+    """Switch to write-ahead logging; wait for other processes that do the same, which SQLite's timeout does not."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 def _sqlite_begun(connection: Connection) -> None:
