@@ -11,7 +11,7 @@ PREPARE = $(PYTHON) tests/prepare.py
 RUN = $(PYTHON) tests/run.py
 
 .DEFAULT_GOAL := help
-.PHONY: help venv collection lab lab-down demo demo-gateway demo-ce ee test test-fast fuzz test-e2e lint docs bench clean
+.PHONY: help venv collection lab lab-down demo demo-gateway demo-ce ee check test test-all fuzz test-e2e lint docs bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -35,17 +35,26 @@ ee: ## build the execution environment for AWX; deploy and run a cycle in it wit
 	@$(PREPARE) exec python tests/execution_environment.py run deploy
 	@$(PREPARE) exec python tests/execution_environment.py run cycle
 
-test: ## all checks and tests, the end-to-end test on the lab among them
-	@$(RUN) all
+check: ## linters, types, unit tests, tests of the server and the payload: what needs no lab
+	@$(RUN) check
 
-test-fast: ## checks and tests that need no lab
-	@$(RUN) fast
+test: ## `make check`, then the main job from deploy to remove in a small lab, and a look at the page; for each change
+	@$(RUN) test
 
-fuzz: ## 20,000 bad inputs to the demand server (`make test` has 500)
+test-all: ## everything, for a release; continues where the last run on this commit ended (PARTS='...' for some parts)
+	@$(RUN) --resume $(or $(PARTS),all)
+
+# SCENARIO=sites: one scenario. TEST=sites/test_sge.py: one file, in the lab that is running or is started for it.
+test-e2e: ## all end-to-end scenarios; SCENARIO=sites for one, TEST=sites/test_sge.py for one file in a running lab
+ifdef TEST
+	@$(RUN) collection
+	@$(PREPARE) exec python tests/e2e/one_file.py $(TEST)
+else
+	@$(RUN) $(if $(SCENARIO),e2e-$(SCENARIO),e2e)
+endif
+
+fuzz: ## 20,000 bad inputs to the demand server
 	@$(PREPARE) exec env GLIDEIN_FUZZ_CASES=$${GLIDEIN_FUZZ_CASES:-20000} python tests/checks/server.py tests/server/test_fuzz.py
-
-test-e2e: ## the end-to-end test on the lab (Molecule)
-	@$(RUN) e2e
 
 lint: ## the linters alone
 	@$(RUN) lint
@@ -61,11 +70,9 @@ bench: ## measure speed and memory in a lab of its own, into .bench/results.json
 lab: ## bring the lab up: containers with a real HTCondor pool and a real Slurm cluster
 	@$(PYTHON) tests/lab/lab.py up
 
-lab-down: ## remove the lab and its network, and the further ones of the end-to-end tests
+lab-down: ## remove the lab and its network, and the second one of the end-to-end tests
 	@$(PYTHON) tests/lab/lab.py down
 	@LAB=$(LAB)-2 $(PYTHON) tests/lab/lab.py down
-	@LAB=$(LAB)-3 $(PYTHON) tests/lab/lab.py down
-	@LAB=$(LAB)-4 $(PYTHON) tests/lab/lab.py down
 
 venv: ## make .venv: ansible-core and the tools of tests/requirements.txt
 	@$(PREPARE) venv

@@ -158,9 +158,10 @@ def ensure_prometheus():
     try:
         # As root, apt-get warns that its unprivileged user cannot write here. The package is downloaded nevertheless.
         download = ["apt-get", "-q", "download", "prometheus"]
-        if subprocess.run(download, cwd=directory, check=False).returncode != 0:
-            subprocess.run(["apt-get", "-q", "update"], check=True)
-            subprocess.run(download, cwd=directory, check=True)
+        with lock("apt"):
+            if subprocess.run(download, cwd=directory, check=False).returncode != 0:
+                subprocess.run(["apt-get", "-q", "update"], check=True)
+                subprocess.run(download, cwd=directory, check=True)
         (package,) = directory.glob("prometheus_*.deb")
         subprocess.run(["dpkg", "-x", str(package), str(directory)], check=True)
         package.unlink()
@@ -168,18 +169,30 @@ def ensure_prometheus():
         print(f"tests with Prometheus are skipped: apt-get download prometheus: {error}", flush=True)
 
 
-def apt_install(package, problem, **variables):
-    """Install a Debian package; raise MissingError with the problem and the remedy if that is not possible."""
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise MissingError(f"{problem}: as root, apt-get install {package}")
-    print(f"installing {package} with apt-get", flush=True)
+def apt_install(packages, problem, **variables):
+    """Install Debian packages; raise MissingError with the problem and the remedy if that is not possible.
+
+    Parts of a run that need packages wait for each other. variables: of the environment.
+    """
+    names = [packages] if isinstance(packages, str) else list(packages)
+    remedy = f"as root: apt-get install {' '.join(names)}"
+    if shutil.which("apt-get") is None:
+        raise MissingError(f"{problem}; this is not Debian or Ubuntu: install the equivalents of {' '.join(names)}")
+    if os.geteuid() != 0:
+        raise MissingError(f"{problem}; {remedy}")
+    print(f"installing {', '.join(names)} with apt-get", flush=True)
     env = dict(os.environ, DEBIAN_FRONTEND="noninteractive", **variables)
-    apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300"]
-    for arguments in (["update"], ["install", "--no-install-recommends", package]):
-        try:
-            subprocess.run([*apt, *arguments], check=True, env=env, stdin=subprocess.DEVNULL)
-        except subprocess.CalledProcessError as error:
-            raise MissingError(f"{problem}, and apt-get {arguments[0]} ended with {error.returncode}") from None
+    # With a timeout, because a machine that was just started may install updates at the same time.
+    apt = ["apt-get", "-qq", "-y", "-o", "DPkg::Lock::Timeout=300"]
+    with lock("apt"):
+        for arguments in (["update"], ["install", "--no-install-recommends", *names]):
+            done = subprocess.run(
+                [*apt, *arguments], env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+            )
+            if done.returncode:
+                raise MissingError(
+                    f"{problem}; `apt-get {arguments[0]}` ended with {done.returncode}: {done.stderr.strip()}; {remedy}"
+                )
 
 
 def real_pythons():

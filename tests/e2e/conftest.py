@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fixtures of the lab for the end-to-end tests: hosts over SSH, playbooks by their FQCN, the demand server over HTTP.
 
-`make test-e2e` deploys before these run. Each test begins with no job in the pool and no glidein in Slurm. The central
-manager may still have sites of an earlier test: the next deployment removes them.
+A scenario deploys before its tests run. Each test begins with a deployed lab, without jobs and without glideins in
+Slurm. The central manager may still have sites of an earlier test: the next deployment removes them.
 """
 
 import json
@@ -44,8 +44,8 @@ queue {count}
 """
 
 
-def wait_for(what, look, seconds=60):
-    """Call `look` until its result is true, and return that; fail the test after `seconds`.
+def wait_for(what, look, seconds=300):
+    """Call `look` until its result is true, and return that; fail the test after `seconds`, which only end a hang.
 
     The interval grows with the elapsed time, because each call costs time on a busy machine.
     """
@@ -59,6 +59,11 @@ def wait_for(what, look, seconds=60):
         time.sleep(min(2.0, max(0.5, (time.monotonic() - began) / 10)))
 
 
+def until(path):
+    """Return the `seconds` of a job that runs until the file `path` exists on its node."""
+    return f"0; until [ -e {path} ]; do sleep 1; done"
+
+
 def host(alias, sudo=False):
     """Return a host of the lab as testinfra's object."""
     return testinfra.get_host(f"ssh://{alias}", ssh_config=str(STATE / "ssh_config"), sudo=sudo)
@@ -67,7 +72,7 @@ def host(alias, sudo=False):
 def no_glideins(slurm):
     """Cancel Slurm's queued and running jobs, and wait until they have ended: until then they write logs."""
     slurm.check_output("scancel -u glidein")
-    wait_for("the end of all glideins", lambda: slurm.check_output("squeue -h -u glidein") == "", 90)
+    wait_for("the end of all glideins", lambda: slurm.check_output("squeue -h -u glidein") == "")
 
 
 def registered_after(login, logs, job_id):
@@ -130,7 +135,7 @@ def playbook(name, *arguments, inventory=(INVENTORY,), env=None, folder=ROOT):
         stderr=subprocess.STDOUT,
         text=True,
         cwd=folder,
-        timeout=900,  # on a busy machine, too
+        timeout=3600,  # only ends a hang
         stdin=subprocess.DEVNULL,
         check=False,
         env={**(env or prepare.environment()), "PWD": str(folder)},
@@ -169,7 +174,13 @@ def server():
 
 @pytest.fixture(autouse=True)
 def clean(cm, slurm, server):
-    """Start each test without jobs, glideins and leases, after the demand server has read that."""
+    """Start each test without jobs, glideins and leases, after the demand server has read that.
+
+    Deploy first if an earlier test has removed the deployment.
+    """
+    if not server.answers():
+        deploy = playbook("deploy")
+        assert deploy.rc == 0, deploy
     clean_pool(cm, slurm, server)
 
 
@@ -210,9 +221,7 @@ class Scientist:
     def outputs(self, cluster, count=1):
         """Wait until all jobs of a cluster have succeeded; return the output of each."""
         ended = f"condor_history {cluster} -limit {count} -af JobStatus ExitCode"
-        wait_for(
-            f"the end of cluster {cluster}", lambda: self.host.check_output(ended).splitlines() == ["4 0"] * count, 120
-        )
+        wait_for(f"the end of cluster {cluster}", lambda: self.host.check_output(ended).splitlines() == ["4 0"] * count)
         return [self.host.check_output(f"cat job.{cluster}.{process}.out") for process in range(count)]
 
 
@@ -225,10 +234,10 @@ class Server:
     def call(self, method, params=None, token=None):
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         request = {"jsonrpc": "2.0", "method": method, "params": params or {}, "id": 1}
-        return requests.post(f"{self.url}/jsonrpc", json=request, headers=headers, timeout=10).json()
+        return requests.post(f"{self.url}/jsonrpc", json=request, headers=headers, timeout=60).json()
 
     def get(self, path, **more):
-        return requests.get(self.url + path, timeout=10, **more)
+        return requests.get(self.url + path, timeout=60, **more)
 
     def answers(self):
         """Return True if the server responds, even with an error."""

@@ -8,8 +8,12 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import prepare  # noqa: E402  (tests/ is no package)
 
 REGISTRY_IMAGE = "docker.io/library/debian:trixie"
 MIRROR = os.environ.get("LAB_DEBIAN_MIRROR", "http://deb.debian.org/debian")
@@ -33,8 +37,11 @@ class LabError(Exception):
 Result = collections.namedtuple("Result", "ok out err")
 
 
-def podman(*args, check=True, stdin=None, timeout=60):
-    """Run podman; raise LabError with command, exit status and stderr if it fails (unless check is false)."""
+def podman(*args, check=True, stdin=None, timeout=600):
+    """Run podman; raise LabError with command, exit status and stderr if it fails (unless check is false).
+
+    timeout: in seconds; it only ends a hang.
+    """
     command = ["podman", *_runtime_flags(), *args]
     try:
         done = subprocess.run(
@@ -65,25 +72,11 @@ def preflight(say):
         if _cgroup_version() != 2:
             raise LabError("a rootless lab needs cgroup v2, and this machine has v1: run it as root")
     if missing:
-        apt_install(sorted(missing), say)
-
-
-def apt_install(packages, say):
-    """Install Debian packages; raise LabError if this user cannot."""
-    if not shutil.which("apt-get"):
-        raise LabError(f"missing: {', '.join(packages)}; this is no Debian or Ubuntu: install their equivalents")
-    if os.geteuid() != 0:
-        raise LabError(f"missing: {', '.join(packages)}; as root: apt-get install -y {' '.join(packages)}")
-    say(f"installing {', '.join(packages)}")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    # With a timeout, because a machine that was just started may install updates at the same time.
-    apt = ["apt-get", "-qq", "-y", "-o", "DPkg::Lock::Timeout=300"]
-    for command in ([*apt, "update"], [*apt, "install", "--no-install-recommends", *packages]):
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-        )
-        if done.returncode:
-            raise LabError(f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stderr.strip()}")
+        say(f"installing {', '.join(sorted(missing))}")
+        try:
+            prepare.apt_install(sorted(missing), f"missing: {', '.join(sorted(missing))}")
+        except prepare.MissingError as error:
+            raise LabError(str(error)) from error
 
 
 def registry_answers():
@@ -98,7 +91,7 @@ def build_base(context, tag, say):
     if not pulled and not podman("image", "exists", source, check=False).ok:
         say("no registry answers: making Debian 13 with debootstrap")
         _debootstrap(source)
-    podman("build", "-q", "--isolation=chroot", "--build-arg", f"BASE={source}", "-t", tag, context, timeout=900)
+    podman("build", "-q", "--isolation=chroot", "--build-arg", f"BASE={source}", "-t", tag, context, timeout=3600)
 
 
 def run_flags():
@@ -137,7 +130,7 @@ def _debootstrap(tag):
             raise LabError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail}\n{done.stderr.strip()}")
         archive = Path(folder, "root.tar")
         subprocess.run(["tar", "-C", str(root), "-cf", str(archive), "."], check=True)
-        podman("import", "-q", str(archive), tag, timeout=300)
+        podman("import", "-q", str(archive), tag)
 
 
 def _cgroup_version():

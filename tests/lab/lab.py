@@ -70,7 +70,7 @@ STAND_INS = {"ce": "HTCondor with the same port, ads and routes stands in for HT
 # The image that tests/execution_environment.py builds.
 EXECUTION_ENVIRONMENT = "ee"
 UNAVAILABLE = 69  # exit status (EX_UNAVAILABLE): such an archive cannot be read
-SSH_WAIT_S = 90
+SSH_WAIT_S = 600  # only ends a hang
 _started = time.monotonic()
 
 
@@ -173,7 +173,7 @@ class Lab:
                         return name
             say(f"building the image of {host}")
             command = ["build", "-q", "--isolation=chroot", "--build-arg", f"BASE={parent}", "-t", name]
-            podman(*command, context, timeout=3600 if host in SOURCES else 900)
+            podman(*command, context, timeout=7200)
         return name
 
     def _name_of(self, host, salt):
@@ -224,7 +224,6 @@ class Lab:
             "--cap-add=NET_ADMIN",
             *run_flags(),
             image,
-            timeout=120,
         )
         say(f"{name} started")
 
@@ -320,7 +319,7 @@ class Lab:
     def down(self):
         for host in HOSTS:
             if podman("container", "exists", self.container(host), check=False).ok:
-                podman("rm", "-f", "-t", "5", self.container(host), timeout=120)
+                podman("rm", "-f", "-t", "5", self.container(host))
                 say(f"{self.container(host)} removed")
         if podman("network", "exists", self.name, check=False).ok:
             podman("network", "rm", self.name)

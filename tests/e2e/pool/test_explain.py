@@ -93,7 +93,7 @@ def test_a_job_that_waits_for_its_glidein_runs_and_is_removed(alice, server, slu
         assert [entry["queued"] for entry in found["entries"] if entry["shape"] == "small"] == [1]
     finally:
         slurm_root.check_output("scontrol update partitionname=cpu state=up")
-    wait_for("a running job", lambda: "running on slot1" in page(f"{cluster}.0"), 120)
+    wait_for("a running job", lambda: "running on slot1" in page(f"{cluster}.0"))
     text = explain(cluster)
     assert "running on slot1" in text
     assert "NEXT STEP Nothing: it does not wait." in text

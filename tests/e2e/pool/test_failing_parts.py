@@ -19,53 +19,6 @@ def queued(slurm):
     return len(slurm.check_output("squeue -h -r -u glidein").splitlines())
 
 
-@pytest.fixture
-def held(cm, server):
-    """Return a function that leases jobs of a group for a site `unreachable` and returns the site's token."""
-    command = "/opt/glidein-demand/current/bin/glidein-demand token"
-    secret = cm.check_output(f"{command} create unreachable 2>/dev/null")
-
-    def lease(claims):
-        params = {"site": "unreachable", "entries": {"cpu": claims}, "ttl_s": 600}
-        # The server reads the tokens every half a second.
-        wait_for("the lease", lambda: server.call("lease", params, secret).get("result"), 5)
-        return secret
-
-    yield lease
-    lease({})
-    cm.check_output(f"{command} revoke unreachable")
-
-
-def test_an_unreachable_site_keeps_its_jobs_and_with_a_broken_one_stops_no_other(
-    alice, server, slurm, more_sites, held
-):
-    alice.submit(count=3)
-    server.wait_for_jobs(3)
-    token = held({server.call("get_demand")["result"]["groups"][0]["id"]: 2})
-    inventory = more_sites(
-        {
-            # ssh cannot resolve the host.
-            "unreachable": {"glidein_entries": entries(), "glidein_demand_token": token},
-            "broken": {
-                "ansible_host": "slurm",
-                "glidein_entries": entries(),
-                "glidein_scheduler_options": {"commands": {"squeue": ["/opt/none/squeue"]}},
-            },
-            "misspelt": {"ansible_host": "slurm", "glidein_entries": {"cpu": {**ENTRY, "walltime": "soon"}}},
-        }
-    )
-    cycle = playbook("cycle", inventory=inventory)
-    assert cycle.rc == 0, cycle
-    # An unreachable site may still start glideins for the jobs that it has leased.
-    assert "slurm" in cycle.summary and "1 (job " in cycle.summary
-    assert "Not counted: 2 that other sites have a lease on." in " ".join(cycle.summary.split())
-    assert queued(slurm) == 1
-    problems = " ".join(cycle.summary.split("PROBLEMS")[1].split())
-    assert "unreachable: left as it is:" in problems
-    assert "/opt/none/squeue" in problems
-    assert "glidein_entries.cpu.walltime: 'soon' is invalid" in problems
-
-
 def test_the_run_ends_with_an_error_on_request(more_sites):
     inventory = more_sites({"unreachable": {"glidein_entries": entries()}})
     assert playbook("cycle", "-e", "glidein_fail_on_error=true", inventory=inventory).rc != 0

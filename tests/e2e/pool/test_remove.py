@@ -11,7 +11,7 @@ import subprocess
 
 import prepare
 import pytest
-from conftest import ROOT, STATE, clean_pool, playbook, wait_for
+from conftest import ROOT, STATE, clean_pool, playbook, until, wait_for
 from lab.engine import podman
 
 # The last commit before Alembic's migrations of the demand server's database.
@@ -45,17 +45,9 @@ def without_internet(host):
 
 @pytest.fixture(autouse=True)
 def clean(cm, slurm, server):
-    """Clean up, unless an earlier test of this module has removed the demand server."""
+    """Clean up, but do not deploy again if an earlier test of this module has removed the deployment."""
     if server.answers():
         clean_pool(cm, slurm, server)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def deployed_again(server):
-    """Deploy after the tests for the other modules."""
-    yield
-    if not server.answers():
-        assert playbook("deploy").rc == 0
 
 
 def test_remove_undoes_deploy_and_does_not_touch_a_site_with_running_glideins(cm, slurm, slurm_root, alice, server):
@@ -118,11 +110,11 @@ def test_a_running_deployment_of_an_older_version_is_upgraded_and_its_glideins_g
     cm.check_output("condor_rm -all >/dev/null 2>&1; true")
     wait_for("an empty job queue", lambda: not cm.check_output("condor_q -all -af ClusterId"))
     old_version = slurm.check_output("readlink .glidein/slurm/current")
-    cluster = alice.submit(seconds="1; until [ -e /home/glidein/upgraded ]; do sleep 1; done")
+    cluster = alice.submit(seconds=until("/home/glidein/upgraded"))
     server.wait_for_jobs(1)
     cycle = playbook("cycle", env=older)
     slots = "condor_status -constraint 'PartitionableSlot =!= true' -af Name"
-    slot = wait_for("the job's slot", lambda: cm.check_output(slots), 90)
+    slot = wait_for("the job's slot", lambda: cm.check_output(slots))
 
     upgrade = playbook("deploy")
     assert upgrade.rc == 0, (cycle, upgrade)
