@@ -34,15 +34,29 @@ sys.exit(main(["install", *(a for a in sys.argv[1:] if a not in ("--no-setuptool
 
 
 def copy_sources(target):
-    """Make target contain exactly the checkout's files, and ansible-test's own files in tests/output."""
-    kept = [target / ".git", target / "tests" / "output"]
+    """Make target contain exactly the checkout's files, ansible-test's own files in tests/output, and compiled Python.
+
+    Files that did not change are not copied again, so their compiled forms remain valid.
+    """
+    names = prepare.sources()
+    wanted = {target / name for name in names}
+    kept = (target / ".git", target / "tests" / "output")
     for path in sorted(target.rglob("*"), reverse=True):
-        if path.is_dir() or path in kept or any(place in path.parents for place in kept):
+        in_cache = path.parent.name == "__pycache__"
+        if path in wanted or path.is_dir() or in_cache or any(place in (path, *path.parents) for place in kept):
             continue
         path.unlink()
-    prepare.copy(prepare.sources(), target)
+    prepare.copy([name for name in names if not is_copied(prepare.ROOT / name, target / name)], target)
     # A repository of its own: in the checkout's, .build is ignored, and ansible-test would find nothing to test.
     subprocess.run(["git", "init", "--quiet", "."], cwd=target, check=True)
+
+
+def is_copied(source, copy):
+    """Return whether a copy has the size, the mode and the time of change of its source."""
+    if not copy.is_file():
+        return False
+    first, second = source.stat(), copy.stat()
+    return all(getattr(first, field) == getattr(second, field) for field in ("st_size", "st_mode", "st_mtime_ns"))
 
 
 def link_pythons(folder, pythons):

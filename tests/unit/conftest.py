@@ -41,13 +41,9 @@ def slurm(tmp_path, monkeypatch):
 @pytest.fixture
 def site_home(tmp_path):
     """Return the home of a login node with the site `lab` deployed: version aaaaaaaaaaaa and a credential."""
-    home = tmp_path / "home"
-    version = home / "lab" / "aaaaaaaaaaaa"
-    version.mkdir(parents=True)
-    (version / "glidein.sh").write_text("exit 0\n")
-    (home / "lab" / "credential").write_text("a token\n")
-    (home / "lab" / "current").symlink_to("aaaaaaaaaaaa")
-    return home
+    from ansible_collections.glidein.ops.tests.unit.support.site_home import make_site_home
+
+    return make_site_home(tmp_path / "home")
 
 
 @pytest.fixture

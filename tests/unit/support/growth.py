@@ -1,38 +1,57 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A check of how a function's cost grows with its input, independent of the machine's speed."""
+"""Checks of how a function's cost grows with its input, independent of the machine's speed."""
 
-import gc
-import time
+import contextlib
+import signal
+import sys
 
-SCALE = 10
-_ROUNDS = 3
+SCALE = 8
 
 
 def assert_linear(function, small, large):
-    """Assert that `function` takes about SCALE times as long for `large`, which is SCALE times as long as `small`.
+    """Assert that `function` executes about SCALE times as many lines for `large`, which is SCALE times `small`.
 
-    Linear growth gives a ratio of SCALE, quadratic growth one of SCALE squared. The bound is between the two, with
-    enough distance from both for a busy machine. Return the result for `large`.
+    Linear growth gives a ratio of at most SCALE, quadratic growth one of SCALE squared. Each step of a loop and of a
+    comprehension counts as a line. Work within functions that are written in C does not count. Return the result for
+    `large`.
     """
-    small_s, large_s = [], []
-    for _unused in range(_ROUNDS):
-        small_s.append(_timed(function, small)[0])
-        seconds, result = _timed(function, large)
-        large_s.append(seconds)
-    ratio = min(large_s) / max(min(small_s), 1e-6)
-    assert ratio < 4 * SCALE, f"{SCALE} times the input takes {ratio:.0f} times as long"
+    few, _result = _counted(function, small)
+    many, result = _counted(function, large)
+    assert many < 2 * SCALE * few, f"{SCALE} times the input takes {many / few:.0f} times as many steps"
     return result
 
 
-def _timed(function, argument):
-    """Return the processor time of one call, in seconds, without Python's garbage collection, and its result."""
-    gc.collect()
-    gc.disable()
+def _counted(function, argument):
+    """Return the number of lines that a call executes, and its result."""
+    lines = [0]
+
+    def count(_frame, event, _argument):
+        if event == "line":
+            lines[0] += 1
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
     try:
-        begun = time.process_time()
         result = function(argument)
-        return time.process_time() - begun, result
     finally:
-        gc.enable()
+        sys.settrace(before)
+    return lines[0], result
+
+
+@contextlib.contextmanager
+def hang_is_ended(after_s):
+    """Fail after this time; for inputs whose processing takes hours if its cost is not linear, and else seconds."""
+
+    def fail(_signal, _frame):
+        raise AssertionError(f"not finished after {after_s} s")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(after_s)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -130,9 +130,9 @@ def test_a_clock_that_lags_gives_no_negative_wait():
     assert result([job("1", MAIN, submitted=NOW + 50)])["entries"][0]["oldest_queued_s"] == 0
 
 
-def test_counting_takes_time_in_proportion_to_the_number_of_jobs():
+def test_the_cost_of_counting_grows_in_proportion_to_the_number_of_jobs():
     small, large = (
-        [job(str(n), "bash") for n in range(times * 2500)] + [job("9_" + str(n), MAIN) for n in range(times * 250)]
+        [job(str(n), "bash") for n in range(times * 100)] + [job("9_" + str(n), MAIN) for n in range(times * 10)]
         for times in (1, SCALE)
     )
-    assert assert_linear(result, small, large)["entries"][0]["queued"] == SCALE * 250
+    assert assert_linear(result, small, large)["entries"][0]["queued"] == SCALE * 10

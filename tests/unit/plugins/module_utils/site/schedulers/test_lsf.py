@@ -401,11 +401,11 @@ def test_no_output_makes_reading_it_fail_in_another_way(text):
 
 
 @pytest.mark.parametrize("flavour", ["openlava", "spectrum"])
-def test_reading_a_queue_takes_time_in_proportion_to_its_length(flavour):
-    small, large = (fake_lsf.big_queue(n * 2500, n * 250, flavour=flavour) for n in (1, SCALE))
+def test_the_cost_of_reading_a_queue_grows_in_proportion_to_its_length(flavour):
+    small, large = (fake_lsf.big_queue(n * 100, n * 10, flavour=flavour) for n in (1, SCALE))
     jobs = assert_linear(lambda text: lsf.parse_list(text, "me"), small, large)
-    assert sum(job.name == NAME for job in jobs) == SCALE * 250
-    assert len({job.id for job in jobs}) == SCALE * 2750
+    assert sum(job.name == NAME for job in jobs) == SCALE * 10
+    assert len({job.id for job in jobs}) == SCALE * 110
 
 
 # -- submitting --------------------------------------------------------------------------------------------------------

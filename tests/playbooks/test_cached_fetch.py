@@ -5,48 +5,31 @@
 
 import hashlib
 import json
-import os
-import pathlib
-import subprocess
 import sys
 
 import pytest
-
-COLLECTIONS = pathlib.Path(__file__).parents[7]
+from ansible_collections.glidein.ops.tests.playbooks.ansible_runs import run_playbook
 
 
 @pytest.fixture
 def fetch(tmp_path):
     """Return a function that runs the task with a SHA-256 and returns (exit status, output on one line, copy)."""
-    tarball = tmp_path / "native.tar.gz"
+    folder = tmp_path / "work"
+    folder.mkdir()
+    tarball = folder / "native.tar.gz"
     tarball.write_bytes(b"tarball")
-    copy = tmp_path / "cache" / "native.tar.gz"
-    inventory = tmp_path / "hosts.yml"
-    hosts = {
-        name: {"ansible_connection": "local", "ansible_python_interpreter": sys.executable} for name in ("cm", "s")
-    }
-    inventory.write_text(json.dumps({"all": {"hosts": hosts}}))
-    config = tmp_path / "ansible.cfg"
-    config.write_text("[defaults]\n")
-    environment = dict(
-        os.environ,
-        ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS),
-        ANSIBLE_HOME=str(tmp_path / "ansible"),
-        ANSIBLE_CONFIG=str(config),
-        ANSIBLE_NOCOLOR="1",
-        LC_ALL="C.UTF-8",
-    )
+    copy = folder / "cache" / "native.tar.gz"
+    host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"cm": host, "s": host}}}))
 
     def run(sha256):
         task = {
             "glidein.ops.cached_fetch": {"src": str(tarball), "dest": str(copy), "sha256": sha256},
             "delegate_to": "cm",
         }
-        play = tmp_path / "play.yml"
-        play.write_text(json.dumps([{"hosts": "s", "gather_facts": False, "tasks": [task]}]))
-        command = [sys.executable, "-m", "ansible.cli.playbook", "-i", str(inventory), str(play)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-        return done.returncode, " ".join(done.stdout.split()), copy
+        (folder / "play.yml").write_text(json.dumps([{"hosts": "s", "gather_facts": False, "tasks": [task]}]))
+        status, output = run_playbook("-i", "hosts.yml", "play.yml", folder=folder)
+        return status, " ".join(output.split()), copy
 
     return run
 

@@ -4,14 +4,14 @@
 """Tests of the inventory's lock in a real ansible-playbook run."""
 
 import fcntl
+import json
 import os
-import pathlib
-import subprocess
 import sys
 
 import pytest
+from ansible_collections.glidein.ops.tests.playbooks.ansible_runs import ROOT, run_playbook
 
-ROOT = pathlib.Path(__file__).resolve().parents[4]
+CYCLE = ROOT / "playbooks" / "cycle.yml"
 
 # One task takes the lock; a worker process checks that it is still held.
 PLAY = """\
@@ -44,26 +44,8 @@ def held(inventory):
     os.close(descriptor)
 
 
-def play(inventory, playbook, *arguments):
-    env = dict(
-        os.environ,
-        ANSIBLE_COLLECTIONS_PATH=str(ROOT.parents[2]),
-        ANSIBLE_HOME=str(inventory.parent / "ansible"),
-        ANSIBLE_HOST_PATTERN_MISMATCH="ignore",  # ansible-test turns a missing group into an error.
-        ANSIBLE_LOCALHOST_WARNING="false",
-        LC_ALL="C.UTF-8",
-    )
-    command = [sys.executable, "-m", "ansible.cli.playbook", "-i", str(inventory), str(playbook), *arguments]
-    done = subprocess.run(
-        command,
-        env=env,
-        cwd=str(inventory.parent),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=300,
-        check=False,
-    )
-    return done.returncode, done.stdout.decode("utf-8")
+def play(inventory, playbook, *arguments, **settings):
+    return run_playbook("-i", inventory, playbook, *arguments, folder=inventory.parent, **settings)
 
 
 def test_the_lock_is_held_as_long_as_ansible_playbook_runs(inventory):
@@ -73,22 +55,25 @@ def test_the_lock_is_held_as_long_as_ansible_playbook_runs(inventory):
 
 
 def test_a_second_cycle_reports_the_lock_and_ends_without_an_error(inventory, held):
+    result = inventory.parent / "outcome.json"
     status, output = play(
-        inventory, ROOT / "playbooks" / "cycle.yml", "-e", "glidein_renew=true", "-e", "glidein_revoked=false"
-    )
+        inventory, CYCLE, "-e", "glidein_renew=true", "-e", "glidein_revoked=false",
+        ANSIBLE_CALLBACKS_ENABLED="glidein.ops.play_outcome", GLIDEIN_PLAY_OUTCOME=str(result),
+    )  # fmt: skip
     assert output.count(f"Another cycle holds the lock {inventory}: this cycle ends and changes nothing.") == 1, output
     assert "TASK [Read the batch queue]" not in output, output
     assert status == 0, output
+    assert json.loads(result.read_text()) == {"failed": [], "cycle": None, "busy": True}
 
 
 def test_a_check_takes_no_lock(inventory, held):
-    status, output = play(inventory, ROOT / "playbooks" / "cycle.yml", "--check")
+    status, output = play(inventory, CYCLE, "--check")
     assert "Another cycle" not in output, output
     assert status == 0, output
 
 
 def test_the_path_may_be_another_one(inventory, held):
     other = f"glidein_cycle_lock={inventory.parent}"
-    status, output = play(inventory, ROOT / "playbooks" / "cycle.yml", "-e", other, "-e", "glidein_revoked=false")
+    status, output = play(inventory, CYCLE, "-e", other, "-e", "glidein_revoked=false")
     assert "Another cycle" not in output, output
     assert "TASK [Read the batch queue]" in output, output

@@ -4,11 +4,9 @@
 """Tests of the playbook deploy's checks before its first change, in a real ansible-playbook run."""
 
 import json
-import pathlib
 
-from ansible_collections.glidein.ops.tests.unit.support.playbooks import run_playbook
+from ansible_collections.glidein.ops.tests.playbooks.ansible_runs import run_playbook
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
 SITE = {
     "glidein_scheduler": "slurm",
     "glidein_entries": {"cpu": {"walltime": "2h", "node": {"cpus": 8, "memory_mb": 16000, "disk_mb": 10000}}},
@@ -22,12 +20,11 @@ def check(tmp_path, **sites):
     folder = tmp_path / "inventory"
     folder.mkdir()
     hosts = {host: {**SITE, **variables} for host, variables in sites.items()}
-    # ansible-test turns an unknown group into an error.
     groups = {"glidein_sites": {"hosts": hosts}, "glidein_central_manager": {}, "glidein_demand_server": {}}
     (folder / "hosts.json").write_text(json.dumps(groups))
     # All other tasks have a tag.
     arguments = ["glidein.ops.deploy", "-i", str(folder), "--tags", "none"]
-    status, output = run_playbook(*arguments, folder=folder, collections=ROOT.parents[2])
+    status, output = run_playbook(*arguments, folder=folder)
     assert status == 0, output
     return output
 

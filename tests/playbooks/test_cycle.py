@@ -1,0 +1,244 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of the playbooks cycle and status in real ansible-playbook runs, with stand-ins for Slurm and the server."""
+
+import json
+import os
+import re
+import shutil
+import sys
+import time
+
+import pytest
+from ansible_collections.glidein.ops.tests.playbooks.ansible_runs import ROOT, run_playbook
+from ansible_collections.glidein.ops.tests.unit.support.builders import group, raw_entry
+from ansible_collections.glidein.ops.tests.unit.support.fake_slurm import FakeSlurm
+from ansible_collections.glidein.ops.tests.unit.support.http_server import answering
+from ansible_collections.glidein.ops.tests.unit.support.site_home import make_site_home
+
+TOKEN = "token-of-lab"  # noqa: S105
+# Hosts in the order of their names: tasks that run once use the variables of the first one.
+SITES = {
+    "a_undefined": {"glidein_entries": "{{ missing_entries }}", "glidein_site": "undefined"},
+    "b_misspelt": {"glidein_limts": {"total": 1}, "glidein_site": "misspelt"},
+    "c_unreachable": {
+        "ansible_connection": "ssh",
+        "ansible_host": "127.0.0.1",
+        "ansible_port": 1,
+        "glidein_site": "unreachable",
+    },
+    "d_broken": {"glidein_scheduler_options": {"commands": {"squeue": ["/bin/false"]}}, "glidein_site": "broken"},
+    "e_token": {"glidein_demand_token": "two words", "glidein_site": "token"},
+    "f_revoked": {"glidein_revoked": True},
+    "g_pull": {"glidein_pull": True},
+    "h_lab": {"glidein_site": "lab"},
+    "i_frozen": {
+        # Longer than a run may take.
+        "glidein_scheduler_options": {"commands": {"squeue": ["/bin/sh", "-c", "exec sleep 997"]}, "timeout": 990},
+        "glidein_site": "frozen",
+        "glidein_site_timeout": "2s",
+    },
+    "j_limit": {"glidein_site": "limit", "glidein_site_timeout": 0},
+}
+PROFILE = {"glidein_profile": "purdue-anvil", "glidein_entries": {"shared": {"account": "abc"}}}
+
+
+class Server:
+    """The demand server's answers: idle jobs, no glideins, leases as requested."""
+
+    def __init__(self, answers):
+        self.answers = answers
+        answers.body = self.answer
+
+    def answer(self, request):
+        as_of = int(time.time())
+        params = request["params"]
+        if request["method"] == "lease":
+            result = {"granted": params["entries"], "ttl_s": params["ttl_s"], "site_limit": None}
+        else:
+            result = {
+                "get_demand": {
+                    "as_of": as_of,
+                    "schedds": {"answered": ["cm"], "failed": []},
+                    "groups": [group("a", 2, requirements=None)],
+                },
+                "get_supply": {
+                    "as_of": as_of,
+                    "error": None,
+                    "entries": [],
+                    "others": 0,
+                    "summaries_until": {},
+                },
+                "report": {"accepted": True},
+            }[request["method"]]
+        return {"jsonrpc": "2.0", "id": 1, "result": result}
+
+    def reports(self):
+        """Return {site: its report}."""
+        sent = [
+            request["params"] for _path, _headers, request in self.answers.requests if request["method"] == "report"
+        ]
+        return {report["site"]: report for report in sent}
+
+
+class Play:
+    """A run of a playbook: exit status, output, the message of its last task that shows one."""
+
+    def __init__(self, status, output):
+        self.status = status
+        self.output = output
+        shown = re.findall(r"^TASK \[Show .*?\n(.*?)\n\n", output, re.MULTILINE | re.DOTALL)
+        self.shown = json.loads(shown[-1].partition("=>")[2])["msg"] if shown else ""
+
+
+class Deployment:
+    """A controller with SITES, each with the directory of a deployed site, a demand server and the stand-in for Slurm.
+
+    cycle, again, status: the runs of the playbooks over all sites; status is the first of them.
+    """
+
+    def __init__(self, folder, answers):
+        home = make_site_home(folder / "home")
+        self.inventory = folder / "inventory"
+        self.inventory.mkdir()
+        for site in SITES.values():
+            name = site.get("glidein_site", "lab")
+            if name != "lab":
+                shutil.copytree(str(home / "lab"), str(home / name), symlinks=True)
+        variables = {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": sys.executable,
+            "glidein_collector": "cm:9618",
+            "glidein_demand_url": answers.url,
+            "glidein_demand_token": TOKEN,
+            "glidein_entries": {"main": raw_entry()},
+            "glidein_home": str(home),
+            "glidein_scheduler": "slurm",
+        }
+        groups = {"glidein_sites": {"hosts": SITES, "vars": variables}}
+        (self.inventory / "hosts.json").write_text(json.dumps({"all": {"children": groups}}))
+        self.slurm = FakeSlurm(str(folder / "slurm"))
+        self.answers = answers
+        self.server = Server(answers)
+
+    def play(self, playbook, *arguments):
+        """Run a playbook; the requests to the demand server are those of this run."""
+        del self.answers.requests[:]
+        arguments = ["-i", self.inventory, ROOT / "playbooks" / f"{playbook}.yml", *arguments]
+        done = run_playbook(
+            *arguments,
+            folder=self.inventory,
+            ANSIBLE_FORKS="1",  # the stand-in for Slurm serves one command at a time
+            PATH=self.slurm.bin + os.pathsep + os.environ["PATH"],
+        )
+        return Play(*done)
+
+    def methods(self):
+        """Return the methods that the last run called."""
+        return {request["method"] for _path, _headers, request in self.answers.requests}
+
+
+@pytest.fixture
+def deployment(tmp_path):
+    with answering() as answers:
+        yield Deployment(tmp_path, answers)
+
+
+@pytest.fixture(scope="module")
+def cycles(tmp_path_factory):
+    """Return a deployment after `status`, a cycle, and a second cycle."""
+    with answering() as answers:
+        made = Deployment(tmp_path_factory.mktemp("cycles"), answers)
+        made.status = made.play("status", "-l", "!f_revoked")
+        made.cycle = made.play("cycle", "-vvv")
+        made.reports = made.server.reports()
+        made.jobs = len(made.slurm.jobs())
+        calls = len(made.slurm.read()["calls"])
+        made.again = made.play("cycle")
+        made.calls_again = made.slurm.read()["calls"][calls:]
+        made.reports_again = made.server.reports()
+        yield made
+
+
+def test_a_cycle_serves_the_valid_site_and_names_every_other(cycles):
+    cycle = cycles.cycle
+    assert cycle.status == 0, cycle.output
+    problems = " ".join(cycle.shown.partition("PROBLEMS")[2].split())
+    for words in (
+        "undefined (a_undefined): left as it is: glidein_entries: ",
+        "misspelt (b_misspelt): left as it is: glidein_limts: unknown variable (did you mean 'glidein_limits'?)",
+        "unreachable (c_unreachable): left as it is: ",
+        "broken (d_broken): left as it is: /bin/false ",
+        "token (e_token): left as it is: glidein_demand_token: invalid (not shown)",
+        "frozen (i_frozen): left as it is: the login node did not return a result within 2 s (glidein_site_timeout)",
+        "glidein_site_timeout: 0 is invalid; expected a duration of at least 1 s",
+    ):
+        assert words in problems, cycle.output
+    # Each problem is reported once.
+    assert problems.count("left as it is") == 7, cycle.output
+    assert re.search(r"^lab +main +core +2 +0 +0 +0 +2 \(job \d+\) +0$", cycle.shown, re.MULTILINE), cycle.output
+    assert cycles.jobs == 2
+    assert cycles.reports["lab"]["entries"][0]["launched"] == 2
+    assert cycles.reports["misspelt"]["error"].startswith("glidein_limts: unknown variable")
+    assert cycles.reports["frozen"]["error"].startswith("the login node did not return"), cycle.output
+    assert not re.search("(ok|changed|fatal|skipping): .(f_revoked|g_pull)", cycle.output), cycle.output
+
+
+def test_no_output_contains_a_token(cycles):
+    # Not even with the highest verbosity. An invalid token is not sent.
+    for run in (cycles.cycle, cycles.status):
+        assert TOKEN not in run.output
+        assert "two words" not in run.output
+
+
+def test_a_site_whose_queue_matches_the_plan_is_not_contacted_again(cycles):
+    again = cycles.again
+    # The queues of lab, misspelt and token.
+    assert [call[0] for call in cycles.calls_again] == ["squeue"] * 3, again.output
+    assert re.search(r"h_lab +: .*changed=0 ", again.output), again.output
+    assert cycles.reports_again["lab"]["entries"][0]["queued"] == 2
+
+
+def test_each_heading_is_printed_once(cycles):
+    for run in (cycles.again, cycles.status):
+        headings = re.findall(r"^TASK \[(.*?)\]", run.output, re.MULTILINE)
+        assert len(headings) == len(set(headings)), run.output
+        assert not [heading for heading in headings if heading.startswith("Skip")], run.output
+
+
+def test_the_status_shows_readable_sites(cycles):
+    status = cycles.status
+    assert status.status == 0, status.output
+    shown = " ".join(status.shown.split())
+    assert "lab main core 0 0 0 0 - 2" in shown, status.output
+    for words in ("broken: ", "glidein_limts: unknown variable", "undefined: glidein_entries: 'missing_entries' is"):
+        assert words in shown.partition("PROBLEMS")[2], status.output
+    assert shown.count("the login node did not return a result within 2 s") == 1, status.output
+    assert max(len(line) for line in status.shown.splitlines()) <= 100
+
+
+def test_check_mode_shows_the_plan_and_the_scripts_of_a_profile_and_changes_nothing(deployment):
+    arguments = ["-l", "h_lab", "-e", json.dumps(dict(PROFILE, glidein_scheduler=None))]
+    cycle = deployment.play("cycle", "--check", "--diff", *arguments)
+    assert cycle.status == 0, cycle.output
+    assert "TO SUBMIT" in cycle.shown
+    assert "+#!/bin/sh" in cycle.output
+    # The profile sets the queue, the walltime and the scratch directory.
+    for words in ("--partition=shared", "--account=abc", "--time=96:00:00", 'GLIDEIN_SCRATCH="/anvil/scratch/'):
+        assert words in cycle.output.replace("\\", ""), cycle.output
+    assert cycle.shown.endswith("Check mode: nothing was leased, submitted, cancelled or reported.")
+    assert deployment.slurm.jobs() == []
+    assert deployment.methods() == {"get_demand", "get_supply"}
+    status = deployment.play("status", *arguments)
+    assert "lab: purdue-anvil, documentation read on 2026-11-22" in status.shown, status.output
+
+
+def test_without_a_lease_nothing_is_ordered(deployment):
+    # The task ends before it sends a request.
+    arguments = ["-e", "glidein_lease_ttl=soon", "-e", "glidein_fail_on_error=true"]
+    cycle = deployment.play("cycle", "-l", "h_lab", *arguments)
+    assert "no lease, so nothing new was ordered" in " ".join(cycle.shown.split()), cycle.output
+    assert deployment.slurm.jobs() == []
+    assert "lease" not in deployment.methods()
+    assert cycle.status != 0
