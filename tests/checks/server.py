@@ -1,7 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run of the demand server's own tests with the package as pip installs it in a separate virtual environment."""
+"""A run of the demand server's own tests with the package as pip installs it in a separate virtual environment.
+
+With the one argument --types: a check of its types, by .venv's mypy with the packages of that environment.
+"""
 
 import shutil
 import subprocess
@@ -22,21 +25,31 @@ def pytest_arguments(given):
 
 
 def main():
-    """Install the package, then run pytest with the command line's arguments; return its exit status."""
-    prepare.ensure_nginx()
-    prepare.ensure_prometheus()
+    """Install the package, then run pytest with the command line's arguments, or mypy; return its exit status."""
+    types = sys.argv[1:] == ["--types"]
+    if not types:
+        prepare.ensure_nginx()
+        prepare.ensure_prometheus()
     names = [name for name in prepare.sources() if name.startswith(f"{PACKAGE}/")]
+    directory = prepare.BUILD / "venv-server"
     # Built from a copy: setuptools leaves files behind, which the next build would pick up.
     copy = prepare.BUILD / "server"
-    shutil.rmtree(copy, ignore_errors=True)
-    prepare.copy(names, copy)
-    directory = prepare.BUILD / "venv-server"
     package = copy / PACKAGE
-    # With the versions that a deployment gets.
-    prepare.make_venv(
-        directory, ["--constraint", str(package / "requirements.txt"), f"{package}[test]"], prepare.digest(names)
-    )
-    command = [str(directory / "bin" / "python"), "-m", "pytest", "-rs", *pytest_arguments(sys.argv[1:])]
+    # The tests and the check of types may run at the same time.
+    with prepare.lock("server"):
+        shutil.rmtree(copy, ignore_errors=True)
+        prepare.copy(names, copy)
+        # With the versions that a deployment gets.
+        prepare.make_venv(
+            directory, ["--constraint", str(package / "requirements.txt"), f"{package}[test]"], prepare.digest(names)
+        )
+    python = str(directory / "bin" / "python")
+    command = [python, "-m", "pytest", "-rs", *pytest_arguments(sys.argv[1:])]
+    if types:
+        command = [
+            str(prepare.VENV / "bin" / "mypy"), "--python-executable", python, "--cache-dir", ".build/mypy",
+            "--config-file", f"{PACKAGE}/pyproject.toml", f"{PACKAGE}/src/glidein_demand",
+        ]  # fmt: skip
     return subprocess.run(command, cwd=prepare.ROOT, check=False).returncode
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import classad2
+import hypothesis
 import pytest
 from glidein_demand import config
 from glidein_demand import service as glidein_service
@@ -16,6 +17,10 @@ from glidein_demand.pool.demand import group_id
 from databases import database, database_url
 
 __all__ = ["database", "database_url"]  # fixtures
+
+# A busy machine is no reason to fail.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
 NOW = 1_795_211_273
 TOKEN = "correct-horse-battery-staple"  # token of the site PSC, whose reports site_report() makes

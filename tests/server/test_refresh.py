@@ -270,6 +270,15 @@ def test_nothing_is_handed_over_when_no_job_has_ended_since():
     assert taken == []
 
 
+def test_a_history_that_no_callback_receives_is_read_without_failure(caplog):
+    pool = Pool("cm")
+    service = refresher(pool)
+    service.refresh_once()
+    service.read_waits_once()
+    assert pool.asked("waits") == ["cm"]
+    assert caplog.records == []
+
+
 def test_a_history_that_cannot_be_read_is_logged_once_and_demand_is_still_read(caplog):
     pool, pool_state = Pool("cm"), PoolState(settings())
     pool.history = QueryError("no history")

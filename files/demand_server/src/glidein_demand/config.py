@@ -232,7 +232,7 @@ def load(path: Path) -> Settings:
 def parse(data: dict[str, Any]) -> Settings:
     """Check a parsed configuration file, and return its settings with defaults for missing ones."""
     _reject_unknown("section", "", data, RULES)
-    values = {}
+    values: dict[str, Any] = {}
     for section, rules in RULES.items():
         given = data.get(section, {})
         if not isinstance(given, dict):

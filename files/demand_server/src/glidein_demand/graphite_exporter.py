@@ -138,6 +138,7 @@ class GraphiteExporter:
         points: list[Point] = []
         # A later client with the path of an earlier one, or of a site, has no points: it must not replace their values.
         paths: set[str] = set()
+        sources: list[tuple[str, Reports, Callable[[str, str, Mapping[str, Any]], list[Point]]]]
         sources = [("site", self._reports, points_of_site)]
         sources += [("client", clients, points_of_client) for clients in self._clients]
         for kind, read, points_of in sources:

@@ -21,7 +21,9 @@ def caller() -> str:
 def file_of(url: str) -> Path | None:
     """Return the file of the database at `url`; None for a database server. Raise ConfigError if `url` is invalid."""
     parsed = parse_url(url)
-    return Path(parsed.database).absolute() if parsed.get_backend_name() == "sqlite" else None
+    if parsed.get_backend_name() != "sqlite" or parsed.database is None:
+        return None
+    return Path(parsed.database).absolute()
 
 
 def become_owner(file: Path) -> None:

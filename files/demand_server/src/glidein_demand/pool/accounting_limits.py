@@ -54,8 +54,8 @@ def read(
         if ad.get("IsAccountingGroup") is True:
             quota = _static_quota(settings, name)
             if quota is not None:
-                used = ad.get("HierWeightedResourcesUsed", ad.get("WeightedResourcesUsed"))
-                groups[name] = [quota, _number(used) or 0]
+                by_group = ad.get("HierWeightedResourcesUsed", ad.get("WeightedResourcesUsed"))
+                groups[name] = [quota, _number(by_group) or 0]
         else:
             ceiling = _number(ad.get("Ceiling"))
             if ceiling is not None and ceiling >= 0:

@@ -16,31 +16,32 @@ from typing import Any, Protocol
 
 import classad2
 
-Ad = classad2.ClassAd
-
 
 class Schedd(Protocol):
     """The queries of a schedd that are needed here."""
 
-    def first(self, constraint: str, projection: list[str]) -> Ad | None:
+    def first(self, constraint: str, projection: list[str]) -> classad2.ClassAd | None:
         """Return one job that satisfies the constraint, or None."""
 
-    def grouped(self, constraint: str, projection: list[str]) -> Iterable[Ad]:
+    def grouped(self, constraint: str, projection: list[str]) -> Iterable[classad2.ClassAd]:
         """Return one ad for each combination of values, with JobCount and JobIds (QueryOpts.GroupBy)."""
 
-    def autoclusters(self) -> Iterable[Ad]:
+    def autoclusters(self) -> Iterable[classad2.ClassAd]:
         """Return one ad for each autocluster of the schedd (QueryOpts.AutoCluster)."""
 
 
-def rows(schedd: Schedd, constraint: str, projection: list[str], needed: Collection[str] = ()) -> tuple[list[Ad], bool]:
+def rows(
+    schedd: Schedd, constraint: str, projection: list[str], needed: Collection[str] = ()
+) -> tuple[list[classad2.ClassAd], bool]:
     """Return the idle jobs that satisfy `constraint`, in groups, and whether all were grouped by Requirements.
 
     The groups are by `projection`, Requirements, and the attributes that these refer to.
     needed: names of the projection that the constraint needs; see jobs.constraint.
     """
-    check = _AutoclusterCheck(schedd, constraint)
-    if not check.job:
+    job = schedd.first(constraint, _AutoclusterCheck.ATTRIBUTES)
+    if job is None:
         return [], False
+    check = _AutoclusterCheck(schedd, job)
     if check.has_autocluster:
         found = _by_autocluster(schedd, constraint, projection, needed, check)
         if found is not None:
@@ -48,13 +49,13 @@ def rows(schedd: Schedd, constraint: str, projection: list[str], needed: Collect
     return _by_requirements(schedd, constraint, projection), True
 
 
-def unique(ads: Iterable[Ad]) -> list[Ad]:
+def unique(ads: Iterable[classad2.ClassAd]) -> list[classad2.ClassAd]:
     """Return the ads without duplicates.
 
     If the connection is slow, a schedd (seen with 23.9) sends the ad at which it had to wait a second time, and its
     jobs would count twice. Each ad has a unique Id.
     """
-    found: dict[Any, Ad] = {}
+    found: dict[Any, classad2.ClassAd] = {}
     for number, ad in enumerate(ads):
         found.setdefault(ad.get("Id", -1 - number), ad)
     return list(found.values())
@@ -68,34 +69,34 @@ class _AutoclusterCheck:
     before and after, the ids did not change in between.
     """
 
-    _ATTRIBUTES = ["ClusterId", "ProcId", "AutoClusterAttrs"]
+    ATTRIBUTES = ["ClusterId", "ProcId", "AutoClusterAttrs"]
 
-    def __init__(self, schedd: Schedd, constraint: str) -> None:
+    def __init__(self, schedd: Schedd, job: classad2.ClassAd) -> None:
         self._schedd = schedd
-        self.job = schedd.first(constraint, self._ATTRIBUTES)
-        self.has_autocluster = self.job is not None and isinstance(self.job.get("AutoClusterAttrs"), str)
+        self._job = job
+        self.has_autocluster = isinstance(job.get("AutoClusterAttrs"), str)
 
     def significant(self) -> set[str]:
         """Return the significant attributes before Requirements, in small letters: every autocluster has their values.
 
         Attributes that the values of this one job refer to come after all significant ones.
         """
-        names = self.job["AutoClusterAttrs"].lower().split(",")
+        names = self._job["AutoClusterAttrs"].lower().split(",")
         return set(names[: names.index("requirements")]) if "requirements" in names else set()
 
     def is_unchanged(self) -> bool:
-        same = f"ClusterId == {self.job['ClusterId']} && ProcId == {self.job['ProcId']}"
-        now = self._schedd.first(same, self._ATTRIBUTES)
-        return now is not None and now.get("AutoClusterAttrs") == self.job["AutoClusterAttrs"]
+        same = f"ClusterId == {self._job['ClusterId']} && ProcId == {self._job['ProcId']}"
+        now = self._schedd.first(same, self.ATTRIBUTES)
+        return now is not None and now.get("AutoClusterAttrs") == self._job["AutoClusterAttrs"]
 
 
-def _by_requirements(schedd: Schedd, constraint: str, projection: list[str]) -> list[Ad]:
+def _by_requirements(schedd: Schedd, constraint: str, projection: list[str]) -> list[classad2.ClassAd]:
     return unique(schedd.grouped(constraint, [*projection, "Requirements"]))
 
 
 def _by_autocluster(
     schedd: Schedd, constraint: str, projection: list[str], needed: Collection[str], check: _AutoclusterCheck
-) -> list[Ad] | None:
+) -> list[classad2.ClassAd] | None:
     """Return the groups by AutoClusterId; None if the ids and the autoclusters are inconsistent."""
     # Each column costs 0.2 µs a job: attributes of the autocluster are not requested again.
     redundant = check.significant() - {name.lower() for name in needed}
@@ -123,12 +124,12 @@ def _by_autocluster(
     return found
 
 
-def _joined(row: Ad, signature: Ad) -> Ad:
+def _joined(row: classad2.ClassAd, signature: classad2.ClassAd) -> classad2.ClassAd:
     for name in signature:
         if name not in row:
             row[name] = signature.lookup(name)
     return row
 
 
-def _jobs(ads: Iterable[Ad]) -> int:
+def _jobs(ads: Iterable[classad2.ClassAd]) -> int:
     return sum(ad["JobCount"] for ad in ads)

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from . import supply
+from .passed_over_detector import PassedOverDetector
 
 
 class _MachineAds(Protocol):
@@ -18,30 +19,25 @@ class _MachineAds(Protocol):
 
 
 class _Glideins(Protocol):
-    def registered(self, rows: Iterable[Iterable[Any]], now: int) -> None: ...
+    def registered(self, rows: Iterable[Sequence[Any]], now: int) -> None: ...
 
 
 class _CoreHours(Protocol):
-    def jobs_seen(self, rows: Iterable[Iterable[Any]], now: int) -> None: ...
-
-
-class _PassedOver(Protocol):
-    def store_empty_glideins(self, rows: list[Any]) -> None: ...
+    def jobs_seen(self, rows: Iterable[Sequence[Any]], now: int) -> None: ...
 
 
 class CollectorState:
     """The state between two queries of the collector: slot states in memory, the rest in the stores.
 
-    The stores are store.machine_ads.MachineAds, store.glideins.Glideins and store.core_hours.CoreHours; `passed_over`
-    is a passed_over_detector.PassedOverDetector. A restart loses the slot states: slots count as free for a few
-    negotiation cycles longer.
+    The stores are store.machine_ads.MachineAds, store.glideins.Glideins and store.core_hours.CoreHours. A restart
+    loses the slot states: slots count as free for a few negotiation cycles longer.
     """
 
     def __init__(
         self,
         glideins: _Glideins,
         machine_ads: _MachineAds,
-        passed_over: _PassedOver | None = None,
+        passed_over: PassedOverDetector | None = None,
         core_hours: _CoreHours | None = None,
     ) -> None:
         self._glideins = glideins

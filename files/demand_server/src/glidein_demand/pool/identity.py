@@ -36,8 +36,8 @@ def token_site(slot: Slot) -> str | None:
 def slot_owner(slot: Slot, token_sites: Collection[str]) -> SlotOwner:
     """Return the owner of a machine. `token_sites`: the sites that have used a token, now or earlier."""
     by_token = token_site(slot)
-    claimed_site, entry, shape = (slot.get(name) for name in ("GLIDEIN_Site", "GLIDEIN_Entry", "GLIDEIN_Shape"))
-    if slot.get("is_glidein") is not True or not (_is_name(entry) and _is_name(shape)):
+    claimed_site, entry, shape = (_name(slot, name) for name in ("GLIDEIN_Site", "GLIDEIN_Entry", "GLIDEIN_Shape"))
+    if slot.get("is_glidein") is not True or entry is None or shape is None:
         if by_token is None:
             return SlotOwner(None)
         problem = f"a machine with the token of site {by_token} has no entry and shape: {_printable_name(slot)}"
@@ -47,10 +47,10 @@ def slot_owner(slot: Slot, token_sites: Collection[str]) -> SlotOwner:
             return SlotOwner((by_token, entry, shape))
         return SlotOwner(
             (by_token, entry, shape),
-            f"a glidein with the token of site {by_token} claims the site {_printable(claimed_site)}: "
+            f"a glidein with the token of site {by_token} claims the site {_printable(slot.get('GLIDEIN_Site'))}: "
             f"{_printable_name(slot)}",
         )
-    if not _is_name(claimed_site):
+    if claimed_site is None:
         return SlotOwner(None)
     if claimed_site in token_sites:
         identity = _printable(slot.get("AuthenticatedIdentity"))
@@ -62,8 +62,10 @@ def slot_owner(slot: Slot, token_sites: Collection[str]) -> SlotOwner:
     return SlotOwner((claimed_site, entry, shape))
 
 
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and NAME.match(value) is not None
+def _name(slot: Slot, attribute: str) -> str | None:
+    """Return the attribute's value; None if it is missing or is not a valid name."""
+    value = slot.get(attribute)
+    return value if isinstance(value, str) and NAME.match(value) else None
 
 
 def _printable_name(slot: Slot) -> str:

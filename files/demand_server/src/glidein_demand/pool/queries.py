@@ -107,6 +107,7 @@ def _run_in_process(sender: Connection, query: dict[str, Any]) -> None:
 
     os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # at a terminal, Ctrl-C reaches every process
+    outcome: tuple[dict[str, Any] | None, str]
     try:
         outcome = (query_handlers.run_query(query), "")
     except Exception as error:  # noqa: BLE001 - the server shows any error and keeps its last result

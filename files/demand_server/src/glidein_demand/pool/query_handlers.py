@@ -7,7 +7,7 @@ Runs in the processes of queries.py only. A query's "type" selects the handler.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
 from . import (
@@ -148,7 +148,7 @@ class _Schedd:
         """
         names = ("MaxJobsRunning", "ShadowsRunning", "JobsUnmaterialized", *removals.ATTRIBUTES)
         ads = self._htcondor.Collector(self._ad).query(self._htcondor.AdType.Schedd, projection=list(names))
-        own = next((ad for ad in ads if ad.get("Name") == self._ad["Name"]), {})
+        own: Mapping[str, Any] = next((ad for ad in ads if ad.get("Name") == self._ad["Name"]), {})
         return {name: own[name] for name in names if isinstance(own.get(name), int)}
 
     def first(self, constraint: str, projection: list[str]) -> Any:
@@ -165,7 +165,9 @@ class _Schedd:
         return self._schedd.query(constraint, [], opts=self._htcondor.QueryOpts.IncludeClusterAd | NO_PROC_ADS)
 
     def history(self, constraint: str, projection: list[str], most: int, since: str) -> list[Any]:
-        return self._schedd.history(constraint, projection, most, since or None)
+        if since:
+            return self._schedd.history(constraint, projection, most, since)
+        return self._schedd.history(constraint, projection, most)
 
 
 def _plain(ads: Iterable[Any], names: Iterable[str]) -> list[dict[str, Any]]:

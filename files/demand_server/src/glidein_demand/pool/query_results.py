@@ -104,9 +104,9 @@ def _as_of(states: Iterable[ScheddState]) -> int | None:
     A schedd that is gone therefore does not make the result old for ever. If all queries failed, return the time of the
     newest result.
     """
-    known = [state for state in states if state.as_of is not None]
-    answered = [state.as_of for state in known if state.error is None]
-    return min(answered) if answered else max((state.as_of for state in known), default=None)
+    known = [(state.as_of, state.error) for state in states if state.as_of is not None]
+    answered = [as_of for as_of, error in known if error is None]
+    return min(answered) if answered else max((as_of for as_of, _error in known), default=None)
 
 
 def _make_results(
@@ -117,7 +117,7 @@ def _make_results(
 ) -> _Demand:
     groups, unreadable, waiting_for_limit = [], [], []
     for state in states:
-        if state.result is None:
+        if state.result is None or state.as_of is None:
             continue
         result, stale = state.result, state.as_of < fresh_from
         groups += [{**group, "as_of": state.as_of, "stale": stale} for group in result.groups]

@@ -10,10 +10,12 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any, Callable, Protocol
+from typing import Any, Callable
 
 from ..config import Settings
 from . import schedds
+from .collector_state import CollectorState
+from .passed_over_detector import PassedOverDetector
 from .pool_state import GONE, PoolState
 from .queries import QueryError, one_line
 
@@ -29,23 +31,6 @@ NEGOTIATOR = "the negotiator"
 
 RunQuery = Callable[[dict[str, Any], float], dict[str, Any]]
 """Return the result of a query, or raise QueryError after so many seconds (Queries.run; tests use their own)."""
-
-
-class PassedOver(Protocol):
-    """The interface of passed_over_detector.PassedOverDetector."""
-
-    def detect(self, groups: Callable[[], Iterable[Mapping[str, Any]]], cycles: Iterable[int], now: int) -> None:
-        """Store the groups that were passed over."""
-
-
-class State(Protocol):
-    """The interface of collector_state.CollectorState."""
-
-    def query_parameters(self, now: int) -> Mapping[str, Any]:
-        """Return the parameters of the supply query that the settings do not have."""
-
-    def store_result(self, result: Mapping[str, Any], now: int) -> dict[str, Any]:
-        """Store a result, and return the part of it that callers may read."""
 
 
 def schedds_query(settings: Settings) -> dict[str, Any]:
@@ -90,7 +75,7 @@ def limits_query(settings: Settings) -> dict[str, Any]:
 
 
 def supply_query(settings: Settings, now: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the query of the collector for the pool's machines. parameters: of State.query_parameters."""
+    """Return the query of the collector for the pool's machines. parameters: of CollectorState.query_parameters."""
     query = {"type": "supply", "collector": settings.collector, "now": now, "max_sites": settings.max_sites}
     return {**query, "vo": settings.vo, "token_vos": settings.token_vos, **parameters}
 
@@ -112,8 +97,7 @@ class Refresher:
 
     collector_state: keeps state between two queries of the collector.
     on_waits(schedd, {"schedd", "waits", "until"}): receives the result of job_waits.read; wait_marker(schedd) returns
-    the last "until", None at first. Without on_waits no history is read. on_counters: see Removals.store_counters.
-    clock returns epoch seconds.
+    the last "until", None at first. on_counters: see Removals.store_counters. clock returns epoch seconds.
     """
 
     def __init__(
@@ -122,11 +106,11 @@ class Refresher:
         pool_state: PoolState,
         run_query: RunQuery,
         *,
-        collector_state: State | None = None,
-        passed_over: PassedOver | None = None,
+        collector_state: CollectorState | None = None,
+        passed_over: PassedOverDetector | None = None,
         requested_attributes: Callable[[], Iterable[str]] = tuple,
         on_counters: Callable[[str, Mapping[str, int], int, int], object] = lambda *_counters: None,
-        on_waits: Callable[[str, dict[str, Any]], object] | None = None,
+        on_waits: Callable[[str, dict[str, Any]], object] = lambda _schedd, _result: None,
         wait_marker: Callable[[str], Any] = lambda _schedd: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -147,7 +131,7 @@ class Refresher:
         self._stop = threading.Event()
         self._schedds_read = threading.Event()
         self._threads = [self._thread("refresh", self.refresh_once, settings.refresh_seconds)]
-        if on_waits is not None and settings.job_history_seconds:
+        if settings.job_history_seconds:
             self._threads.append(self._thread("waits", self._read_waits, settings.job_history_seconds))
 
     def start(self) -> None:

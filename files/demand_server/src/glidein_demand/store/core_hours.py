@@ -75,7 +75,8 @@ class CoreHours:
         with self._db.begin() as connection:
             stored = connection.execute(select(table).where(table.c.site == site))
             known = {(row.entry, row.shape): Reading(row.received, row.cpus, row.running) for row in stored}
-            sums, readings = [], []
+            sums = []
+            readings: list[dict[str, Any]] = []
             for key, entry in counted.items():
                 last = known.get(key)
                 if last is None and len(known) + len(readings) >= MOST_KEYS_OF_A_SITE:

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import sqlalchemy
 from sqlalchemy import Connection, Engine, Table, event
@@ -36,7 +36,10 @@ MIN_FREE_BYTES = 2**20
 
 _READS = "glidein_reads"  # the execution option of connections that only read
 _WRITERS_LOCK = 0x676C6964  # the key of this program's advisory lock in a PostgreSQL database
-_INSERTS = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+_INSERTS: dict[str, Callable[[Table], sqlite.Insert | postgresql.Insert]] = {
+    "sqlite": sqlite.insert,
+    "postgresql": postgresql.insert,
+}
 
 _TOKENS = "run the role glidein.ops.demand_server again, which installs the sites' tokens"
 _DAMAGES = ("malformed", "not a database")  # parts of SQLite's messages about a damaged file

@@ -58,9 +58,9 @@ def next_span(level: int, oldest: int | None, now: float) -> tuple[int, int] | N
 
 def average(rows: Sequence[Row], fields: Sequence[str], time: int) -> Row:
     """Return one row at `time` for all rows: sums of SUMMED, and means of the known values of other fields."""
-    columns = []
+    columns: list[Value] = []
     for position, field in enumerate(fields):
-        known = [(row.values[position], row.samples) for row in rows if row.values[position] is not None]
+        known = [(value, row.samples) for row in rows if (value := row.values[position]) is not None]
         if not known:
             columns.append(None)
         elif field in SUMMED:
@@ -139,17 +139,21 @@ def core_seconds(
     before: (time, glidein cores, other cores). The cores are assumed to change linearly. The result is empty if a value
     is unknown, or if the records are further apart than LONGEST_GAP_S.
     """
-    if before is None or None in (*before, glidein_cores, other_cores) or not 0 < now - before[0] <= LONGEST_GAP_S:
+    if before is None or not 0 < now - before[0] <= LONGEST_GAP_S:
         return {}
-    since, *first = before
-    last = (glidein_cores, other_cores)
+    began, glidein_before, other_before = before
+    if glidein_before is None or other_before is None or glidein_cores is None or other_cores is None:
+        return {}
+    since = began
     found = {}
     while since < now:
         week = monday(since)
         until = min(now, week + WEEK)
-        middle = ((since + until) / 2 - before[0]) / (now - before[0])
-        glidein, other = ((one + (two - one) * middle) * (until - since) for one, two in zip(first, last))
-        found[week] = (glidein, other)
+        middle = ((since + until) / 2 - began) / (now - began)
+        found[week] = (
+            (glidein_before + (glidein_cores - glidein_before) * middle) * (until - since),
+            (other_before + (other_cores - other_before) * middle) * (until - since),
+        )
         since = until
     return found
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from types import MappingProxyType
 from typing import Any, Callable
@@ -71,15 +71,15 @@ class Glideins:
         with self._db.begin() as connection:
             self._store_running(connection, site, rows, listed, self._now(now))
 
-    def registered(self, rows: Iterable[Iterable[Any]], now: int | None = None) -> None:
+    def registered(self, rows: Iterable[Sequence[Any]], now: int | None = None) -> None:
         """Store the result of supply.registered. Glideins that it does not have are gone."""
         now = self._now(now)
-        rows = [tuple(row) for row in rows]
+        seen = [tuple(row) for row in rows]
         with self._db.begin() as connection:
             known = {(one.site, one.batch_id): one for one in _load(connection, or_(_runs, _is_there))}
-            named = [(row[0], row[3]) for row in rows]
+            named = [(row[0], row[3]) for row in seen]
             known.update(((one.site, one.batch_id), one) for one in _named(connection, named, known))
-            _save(connection, glidein_tracking.after_reading(known, rows, now))
+            _save(connection, glidein_tracking.after_reading(known, seen, now))
         if now >= self._deleted + _DELETE_EVERY_S:
             self._deleted = now
             self.delete_old(now)

@@ -57,7 +57,8 @@ def newly_launched(connection: Connection, totals: Mapping[str, int]) -> dict[st
 
     A total below the last one is a new count: the site's reports were deleted in between.
     """
-    taken = dict(connection.execute(select(schema.history_site_name.c.name, schema.history_site_name.c.launched)).all())
+    stored = connection.execute(select(schema.history_site_name.c.name, schema.history_site_name.c.launched))
+    taken = {row.name: row.launched for row in stored}
     found = {name: downsampling.increase(total, taken[name]) for name, total in totals.items() if name in taken}
     for name in found:
         if totals[name] != taken[name]:
@@ -71,13 +72,14 @@ def newly_launched(connection: Connection, totals: Mapping[str, int]) -> dict[st
 
 def add_work(connection: Connection, now: float, glidein_cores: float | None, other_cores: float | None) -> None:
     """Add the core seconds since the last record to the week's sums, which downsampling does not change."""
-    before = connection.execute(
+    stored = connection.execute(
         select(
             schema.history_last_record.c.time,
             schema.history_last_record.c.glidein_cores,
             schema.history_last_record.c.other_cores,
         )
-    ).first()
+    )
+    before = stored.tuples().first()
     rows = [
         {"week": week, "glidein_core_s": glidein, "other_core_s": other}
         for week, (glidein, other) in downsampling.core_seconds(before, now, glidein_cores, other_cores).items()

@@ -130,6 +130,7 @@ def handle(
         return too_many(wait)
     responses: list[bytes] = []
     length = 0
+    response: dict[str, Any] | None
     for element in request:
         if length > MAX_REPLY_BYTES:
             response = _error(

@@ -163,7 +163,9 @@ def _of_sites(
         (SUPPLIED, supplied, "shown by the collector"),
     ):
         for name in names:
-            values = {pair: source[pair][name] for pair in selected if pair in source and name in source[pair]}
+            values: dict[tuple[str, ...], float] = {
+                pair: source[pair][name] for pair in selected if pair in source and name in source[pair]
+            }
             yield _labelled_gauge(f"glidein_site_{name}", f"{_HELP[name]}, {origin}", ["site", "entry"], values)
     for name, (metric, text) in _WORK.items():
         family = CounterMetricFamily(f"glidein_site_{metric}", text, labels=["site", "entry"])

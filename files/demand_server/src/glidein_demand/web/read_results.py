@@ -93,9 +93,9 @@ class ReadResults:
                 "demand_history": self._demand_history(now),
                 "summaries_until": parts.glidein_usage.summaries_until(),
                 "core_hours": parts.core_hours.current(now),
+                "removals": parts.removals.recent(),
+                "gateways": gateways.described(snapshot.gateways, now),
             }
-            extra["removals"] = parts.removals.recent()
-            extra["gateways"] = gateways.described(snapshot.gateways, now)
             return {**current, **extra}, now + SUPPLY_CACHE_S
 
         return self._supply.get(snapshot, (self._last_report, known), parts.clock(), make)

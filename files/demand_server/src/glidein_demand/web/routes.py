@@ -75,14 +75,15 @@ def core_hours() -> flask.Response:
         return responses.unauthorized(str(error))
     if wanted.layout == "records":
         rows = usage_records.records_of(parts.core_hours, wanted, parts.settings.vo, now)
-        name, layout = "usage-records.csv", usage_records
+        key, name, to_csv = "records", "usage-records.csv", usage_records.csv_of
     else:
         rows = usage.rows_of(parts.core_hours, wanted)
-        name, layout = "core-hours.csv", usage
+        key, name, to_csv = "rows", "core-hours.csv", usage.csv_of
     if wanted.format == "csv":
         headers = {"Content-Disposition": f"attachment; filename={name}"}
-        return flask.Response(layout.csv_of(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
-    return responses.from_json(result_cache.dump(layout.json_of(wanted, rows, now)))
+        return flask.Response(to_csv(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
+    reply = {"as_of": int(now), "per": wanted.per, "by": wanted.by, key: rows}
+    return responses.from_json(result_cache.dump(reply))
 
 
 @api.get("/healthz")

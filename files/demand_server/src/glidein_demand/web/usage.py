@@ -86,11 +86,6 @@ def rows_of(core_hours: CoreHours, request: Request) -> list[dict[str, Any]]:
     ]
 
 
-def json_of(request: Request, rows: Sequence[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    """Return the JSON reply."""
-    return {"as_of": int(now), "per": request.per, "by": list(request.by), "rows": list(rows)}
-
-
 def csv_of(request: Request, rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the rows as CSV with a header (RFC 4180)."""
     sources = list(_SOURCES.values())

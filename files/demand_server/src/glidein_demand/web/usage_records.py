@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
@@ -62,19 +62,14 @@ def records_of(core_hours: CoreHours, request: Request, pilot_vo: str, now: floa
     return sorted(found, key=lambda record: record["StartTime"])
 
 
-def json_of(request: Request, records: Sequence[Mapping[str, Any]], now: float) -> dict[str, Any]:
-    """Return the JSON reply."""
-    return {"as_of": int(now), "per": request.per, "by": list(request.by), "records": list(records)}
-
-
-def csv_of(request: Request, records: Iterable[Mapping[str, Any]]) -> str:
+def csv_of(request: Request, rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the records as CSV with a header (RFC 4180)."""
     names = [name for key, name in FIELDS.items() if key in request.by]
     header = ["ResourceType", "ProbeName", "StartTime", "EndTime", *names, "Processors", "WallDuration", "CoreHours"]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(header)
-    for record in records:
+    for record in rows:
         writer.writerow([csv_cell(value) if isinstance(value := record[name], str) else value for name in header])
     return out.getvalue()
 

@@ -6,8 +6,13 @@ Existing tables stay as they are: a database of schema_version 1 has no revision
 may lack the tables that were added within schema_version 1.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from alembic import op
 from sqlalchemy import BigInteger, Boolean, Column, Float, Integer, String, Text
+from sqlalchemy.types import TypeEngine
 
 revision = "0001"
 down_revision = None
@@ -136,18 +141,18 @@ def upgrade() -> None:
     )
 
 
-def _create_table(name, *columns, **options):
+def _create_table(name: str, *columns: Column[Any], **options: Any) -> None:
     op.create_table(name, *columns, if_not_exists=True, **options)
 
 
-def _keys(**types):
+def _keys(**types: TypeEngine[Any] | type[TypeEngine[Any]]) -> list[Column[Any]]:
     """Return the columns of a primary key whose values the program gives."""
     return [Column(name, kind, primary_key=True, autoincrement=False) for name, kind in types.items()]
 
 
-def _required(**types):
+def _required(**types: TypeEngine[Any] | type[TypeEngine[Any]]) -> list[Column[Any]]:
     return [Column(name, kind, nullable=False) for name, kind in types.items()]
 
 
-def _optional(kind, *names):
+def _optional(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> list[Column[Any]]:
     return [Column(name, kind) for name in names]

@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tables of core-hours: of glideins by site, entry and shape, and of jobs by site, entry, user and project."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -37,5 +41,5 @@ def upgrade() -> None:
     )
 
 
-def _keys(**types):
+def _keys(**types: sa.types.TypeEngine[Any]) -> list[sa.Column[Any]]:
     return [sa.Column(name, kind, primary_key=True, autoincrement=False) for name, kind in types.items()]

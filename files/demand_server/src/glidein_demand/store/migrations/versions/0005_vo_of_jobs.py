@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Core-hours of jobs are counted by VO, too."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -13,7 +17,7 @@ _NEW = "job_core_time_0005"
 
 def upgrade() -> None:
     """Make the table again, because SQLite cannot change a primary key. The VO of jobs that ran before is unknown."""
-    keys = {
+    keys: dict[str, sa.types.TypeEngine[Any]] = {
         "level": sa.Integer(), "time": sa.BigInteger(), "site": sa.String(64), "entry": sa.String(64),
         "user": sa.String(128), "project": sa.String(128), "vo": sa.String(128),
     }  # fmt: skip
