@@ -18,10 +18,11 @@ sed 's/.*) //' "/proc/$$/stat" | cut -d ' ' -f 4 >"$root/session"
 tr '\0' '\n' <"/proc/$$/cmdline" >>"$log/EnvironmentLog"
 echo "starting as $behaviour" >"$log/MasterLog"
 
+answer= # a line that the startd logs after its first update
 register() {
   echo '01/01/26 00:00:00 Started DaemonCore process "/x/condor_startd", pid and pgroup = 7' >>"$log/MasterLog"
   echo "01/01/26 00:00:00 CCBListener: registered with CCB server cm:9618 as ccbid cm:9618#1" >"$log/SharedPortLog"
-  echo "01/01/26 00:00:00 Initial update sent to collector(s)" >"$log/StartLog"
+  printf '%s\n' "01/01/26 00:00:00 Initial update sent to collector(s)" ${answer:+"$answer"} >"$log/StartLog"
 }
 
 rest() {
@@ -34,6 +35,10 @@ rest() {
 trap 'echo "got TERM" >>"$log/MasterLog"; exit 0' TERM
 case $behaviour in
 good) register ;;
+reconfigured)
+  trap : HUP
+  register
+  ;;
 late)
   sleep 2
   register
@@ -53,11 +58,12 @@ busy)
 worked)
   register
   mkdir "$root/execute/dir_1"
-  sleep 6 # glidein.sh checks every five seconds
+  sleep 2
   rmdir "$root/execute/dir_1"
+  echo "01/01/26 00:00:00 the job has ended" >"$log/StarterLog.slot1_1" # if glidein.sh has not seen the directory
   ;;
 stubborn)
-  trap '' TERM QUIT
+  trap '' TERM QUIT HUP
   register
   # A job in a session of its own. Only its working directory shows that it belongs to the glidein.
   mkdir "$root/execute/dir_1"
@@ -71,19 +77,15 @@ deaf)
 silent) ;;
 refused | refused_at_first)
   [ "$behaviour" = refused ] || mkdir "$root/execute/dir_1"
+  answer='01/01/26 00:00:00 ERROR: SECMAN:2010:Received "DENIED" from server' # in the same moment as the update
   register
-  echo '01/01/26 00:00:00 ERROR: SECMAN:2010:Received "DENIED" from server' >>"$log/StartLog"
   ;;
-lost | lost_and_back | lost_busy)
+lost | lost_busy)
   register
   [ "$behaviour" != lost_busy ] || mkdir "$root/execute/dir_1"
-  sleep 2
+  sleep 1
   echo "01/01/26 00:00:00 CCBListener: connection to CCB server cm:9618 failed; will try to reconnect in 60 seconds." \
     >>"$log/SharedPortLog"
-  if [ "$behaviour" = lost_and_back ]; then
-    sleep 4
-    echo "01/01/26 00:00:00 CCBListener: registered with CCB server cm:9618 as ccbid cm:9618#1" >>"$log/SharedPortLog"
-  fi
   ;;
 alone) echo "01/01/26 00:00:00 Initial update sent to collector(s)" >"$log/StartLog" ;;
 no_starter) echo '01/01/26 00:00:00 "/x/condor_starter -classad" did not produce any output, ignoring' >"$log/StartLog" ;;

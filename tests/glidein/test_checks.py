@@ -10,16 +10,15 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SHELLS
+from conftest import ROOT, SHELLS, becomes
 
 CHECKS = ROOT / "files" / "glidein" / "checks"
 
 
-def run(shell, directory, *arguments, limit=5, **environment):
+def run(shell, directory, *arguments, limit=60, **environment):
     """Run a check as the startd does; return {attribute: value}."""
     place = directory / "with blanks"
     place.mkdir(exist_ok=True)
@@ -30,7 +29,7 @@ def run(shell, directory, *arguments, limit=5, **environment):
         [*SHELLS[shell], str(place / ".run"), *arguments],
         env={"PATH": "/usr/bin:/bin", "GLIDEIN_CHECK_TIMEOUT_S": str(limit), "LD_LIBRARY_PATH": "/none", **environment},
         stdout=-1,
-        timeout=30,
+        timeout=120,
         check=False,
         text=True,
     )
@@ -89,10 +88,7 @@ def test_a_check_that_hangs_is_killed_with_its_children(shell, tmp_path):
             os.kill(child, signal.SIGKILL)
         return
     # On a busy machine, a killed process does not end at once.
-    deadline = time.monotonic() + 60
-    while state_of(child) not in (None, "Z"):
-        assert time.monotonic() < deadline, "the child runs on"
-        time.sleep(0.1)
+    assert becomes(lambda: state_of(child) in (None, "Z")), "the child runs on"
 
 
 def state_of(pid):
@@ -166,5 +162,5 @@ def test_endpoint_reads_the_greeting(shell, tmp_path, word, result):
             stdin=server.fileno(),
         )
         found = run(shell, tmp_path, "endpoint", where, word)
-        assert greeter.wait(10) == 0
+        assert greeter.wait(60) == 0
     assert found["GLIDEIN_Resource_endpoint"] == result

@@ -6,7 +6,7 @@
 import subprocess
 
 import pytest
-from conftest import ROOT, SHELLS, limit, program
+from conftest import ROOT, SHELLS, limit, program, report_killed
 
 KILLED = """\
 ExitBySignal = true
@@ -25,7 +25,7 @@ def run(shell, script, *arguments, stdin=""):
     libraries = '. "$0/report.sh"; . "$0/resources.sh"; . "$0/held_jobs.sh"; '
     command = [*SHELLS[shell], "-u", "-c", libraries + script, str(ROOT / "files" / "glidein" / "lib"), *arguments]
     done = subprocess.run(
-        command, input=stdin, env={"PATH": "/usr/bin:/bin"}, stdout=-1, stderr=-1, text=True, timeout=20, check=True
+        command, input=stdin, env={"PATH": "/usr/bin:/bin"}, stdout=-1, stderr=-1, text=True, timeout=120, check=True
     )
     assert done.stderr == ""
     return done.stdout
@@ -120,9 +120,8 @@ def test_a_killed_job_is_added_to_condor_config(site, shell):
     site.bring("failing")  # condor_master stores it when it reads the configuration again
     glidein = site.start(shell).wait_for("registered with")
     directory = glidein.directory()
-    for number, text in ((1, JOB), (2, "x\nSTART = True"), (3, "$(X)/1")):
-        (directory / "killed" / str(number)).mkdir()
-        (directory / "killed" / str(number) / "job").write_text(text + "\n")
+    for number, text in ((1, "x\nSTART = True"), (2, "$(X)/1"), (3, JOB)):
+        report_killed(glidein, number, text)
     glidein.wait_for(f"killed a process of job {JOB} because the memory was exhausted: the job is held")
     config = (directory / "condor_config").read_text()
     assert f"\nGLIDEIN_KILLED_JOBS = $(GLIDEIN_KILLED_JOBS),{JOB}\n" in config

@@ -36,7 +36,7 @@ def granted(shell, path, ad=AD, how="machine_ad", overhead_mb=0):
     environment.update(GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, _CONDOR_MACHINE_AD=str(path))
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib")]
-    done = subprocess.run(command, env=environment, stdout=-1, stderr=-1, timeout=10, check=True)
+    done = subprocess.run(command, env=environment, stdout=-1, stderr=-1, timeout=120, check=True)
     assert done.stderr == b""
     said, values = done.stdout.decode().rsplit("= ", 1)
     return [int(value) for value in values.split()], said
@@ -137,7 +137,7 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib"), str(root)]
-    done = subprocess.run(command, env=environment, stdout=-1, stderr=-1, timeout=10, check=True)
+    done = subprocess.run(command, env=environment, stdout=-1, stderr=-1, timeout=120, check=True)
     assert done.stderr == b""
     return tuple(int(value) for value in done.stdout.split())
 
@@ -235,6 +235,6 @@ def test_the_machine_that_runs_the_tests(shell, tmp_path):
     """Assert at most the values of os.sched_getaffinity and MemTotal."""
     script = '. "$0/resources.sh"; echo "$(cpus_granted "") $(cpus_of_node "") $(memory_of_node_mb "")"'
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib")]
-    cpus, of_node, memory_mb = map(int, subprocess.check_output(command, timeout=10).split())
+    cpus, of_node, memory_mb = map(int, subprocess.check_output(command, timeout=120).split())
     assert 1 <= cpus <= len(os.sched_getaffinity(0)) <= of_node
     assert 0 < memory_mb < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB

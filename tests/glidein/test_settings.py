@@ -97,7 +97,7 @@ def test_root_is_refused(site, shell):
         pytest.skip("only root can start a glidein as root")
     site_env = site.settings()
     done = subprocess.run(
-        [*SHELLS[shell], str(site.home / "glidein.sh")], env=site_env, stdout=-1, timeout=10, check=False
+        [*SHELLS[shell], str(site.home / "glidein.sh")], env=site_env, stdout=-1, timeout=120, check=False
     )
     assert done.returncode == 10
     assert b"user is root" in done.stdout
@@ -105,7 +105,7 @@ def test_root_is_refused(site, shell):
 
 def test_help_lists_settings_and_statuses(shell):
     command = [*SHELLS[shell], str(ROOT / "files" / "glidein" / "glidein.sh"), "--help"]
-    text = subprocess.run(command, env={}, stdout=-1, timeout=10, check=True).stdout.decode()
+    text = subprocess.run(command, env={}, stdout=-1, timeout=120, check=True).stdout.decode()
     for name in NAMES + NUMBERS + PATHS + MAY_BE_EMPTY + OTHERS + OPTIONAL:
         assert name in text
     for status in (0, *range(10, 22), *range(30, 37)):
@@ -114,5 +114,5 @@ def test_help_lists_settings_and_statuses(shell):
 
 def test_unknown_option_is_refused(shell):
     command = [*SHELLS[shell], str(ROOT / "files" / "glidein" / "glidein.sh"), "--verbose"]
-    done = subprocess.run(command, stdout=-1, timeout=10, check=False)
+    done = subprocess.run(command, stdout=-1, timeout=120, check=False)
     assert (done.returncode, done.stdout.decode().count("\n")) == (10, 1)

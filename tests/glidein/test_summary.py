@@ -33,7 +33,7 @@ GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATC
 told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
 """
     done = subprocess.run(
-        [*SHELLS[shell], "-c", head + script], stdout=-1, stderr=-2, timeout=20, check=False, text=True
+        [*SHELLS[shell], "-c", head + script], stdout=-1, stderr=-2, timeout=120, check=False, text=True
     )
     assert done.returncode == 0, done.stdout
     return done.stdout

@@ -32,7 +32,7 @@ also9 x86_64 2.34 25.0.1 ee also9.tar.gz
 def names(shell, arch, glibc):
     script = '. "$0"; fitting_tarballs "$1" "$2"'
     command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/tarball.sh"), arch, glibc]
-    printed = subprocess.run(command, input=LIST, stdout=-1, text=True, timeout=10, check=True).stdout
+    printed = subprocess.run(command, input=LIST, stdout=-1, text=True, timeout=120, check=True).stdout
     return [line.split()[0] for line in printed.splitlines()]
 
 
@@ -167,7 +167,7 @@ def test_a_signal_while_a_server_does_not_answer(site, shell):
         site.list.write_text("")
         site.add("good", base="http://127.0.0.1:{}".format(silent.getsockname()[1]))
         glidein = site.start(shell).wait_for("scratch directory")
-        silent.accept()[0].settimeout(10)
+        silent.accept()[0].settimeout(60)
         assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
@@ -190,12 +190,12 @@ def mounted(site):
 
     def mount(options):
         command = ["mount", "-t", "tmpfs", "-o", "mode=1777," + options, "tmpfs", str(site.scratch)]
-        done = subprocess.run(command, stderr=-1, text=True, timeout=10, check=False)
+        done = subprocess.run(command, stderr=-1, text=True, timeout=120, check=False)
         if done.returncode:
             pytest.skip("this machine does not let root mount a tmpfs: " + done.stderr.strip())
 
     yield mount
-    subprocess.run(["umount", "--lazy", str(site.scratch)], timeout=10, check=False, stderr=-1)
+    subprocess.run(["umount", "--lazy", str(site.scratch)], timeout=120, check=False, stderr=-1)
 
 
 def test_noexec(site, shell, mounted):

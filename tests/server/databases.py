@@ -54,11 +54,11 @@ class Clock:
         return self.now
 
 
-def seen_within(seconds, is_so):
-    """Return True if `is_so()` becomes true within `seconds`."""
+def becomes(is_so, seconds=60):
+    """Return True as soon as `is_so()` is true; return False if it is not within `seconds`."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if is_so():
-            return True
+    while not is_so():
+        if time.monotonic() > end:
+            return False
         time.sleep(0.01)
-    return False
+    return True

@@ -38,7 +38,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def fetch(url, data=None, headers=None, context=None, timeout=20):
+def fetch(url, data=None, headers=None, context=None, timeout=120):
     """Return (status, body) of a response, including error responses."""
     request = urllib.request.Request(url, data, {"Content-Type": "application/json", **(headers or {})})
     try:
@@ -125,14 +125,14 @@ class Running:
         status, text = fetch(f"{self.url}/jsonrpc", body, headers, self.context, **options)
         return status, json.loads(text)
 
-    def connect(self, timeout=30.0):
+    def connect(self, timeout=60.0):
         """Return a TCP connection to the server."""
         return socket.create_connection(("127.0.0.1", self.port), timeout)
 
     def kill(self):
         """Kill the server at once."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(60)
 
     def end(self, seconds=60):
         """Terminate the server; return its exit status."""
@@ -148,9 +148,9 @@ class Running:
 
 
 class BehindProxy:
-    """A running server behind nginx, as the role configures it, with shorter time limits."""
+    """A running server behind nginx, as the role configures it, with other time limits of `limit_s` seconds."""
 
-    def __init__(self, folder, max_connections=40, max_body_bytes=20_000, **server):
+    def __init__(self, folder, max_connections=40, max_body_bytes=20_000, limit_s=600, **server):
         if NGINX is None or os.geteuid() != 0:
             pytest.skip("needs nginx, and root to start it: apt-get install nginx-light")
         self.folder = Path(folder)
@@ -174,7 +174,7 @@ class BehindProxy:
         )
         self.nginx_config = self.folder / "nginx.conf"
         self.nginx_config.write_text(
-            text.replace("15s;", "1s;").replace("keepalive_timeout 60s;", "keepalive_timeout 2s;")
+            text.replace("15s;", f"{limit_s}s;").replace("keepalive_timeout 60s;", f"keepalive_timeout {2 * limit_s}s;")
         )
         self.nginx = None
 
@@ -193,18 +193,18 @@ class BehindProxy:
         self.server.start()
         with (self.folder / "nginx.log").open("a") as log:
             self.nginx = subprocess.Popen([NGINX, "-c", str(self.nginx_config)], stderr=log)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             assert self.nginx.poll() is None, (self.folder / "nginx.log").read_text()
             with contextlib.suppress(OSError):
                 return self.get("/healthz") and self
             time.sleep(0.05)
-        raise AssertionError("nginx did not answer within 30 s")
+        raise AssertionError("nginx did not answer within 60 s")
 
     def __exit__(self, *_error):
         if self.nginx.poll() is None:
             self.nginx.terminate()
-            self.nginx.wait(20)
+            self.nginx.wait(60)
         self.server.__exit__()
 
     call = Running.call

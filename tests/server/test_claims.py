@@ -26,7 +26,7 @@ def controller(server, site, seed, barrier, results):
     """
     dice = random.Random(seed)  # noqa: S311
     granted, claimed, reported = {}, 0, None
-    barrier.wait(60)
+    barrier.wait(300)
     for number in range(CLAIMS):
         wanted = {entry["id"]: dice.randint(0, 40) for entry in GROUPS}
         as_of = NOW + seed % 1000 * 1000 + number
@@ -55,11 +55,11 @@ def play(server, number, kill_after):
     ]
     for process in processes:
         process.start()
-    barrier.wait(60)
+    barrier.wait(300)
     if kill_after is not None:
         timer = threading.Timer(kill_after, server.kill)
         timer.start()
-    found = [results.get(timeout=60) for _process in processes]
+    found = [results.get(timeout=300) for _process in processes]
     for process in processes:
         process.join(60)
         assert process.exitcode == 0

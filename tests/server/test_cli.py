@@ -258,7 +258,7 @@ def settings_in(folder, extra="", state=None):
 
 def answer(*words, **options):
     done = subprocess.run(
-        [*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=60, check=False, **options
+        [*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=120, check=False, **options
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -267,7 +267,7 @@ def answer_as(user, *words, **options):
     """Run a command as this user (an entry of /etc/passwd) or as root (None); return (exit status, stdout, stderr)."""
     command = [sys.executable, "-c", READ_AHEAD, f"{user.pw_uid} {user.pw_gid}" if user else ""]
     done = subprocess.run(
-        [*command, *map(str, words)], capture_output=True, text=True, timeout=60, check=False, **options
+        [*command, *map(str, words)], capture_output=True, text=True, timeout=120, check=False, **options
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -19,7 +19,7 @@ _on_sqlite = pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
 
 def opens(url, start, results):
     """Open the database as one of several processes that do so at the same time."""
-    start.wait(60)
+    start.wait(300)
     try:
         Database(url).close()
         results.put("")
@@ -29,7 +29,7 @@ def opens(url, start, results):
 
 def adds(url, start, results, times):
     database = Database(url)
-    start.wait(60)
+    start.wait(300)
     for _unused in range(times):
         with database.begin() as connection:
             count = connection.execute(select(func.coalesce(func.sum(_waits.c.jobs), 0))).scalar()
@@ -49,7 +49,7 @@ def at_once(count, target, *arguments):
     ]
     for process in processes:
         process.start()
-    found = [results.get(timeout=60) for _process in processes]
+    found = [results.get(timeout=300) for _process in processes]
     for process in processes:
         process.join(60)
     return found

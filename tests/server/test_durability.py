@@ -6,7 +6,7 @@ import json
 import random
 import subprocess
 import sys
-import threading
+import time
 
 import pytest
 from glidein_demand.store.database import Database
@@ -61,15 +61,16 @@ for number in range(first, first + 100000):
 """
 
 
-def written_until_killed(url, first, now, after):
-    """Return the writes that a writer acknowledged before it was killed, `after` seconds after its first one."""
+def written_until_killed(url, first, now, count, after):
+    """Return the writes that a writer acknowledged until it was killed, `after` seconds after the first `count`."""
     command = [sys.executable, "-c", WRITER, url, str(first), str(now)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert json.loads(process.stdout.readline()) == ["open"], process.stderr.read()
-        killer = threading.Timer(after, process.kill)
-        killer.start()
-        lines = process.stdout.read().splitlines(keepends=True)
-        assert process.wait(20) == -9, process.stderr.read()
+        lines = [process.stdout.readline() for _number in range(count)]
+        time.sleep(after)
+        process.kill()
+        lines += process.stdout.readlines()
+        assert process.wait(60) == -9, process.stderr.read()
     # A line that the kill truncated does not count as acknowledged.
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
@@ -83,7 +84,9 @@ def test_acknowledged_writes_survive_kill_9_at_any_time(database_url, acknowledg
     chance = random.Random()  # noqa: S311 - a time, not a secret
     number, now = 0, fill(database_url, acknowledged)
     for _round in range(ROUNDS):
-        for what, *words in written_until_killed(database_url, number, now, chance.uniform(0.01, 0.5)):
+        for what, *words in written_until_killed(
+            database_url, number, now, chance.randint(8, 60), chance.uniform(0, 0.02)
+        ):
             if what in ("wait", "record"):
                 acknowledged[what].append(words[0])
             elif what == "switch":

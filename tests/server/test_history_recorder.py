@@ -3,7 +3,7 @@
 from glidein_demand import history_recorder
 
 from conftest import TOKEN, group, site_report
-from databases import seen_within
+from databases import becomes
 
 
 def test_reports_of_a_site_are_removed_with_its_token(service):
@@ -29,5 +29,5 @@ def test_the_use_of_a_token_is_written_in_the_background(service, monkeypatch):
     monkeypatch.setattr(history_recorder, "INTERVAL_S", 0.01)
     service.result("get_state", token=TOKEN)
     service.recorder.start()
-    assert seen_within(30, lambda: service.parts.tokens.rows()[0]["last_used"])
+    assert becomes(lambda: service.parts.tokens.rows()[0]["last_used"])
     service.recorder.stop()

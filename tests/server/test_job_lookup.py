@@ -226,7 +226,7 @@ def test_further_lookups_are_refused_while_a_schedd_hangs():
     def slow(asked, timeout):
         if asked["type"] == "job":
             hung.release()
-            assert release.wait(20)
+            assert release.wait(60)
         return pool(asked, timeout)
 
     lookup = JobLookup(settings(), slow)
@@ -234,12 +234,12 @@ def test_further_lookups_are_refused_while_a_schedd_hangs():
     for thread in threads:
         thread.start()
     for _thread in threads:
-        assert hung.acquire(timeout=20)
+        assert hung.acquire(timeout=60)
     with pytest.raises(LookupFailedError, match="try again"):
         lookup.find(JobName(1, 0), {})
     release.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert lookup.find(JobName(1, 0), {})["found"] == [("a", FACTS)]
 
 

@@ -10,7 +10,7 @@ from glidein_demand.store.leases import Leases, grants, left, without
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from databases import NOW, Clock, seen_within
+from databases import NOW, Clock, becomes
 
 jobs = st.integers(0, 50)
 groups = st.dictionaries(st.sampled_from("uvw"), jobs, max_size=3)
@@ -190,14 +190,14 @@ def test_leases_outlive_their_process(leases, clock, database_url):
     assert later.claim("B", {"q": {"u": 10}}, 60, {"u": 10})["granted"] == {"q": {"u": 0}}
 
 
-def test_another_processs_claim_counts_at_once_and_is_visible_within_a_second(leases, clock, database_url):
+def test_another_processs_claim_counts_at_once_and_becomes_visible(leases, clock, database_url):
     other = Leases(Database(database_url), clock)
     before = other.version
     leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10})
     leases.claim("A", {"q2": {"v": 1}}, 60, {"v": 10})
     assert other.claim("B", {"q": {"u": 10, "v": 10}}, 60, {"u": 10, "v": 10})["granted"] == {"q": {"u": 0, "v": 9}}
     assert other.version == before + 3
-    assert seen_within(1, lambda: leases.held()[0] == other.held()[0] == {"u": 10, "v": 10})
+    assert becomes(lambda: leases.held()[0] == other.held()[0] == {"u": 10, "v": 10})
     assert leases.rows() == other.rows()
 
 
@@ -231,7 +231,7 @@ def claims_in_rounds(url, start, results, site):
     try:
         leases = Leases(Database(url))
         for number in range(ROUNDS):
-            start.wait(60)
+            start.wait(300)
             answer = leases.claim(site, {f"q{number}": {f"g{number}": 30}}, 600, {f"g{number}": 100})
             granted.append(answer["granted"][f"q{number}"][f"g{number}"])
     except Exception as error:
@@ -249,7 +249,7 @@ def test_many_processes_at_the_same_moment_never_get_more_than_there_is(database
     ]
     for process in processes:
         process.start()
-    found = dict(results.get(timeout=120) for _process in processes)
+    found = dict(results.get(timeout=300) for _process in processes)
     for process in processes:
         process.join(60)
     for number in range(ROUNDS):

@@ -232,7 +232,7 @@ def test_every_alert_fires_in_a_test_of_the_rules():
     ids=["check config", "test rules"],
 )
 def test_promtool_accepts(arguments):
-    result = subprocess.run([TOOLS["promtool"], *arguments], capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run([TOOLS["promtool"], *arguments], capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -240,7 +240,7 @@ def test_promtool_accepts(arguments):
 def test_promtool_finds_no_fault_in_the_metrics(full_service):
     text = full_service.get("/metrics").text
     command = [TOOLS["promtool"], "check", "metrics"]
-    result = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
     assert (result.returncode, result.stderr) == (0, "")
 
 
@@ -270,7 +270,7 @@ class Prometheus:
 
     def __exit__(self, *_error):
         self._process.kill()
-        self._process.wait(20)
+        self._process.wait(60)
         self._web.shutdown()
 
     def ask(self, path, **parameters):

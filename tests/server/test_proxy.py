@@ -27,7 +27,7 @@ def handshake(server, **versions):
     for name, version in versions.items():
         setattr(context, name, version)
     with (
-        socket.create_connection(("localhost", server.port), 10) as plain,
+        socket.create_connection(("localhost", server.port), 60) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as connection,
     ):
         return connection.version(), connection.getpeercert(binary_form=True)
@@ -59,14 +59,14 @@ def test_a_reload_uses_a_renewed_certificate_and_ends_no_connection(server):
     new_folder.mkdir()
     new = certificate(new_folder)
     first = handshake(server)[1]
-    kept = http.client.HTTPSConnection("localhost", server.port, context=server.context, timeout=10)
+    kept = http.client.HTTPSConnection("localhost", server.port, context=server.context, timeout=60)
     kept.request("GET", "/metrics")
     answer = kept.getresponse()
     for part in ("certificate", "key"):
         shutil.copyfile(new[part], server.files[part])
     shutil.copyfile(new["ca"], server.folder / "ca.pem")
     server.reload()
-    second, deadline = None, time.monotonic() + 10
+    second, deadline = None, time.monotonic() + 60
     while second is None and time.monotonic() < deadline:
         with contextlib.suppress(ssl.SSLCertVerificationError):
             second = handshake(server)[1]

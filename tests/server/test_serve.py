@@ -5,11 +5,11 @@
 import json
 import socket
 import subprocess
-import time
 
 import pytest
 
 from conftest import site_report
+from databases import becomes
 from running import COMMAND, Running, fetch
 
 
@@ -18,7 +18,7 @@ def end_of(folder, toml, command="serve"):
     path = folder / "config.toml"
     path.write_text(f"state.database = 'sqlite:///{folder}/state.db'\n{toml}\n")
     done = subprocess.run(
-        [*COMMAND, command, "--config", str(path)], capture_output=True, text=True, timeout=60, check=False
+        [*COMMAND, command, "--config", str(path)], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
     lines = done.stderr.splitlines()
@@ -52,7 +52,7 @@ def test_a_database_that_cannot_be_used_ends_the_start_and_systemd_tries_again_i
     path = tmp_path / "config.toml"
     path.write_text(f"state.database = '{url}'\n")
     done = subprocess.run(
-        [*COMMAND, "serve", "--config", str(path)], capture_output=True, text=True, timeout=60, check=False
+        [*COMMAND, "serve", "--config", str(path)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == status
     assert len(done.stderr.splitlines()) == 1
@@ -73,7 +73,7 @@ def test_check_accepts_a_good_configuration_silently(tmp_path):
     path = tmp_path / "config.toml"
     path.write_text(f"state.database = 'sqlite:///{tmp_path}/state.db'\npool.constraint = 'WantX == 1'\n")
     done = subprocess.run(
-        [*COMMAND, "check", "--config", str(path)], capture_output=True, text=True, timeout=60, check=False
+        [*COMMAND, "check", "--config", str(path)], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not (tmp_path / "state.db").exists()
@@ -87,13 +87,13 @@ def server(tmp_path):
 
 
 def test_the_server_runs_without_htcondor_and_reports_the_problem(server):
-    failed = []
-    deadline = time.monotonic() + 30
-    while not failed and time.monotonic() < deadline:
+    def failed():
         status, answer = server.call("get_demand", site="PSC")
         assert status == 200
-        failed = answer["result"]["schedds"]["failed"]
-    assert failed[0]["error"]
+        return answer["result"]["schedds"]["failed"]
+
+    assert becomes(failed)
+    assert failed()[0]["error"]
     assert server.get("/healthz")[0] == 503
     assert "does not answer" in server.get("/")[1]
 
@@ -104,12 +104,28 @@ def test_a_body_over_the_limit_is_refused_by_the_running_server(server):
         assert fetch(f"{server.url}/jsonrpc", body)[0] == 413
 
 
-def test_refreshes_and_requests_leave_no_complaint_in_the_log(server):
-    """Check the log while the server refreshes every second."""
-    for _again in range(12):
-        assert server.call("get_demand", site="PSC")[0] == 200
-        time.sleep(0.3)
-    assert [word for word in ("refresh failed", "Traceback") if word in server.stderr] == []
+@pytest.fixture
+def collector():
+    """Return the listening socket of a collector that does not respond."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(60)
+        yield listening
+
+
+def with_collector(server, collector):
+    """Change the configuration of a server, which does not run yet, to this collector; return the server."""
+    text = server.config.read_text()
+    server.config.write_text(text.replace("127.0.0.1:1", f"127.0.0.1:{collector.getsockname()[1]}"))
+    return server
+
+
+def test_refreshes_and_requests_leave_no_complaint_in_the_log(tmp_path, collector):
+    """Check the log after several refreshes, whose queries fail."""
+    with with_collector(Running(tmp_path, sites=["PSC"]), collector) as server:
+        for _query in range(10):
+            collector.accept()[0].close()
+            assert server.call("get_demand", site="PSC")[0] == 200
+        assert [word for word in ("refresh failed", "Traceback") if word in server.stderr] == []
 
 
 @pytest.mark.parametrize("bind", ["*", "::1"])
@@ -129,19 +145,12 @@ def test_callers_are_distinguished_by_proxy_headers_only_behind_a_proxy(tmp_path
     assert found == statuses
 
 
-def test_a_signal_ends_the_server_within_5_seconds_during_any_activity(tmp_path):
-    with socket.socket() as silent:  # a collector that never responds
-        silent.bind(("127.0.0.1", 0))
-        silent.listen(5)
-        server = Running(tmp_path)
-        text = server.config.read_text().replace("127.0.0.1:1", f"127.0.0.1:{silent.getsockname()[1]}")
-        server.config.write_text(text)
-        with server:
-            time.sleep(1)
-            assert server.get("/metrics")[0] == 200  # while queries hang
-            began = time.monotonic()
-            assert server.end() == 0
-            assert time.monotonic() - began < 6
+def test_a_signal_ends_the_server_while_queries_hang(tmp_path, collector):
+    with with_collector(Running(tmp_path), collector) as server:
+        connection, _address = collector.accept()
+        assert server.get("/metrics")[0] == 200
+        assert server.end() == 0
+        connection.close()
     assert "Traceback" not in server.stderr
 
 
@@ -161,17 +170,14 @@ def test_acknowledged_writes_survive_a_kill(server):
 def test_a_pause_and_a_revocation_by_command_are_seen_by_the_running_server(server):
     def run(*arguments):
         subprocess.run([*COMMAND, *arguments, "--config", str(server.config)], check=True, capture_output=True)
-        return time.monotonic()
 
-    def seen(began, look):
-        while not look():
-            assert time.monotonic() - began < 10
-        return True
-
-    assert seen(run("pause"), lambda: server.call("get_demand")[1]["result"]["paused"])
-    assert seen(run("resume"), lambda: not server.call("get_demand")[1]["result"]["paused"])
+    run("pause")
+    assert becomes(lambda: server.call("get_demand")[1]["result"]["paused"])
+    run("resume")
+    assert becomes(lambda: not server.call("get_demand")[1]["result"]["paused"])
     assert server.call("get_state", site="PSC")[0] == 200
-    assert seen(run("token", "revoke", "PSC"), lambda: server.call("get_state", site="PSC")[0] == 400)
+    run("token", "revoke", "PSC")
+    assert becomes(lambda: server.call("get_state", site="PSC")[0] == 400)
 
 
 def test_no_secret_and_nothing_that_was_sent_is_in_its_log(server):

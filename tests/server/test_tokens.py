@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 import hashlib
+import hmac
 import re
 import threading
-import time
 
 import pytest
 from glidein_demand.store import tokens as module
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from databases import NOW, SERVER, Clock, seen_within
+from databases import NOW, SERVER, Clock, becomes
 
 SECRETS = {name: f"correct-horse-battery-{name}" for name in ("A", "B", "C", "D")}
 _table = metadata.tables["token"]
@@ -80,13 +80,13 @@ def test_a_revoked_token_is_refused_at_once(tokens):
         tokens.revoke("A")
 
 
-def test_changes_by_another_process_are_visible_within_a_second(tokens, database_url):
+def test_changes_by_another_process_become_visible(tokens, database_url):
     other = Tokens(Database(database_url))
     assert other.identify("nothing") is None
     secret = tokens.create("A")
-    assert seen_within(1, lambda: other.identify(secret))
+    assert becomes(lambda: other.identify(secret))
     tokens.revoke("A")
-    assert seen_within(1, lambda: not other.identify(secret))
+    assert becomes(lambda: not other.identify(secret))
 
 
 def test_no_secret_is_kept(tokens, database, tmp_path):
@@ -216,7 +216,7 @@ def test_a_token_is_identified_without_a_write(tokens, database):
         found = []
         reader = threading.Thread(target=lambda: found.append(tokens.identify(secret)))
         reader.start()
-        reader.join(30)
+        reader.join(60)
     assert found == [Token("A", "site")]
     assert used(tokens) is not None
 
@@ -230,25 +230,12 @@ def test_a_failed_write_of_the_last_use_refuses_no_caller(tokens, clock, databas
     assert used(tokens) is None
 
 
-def test_recognising_takes_as_long_with_five_hundred_tokens_as_with_five(tokens):
-    few = fastest_identification(tokens, 5)
-    many = fastest_identification(tokens, 500)
-    assert many < 10 * few
-
-
-def fastest_identification(tokens, number):
-    """Return how long the identification of one of `number` tokens takes at best, in seconds."""
-    tokens.install({f"site-{n}": f"a-long-enough-secret-{n}" for n in range(number)})
-    secret = "a-long-enough-secret-3"  # noqa: S105
-    assert tokens.identify(secret)
-    return min(timed(lambda: tokens.identify(secret)) for _unused in range(5))
-
-
-def timed(action, times=2000):
-    start = time.perf_counter()
-    for _unused in range(times):
-        action()
-    return (time.perf_counter() - start) / times
+def test_identification_compares_one_of_many_tokens(tokens, monkeypatch):
+    tokens.install({f"site-{number}": f"a-long-enough-secret-{number}" for number in range(500)})
+    compared = []
+    monkeypatch.setattr(hmac, "compare_digest", lambda *digests: compared.append(digests) or digests[0] == digests[1])
+    assert tokens.identify("a-long-enough-secret-3") == Token("site-3", "site")
+    assert len(compared) == 1
 
 
 def test_a_token_that_is_put_again_keeps_its_origin(tokens):

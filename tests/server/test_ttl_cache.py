@@ -8,7 +8,7 @@ import pytest
 from glidein_demand.store import ttl_cache
 from glidein_demand.store.ttl_cache import CachedValue, CacheReloader
 
-from databases import seen_within
+from databases import becomes
 
 
 class Source:
@@ -22,7 +22,7 @@ class Source:
 
     def __call__(self):
         self.loading.set()
-        self.open.wait(30)
+        self.open.wait(60)
         self.loaded += 1
         return self.loaded
 
@@ -77,7 +77,7 @@ def test_no_caller_waits_while_the_value_is_loaded_ahead(clock):
     source.loading.clear()
     loader = threading.Thread(target=kept.reload_ahead)
     loader.start()
-    source.loading.wait(30)
+    source.loading.wait(60)
     assert kept.get() == 1
     source.open.set()
     loader.join()
@@ -99,7 +99,7 @@ def test_the_background_thread_refreshes_used_values_and_survives_errors():
     kept.get()
     reloader = CacheReloader([broken, kept])
     reloader.start()
-    assert seen_within(30, lambda: kept.get() >= 6)
+    assert becomes(lambda: kept.get() >= 6)
     reloader.stop()
     assert by.count("cache") >= 4
 

@@ -311,5 +311,5 @@ def test_without_an_upgrade_alembic_is_not_imported(database, database_url):
     code = "import sys; from glidein_demand.store.database import Database; Database(sys.argv[1]).close();"
     code += "print('alembic' in sys.modules)"
     command = [sys.executable, "-c", code, database_url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.stdout, done.stderr) == ("False\n", "")

@@ -6,6 +6,7 @@
 MASTER_PID=
 MASTER_AT=       # when it was started
 GUARD_PID=
+LOOK_S=5         # interval in which the daemons and the jobs are checked
 EMPTY_STOP_S=20  # time limit for the stop of a glidein without jobs
 SETTLE_S=5       # a job that was accepted in the last second before retirement is visible after this time
 RENEW_S=60       # interval in which the credential, the collector and the logs are checked
@@ -44,7 +45,7 @@ stop_guard() {
   GUARD_PID=
 }
 
-# watch_master: check several times a second until the glidein has registered, then every five seconds. A signal interrupts
+# watch_master: check several times a second until the glidein has registered, then every LOOK_S seconds. A signal interrupts
 # the pause.
 watch_master() {
   often=1 # if sleep accepts whole seconds only
@@ -55,7 +56,7 @@ watch_master() {
   idle_s=$GLIDEIN_IDLE_TIMEOUT_S
   counted=$COUNTED_BYTES
   while :; do
-    if [ -n "$registered" ]; then pause 5; else pause "$often"; fi
+    if [ -n "$registered" ]; then pause "$LOOK_S"; else pause "$often"; fi
     now=$(now_s)
     stop_if_signalled
     stop_if_ended
