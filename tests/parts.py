@@ -87,6 +87,7 @@ PARTS = [
     part("documentation", pytest("tests/documentation"), "check"),
     lint("ansible-lint", "ansible-lint --strict --nocolor", ("venv", "collection")),
     lint("antsibull-docs", "tests/checks/docs.py", ("venv", "collection")),
+    lint("types", "tests/checks/server.py --types"),
     lint("roles", "tests/checks/roles.py"),
     lint("shellcheck", "tests/checks/shell.py"),
     lint("vermin", "vermin --target=3.6- --no-tips --violations plugins"),
