@@ -66,6 +66,7 @@ PARTS = [
     part("units", "tests/checks/units.py", "check"),
     part("glidein", f"env GLIDEIN_TEST_SHELLS=dash python {pytest('-n 2 tests/glidein')}", "check"),
     part("server", "tests/checks/server.py", "check"),
+    lint("ansible-lint", "ansible-lint --strict --nocolor", ("venv", "collection")),
     part("browser-looks", "tests/checks/browser.py tests/browser/test_looks.py", "test"),
     # The rest of `all`.
     preparation("ee", "tests/execution_environment.py build", ("venv", "collection", "lab")),
@@ -85,7 +86,6 @@ PARTS = [
     part("docs", "tests/checks/docs_site.py", needs=("venv", "collection")),
     # Quick ones.
     part("documentation", pytest("tests/documentation"), "check"),
-    lint("ansible-lint", "ansible-lint --strict --nocolor", ("venv", "collection")),
     lint("antsibull-docs", "tests/checks/docs.py", ("venv", "collection")),
     lint("types", "tests/checks/server.py --types"),
     lint("roles", "tests/checks/roles.py"),
