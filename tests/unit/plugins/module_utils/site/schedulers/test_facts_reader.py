@@ -67,7 +67,7 @@ def test_a_command_that_hangs_leaves_time_for_the_others(clock):
 def test_a_daemon_that_does_not_respond_is_queried_once_more_briefly(clock):
     commands = Reader({}, {}, timeout_s=90)
     read(commands, ["scontrol", "show", "config"], ["sinfo"], ["scontrol", "show", "partition"], ["sacctmgr"])
-    assert clock == [("scontrol", 600), ("sinfo", 3), ("sacctmgr", 19)]
+    assert clock == [("scontrol", 30), ("sinfo", 3), ("sacctmgr", 19)]
     assert commands.gaps[-1] == {
         "what": "scontrol",
         "command": "scontrol show partition",
