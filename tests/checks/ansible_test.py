@@ -1,10 +1,11 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run of ansible-test in a copy of the checkout: `sanity`, `units` on several Pythons, `python3.6` with the old core.
+"""A run of ansible-test in a copy of the checkout: `sanity`, `units` on another Python, `python3.6` with the old core.
 
 ansible-test requires a path .../ansible_collections/glidein/ops. Its virtual environments and caches are in a separate
-HOME under .build, so that the user's ~/.ansible does not change.
+HOME under .build, so that the user's ~/.ansible does not change, and in tests/output of the copy. Both are kept for the
+next run. tests/checks/units.py runs all unit tests on the controller's Python.
 """
 
 import os
@@ -22,6 +23,11 @@ SKIPPED = 77
 CORE_PYTHONS = [f"3.{minor}" for minor in range(8, 14)]
 # The last ansible-core whose modules run on RHEL 8's Python 3.6, and the controllers' Pythons that it supports.
 OLD_CORE, OLD_CORE_PYTHONS = "ansible-core==2.16.19", ((3, 10), (3, 12))
+# The versions of pip that these and .venv's ansible-core bootstrap their virtual environments with.
+PIPS = ("24.2",)
+OLD_CORE_PIPS = ("23.1.2", "21.3.1")
+# The tests of what runs on login nodes, and so on any Python: below tests/unit/plugins.
+LOGIN_NODE_TESTS = ("modules", "module_utils/*.py", "module_utils/site")
 BOOTSTRAP = re.compile(r"bootstrap script can be manually downloaded and saved to: (\S+)")
 
 PIP_FROM_WHEEL = '''\
@@ -68,7 +74,7 @@ def link_pythons(folder, pythons):
 
 
 def provide_bootstrap(path):
-    """Write the script that ansible-test could not download to `path`; it installs pip's wheel from PyPI."""
+    """Write the script that bootstraps pip to `path`, where ansible-test looks for it; it uses PyPI's wheel of pip."""
     version = path.stem[len("get_pip_") :].replace("_", ".")
     folder = path.parent / f"pip-{version}"
     download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), f"pip=={version}"]
@@ -76,14 +82,14 @@ def provide_bootstrap(path):
     subprocess.run([*download, "--only-binary=:all:", "--ignore-requires-python"], check=True)
     (wheel,) = folder.glob("pip-*.whl")
     path.write_text(PIP_FROM_WHEEL.format(wheel=str(wheel)))
-    print(f"no download of get-pip.py: {path} uses pip {version} from PyPI", flush=True)
+    print(f"{path} uses pip {version} from PyPI", flush=True)
 
 
 class AnsibleTest:
     """A run of one virtual environment's ansible-test in a tree of its own."""
 
-    def __init__(self, venv, name, pythons):
-        """Set venv, which has ansible-core; name, of the tree; pythons, interpreters by version."""
+    def __init__(self, venv, name, pythons, pips=PIPS):
+        """Set venv, which has ansible-core; name, of the tree; pythons, interpreters by version; pips, see PIPS."""
         self.program = venv / "bin" / "ansible-test"
         base = prepare.BUILD / "ansible-test" / name
         self.tree = base / "ansible_collections" / "glidein" / "ops"
@@ -97,9 +103,19 @@ class AnsibleTest:
         for config in (".config/pip/pip.conf", ".pip/pip.conf"):  # with another HOME, the user's mirror must be named
             if (Path.home() / config).is_file():
                 self.env.setdefault("PIP_CONFIG_FILE", str(Path.home() / config))
+        # Before ansible-test tries to download it: a run that fails half-way is slower, and depends on another server.
+        for version in pips:
+            script = base / "home" / ".ansible" / "test" / "cache" / f"get_pip_{version.replace('.', '_')}.py"
+            if not script.is_file():
+                script.parent.mkdir(parents=True, exist_ok=True)
+                provide_bootstrap(script)
 
     def run(self, *arguments):
-        """Run ansible-test; return its exit status. Replace each bootstrap script that cannot be downloaded once."""
+        """Run ansible-test; return its exit status.
+
+        If it could not download a bootstrap script of a version that is not in PIPS, provide that and run it again.
+        ansible-test creates a virtual environment anew that the failed run has left incomplete.
+        """
         provided = set()
         while True:
             status, output = self.attempt(arguments)
@@ -131,25 +147,28 @@ def sanity():
     return AnsibleTest(prepare.VENV, "sanity", prepare.real_pythons()).run("sanity", "--local")
 
 
-def units():
-    """Run unit tests: of modules on the oldest and newest Python found and supported, of the rest on the controller's.
+def login_node_tests(tree):
+    """Return the paths of LOGIN_NODE_TESTS for the command line of ansible-test."""
+    top = tree / "tests" / "unit" / "plugins"
+    found = sorted(path for pattern in LOGIN_NODE_TESTS for path in top.glob(pattern))
+    return [f"{path.relative_to(tree)}/" if path.is_dir() else str(path.relative_to(tree)) for path in found]
 
-    Modules run on login nodes with any Python. The oldest is left to `python3.6` if that can run.
+
+def units():
+    """Run the unit tests of login-node code on the newest Python found that ansible-core's modules support.
+
+    The oldest is left to `python3.6` if that can run. Tests on the controller's Python are left to units.py.
     """
     pythons = prepare.real_pythons()
     supported = [version for version in CORE_PYTHONS if version in pythons]
-    own = "{}.{}".format(*sys.version_info)
+    versions = dict.fromkeys(supported[-1:] if has_old_core(pythons) else supported[:1] + supported[-1:])
+    versions.pop("{}.{}".format(*sys.version_info), None)
+    if not versions:
+        print("no other supported Python than the controller's in PATH or pyenv; tests/checks/units.py uses that")
+        return SKIPPED
     test = AnsibleTest(prepare.VENV, "units", pythons)
-    everything = sorted(path.relative_to(test.tree) for path in (test.tree / "tests" / "unit" / "plugins").iterdir())
-    of_modules = [path for path in everything if path.name in ("modules", "module_utils")]
-    oldest = [] if has_old_core(pythons) else [supported[0]]
-    runs = dict.fromkeys([*oldest, supported[-1]], of_modules)
-    runs[own] = everything if own in runs else [path for path in everything if path not in of_modules]
-    statuses = []
-    for version, paths in runs.items():
-        targets = [f"{path}/" if (test.tree / path).is_dir() else str(path) for path in paths]
-        statuses.append(test.run("units", "--venv", "--python", version, *targets))
-    return max(statuses)
+    tests = login_node_tests(test.tree)
+    return max(test.run("units", "--venv", "--python", version, *tests) for version in versions)
 
 
 def has_old_core(pythons):
@@ -167,9 +186,9 @@ def python36():
         return SKIPPED
     venv = prepare.BUILD / "venv-2.16"
     prepare.make_venv(venv, [OLD_CORE], "")
-    test = AnsibleTest(venv, "python3.6", pythons)
+    test = AnsibleTest(venv, "python3.6", pythons, OLD_CORE_PIPS)
     imports = test.run("sanity", "--local", "--test", "compile", "--test", "import", "--python", "3.6")
-    return test.run("units", "--venv", "--python", "3.6") or imports
+    return test.run("units", "--venv", "--python", "3.6", *login_node_tests(test.tree)) or imports
 
 
 def main():

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Every run uses the same examples, so that no check fails at random. HYPOTHESIS_PROFILE=explore generates new ones.
+# Every run uses the same examples, so that no check fails at random: 50 of each property, so that the unit tests stay
+# short. HYPOTHESIS_PROFILE=thorough uses 200, and HYPOTHESIS_PROFILE=explore generates 1,000 new ones.
 # A busy machine is no reason to fail.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("repeatable", derandomize=True, max_examples=200, **_PATIENT)
+settings.register_profile("repeatable", derandomize=True, max_examples=50, **_PATIENT)
+settings.register_profile("thorough", derandomize=True, max_examples=200, **_PATIENT)
 settings.register_profile("explore", max_examples=1000, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 

@@ -72,7 +72,7 @@ def script(path, text):
     path.chmod(0o700)
 
 
-def wait(condition, seconds=20):
+def wait(condition, seconds=120):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -66,7 +66,7 @@ HOSTILE = [
     "}, {x: y",
     "\U0001f4a3",
 ]
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")

@@ -343,7 +343,7 @@ def bsub(directory, arguments):
     if mode == "accept_and_time_out":
         sys.stderr.write("batch system daemon not responding ... still trying\n")
         sys.stderr.flush()
-        time.sleep(60)
+        hang(directory)
     start_jobs(directory)
     if mode == "garbage":
         print("Welcome to the cluster")
@@ -761,6 +761,13 @@ def _report(job, spooled, status):
         output.write(report.encode("utf-8") + Path(spooled).read_bytes())
 
 
+def hang(directory):
+    """Hang, and name the process group in the directory; see hangs.py."""
+    Path(directory, "hanging.{0}".format(os.getpgrp())).touch()
+    time.sleep(600)
+    sys.exit(255)
+
+
 def main():
     command, directory = sys.argv[1:3]
     if command == "install":
@@ -776,8 +783,7 @@ def main():
     if mode in ("hang", "down"):
         sys.stderr.write("{0} daemon (LIM) not responding ... still trying\n".format(daemon))
         sys.stderr.flush()
-        time.sleep(60)
-        sys.exit(255)
+        hang(directory)
     {"bsub": bsub, "bjobs": bjobs, "bkill": bkill, "lsid": lsid, "bparams": bparams}[command](directory, sys.argv[3:])
 
 

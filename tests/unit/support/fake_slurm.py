@@ -10,6 +10,7 @@ fake_slurm.py COMMAND DIRECTORY ARGUMENT...
 import argparse
 import calendar
 import json
+import os
 import stat
 import sys
 import time
@@ -255,7 +256,8 @@ def main():
     state["calls"].append([command] + sys.argv[3:])
     fake._write(state)
     if state["modes"].get(command) == "hang":
-        time.sleep(60)
+        Path(directory, f"hanging.{os.getpgrp()}").touch()  # see hangs.py
+        time.sleep(600)
     {"sbatch": sbatch, "squeue": squeue, "scancel": scancel}[command](fake, state, sys.argv[3:])
 
 

@@ -15,7 +15,7 @@ def run_program(argv, environment, stdin=None, rc=0):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         universal_newlines=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == rc, done

@@ -23,7 +23,7 @@ def printed_by_sh(script, environment=None):
 
 
 @given(NASTY)
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_a_quoted_text_passes_a_shell_unchanged(text):
     assert printed_by_sh('value={0}; printf %s "$value"'.format(sh_quote(text))) == text
 
@@ -66,7 +66,7 @@ def test_only_plain_variables_are_expanded_in_the_environment(text, result):
 
 
 @given(NASTY.filter(lambda text: not re.search(r"\$\{?[A-Za-z_]", text)))
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_an_environment_value_without_a_variable_is_unchanged(text):
     assert printed_by_sh(f'value={environment_word(text)}; printf %s "$value"') == text
 
@@ -99,7 +99,7 @@ def test_scratch_that_could_run_something_is_refused(text):
 
 
 @given(NASTY)
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 def test_scratch_never_runs_a_command(text):
     try:
         word = scratch_word(text)

@@ -15,11 +15,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.slurm import Slurm
 from ansible_collections.glidein.ops.plugins.modules import glideins, queue_info
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, token
+from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 
 CORE = job_name("glidein", "lab", "main", "core")
 OLD = job_name("glidein", "lab", "old", "core")
 # The time limit of a command that hangs; on a busy machine, the stand-in needs more than a second to start.
-LIMIT_S = 5
 
 
 @pytest.fixture
@@ -195,9 +195,10 @@ def test_errors_fail_only_if_the_operator_requests_it(run):
 
 
 @pytest.mark.parametrize("mode", ["hang", "accept_and_time_out", "garbage"])
-def test_an_unknown_outcome_is_an_error_and_not_repeated(run, slurm, site_home, mode):
+def test_an_unknown_outcome_is_an_error_and_not_repeated(run, slurm, site_home, mode, monkeypatch):
+    shorten_limits(monkeypatch, slurm.directory)
     slurm.mode("sbatch", mode)
-    result = run({"main": 2}, scheduler_options={"timeout": LIMIT_S if mode == "hang" else 60})
+    result = run({"main": 2})
     assert result["failed"]
     assert "outcome of this submission is unknown; it is not repeated" in result["msg"]
     assert len(slurm.calls("sbatch")) == 1
@@ -206,10 +207,11 @@ def test_an_unknown_outcome_is_an_error_and_not_repeated(run, slurm, site_home, 
     assert result["report"]["entries"][0]["launched"] == 0
 
 
-def test_after_a_time_out_the_rest_of_the_site_is_not_tried(run, slurm):
+def test_after_a_time_out_the_rest_of_the_site_is_not_tried(run, slurm, monkeypatch):
+    shorten_limits(monkeypatch, slurm.directory)
     slurm.mode("sbatch", "hang")
     entries = {name: raw_entry() for name in ("a", "b", "c")}
-    result = run({"a": 1, "b": 1, "c": 1}, entries=entries, scheduler_options={"timeout": LIMIT_S})
+    result = run({"a": 1, "b": 1, "c": 1}, entries=entries)
     assert len(slurm.calls("sbatch")) == 1
     assert len(slurm.calls("squeue")) == 1
     assert [error["entry"] for error in result["errors"]] == ["a", "b", "c"]
@@ -230,12 +232,13 @@ def test_the_next_run_counts_glideins_of_an_unknown_submission(run, slurm):
         ("garbage", "slurm: cannot read squeue's output, which does not begin with its header: 'slurm_load_jobs: "),
         ("empty", "slurm: cannot read squeue's output, which does not begin with its header: 'nothing was printed'"),
         ("cut", "was truncated after 43 characters"),
-        ("hang", f"gave no answer within {LIMIT_S} s and was stopped"),
+        ("hang", "gave no answer within 60 s and was stopped"),
     ],
 )
-def test_without_a_readable_queue_nothing_is_submitted(run, slurm, mode, words):
+def test_without_a_readable_queue_nothing_is_submitted(run, slurm, mode, words, monkeypatch):
+    shorten_limits(monkeypatch, slurm.directory)
     slurm.mode("squeue", mode)
-    result = run({"main": 2}, scheduler_options={"timeout": LIMIT_S if mode == "hang" else 60}, fail_on_error=False)
+    result = run({"main": 2}, fail_on_error=False)
     assert result["failed"]
     assert words in result["msg"]
     assert slurm.calls("sbatch") == []

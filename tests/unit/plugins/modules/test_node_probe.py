@@ -17,6 +17,7 @@ from ansible_collections.glidein.ops.plugins.modules import node_probe
 from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
 from ansible_collections.glidein.ops.tests.unit.support.fake_lsf import FakeLsf
+from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 
 MAIN = probe_job_name("glidein", "lab", "main")
 GPU = probe_job_name("glidein", "lab", "gpu")
@@ -163,9 +164,10 @@ def test_a_queue_that_refuses_a_short_walltime_gets_that_of_the_entry(run, slurm
     assert len(slurm.calls("sbatch")) == 5
 
 
-def test_no_further_job_is_submitted_after_a_command_timed_out(run, slurm):
+def test_no_further_job_is_submitted_after_a_command_timed_out(run, slurm, monkeypatch):
+    shorten_limits(monkeypatch, slurm.directory)
     slurm.mode("sbatch", "hang")
-    result = run("submitted", scheduler_options={"timeout": 5})
+    result = run("submitted")
     assert len(slurm.calls("sbatch")) == 1
     assert result["nodes"]["gpu"]["error"] == "no job was submitted, because sbatch timed out for another entry."
 
@@ -323,7 +325,7 @@ def test_the_whole_report_of_a_job_of_lsf(tmp_path, monkeypatch, home):
     }
     home.parent.mkdir()
     result = run_module(node_probe.main, dict(options, state="submitted"))
-    deadline = time.time() + 60
+    deadline = time.time() + 120
     while result["unfinished"]:
         assert time.time() < deadline, result
         time.sleep(0.2)

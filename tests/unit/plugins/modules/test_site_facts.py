@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import no_facts
 from ansible_collections.glidein.ops.plugins.modules import site_facts
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
+from ansible_collections.glidein.ops.tests.unit.support.hangs import hanging, shorten_limits
 
 RECORDED = Path(__file__).parent.parent / "module_utils" / "site" / "recorded" / "slurm_24.11.5_accounting.txt"
 
@@ -66,15 +67,17 @@ def facts(**options):
 
 
 def test_the_facts_of_a_site(login_node):
-    found = facts(controller_time=time.time() - 5)
+    before = time.time()
+    found = facts(controller_time=before - 5)
+    after = time.time()
     assert found["gaps"] == []
     assert (found["format"], found["scheduler"], found["version"]) == (1, "slurm", "24.11.5")
     assert (found["cluster"], found["others"], found["commands"]) == ("campus", [], {})
     assert (found["user"], found["environment"]["home"]) == ("pilot", str(login_node / "home"))
     assert [account["name"] for account in found["accounts"]] == ["physics", "physics2025"]
     assert "cpu" in [queue["name"] for queue in found["queues"]]
-    assert abs(found["read_at"] - time.time()) < 60
-    assert 5 <= found["environment"]["clock_offset_s"] < 15
+    assert before - 1 <= found["read_at"] <= after + 1
+    assert 5 <= found["environment"]["clock_offset_s"] <= after - before + 6
     assert found["environment"]["machine"]
 
 
@@ -106,11 +109,10 @@ def test_a_command_that_is_refused(login_node):
     assert next(queue for queue in found["queues"] if queue["name"] == "cpu")["problems"] == []
 
 
-def test_a_command_that_hangs_leaves_time_for_the_others(login_node):
-    write(login_node / "bin" / "sinfo", "#!/bin/sh\nexec sleep 60\n")
-    started = time.monotonic()
-    found = facts(timeout=12)
-    assert time.monotonic() - started < 20
+def test_a_command_that_hangs_leaves_time_for_the_others(login_node, monkeypatch):
+    shorten_limits(monkeypatch, login_node)
+    write(login_node / "bin" / "sinfo", f"#!/bin/sh\n{hanging(login_node)}\n")
+    found = facts(timeout=600)
     gaps = {gap["what"]: gap["error"] for gap in found["gaps"]}
     assert "gave no answer within" in gaps["nodes"]
     assert list(gaps) == ["nodes"]

@@ -218,7 +218,7 @@ def test_no_golden_file_is_left_over():
     ),
     st.text("ab '%=@", max_size=8),
 )
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 def test_the_payload_gets_exactly_the_configured_settings(tmp_path_factory, attributes, directory):
     home = tmp_path_factory.mktemp("payload") / ("x" + directory)
     home.mkdir()
@@ -339,7 +339,7 @@ def entry_with_values(values):
 
 
 @given(st.dictionaries(st.sampled_from(PLACES), ODD, max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
 def test_any_text_of_an_operator_is_refused_or_adds_no_line(scheduler, values):
     try:

@@ -157,7 +157,7 @@ def test_a_variable_that_the_host_has_is_not_requested():
 # -- every proposal ------------------------------------------------------------------------------------------------
 
 # Facts have many parts and take long to generate.
-FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+FEW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 TEXTS = st.text(max_size=40) | st.sampled_from(
     ["{{ lookup('pipe', 'id') }}", "a: b", "# x", "yes", "1e3", "null", "@x"]

@@ -6,6 +6,7 @@
 import os
 import stat
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -114,11 +115,15 @@ code=$("$SSH_ASKPASS" '(pilot@login) Verification code: ')
 def log_in(tmp_path):
     """Return a function that logs in with a stand-in for ssh; it returns the person's prompts: [(text, before)]."""
 
-    def run(script, rules=(), typed=None, timeout_s=20, thinks_s=0):
+    def run(script, rules=(), typed=None, timeout_s=600, think=None):
         ssh = tmp_path / "ssh"
         ssh.write_text(script)
         ssh.chmod(0o700)
         asked, notices = [], []
+
+        def notice(text):
+            notices.append(text)
+            (tmp_path / "ssh.noticed").touch()
 
         def answer(prompt, decision, before):
             asked.append((str(prompt), before))
@@ -126,11 +131,12 @@ def log_in(tmp_path):
                 return decision.secret
             if typed is None:
                 raise LoginError(f"{prompt}: nobody is here")
-            time.sleep(thinks_s)
+            if think:
+                think()
             return typed
 
         try:
-            driver.log_in([str(ssh)], Conversation(list(rules)), answer, notices.append, str(tmp_path), timeout_s)
+            driver.log_in([str(ssh)], Conversation(list(rules)), answer, notice, str(tmp_path), timeout_s)
         finally:
             assert not [path for path in tmp_path.iterdir() if path.name.startswith("ask-")]
         return asked + notices
@@ -171,20 +177,39 @@ def test_nothing_is_sent_when_there_is_no_answer(log_in, tmp_path):
 
 
 def test_a_prompt_without_an_answer_is_shown(log_in):
-    script = '#!/bin/sh\nSSH_ASKPASS_PROMPT=none "$SSH_ASKPASS" "Touch the key" & sleep 0.5; kill $!; exit 0\n'
+    script = '#!/bin/sh\nSSH_ASKPASS_PROMPT=none "$SSH_ASKPASS" "Touch the key" &\n'
+    script += 'until [ -e "$0.noticed" ]; do sleep 0.05; done; kill $!; exit 0\n'
     assert log_in(script) == ["Touch the key"]
 
 
-def test_a_login_that_hangs_is_stopped(log_in):
-    started = time.monotonic()
-    with pytest.raises(LoginError, match="not logged in after 1 s: still trying"):
-        log_in("#!/bin/sh\necho still trying >&2\nsleep 50\n", timeout_s=1)
-    assert time.monotonic() - started < 10
+@pytest.fixture
+def clock(monkeypatch):
+    """Return the driver's clock, which stands still unless a test replaces its function `monotonic`."""
+    clock = types.SimpleNamespace(monotonic=lambda: 0)
+    monkeypatch.setattr(driver, "time", clock)
+    return clock
 
 
-def test_the_time_that_a_person_takes_is_not_the_logins(log_in):
+def test_a_login_that_hangs_is_stopped(log_in, clock, tmp_path):
+    looks = []
+
+    def monotonic():
+        """Return a time after the limit if the script hangs and the limit has begun, which the first call does."""
+        looks.append(None)
+        return 1001 if len(looks) > 1 and (tmp_path / "ssh.hangs").exists() else 0
+
+    clock.monotonic = monotonic
+    with pytest.raises(LoginError, match="not logged in after 1000 s: still trying"):
+        log_in('#!/bin/sh\necho still trying >&2\n: >"$0.hangs"\nexec sleep 600\n', timeout_s=1000)
+
+
+def test_the_time_that_a_person_takes_is_not_the_logins(log_in, clock):
     script = '#!/bin/sh\n"$SSH_ASKPASS" "Colour: " >/dev/null\nsleep 0.5\n'
-    assert log_in(script, typed="blue", timeout_s=1.5, thinks_s=2) == [("Colour:", "")]
+
+    def think():
+        clock.monotonic = lambda: 2000
+
+    assert log_in(script, typed="blue", timeout_s=1000, think=think) == [("Colour:", "")]
 
 
 def test_a_command_that_is_not_there_is_named(tmp_path):

@@ -232,7 +232,7 @@ def test_a_missing_kind_of_object_is_not_a_gap(commands):
 
 
 def test_a_qmaster_that_does_not_respond_is_queried_twice(commands):
-    reader = Reader(dict(os.environ), commands("sleep 60"), timeout_s=1)
+    reader = Reader(dict(os.environ), commands("exec sleep 600"), timeout_s=0.3)
     facts = sge.read(reader, "glidein")
     assert facts["queues"] == []
     assert all("gave no answer" in gap["error"] for gap in reader.gaps[:2])
