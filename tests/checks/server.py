@@ -1,11 +1,25 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run of the demand server's own tests with the package as pip installs it in a separate virtual environment."""
+"""A run of the demand server's own tests with the package as pip installs it in a separate virtual environment.
 
+The first argument is the part to run, by default `sqlite`; further arguments are pytest's.
+
+  sqlite      all tests except those of `services`, on SQLite, in two processes
+  services    the tests with nginx and Prometheus
+  postgresql  the tests of the database, on PostgreSQL
+  fuzz        the fuzz tests, with GLIDEIN_FUZZ_CASES cases (20,000)
+
+A part whose program is missing and cannot be installed ends with status 77.
+"""
+
+import contextlib
+import os
+import pwd
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -13,21 +27,28 @@ import prepare  # noqa: E402  (tests/ is no package)
 
 PACKAGE = "files/demand_server"
 TESTS = "tests/server"
+SKIPPED = 77
+# worksteal: a few tests take seconds, most of them milliseconds.
+IN_PARALLEL = ["-n", "2", "--dist", "worksteal"]
+PARTS = {
+    "sqlite": [*IN_PARALLEL, "-m", "not services"],
+    "services": ["-m", "services"],
+    "postgresql": [],
+    "fuzz": IN_PARALLEL,
+}
 
 
-def pytest_arguments(given):
-    """Return the command line's arguments, with the directory of the tests unless they name some of them."""
+def pytest_arguments(given, tests):
+    """Return the command line's arguments, with `tests` unless they name some of them."""
     named = any((prepare.ROOT / argument.split("::")[0]).exists() for argument in given)
-    return given if named else [*given, TESTS]
+    return given if named else [*given, tests]
 
 
-def main():
-    """Install the package, then run pytest with the command line's arguments; return its exit status."""
-    prepare.ensure_nginx()
-    prepare.ensure_prometheus()
+def make_venv(part):
+    """Create or update the virtual environment with the package; return its Python."""
     names = [name for name in prepare.sources() if name.startswith(f"{PACKAGE}/")]
     # Built from a copy: setuptools leaves files behind, which the next build would pick up.
-    copy = prepare.BUILD / "server"
+    copy = prepare.BUILD / f"server-{part}"
     shutil.rmtree(copy, ignore_errors=True)
     prepare.copy(names, copy)
     directory = prepare.BUILD / "venv-server"
@@ -36,8 +57,65 @@ def main():
     prepare.make_venv(
         directory, ["--constraint", str(package / "requirements.txt"), f"{package}[test]"], prepare.digest(names)
     )
-    command = [str(directory / "bin" / "python"), "-m", "pytest", "-rs", *pytest_arguments(sys.argv[1:])]
-    return subprocess.run(command, cwd=prepare.ROOT, check=False).returncode
+    return directory / "bin" / "python"
+
+
+def postgresql_programs():
+    """Return the directory of initdb and pg_ctl. Install Debian's PostgreSQL, without starting it, if it is missing."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
+    if not found:
+        prepare.apt_install("postgresql", "PostgreSQL is missing", RUNLEVEL="1")
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
+    return found[-1].parent
+
+
+@contextlib.contextmanager
+def temporary_postgresql():
+    """Yield the URL of a new PostgreSQL server, which is removed afterwards. It has no TCP port.
+
+    Its files are in the system's directory for temporary files, because an ordinary user must reach them.
+    """
+    programs = postgresql_programs()
+    user = {}
+    with tempfile.TemporaryDirectory(prefix="glidein-postgresql.") as name:
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+            nobody = pwd.getpwnam("nobody")
+            os.chown(name, nobody.pw_uid, nobody.pw_gid)
+            user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+        def run(program, *arguments):
+            command = [str(programs / program), "--pgdata", f"{name}/data", *arguments]
+            subprocess.run(command, check=True, cwd=name, stdout=subprocess.DEVNULL, **user)
+
+        run("initdb", "--username", "postgres", "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync")
+        options = f"-c listen_addresses='' -c unix_socket_directories='{name}' -c fsync=off"
+        run("pg_ctl", "start", "--wait", "--timeout", "300", "--log", f"{name}/log", "--options", options)
+        try:
+            yield f"postgresql+psycopg://postgres@/postgres?host={name}"
+        finally:
+            run("pg_ctl", "stop", "--mode", "immediate")
+
+
+def main():
+    """Install the package, then run a part's tests with pytest; return its exit status."""
+    given = sys.argv[1:]
+    part = given.pop(0) if given and given[0] in PARTS else "sqlite"
+    environment = dict(os.environ)
+    with contextlib.ExitStack() as services:
+        try:
+            if part == "services":
+                prepare.ensure_nginx()
+                prepare.ensure_prometheus()
+            elif part == "postgresql":
+                environment["GLIDEIN_TEST_DATABASE"] = services.enter_context(temporary_postgresql())
+            elif part == "fuzz":
+                environment.setdefault("GLIDEIN_FUZZ_CASES", "20000")
+        except prepare.MissingError as error:
+            print(error)
+            return SKIPPED
+        tests = f"{TESTS}/test_fuzz.py" if part == "fuzz" else TESTS
+        command = [str(make_venv(part)), "-m", "pytest", "-rs", *PARTS[part], *pytest_arguments(given, tests)]
+        return subprocess.run(command, cwd=prepare.ROOT, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":
