@@ -54,7 +54,7 @@ else
 endif
 
 fuzz: ## 20,000 bad inputs to the demand server
-	@$(PREPARE) exec env GLIDEIN_FUZZ_CASES=$${GLIDEIN_FUZZ_CASES:-20000} python tests/checks/server.py tests/server/test_fuzz.py
+	@$(RUN) fuzz
 
 lint: ## the linters alone
 	@$(RUN) lint

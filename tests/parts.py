@@ -79,6 +79,9 @@ PARTS = [
     part("ansible-test-python3.6", "tests/checks/ansible_test.py python3.6"),
     part("playbooks", "tests/checks/units.py tests/playbooks"),
     part("glidein-shells", f"env GLIDEIN_TEST_SHELLS=busybox,bash python {pytest('-n 2 tests/glidein')}"),
+    part("server-services", "tests/checks/server.py services"),
+    part("server-postgresql", "tests/checks/server.py postgresql"),
+    part("fuzz", "tests/checks/server.py fuzz"),
     part("browser", "tests/checks/browser.py"),
     part("awx", pytest("tests/awx"), needs=("venv", "collection")),
     part("bench", pytest("tests/bench")),
@@ -87,7 +90,7 @@ PARTS = [
     # Quick ones.
     part("documentation", pytest("tests/documentation"), "check"),
     lint("antsibull-docs", "tests/checks/docs.py", ("venv", "collection")),
-    lint("types", "tests/checks/server.py --types"),
+    lint("types", "tests/checks/server.py types"),
     lint("roles", "tests/checks/roles.py"),
     lint("shellcheck", "tests/checks/shell.py"),
     lint("vermin", "vermin --target=3.6- --no-tips --violations plugins"),

@@ -14,7 +14,7 @@ from glidein_demand import service as glidein_service
 from glidein_demand.pool import refresh
 from glidein_demand.pool.demand import group_id
 
-from databases import database, database_url
+from databases import SERVER, database, database_url
 
 __all__ = ["database", "database_url"]  # fixtures
 
@@ -24,6 +24,18 @@ hypothesis.settings.load_profile("patient")
 
 NOW = 1_795_211_273
 TOKEN = "correct-horse-battery-staple"  # token of the site PSC, whose reports site_report() makes
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "services: needs nginx or Prometheus")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Select the tests of the database if GLIDEIN_TEST_DATABASE is set."""
+    if SERVER:
+        others = [item for item in items if "database_url" not in item.fixturenames]
+        items[:] = [item for item in items if "database_url" in item.fixturenames]
+        config.hook.pytest_deselected(items=others)
 
 
 def settings(**changes):

@@ -9,6 +9,7 @@ schedd had returned them. Everything else is what `glidein-demand serve` runs.
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -33,9 +34,12 @@ COMMAND = [sys.executable, "-m", "glidein_demand"]
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Return a free port below those that the kernel gives to connections, so that it stays free until it is used."""
+    while True:
+        port = random.randrange(15_000, 32_000)  # noqa: S311
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def fetch(url, data=None, headers=None, context=None, timeout=120):

@@ -18,6 +18,7 @@ from conftest import group
 from databases import becomes
 from running import BehindProxy, Running
 
+pytestmark = pytest.mark.services
 HEADER = b"POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 CALL = json.dumps({"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 1}).encode()
 HANG_S = 120

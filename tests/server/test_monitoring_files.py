@@ -222,6 +222,7 @@ def test_every_alert_fires_in_a_test_of_the_rules():
     assert {rule["alert"] for rule in RULES} == set(re.findall(r'alertname="(\w+)"', tests))
 
 
+@pytest.mark.services
 @needs_prometheus
 @pytest.mark.parametrize(
     "arguments",
@@ -236,6 +237,7 @@ def test_promtool_accepts(arguments):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.services
 @needs_prometheus
 def test_promtool_finds_no_fault_in_the_metrics(full_service):
     text = full_service.get("/metrics").text
@@ -291,6 +293,7 @@ class Prometheus:
         raise AssertionError(f"{expression} had no value for 60 s\n{(self.folder / 'log').read_text()[-2000:]}")
 
 
+@pytest.mark.services
 @needs_prometheus
 def test_a_real_prometheus_evaluates_all_queries_and_rules(new_service, tmp_path):
     service = new_service(metrics={"graphite_server": "127.0.0.1:1"})

@@ -15,6 +15,8 @@ import pytest
 from conftest import group
 from running import BehindProxy, certificate
 
+pytestmark = pytest.mark.services
+
 
 @pytest.fixture
 def server(tmp_path):
