@@ -77,6 +77,10 @@ PARTS = [
     part("ansible-test-sanity", "tests/checks/ansible_test.py sanity"),
     part("ansible-test-units", "tests/checks/ansible_test.py units"),
     part("ansible-test-python3.6", "tests/checks/ansible_test.py python3.6"),
+    part(
+        "properties",
+        "env HYPOTHESIS_PROFILE=thorough python tests/checks/units.py tests/unit/plugins/module_utils/controller",
+    ),
     part("playbooks", "tests/checks/units.py tests/playbooks"),
     part("glidein-shells", f"env GLIDEIN_TEST_SHELLS=busybox,bash python {pytest('-n 2 tests/glidein')}"),
     part("server-services", "tests/checks/server.py services"),

@@ -19,7 +19,6 @@ from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_lim
 
 CORE = job_name("glidein", "lab", "main", "core")
 OLD = job_name("glidein", "lab", "old", "core")
-# The time limit of a command that hangs; on a busy machine, the stand-in needs more than a second to start.
 
 
 @pytest.fixture

@@ -38,7 +38,6 @@ RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 NOW = calendar.timegm((2026, 11, 21, 6, 0, 0))
 NAME = "g5bf7a-7eb8c79c"
 SYSTEMS = ("openlava_4.0", "volclava_2.2")
-# The time limit of a command that hangs; on a busy machine, the stand-in needs more than a second to start.
 
 
 def transcript(system, part):
