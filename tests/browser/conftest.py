@@ -28,6 +28,7 @@ ARGUMENTS = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 DESKTOP = {"width": 1360, "height": 900}
+HANG_MS = 120_000
 PHONE = {"width": 400, "height": 800}
 
 
@@ -55,14 +56,14 @@ class Server:
         with (folder / "stderr").open("w") as stderr:
             self.process = subprocess.Popen([sys.executable, *command], stderr=stderr, env=env)
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=120):
         """Wait until the server responds."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             assert self.process.poll() is None, (self.folder / "stderr").read_text()
             with contextlib.suppress(OSError):
                 try:
-                    urllib.request.urlopen(f"{self.url}/healthz", timeout=10).close()
+                    urllib.request.urlopen(f"{self.url}/healthz", timeout=120).close()
                 except urllib.error.HTTPError as error:
                     error.close()  # 503: the server responds but has not read the queue
                 return self
@@ -72,7 +73,11 @@ class Server:
     def end(self):
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "looks: one of the few tests that show that the page works")
 
 
 @pytest.fixture(scope="session")
@@ -129,7 +134,8 @@ class Watched:
         context = self._browser.new_context(**{"viewport": DESKTOP, **options})
         self._contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(HANG_MS)
+        page.set_default_navigation_timeout(HANG_MS)
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
         page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))

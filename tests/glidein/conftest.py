@@ -381,12 +381,6 @@ def site():
     yield from new_site()
 
 
-def pytest_itemcollected(item):
-    """Let one process of pytest-xdist run all tests whose glideins are started together, with --dist loadgroup."""
-    if "together" in item.fixturenames:
-        item.add_marker(pytest.mark.xdist_group("together"))
-
-
 @pytest.fixture(scope="module")
 def untouched_site():
     """Yield a Site for all tests of a module whose glideins write nothing."""

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import classad2
 import hypothesis
@@ -14,9 +15,13 @@ from glidein_demand import service as glidein_service
 from glidein_demand.pool import refresh
 from glidein_demand.pool.demand import group_id
 
-from databases import SERVER, database, database_url
+from databases import SERVER, database, database_url, empty_database, new_database_url
 
-__all__ = ["database", "database_url"]  # fixtures
+__all__ = ["database", "database_url", "empty_database", "new_database_url"]  # fixtures
+
+# A busy machine may be slow at any moment.
+hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("busy")
 
 # A busy machine is no reason to fail.
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -149,12 +154,15 @@ def _four_processors(monkeypatch):
 
 
 @pytest.fixture
-def new_service(tmp_path):
+def new_service(tmp_path, empty_database):
     """Return a function like Service, whose databases are files of this test."""
     made = []
 
     def make(**options):
-        options.setdefault("url", f"sqlite:///{tmp_path}/state.db")
+        if "url" not in options:
+            options["url"] = f"sqlite:///{tmp_path}/state.db"
+            if not (tmp_path / "state.db").exists():
+                shutil.copy2(empty_database, tmp_path / "state.db")
         made.append(Service(**options))
         return made[-1]
 

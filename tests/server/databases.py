@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fixtures with a database for each test: `database_url`, and `database`, which is open.
+"""Fixtures with a database for each test: `new_database_url`, `database_url`, and `database`, which is open.
 
 SQLite in the test's directory, unless the environment variable GLIDEIN_TEST_DATABASE has the URL of another database
 that tests may change freely, such as postgresql+psycopg://postgres@127.0.0.1:5432/postgres (with psycopg in the virtual
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import time
 
 import pytest
@@ -21,8 +22,27 @@ NOW = 1_795_211_273
 SERVER = os.environ.get("GLIDEIN_TEST_DATABASE", "")
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory):
+    """Return a SQLite file with all tables and no row. A copy takes a tenth of the time that a new one takes."""
+    path = tmp_path_factory.mktemp("empty") / "state.db"
+    Database(f"sqlite:///{path}").close()
+    return path
+
+
 @pytest.fixture
-def database_url(tmp_path):
+def database_url(new_database_url, tmp_path, empty_database):
+    """Return the URL of a database with all tables."""
+    if SERVER:
+        Database(new_database_url).close()
+    else:
+        shutil.copy2(empty_database, tmp_path / "state.db")
+    return new_database_url
+
+
+@pytest.fixture
+def new_database_url(tmp_path):
+    """Return the URL of a database without tables."""
     if not SERVER:
         yield f"sqlite:///{tmp_path}/state.db"
         return

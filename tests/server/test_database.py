@@ -55,8 +55,8 @@ def at_once(count, target, *arguments):
     return found
 
 
-def test_a_new_database_can_be_opened_by_many_processes_at_once(database_url):
-    assert at_once(6, opens, database_url) == [""] * 6
+def test_a_new_database_can_be_opened_by_many_processes_at_once(new_database_url):
+    assert at_once(6, opens, new_database_url) == [""] * 6
 
 
 def test_writers_in_many_processes_take_turns(database_url):

@@ -3,6 +3,7 @@
 """Tests of glidein outcomes derived from reports and the collector: the rules, and the store that keeps them."""
 
 import json
+import shutil
 
 import pytest
 from glidein_demand.store import glidein_tracking as tracking
@@ -326,10 +327,15 @@ def test_a_glidein_that_registered_and_did_not_fail_at_once_is_not_a_failure(tra
     assert (found["registered"], found["never_registered"], found["failures"]) == (1, 0, [])
 
 
+def new_tracked(tmp_path_factory, empty_database):
+    file = shutil.copy2(empty_database, tmp_path_factory.mktemp("db"))
+    return Tracked(Database(f"sqlite:///{file}"))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from([0, 13, 17])), max_size=12))
-def test_each_failed_glidein_counts_once_whether_a_report_listed_it_or_not(tmp_path_factory, glideins):
-    tracked = Tracked(Database(f"sqlite:///{tmp_path_factory.mktemp('db')}/state.sqlite"))
+def test_each_failed_glidein_counts_once_whether_a_report_listed_it_or_not(tmp_path_factory, empty_database, glideins):
+    tracked = new_tracked(tmp_path_factory, empty_database)
     ids = [f"{number}_1" for number in range(len(glideins))]
     tracked.reports(NOW, *(one for one, (is_listed, _registered, _status) in zip(ids, glideins) if is_listed))
     tracked.reads(NOW + 1)
@@ -349,9 +355,9 @@ EVENTS = st.lists(st.tuples(st.sampled_from(["report", "read"]), st.sets(st.samp
 
 @settings(max_examples=60, deadline=None)
 @given(EVENTS)
-def test_the_store_keeps_what_the_rules_need(tmp_path_factory, events):
+def test_the_store_keeps_what_the_rules_need(tmp_path_factory, empty_database, events):
     """Assert that, for any order of reports and readings, the store selects all rows that the rules need."""
-    tracked = Tracked(Database(f"sqlite:///{tmp_path_factory.mktemp('db')}/state.sqlite"))
+    tracked = new_tracked(tmp_path_factory, empty_database)
     known = {}
     for step, (what, ids) in enumerate([("report", set()), *events]):
         now = NOW + 5 * MINUTE * step

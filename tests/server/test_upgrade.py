@@ -30,8 +30,8 @@ on_sqlite = pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
 
 
 @pytest.fixture
-def engine(database_url):
-    engine = sqlalchemy.create_engine(database_url)
+def engine(new_database_url):
+    engine = sqlalchemy.create_engine(new_database_url)
     yield engine
     engine.dispose()
 
@@ -89,8 +89,8 @@ def test_the_migrations_make_the_tables_of_the_schema(database, engine):
         assert compare_metadata(context, schema.metadata) == []
 
 
-def test_an_upgraded_database_has_the_tables_of_the_schema(version_1, database_url):
-    Database(database_url).close()
+def test_an_upgraded_database_has_the_tables_of_the_schema(version_1, new_database_url):
+    Database(new_database_url).close()
     with version_1.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         # The SERIAL key of schema_version had a sequence in version 1, too.
@@ -106,20 +106,20 @@ def test_version_1_had_rows_in_every_table(version_1):
     assert [name for name, found in rows(version_1).items() if not found] == []
 
 
-def test_an_upgrade_of_version_1_keeps_every_row_of_a_site(version_1, database_url):
+def test_an_upgrade_of_version_1_keeps_every_row_of_a_site(version_1, new_database_url):
     before = rows(version_1)
-    Database(database_url).close()
+    Database(new_database_url).close()
     # Before version 1, clients without a token were already kept only in memory.
     before["monitoring"] = [row for row in before["monitoring"] if row[1] is not None]
     assert rows(version_1) == before
     assert revision(version_1) == schema.REVISION
 
 
-def test_an_upgrade_of_version_1_creates_tables_added_within_it(version_1, database_url):
+def test_an_upgrade_of_version_1_creates_tables_added_within_it(version_1, new_database_url):
     with version_1.begin() as connection:
         for table in (schema.site_owner, schema.passed_over, schema.ended_glidein):
             table.drop(connection)
-    opened = Database(database_url)
+    opened = Database(new_database_url)
     opened.check()
     opened.close()
     with version_1.connect() as connection:
@@ -127,34 +127,34 @@ def test_an_upgrade_of_version_1_creates_tables_added_within_it(version_1, datab
         assert compare_metadata(context, schema.metadata) == []
 
 
-def test_versions_before_alembic_refuse_the_new_database(version_1, database_url, tmp_path):
+def test_versions_before_alembic_refuse_the_new_database(version_1, new_database_url, tmp_path):
     """Check that they refuse it, because they accept schema_version 1 only and write 1 into an empty table."""
-    Database(database_url).close()
+    Database(new_database_url).close()
     with version_1.connect() as connection:
         assert connection.execute(select(schema.schema_version)).all() == [(2,)]
 
 
-def test_a_second_start_changes_nothing(version_1, database_url, caplog):
+def test_a_second_start_changes_nothing(version_1, new_database_url, caplog):
     caplog.set_level("INFO")
-    Database(database_url).close()
+    Database(new_database_url).close()
     assert [record.message for record in caplog.records if "upgraded" in record.message] != []
     caplog.clear()
-    Database(database_url).close()
+    Database(new_database_url).close()
     assert caplog.records == []
 
 
-def test_many_processes_can_open_an_old_database_at_once(version_1, database_url):
+def test_many_processes_can_open_an_old_database_at_once(version_1, new_database_url):
     version_1.dispose()
-    assert at_once(4, opens, database_url) == [""] * 4
+    assert at_once(4, opens, new_database_url) == [""] * 4
     assert revision(version_1) == schema.REVISION
 
 
 @on_sqlite
-def test_a_copy_of_the_file_is_kept_before_an_upgrade(version_1, database_url, tmp_path):
+def test_a_copy_of_the_file_is_kept_before_an_upgrade(version_1, new_database_url, tmp_path):
     before = rows(version_1)
     umask = os.umask(0)
     try:
-        Database(database_url).close()
+        Database(new_database_url).close()
     finally:
         os.umask(umask)
     copy = tmp_path / "state.db.revision-0001"
@@ -167,9 +167,9 @@ def test_a_copy_of_the_file_is_kept_before_an_upgrade(version_1, database_url, t
 
 
 @on_sqlite
-def test_a_new_database_and_an_upgraded_one_are_made_by_the_same_statements(version_1, database_url, tmp_path):
+def test_a_new_database_and_an_upgraded_one_are_made_by_the_same_statements(version_1, new_database_url, tmp_path):
     """Compare the statements, because compare_metadata ignores WITHOUT ROWID, which the history's size depends on."""
-    Database(database_url).close()
+    Database(new_database_url).close()
     Database(f"sqlite:///{tmp_path}/new.db").close()
     made = []
     for name in ("state.db", "new.db"):
@@ -182,14 +182,14 @@ def test_a_new_database_and_an_upgraded_one_are_made_by_the_same_statements(vers
 
 
 @on_sqlite
-def test_a_restored_copy_is_upgraded_again(version_1, database_url, tmp_path):
-    Database(database_url).close()
+def test_a_restored_copy_is_upgraded_again(version_1, new_database_url, tmp_path):
+    Database(new_database_url).close()
     upgraded = rows(version_1)
     version_1.dispose()
     for path in tmp_path.glob("state.db-*"):
         path.unlink()
     (tmp_path / "state.db.revision-0001").replace(tmp_path / "state.db")
-    Database(database_url).close()
+    Database(new_database_url).close()
     assert rows(version_1) == upgraded
     assert (tmp_path / "state.db.revision-0001").exists()
 
@@ -200,52 +200,52 @@ def test_no_copy_is_made_of_a_new_database(database, tmp_path):
 
 
 @on_sqlite
-def test_an_upgrade_requires_a_copy(version_1, database_url, tmp_path, monkeypatch):
+def test_an_upgrade_requires_a_copy(version_1, new_database_url, tmp_path, monkeypatch):
     before = rows(version_1)
     (tmp_path / "state.db.revision-0001").mkdir()
     (tmp_path / "state.db.revision-0001" / "file").write_text("in the way")
     with pytest.raises(UnusableError, match=r"state\.db\.revision-0001, the copy .* cannot be written.*nothing was"):
-        Database(database_url)
+        Database(new_database_url)
     assert (rows(version_1), revision(version_1)) == (before, None)
     assert list(tmp_path.glob("*.partial")) == []
 
 
-def test_a_failed_upgrade_leaves_the_old_state(version_1, database_url, broken_upgrade):
+def test_a_failed_upgrade_leaves_the_old_state(version_1, new_database_url, broken_upgrade):
     before = rows(version_1)
     with pytest.raises(
         UnusableError, match=f"the upgrade from revision 0001 to revision {schema.REVISION} failed, and nothing was"
     ):
-        Database(database_url)
+        Database(new_database_url)
     assert (rows(version_1), revision(version_1)) == (before, None)
 
 
-def test_an_upgrade_that_failed_can_be_tried_again(version_1, database_url, broken_upgrade, monkeypatch):
+def test_an_upgrade_that_failed_can_be_tried_again(version_1, new_database_url, broken_upgrade, monkeypatch):
     with pytest.raises(UnusableError):
-        Database(database_url)
+        Database(new_database_url)
     monkeypatch.undo()
-    Database(database_url).close()
+    Database(new_database_url).close()
     assert revision(version_1) == schema.REVISION
 
 
-def test_an_older_revision_is_upgraded(engine, database_url):
+def test_an_older_revision_is_upgraded(engine, new_database_url):
     config = Config()
     config.set_main_option("script_location", str(upgrade.MIGRATIONS))
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, upgrade.BASELINE)
     assert revision(engine) == upgrade.BASELINE
-    Database(database_url).close()
+    Database(new_database_url).close()
     assert revision(engine) == schema.REVISION
 
 
-def test_core_hours_of_jobs_stay_when_vos_are_added(engine, database_url):
+def test_core_hours_of_jobs_stay_when_vos_are_added(engine, new_database_url):
     config = Config()
     config.set_main_option("script_location", str(upgrade.MIGRATIONS))
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "0004")
         connection.exec_driver_sql("INSERT INTO job_core_time VALUES (1, 0, 'PSC', 'RM', 'alice@pool', 'physics', 60)")
-    Database(database_url).close()
+    Database(new_database_url).close()
     with engine.connect() as connection:
         found = connection.execute(select(schema.job_core_time)).all()
     assert [tuple(row) for row in found] == [(1, 0, "PSC", "RM", "alice@pool", "physics", "", 60)]
@@ -267,18 +267,18 @@ def test_a_newer_revision_is_refused_with_the_remedy(database, database_url, eng
     assert (rows(engine), revision(engine)) == (before, "9999")
 
 
-def test_an_unknown_version_from_before_alembic_is_refused(version_1, database_url):
+def test_an_unknown_version_from_before_alembic_is_refused(version_1, new_database_url):
     with version_1.begin() as connection:
         connection.execute(schema.schema_version.update().values(version=7))
     with pytest.raises(ConfigError, match="has schema_version 7, which is unknown to this version of glidein-demand"):
-        Database(database_url)
+        Database(new_database_url)
 
 
-def test_tables_of_unknown_origin_are_refused(version_1, database_url):
+def test_tables_of_unknown_origin_are_refused(version_1, new_database_url):
     with version_1.begin() as connection:
         schema.schema_version.drop(connection)
     with pytest.raises(ConfigError, match="neither alembic_version nor schema_version"):
-        Database(database_url)
+        Database(new_database_url)
 
 
 def test_tables_that_are_missing_are_made_again_by_the_next_start(database, database_url):
@@ -297,11 +297,11 @@ def test_a_running_server_notices_an_upgrade_by_another_version(database, engine
 
 
 @on_sqlite
-def test_a_server_without_the_new_tables_notices_the_upgrade_of_its_file(version_1, database_url, tmp_path):
+def test_a_server_without_the_new_tables_notices_the_upgrade_of_its_file(version_1, new_database_url, tmp_path):
     """Assert that a version before Alembic reads schema_version and ends; systemd then starts the installed version."""
     old = sqlite3.connect(tmp_path / "state.db")
     assert old.execute("SELECT version FROM schema_version").fetchone() == (1,)
-    Database(database_url).close()
+    Database(new_database_url).close()
     assert old.execute("SELECT version FROM schema_version").fetchone() == (2,)
     old.close()
 
