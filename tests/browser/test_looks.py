@@ -27,6 +27,7 @@ def tops(page, selectors):
     return [page.locator(selector).first.bounding_box()["y"] for selector in selectors]
 
 
+@pytest.mark.looks
 def test_problems_are_above_demand_sites_and_charts(scene, watched, screenshot):
     page = watched.open(scene("bad").url)
     places = tops(page, ["#problems-title", "#demand-title", "#sites-title", "#clients-title", "#charts-title"])
@@ -51,6 +52,7 @@ def test_the_most_severe_problem_is_first_with_its_reason(scene, watched):
         assert words in text, words
 
 
+@pytest.mark.looks
 def test_without_problems_the_page_shows_that_in_green(scene, watched, screenshot):
     page = watched.open(scene("good").url)
     title = page.locator("#problems-title")
@@ -117,6 +119,7 @@ def test_on_a_phone_nothing_needs_scrolling_sideways(scene, watched, screenshot,
         screenshot(page, "phone" if name == "bad" else "phone-paused")
 
 
+@pytest.mark.looks
 def test_on_a_phone_the_reason_and_every_number_with_its_name_can_be_read(scene, watched):
     page = watched.open(scene("bad").url, viewport=PHONE)
     body = page.locator("#site-SDSC-Expanse")

@@ -6,6 +6,8 @@ import json
 import time
 import urllib.request
 
+import pytest
+
 from conftest import SCENES
 from scenes import HOSTILE, entry, report
 
@@ -31,6 +33,7 @@ def test_hostile_text_is_text(scene, watched):
     assert "\u202e" not in page.content()
 
 
+@pytest.mark.looks
 def test_without_javascript_the_page_has_tables_and_no_scripted_elements(scene, watched, screenshot):
     page = watched.open(scene("bad").url, java_script_enabled=False)
     assert page.locator("#groups tbody tr").count() >= 8

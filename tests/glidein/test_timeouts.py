@@ -22,10 +22,10 @@ HANGS = f"sleep {DURATION}; exit 1"
 def hanging():
     """Return the ids of the processes that hang."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):  # not "[0-9]*/cmdline": glob fails if a process ends meanwhile
         try:
-            if path.read_bytes() == f"sleep\0{DURATION}\0".encode():
-                found.append(path.parent.name)
+            if (path / "cmdline").read_bytes() == f"sleep\0{DURATION}\0".encode():
+                found.append(path.name)
         except OSError:
             pass
     return found
