@@ -64,10 +64,10 @@ PARTS = [
     preparation("collection", "tests/prepare.py collection", ("venv",)),
     scenario("main", 1, tier="test"),
     part("units", "tests/checks/units.py", "check"),
-    part("glidein", f"env GLIDEIN_TEST_SHELLS=dash python {pytest('-n 2 tests/glidein')}", "check"),
+    part("glidein", f"env GLIDEIN_TEST_SHELLS=dash python {pytest('-n 2 --dist loadfile tests/glidein')}", "check"),
     part("server", "tests/checks/server.py", "check"),
     lint("ansible-lint", "ansible-lint --strict --nocolor", ("venv", "collection")),
-    part("browser-looks", "tests/checks/browser.py tests/browser/test_looks.py", "test"),
+    part("browser-looks", "tests/checks/browser.py -m looks", "test"),
     # The rest of `all`.
     preparation("ee", "tests/execution_environment.py build", ("venv", "collection", "lab")),
     scenario("sites", 2),
@@ -82,7 +82,9 @@ PARTS = [
         "env HYPOTHESIS_PROFILE=thorough python tests/checks/units.py tests/unit/plugins/module_utils/controller",
     ),
     part("playbooks", "tests/checks/units.py tests/playbooks"),
-    part("glidein-shells", f"env GLIDEIN_TEST_SHELLS=busybox,bash python {pytest('-n 2 tests/glidein')}"),
+    part(
+        "glidein-shells", f"env GLIDEIN_TEST_SHELLS=busybox,bash python {pytest('-n 2 --dist loadfile tests/glidein')}"
+    ),
     part("server-services", "tests/checks/server.py services"),
     part("server-postgresql", "tests/checks/server.py postgresql"),
     part("fuzz", "tests/checks/server.py fuzz"),

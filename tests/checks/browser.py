@@ -73,16 +73,17 @@ def main():
     names = [name for name in prepare.sources() if name.startswith(f"{PACKAGE}/")]
     # Built from a copy: setuptools leaves files behind, which the next build would pick up.
     copy = prepare.BUILD / "browser"
-    shutil.rmtree(copy, ignore_errors=True)
-    prepare.copy(names, copy)
     directory = prepare.BUILD / "venv-browser"
     package = copy / PACKAGE
     requirements = f"{TESTS}/requirements.txt"
-    prepare.make_venv(
-        directory,
-        ["--constraint", str(package / "requirements.txt"), str(package), "--requirement", requirements],
-        prepare.digest([*names, requirements]),
-    )
+    with prepare.lock("browser"):  # two parts may run at the same time
+        shutil.rmtree(copy, ignore_errors=True)
+        prepare.copy(names, copy)
+        prepare.make_venv(
+            directory,
+            ["--constraint", str(package / "requirements.txt"), str(package), "--requirement", requirements],
+            prepare.digest([*names, requirements]),
+        )
     given = sys.argv[1:]
     named = any((prepare.ROOT / argument.split("::")[0]).exists() for argument in given)
     command = [str(directory / "bin" / "python"), "-m", "pytest", "-rs", *given, *([] if named else [TESTS])]
