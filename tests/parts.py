@@ -64,7 +64,7 @@ PARTS = [
     preparation("collection", "tests/prepare.py collection", ("venv",)),
     scenario("main", 1, tier="test"),
     part("units", "tests/checks/units.py", "check"),
-    part("glidein", f"env GLIDEIN_TEST_SHELLS=dash python {pytest('-n 2 --dist loadfile tests/glidein')}", "check"),
+    part("glidein", "tests/checks/payload.py dash", "check"),
     part("server", "tests/checks/server.py", "check"),
     lint("ansible-lint", "ansible-lint --strict --nocolor", ("venv", "collection")),
     part("browser-looks", "tests/checks/browser.py -m looks", "test"),
@@ -82,9 +82,7 @@ PARTS = [
         "env HYPOTHESIS_PROFILE=thorough python tests/checks/units.py tests/unit/plugins/module_utils/controller",
     ),
     part("playbooks", "tests/checks/units.py tests/playbooks"),
-    part(
-        "glidein-shells", f"env GLIDEIN_TEST_SHELLS=busybox,bash python {pytest('-n 2 --dist loadfile tests/glidein')}"
-    ),
+    part("glidein-shells", "tests/checks/payload.py busybox,bash"),
     part("server-services", "tests/checks/server.py services"),
     part("server-postgresql", "tests/checks/server.py postgresql"),
     part("fuzz", "tests/checks/server.py fuzz"),
