@@ -46,7 +46,8 @@ def scenario(name, lab, needs=(), tier="all"):
     """
     first = os.environ.get("LAB") or "glidein-lab"
     own = first if lab == 1 else f"{first}-{lab}"
-    command = ["env", f"LAB={own}", f"LAB_IMAGES={first}", "molecule", "test", "--no-command-borders", "-s", name]
+    images = os.environ.get("LAB_IMAGES") or first
+    command = ["env", f"LAB={own}", f"LAB_IMAGES={images}", "molecule", "test", "--no-command-borders", "-s", name]
     return part(f"e2e-{name}", command, tier, "e2e", ("venv", "collection", "lab", *needs), 3 * 3600, lab)
 
 
