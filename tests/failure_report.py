@@ -35,7 +35,8 @@ def _failed_tests(part, results):
     for case in cases:
         for problem in [*case.findall("failure"), *case.findall("error")]:
             texts = [problem.text, *(each.text for each in (*case.findall("system-out"), *case.findall("system-err")))]
-            lines = [line for text in texts for line in (text or "").splitlines() if line.strip()]
+            lines = [line for text in texts for line in (text or "").splitlines() if line.strip(" -")]
+            lines = [line for line in lines if not (line.startswith("---") and " Captured " in line)]
             name = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
             found.append(Failure(f"{part}: {name}", (problem.get("message") or "").partition("\n")[0], lines))
     return found
