@@ -8,8 +8,8 @@ import re
 import subprocess
 
 import prepare
-import yaml
-from conftest import BATCH_INVENTORY, INVENTORY, ROOT, playbook, wait_for
+from conftest import BATCH_INVENTORY, INVENTORY, ROOT, playbook
+from site_deployment import deploy_sites
 
 INVENTORIES = (INVENTORY, BATCH_INVENTORY)
 
@@ -29,6 +29,10 @@ class BatchSite:
         assert done.rc == 0, done
         return done
 
+    def deploy(self, *arguments):
+        """Deploy the site to the lab's pool."""
+        deploy_sites(self.inventories, self.site, arguments=arguments)
+
     def counted(self, shown):
         """Return the counts that the playbook `status` shows for the shape, by column."""
         row = re.search(rf"^{self.site} +{self.entry} +small +(.*)$", shown.summary, re.MULTILINE)
@@ -47,7 +51,7 @@ class BatchSite:
         inventories = [part for path in self.inventories for part in ("-i", str(path))]
         command = ["ansible", self.site, *inventories, "-m", f"glidein.ops.{name}", "-a", json.dumps(options)]
         done = subprocess.run(
-            command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False, env=prepare.environment()
+            command, capture_output=True, text=True, cwd=ROOT, timeout=600, check=False, env=prepare.environment()
         )
         assert done.returncode == 0, done
         return done.stdout
@@ -58,48 +62,21 @@ class BatchSite:
         now = "{{ now(utc=true).timestamp() | int }}"
         return self.module("glideins", collector="{{ glidein_collector }}", plan_as_of=now, plan=plan)
 
-    def cycle_again(self):
-        """Run a second cycle, which submits nothing; return the counts that status then shows."""
-        again = self.play("cycle")
-        assert "(job " not in again.summary
-        return self.counted(self.play("status"))
-
-    def queue_three_and_cancel_one(self, alice, server, listed):
+    def count_queued_and_cancel_one(self, alice, server, listed):
         """Queue three glideins at a site where nothing starts, then cancel the newest of them.
 
-        listed: a function that returns {batch id: state}. Return the states before the cancellation.
+        listed: a function that returns {batch id: state}. Return this before and after the cancellation.
         """
         alice.submit(count=3)
         server.wait_for_jobs(3)
         self.play("cycle")
         first = listed()
-        assert self.counted(self.play("status"))[:2] == [3, 0]
+        assert self.counted(self.play("status"))[:3] == [3, 0, 0]
         # The module is run directly, because the plan does not withdraw queued glideins at once.
         assert f"{self.site} | CHANGED" in self.make_present(2)
-        assert set(listed()) == set(sorted(first)[:2])
-        assert f"{self.site} | SUCCESS" in self.make_present(2)
-        return list(first.values())
-
-    def run_until_retired_and_until_idle(self, login, alice, server):
-        """Run one job for each of two entries; one glidein retires, the other ends after waiting for a second job."""
-        variables = yaml.safe_load((BATCH_INVENTORY / "host_vars" / f"{self.site}.yml").read_text(encoding="utf-8"))
-        known = variables["glidein_entries"][self.entry]
-        usual = {**known, "shapes": {"small": known["shapes"]["small"]}}
-        entries = {
-            "retires": {**usual, "walltime": "100s", "retirement": "60s", "idle_timeout": "10m"},
-            "idles": {**usual, "idle_timeout": "10m", "idle_after_job": "10s"},
-        }
-        login.check_output("touch ~/mark")
-        for name in entries:
-            alice.submit(requirements=f'TARGET.GLIDEIN_Entry == "{name}"')
-        server.wait_for_jobs(len(entries))
-        cycle = self.play("cycle", "-e", json.dumps({"glidein_entries": entries}))
-        ended = (
-            f"find ~/.glidein/{self.site}/log -name '*.out' -newer ~/mark -exec grep -h 'ended because' {{}} +; true"
-        )
-        both = wait_for("two ends", lambda: _if_two(login.check_output(ended).splitlines()), 150)
-        for reason in ("it has retired and has no job left (exit status 0", "no job ran for 10 s (exit status 0"):
-            assert [line for line in both if reason in line], (both, cycle)
+        left = listed()
+        assert set(left) == set(sorted(first)[:2])
+        return first, left
 
 
 def grid_glideins(access_point):
@@ -108,7 +85,3 @@ def grid_glideins(access_point):
         "condor_q -constraint 'GlideinJobName isnt undefined' -af ClusterId ProcId JobStatus"
     ).split()
     return {f"{cluster}.{process}": int(state) for cluster, process, state in zip(*[iter(found)] * 3, strict=True)}
-
-
-def _if_two(lines):
-    return lines if len(lines) == 2 else None

@@ -7,7 +7,7 @@ import secrets
 
 import pyotp
 
-# A code is valid for five seconds instead of thirty, so that the next one is available soon.
+# A new code is available every five seconds instead of thirty. On a busy machine, one may arrive a minute later.
 STEP_S = 5
 ARGUMENTS = "{{ lookup('glidein.ops.ssh_session_args') }}"
 
@@ -18,7 +18,7 @@ class Factors:
     def __init__(self, root, user):
         self.password = secrets.token_urlsafe(12)
         self.seed = pyotp.random_base32()
-        lines = [self.seed, f'" STEP_SIZE {STEP_S}', '" WINDOW_SIZE 3', '" DISALLOW_REUSE', '" TOTP_AUTH']
+        lines = [self.seed, f'" STEP_SIZE {STEP_S}', '" WINDOW_SIZE 25', '" DISALLOW_REUSE', '" TOTP_AUTH']
         path = f"/home/{user}/.google_authenticator"
         root.check_output("umask 077; cat > %s <<'END'\n" + "\n".join(lines) + "\nEND", path)
         root.check_output("chown %s: %s && chmod 400 %s", user, path, path)

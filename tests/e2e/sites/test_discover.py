@@ -13,6 +13,7 @@ import pytest
 import yaml
 from conftest import STATE, bring_up, host, playbook
 
+SSH = f"-F {STATE / 'ssh_config'}"
 LEFT_OUT = {
     "broken": "drain",
     "closed": "INACTIVE",
@@ -30,16 +31,13 @@ def clean():
 
 
 class Discovery:
-    """A finished run of the playbook discover. folder: its working directory."""
+    """A finished run of the playbook discover for a host. folder: that of host_vars."""
 
-    def __init__(self, site, user, folder, **variables):
-        self.play = playbook(
-            "discover", "-u", user, "--ssh-common-args", f"-F {STATE / 'ssh_config'}", "-e", json.dumps(variables),
-            inventory=(f"{site},",), folder=folder,
-        )  # fmt: skip
-        assert self.play.rc == 0, self.play
-        # The lines that the last task prints.
-        self.summary = self.play.output.rpartition("TASK [Show the proposal]")[2].partition("\nok: [")[0]
+    def __init__(self, play, site, folder):
+        assert play.rc == 0, play
+        self.play = play
+        # The lines that the last task prints, of all hosts.
+        self.summary = play.output.rpartition("TASK [Show the proposal]")[2].partition("\nok: [")[0]
         path = folder / "host_vars" / f"{site}.yml"
         # Without an entry, nothing is written.
         self.text = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -65,6 +63,13 @@ class Discovery:
         return {name: entry[key] for name, entry in self.entries.items() if key in entry}
 
 
+def discover_pilot(folder, **variables):
+    """Discover the Slurm with accounting as the user pilot, with nothing but the host's name."""
+    name = "slurm-accounting"
+    arguments = ("-u", "pilot", "--ssh-common-args", SSH, "-e", json.dumps(variables))
+    return Discovery(playbook("discover", *arguments, inventory=(f"{name},",), folder=folder), name, folder)
+
+
 @pytest.fixture(scope="module")
 def slurm_accounting():
     """Return the administrator of a Slurm with accounting."""
@@ -75,7 +80,26 @@ def slurm_accounting():
 @pytest.fixture(scope="module")
 def proposed(slurm_accounting, tmp_path_factory):
     """Return the proposal for the user pilot."""
-    return Discovery("slurm-accounting", "pilot", tmp_path_factory.mktemp("pilot"))
+    return discover_pilot(tmp_path_factory.mktemp("pilot"))
+
+
+@pytest.fixture(scope="module")
+def others(slurm_accounting, tmp_path_factory):
+    """Return a function that returns the proposal for another login node or user; one run discovers all of them."""
+    for name in ("sge", "htc"):
+        bring_up(name)
+    folder = tmp_path_factory.mktemp("others")
+    hosts = {
+        "member": {"ansible_host": "slurm-accounting", "ansible_user": "member"},
+        "guest": {"ansible_host": "slurm-accounting", "ansible_user": "guest"},
+        "slurm": {},
+        "sge": {},
+        "htc": {},
+    }
+    sites = {"hosts": hosts, "vars": {"ansible_ssh_common_args": SSH}}
+    (folder / "hosts.json").write_text(json.dumps({"all": sites}), encoding="utf-8")
+    play = playbook("discover", inventory=(folder / "hosts.json",), folder=folder)
+    return lambda name: Discovery(play, name, folder)
 
 
 def test_each_partition_has_an_entry_or_the_reason_for_none(proposed):
@@ -123,7 +147,7 @@ def test_limits_are_below_those_of_qos_and_account(proposed):
 
 
 def test_the_probe_adds_facts_of_compute_nodes_and_leaves_nothing(proposed, slurm_accounting, tmp_path):
-    probed = Discovery("slurm-accounting", "pilot", tmp_path, discover_probe=True, discover_probe_patience_s=300)
+    probed = discover_pilot(tmp_path, discover_probe=True)
     assert set(probed.entries) == set(proposed.entries), probed
     comments = re.sub(r"\n *# ", " ", probed.text)
     assert comments.count("Seen by the probe: Debian") == len(probed.entries), probed
@@ -133,15 +157,6 @@ def test_the_probe_adds_facts_of_compute_nodes_and_leaves_nothing(proposed, slur
     assert "glidein_scratch" in probed.variables
     assert slurm_accounting.check_output("squeue --noheader --user pilot") == ""
     assert not slurm_accounting.file("/home/pilot/.glidein").exists
-    # A later discovery without the probe keeps the measured values, and names what a probe has left.
-    slurm_accounting.check_output("install -d -o pilot /home/pilot/.glidein/node_probe.slurm-accounting")
-    try:
-        later = Discovery("slurm-accounting", "pilot", tmp_path, discover_write=True)
-        assert "has left /home/pilot/.glidein/node_probe.slurm-accounting" in " ".join(later.summary.split()), later
-    finally:
-        slurm_accounting.check_output("rm -r /home/pilot/.glidein")
-    assert later.variables == probed.variables, later
-    assert later.text.count("# probe: ") == probed.text.count("# probe: ")
 
 
 def test_slurm_accepts_a_job_of_each_proposed_size(proposed):
@@ -156,27 +171,10 @@ def test_slurm_accepts_a_job_of_each_proposed_size(proposed):
             assert (done.rc, "to start at" in done.stderr) == (0, True), (name, done)
 
 
-def test_an_existing_file_is_kept_by_default_and_drift_is_shown(proposed, slurm_accounting, tmp_path):
-    path = tmp_path / "host_vars" / "slurm-accounting.yml"
-    path.parent.mkdir()
-    path.write_text(proposed.text)
-    slurm_accounting.check_output("scontrol update PartitionName=long MaxTime=3-00:00:00")
-    try:
-        kept = Discovery("slurm-accounting", "pilot", tmp_path)
-        assert kept.text == proposed.text
-        drift = kept.summary.partition("DRIFT")[2]
-        assert re.search(r"long: .*72h.*168h", drift), kept
-        assert not re.search(r"(cpu|gpu|limited|whole): ", drift), kept
-        written = Discovery("slurm-accounting", "pilot", tmp_path, discover_write=True)
-        assert written.entries["long"]["walltime"] == "72h", written
-    finally:
-        slurm_accounting.check_output("scontrol update PartitionName=long MaxTime=7-00:00:00")
-
-
 def test_the_status_lists_differences_between_a_profile_and_the_machine(slurm_accounting, tmp_path):
     variables = {
         "ansible_user": "pilot",
-        "ansible_ssh_common_args": f"-F {STATE / 'ssh_config'}",
+        "ansible_ssh_common_args": SSH,
         "glidein_demand_url": "http://127.0.0.1:1",
         "glidein_profile": "psc-bridges2",
     }
@@ -191,16 +189,16 @@ def test_the_status_lists_differences_between_a_profile_and_the_machine(slurm_ac
     assert re.search(rf"^  missing: {read}; not compared with the login node$", profiles, re.MULTILINE), status
 
 
-def test_a_choice_of_accounts_is_left_to_the_operator(slurm_accounting, tmp_path):
-    member = Discovery("slurm-accounting", "member", tmp_path)
+def test_a_choice_of_accounts_is_left_to_the_operator(others):
+    member = others("member")
     assert member.entries["cpu"]["account"] == "physics"
     assert "account" not in member.entries["gpu"], member
     assert re.search(r"# TODO: .*chemistry, physics", member.text)
 
 
-def test_a_user_without_an_account_gets_no_entry_and_the_reason(slurm_accounting, tmp_path):
-    guest = Discovery("slurm-accounting", "guest", tmp_path)
-    assert not list(tmp_path.iterdir()), guest
+def test_a_user_without_an_account_gets_no_entry_and_the_reason(others):
+    guest = others("guest")
+    assert guest.text == "", guest
     assert re.search(r"^  cpu, .*\n +guest has no account on campus", guest.summary, re.MULTILINE), guest
     assert "Nothing was written." in guest.summary
 
@@ -208,7 +206,7 @@ def test_a_user_without_an_account_gets_no_entry_and_the_reason(slurm_accounting
 def test_without_the_accounting_database_the_accounts_are_a_gap(slurm_accounting, tmp_path):
     slurm_accounting.check_output("systemctl stop slurmdbd")
     try:
-        partial = Discovery("slurm-accounting", "pilot", tmp_path)
+        partial = discover_pilot(tmp_path)
     finally:
         slurm_accounting.check_output("systemctl start slurmdbd")
     assert re.search("sacctmgr .*failed to open persistent connection", partial.not_read), partial
@@ -216,26 +214,16 @@ def test_without_the_accounting_database_the_accounts_are_a_gap(slurm_accounting
     assert re.search("# TODO: your accounts could not be read", partial.text)
 
 
-def test_a_command_that_hangs_leaves_a_gap(slurm_accounting, tmp_path):
-    hangs = {"commands": {"sinfo": ["sleep", "300"]}}
-    partial = Discovery("slurm-accounting", "pilot", tmp_path, glidein_scheduler_options=hangs, discover_timeout=5)
-    assert "sleep 300" in partial.not_read, partial
-    # The walltimes were read before the command failed.
-    assert partial.entries["cpu"]["walltime"] == "2h"
-    assert re.search(r"# TODO: .*describe at least one shape", partial.text)
-
-
-def test_a_slurm_without_accounting_needs_no_account(tmp_path):
-    plain = Discovery("slurm", "glidein", tmp_path)
+def test_a_slurm_without_accounting_needs_no_account(others):
+    plain = others("slurm")
     assert (plain.entries["cpu"]["queue"], plain.entries["cpu"]["walltime"]) == ("cpu", "2h"), plain
     assert not plain.of_entries("account")
     assert "INACTIVE" in plain.left_out["closed"]
     assert not plain.not_read
 
 
-def test_grid_engine(tmp_path):
-    bring_up("sge")
-    found = Discovery("sge", "glidein", tmp_path)
+def test_grid_engine(others):
+    found = others("sge")
     assert found.variables["glidein_scheduler"] == "sge"
     assert {entry["queue"] for entry in found.entries.values()} == {"cpu.q", "gpu.q"}, found
     assert not found.of_entries("account")  # no queue requires a project
@@ -244,9 +232,8 @@ def test_grid_engine(tmp_path):
     assert any(shape.get("gpus") for shape in found.entries["gpu.q"]["shapes"].values())
 
 
-def test_another_pool_of_htcondor(tmp_path):
-    bring_up("htc")
-    found = Discovery("htc", "glidein", tmp_path)
+def test_another_pool_of_htcondor(others):
+    found = others("htc")
     assert found.variables["glidein_scheduler"] == "htcondor"
     (entry,) = found.entries.values()
     assert "queue" not in entry, found
