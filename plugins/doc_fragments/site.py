@@ -105,7 +105,8 @@ options:
       - C(checks) maps names of executables that the glidein runs every C(check_period) (default V(10m)) to their
         arguments, or is a list of names. C(require_checks) names those that must have passed before a job starts.
       - C(priority) orders entries; the higher is used first (default 0). C(weight) (default 1) is an entry's share
-        among those of its priority, see O(glidein.ops.plan#module:allocation).
+        among those of its priority, see O(glidein.ops.plan#module:allocation). C(eagerness) overrides that of the site,
+        see O(glidein.ops.plan#module:sites[].eagerness).
     type: dict
     required: true
   limits:

@@ -22,6 +22,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     Type,
     choice,
     duration,
+    integer,
     invalid,
     list_of_texts,
     missing,
@@ -32,6 +33,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
 LIMITS = ("queued", "total", "per_cycle")
 # Limits on the resources of all glideins together; only the plan applies them.
 RESOURCE_LIMITS = ("cores", "gpus")
+# The steps of `eagerness`, from as few glideins as possible to waits as short as possible; their numbers are 0, 1, ...
+EAGERNESS = ("certain", "roomy", "redundant", "everywhere")
 DEFAULT_RETIREMENT_S = 600
 DEFAULT_IDLE_TIMEOUT_S = 1200
 # Idle whole nodes cost more.
@@ -80,6 +83,19 @@ _REPOSITORIES = list_of_texts(
 )
 
 
+def _eagerness(value):
+    """Return the number of a step of EAGERNESS, which is given by its name or its number."""
+    if value in EAGERNESS:
+        return EAGERNESS.index(value)
+    number = integer(value)
+    if number is None or not 0 <= number < len(EAGERNESS):
+        raise ValueError(value)
+    return number
+
+
+_EAGERNESS = Type(f"{', '.join(EAGERNESS)}, or its number from 0 to {len(EAGERNESS) - 1}", _eagerness)
+
+
 def _limits(**defaults):
     """Return the Spec of `limits` of an entry or a site."""
     options = {key: {"type": whole_number(0), "default": defaults.get(key)} for key in LIMITS + RESOURCE_LIMITS}
@@ -87,6 +103,7 @@ def _limits(**defaults):
 
 
 SITE_LIMITS = _limits()
+_SITE = Spec({"glidein_eagerness": {"type": _EAGERNESS, "default": 0}})
 # The core-hours that an entry or a site may use in each month or year of UTC; only the plan applies it.
 BUDGET = Spec(
     {
@@ -119,6 +136,7 @@ ENTRY = Spec(
         budget={"type": ANYTHING, "options": BUDGET},
         priority={"type": whole_number(), "default": 0},
         weight={"type": whole_number(1), "default": 1},
+        eagerness={"type": _EAGERNESS},  # None: the site's
         # Which jobs the glideins are for.
         accept={"type": ANYTHING, "default": {}, "options": _ACCEPT},
         cpu_only={"type": BOOLEAN, "default": False},
@@ -184,12 +202,13 @@ _IN_SECONDS = {
 _CONSUMED = ("node", "memory_per_core_mb", "memory_overhead_mb", "cpu_only", "gpu_only")
 
 
-def normalise_site(deployment, site, entries, limits=None, budget=None):
+def normalise_site(deployment, site, entries, limits=None, budget=None, eagerness=None):
     """Return the entries and limits of one site, checked, with all defaults filled in.
 
     Returns {"deployment", "site", "limits": {queued, total, per_cycle: int or None}, "budget": {core_hours, per} or
     None, "entries": {name: entry}}. An entry has the keys of ENTRY, but durations in seconds (see _IN_SECONDS), without
     those of _CONSUMED, and with "name" and "array", the largest number of tasks of one array job (None: any number).
+    eagerness: a step of EAGERNESS or its number, for entries without their own; in an entry it is the number.
     checks: {name: arguments}. None: the site's value applies to modules, scratch and log_interval_s; the shape decides
     on idle_timeout_s and idle_after_job_s (see the functions of these names). Limits have cores and gpus only if they
     are given. Raises InputError.
@@ -199,6 +218,7 @@ def normalise_site(deployment, site, entries, limits=None, budget=None):
         if not is_name(value):
             problems.append(invalid(variable, value, NAME_RULE))
     site_limits = SITE_LIMITS.check(problems, "glidein_limits", limits)
+    site_eagerness = _SITE.check(problems, "", {"glidein_eagerness": eagerness})["glidein_eagerness"]
     site_budget = BUDGET.check(problems, "glidein_budget", budget) if budget not in (None, {}) else None
     if entries is not None and not isinstance(entries, dict):
         problems.append(invalid("glidein_entries", entries, "a mapping from names to entries"))
@@ -210,6 +230,8 @@ def normalise_site(deployment, site, entries, limits=None, budget=None):
         if not is_name(name):
             problems.append(invalid(f"name of {variable}", name, NAME_RULE))
         result[name] = dict(_entry(problems, variable, raw, site_limits["array"]), name=name)
+        if result[name].get("eagerness") is None:
+            result[name]["eagerness"] = site_eagerness
     if problems:
         raise InputError(problems)
     return {

@@ -86,6 +86,17 @@ options:
             UTC (C(per), by default C(month)). The same mapping as the key C(budget) of an entry.
         type: dict
         default: {}
+      eagerness:
+        description:
+          - How many more glideins than its jobs need the site's entries get, so that the jobs wait less; the default of
+            C(eagerness) of an entry. A name or its number.
+          - C(certain) (0, the default) orders no more than the jobs need, for each job at one entry.
+          - C(roomy) (1) gives a glidein that has not started jobs for half of it.
+          - C(redundant) (2) orders a second time, at one other entry of this step, for jobs that wait for a queued
+            glidein. What is left is withdrawn when the jobs have started.
+          - C(everywhere) (3) orders for them at each entry of this step, and gives a glidein that has not started jobs
+            for a quarter of it.
+        type: raw
       queue:
         description:
           - The site's queue, RV(glidein.ops.queue_info#module:queue) (a mapping), or null when it could not be read.
@@ -300,6 +311,10 @@ plan:
       description: Glideins that the collector knows.
       type: int
       sample: 4
+    redundant:
+      description: Number of jobs by demand group that queued redundant glideins are for; O(sites[].eagerness).
+      type: dict
+      sample: {}
     serves:
       description: Number of jobs by demand group that starting, queued and new glideins are meant for.
       type: dict
@@ -392,6 +407,7 @@ SITE_SPEC = {
     "entries": {"type": "dict", "required": True},
     "limits": {"type": "dict", "default": {}},
     "budget": {"type": "dict", "default": {}},
+    "eagerness": {"type": "raw"},
     "queue": {"type": "raw"},
     "error": {"type": "str"},
 }

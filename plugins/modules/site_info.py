@@ -9,8 +9,8 @@ short_description: Collect the definitions of sites from the variables of their 
 version_added: 0.1.0
 description:
   - Returns for each host what M(glidein.ops.plan) needs to plan for its site, read from C(glidein_site),
-    C(glidein_scheduler), C(glidein_scheduler_options), C(glidein_entries), C(glidein_limits), C(glidein_budget) and
-    C(glidein_profile), and from the result of M(glidein.ops.queue_info).
+    C(glidein_scheduler), C(glidein_scheduler_options), C(glidein_entries), C(glidein_limits), C(glidein_budget),
+    C(glidein_eagerness) and C(glidein_profile), and from the result of M(glidein.ops.queue_info).
   - A host whose variables cannot be read does not fail the task. Its definition has an C(error), so that the plan
     changes nothing at its site. The same holds for an unknown C(glidein_) variable, an invalid
     C(glidein_demand_token), and a queue that could not be read.
@@ -83,6 +83,7 @@ sites:
       entries: {}
       limits: {}
       budget: {}
+      eagerness: null
       queue: null
       error: "Connection timed out"
 attributes:

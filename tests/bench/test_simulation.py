@@ -153,7 +153,7 @@ def test_each_policys_glideins_wait_for_jobs_as_long_as_its_own_do_or_all_alike(
             "plan": [(1200, 330), (600, 330)],
             "pyglidein": [(1200, 1230), (1200, 1230)],
             "glideinwms": [(1200, 430), (1200, 430)],
-        }[name]
+        }[name.partition("@")[0]]
         assert [lives(own, entry) for entry in (CEDAR, BRIDGES)] == expected
         assert lives(own, CEDAR, idle_s=(900, 900)) == (900, 930)
 

@@ -210,9 +210,9 @@ def test_the_bench_needs_no_lab_and_writes_its_results(tmp_path, monkeypatch, ca
     found = simulate.measure(NoLab())
 
     written = json.loads((tmp_path / ".bench" / "simulation.json").read_text())
-    assert list(written["small"]) == ["plan", "pyglidein", "glideinwms"]
+    assert list(written["small"]) == ["plan", "plan@1", "plan@2", "plan@3", "pyglidein", "glideinwms"]
     assert all(set(metrics.KEYS) <= set(row) for row in written["small"].values())
-    assert (found["aims"], len(said)) == (4, 3)
+    assert (found["aims"], len(said)) == (4, 6)
     assert "small" in capsys.readouterr().out
 
 
@@ -237,3 +237,28 @@ def test_the_table_shows_missed_aims():
         "wastes_met": 1,
         "wastes_met_by_empty_hours": 1,
     }
+
+
+def test_the_first_step_of_eagerness_counts_that_waits_as_long_as_pyglidein_at_half_of_its_waste():
+    found = {
+        "plan": {"wait_median_s": 121, "wasted_hours": 20},
+        "plan@1": {"wait_median_s": 120, "wasted_hours": 51},
+        "plan@2": {"wait_median_s": 120, "wasted_hours": 50},
+        "plan@3": {"wait_median_s": 60, "wasted_hours": 50},
+        "pyglidein": {"wait_median_s": 60, "wasted_hours": 100},
+    }
+
+    assert table.reached(found) == "plan@2"
+    assert table.reached({name: found[name] for name in ("plan", "plan@1", "pyglidein")}) is None
+    assert "steady          plan@2" in table.steps({"steady": "plan@2"})
+
+
+def test_with_more_eagerness_the_plan_orders_for_waiting_jobs_elsewhere():
+    entries = [ENTRY, replace(ENTRY, site="other"), replace(ENTRY, site="third")]
+    ordered = {
+        name: submitted(name, reading(entries, [(replace(KIND, memory_mb=1000), 4)]))
+        for name in POLICIES
+        if table.is_plan(name)
+    }
+
+    assert ordered == {"plan": [1, 0, 0], "plan@1": [2, 0, 0], "plan@2": [2, 2, 0], "plan@3": [4, 4, 4]}

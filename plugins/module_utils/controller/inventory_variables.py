@@ -31,6 +31,7 @@ KNOWN = (
     "glidein_demand_url",
     "glidein_deployment",
     "glidein_deployment_limits",
+    "glidein_eagerness",
     "glidein_entries",
     "glidein_environment",
     "glidein_explain",

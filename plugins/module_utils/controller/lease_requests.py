@@ -70,7 +70,8 @@ def trim(plan, granted, limited=()):
     plan: items as make_plan returns them; granted: {site: {entry: {group id: jobs}}}, of the sites that made a request;
     None for one whose request failed; limited: sites that were granted less because of their own lease limit. Queued
     and running glideins stay: the next plan sees a smaller demand and delays their cancellation. The granted jobs of a
-    group go to existing glideins first, so that new glideins lose their jobs.
+    group go to existing glideins first, so that new glideins lose their jobs. No redundant glidein is added for a group
+    that lost jobs.
     """
     missing = {}
     for site, entries in lease_requests_of(plan).items():
@@ -80,6 +81,7 @@ def trim(plan, granted, limited=()):
                 lost = {group: jobs - got.get(group, 0) for group, jobs in groups.items() if jobs > got.get(group, 0)}
                 if lost:
                     missing[(site, entry)] = lost
+    groups_lost = {group for lost in missing.values() for group in lost}
     trimmed = []
     for item in reversed(plan):
         why = _why_missing(item["site"], granted, limited)
@@ -87,6 +89,8 @@ def trim(plan, granted, limited=()):
         if lost:
             path = (item["site"], item["entry"])
             missing[path] = {group: jobs - lost.get(group, 0) for group, jobs in missing[path].items()}
+        if not groups_lost.isdisjoint(item.get("redundant") or ()):
+            item = _without_new_redundant(item)
         trimmed.append(item)
     return trimmed[::-1]
 
@@ -121,6 +125,17 @@ def _trimmed(item, missing, why):
         + (f": {fewer} fewer to add" if fewer else ""),
     )
     return trimmed, lost
+
+
+def _without_new_redundant(item):
+    """Return an item without new redundant glideins, which `wanted` does not include."""
+    if item["present"] is None:
+        return item
+    present = min(item["present"], max(item["wanted"], item["queued"] + item["running"]))
+    fewer = item["present"] - present
+    if not fewer:
+        return item
+    return dict(item, present=present, reason=f"{item['reason']}; {fewer} redundant not added: their jobs are leased")
 
 
 def _glideins(waits):

@@ -78,6 +78,7 @@ def _definition(name, variables, unknown, queue, session):
         "entries": {},
         "limits": {},
         "budget": {},
+        "eagerness": None,
         "queue": queue.get("queue"),
         "error": None,
     }
@@ -85,6 +86,8 @@ def _definition(name, variables, unknown, queue, session):
     try:
         for key in ("scheduler_options", "entries", "limits", "budget"):
             site[key] = _mapping(variables, f"glidein_{key}")
+        key = "eagerness"
+        site[key] = host_variable(variables, "glidein_eagerness")
         key = "scheduler"
         site[key] = str(host_variable(variables, "glidein_scheduler") or "")
         site["scheduler_options"] = with_variables(site[key], site["scheduler_options"], variables.get)

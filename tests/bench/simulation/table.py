@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The table of results, with the aims that are met."""
 
+from simulation.parameters import NEGOTIATION_S
+
 WAIT_FACTOR = 1.1
 WASTE_FACTOR = 0.5
 WIDTH = 100
@@ -17,8 +19,33 @@ def aims(found):
             plan["wasted_hours"] <= WASTE_FACTOR * other["wasted_hours"],
         )
         for rule, other in found.items()
-        if rule != "plan"
+        if not is_plan(rule)
     }
+
+
+def is_plan(policy):
+    """Return whether a policy is the plan, with any eagerness."""
+    return policy.partition("@")[0] == "plan"
+
+
+def reached(found):
+    """Return the first step of eagerness that waits as long as PyGlidein at half of its waste at most, or None.
+
+    As long: at most WAIT_FACTOR times as long or one negotiation longer; waste: wasted_hours.
+    """
+    other = found["pyglidein"]
+    longest_s = max(WAIT_FACTOR * other["wait_median_s"], other["wait_median_s"] + NEGOTIATION_S)
+    for policy, row in found.items():
+        met = row["wait_median_s"] <= longest_s and row["wasted_hours"] <= WASTE_FACTOR * other["wasted_hours"]
+        if is_plan(policy) and met:
+            return policy
+    return None
+
+
+def steps(reached_by_workload):
+    """Return which step of eagerness meets the aim of `reached` in each workload, as text."""
+    lines = [f"  {workload:<16}{step or 'no step'}" for workload, step in reached_by_workload.items()]
+    return "\n".join(["waits as long as PyGlidein, with at most half of its waste:", *lines])
 
 
 def aims_met(results):
@@ -31,7 +58,7 @@ def aims_met(results):
         found["plan"]["empty_hours"] <= WASTE_FACTOR * other["empty_hours"]
         for found in results.values()
         for rule, other in found.items()
-        if rule != "plan"
+        if not is_plan(rule)
     ]
     waits, wastes = (sum(met) for met in zip(*pairs, strict=True))
     return {

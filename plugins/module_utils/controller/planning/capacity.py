@@ -10,6 +10,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ma
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import (
     fits,
     jobs_per_slot,
+    part_of,
     resources_left,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
@@ -30,18 +31,24 @@ PASSED_OVER_LEAST = 3
 PASSED_OVER_OF_ALL = 10
 
 
+# By `eagerness` of the entry: a glidein that has not started gives its first jobs one part in so many of itself. Jobs
+# that come in the meantime find room in the others.
+PARTS = (1, 2, 2, 4)
+
+
 class Slots(NamedTuple):
     """A number of equal slots.
 
     resources: what is left of each, in the order of RESOURCES; used: whether this plan has given them jobs; until:
     epoch seconds by which jobs have to end. until is None for glideins that have not started, which last for any job
-    that fits.
+    that fits. parts: a slot that is not used yet gives its first jobs only one of so many parts of itself.
     """
 
     resources: tuple
     number: int
     used: bool
     until: Any
+    parts: int = 1
 
 
 class EntryShape(NamedTuple):
@@ -98,6 +105,11 @@ class EntryShape(NamedTuple):
         return f"{text} ({reason})" if reason else text
 
     @property
+    def parts(self):
+        """Return the number of parts of which a glidein that has not started gives jobs one: see part_of."""
+        return PARTS[self.entry["eagerness"]]
+
+    @property
     def drained(self):
         """Return the drain of the entry or site as text, or None. Nothing is ordered there."""
         return self.counts["drained"] if self.counts else None
@@ -105,8 +117,8 @@ class EntryShape(NamedTuple):
     def slots(self, queued):
         """Return {kind: slots that exist} if so many glideins are queued; the newest are cancelled first."""
         overdue = min(self.overdue, queued)
-        numbers = ((STARTING, self.starting), (OVERDUE, overdue), (QUEUED, queued - overdue))
-        found = {kind: [Slots(self.size, number, False, None)] if number > 0 else [] for kind, number in numbers}
+        numbers = ((STARTING, self.starting, 1), (OVERDUE, overdue, 1), (QUEUED, queued - overdue, self.parts))
+        found = {kind: [Slots(self.size, n, False, None, parts)] if n > 0 else [] for kind, n, parts in numbers}
         found[FREE] = _free(self.supply["free"])
         return found
 
@@ -204,7 +216,8 @@ def fill(slots, job_class, jobs):
     placed = 0
     after = []
     for one in sorted(slots, key=_tightest_first) if len(slots) > 1 else slots:
-        each = jobs_per_slot(one.resources, request) if placed < jobs and _lasts(one, job_class) else 0
+        resources = part_of(one.resources, request, one.parts) if one.parts > 1 else one.resources
+        each = jobs_per_slot(resources, request) if placed < jobs and _lasts(one, job_class) else 0
         if not each:
             after.append(one)
             continue
@@ -213,7 +226,7 @@ def fill(slots, job_class, jobs):
         full, rest = divmod(number, each)
         for count, per_slot in ((full, each), (1 if rest else 0, rest)):
             if count:
-                left = resources_left(one.resources, request, per_slot)
+                left = resources_left(resources, request, per_slot)
                 if left[0]:
                     after.append(Slots(left, count, True, one.until))
         unused = one.number - full - (1 if rest else 0)
@@ -267,6 +280,6 @@ def _merged(slots):
         return slots
     numbers = {}
     for one in slots:
-        key = (one.resources, one.used, one.until)
+        key = (one.resources, one.used, one.until, one.parts)
         numbers[key] = numbers.get(key, 0) + one.number
-    return [Slots(resources, number, used, until) for (resources, used, until), number in numbers.items()]
+    return [Slots(resources, number, used, until, parts) for (resources, used, until, parts), number in numbers.items()]

@@ -9,7 +9,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_reque
     lease_requests_of,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import table
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import budget, guard
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import budget, eagerness, guard
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     entry_shapes,
     other_machines,
@@ -93,6 +93,7 @@ class _Outcome(NamedTuple):
     queued: list
     subtracted: Subtracted
     packed: Packed
+    redundant: eagerness.Redundant
 
 
 def _assign_jobs(job_classes, matches, capacities, shapes, pool, findings, settings, budgets):
@@ -100,18 +101,25 @@ def _assign_jobs(job_classes, matches, capacities, shapes, pool, findings, setti
 
     The planned glideins are planned again as if they were queued, until nothing changes: the next plan, which finds
     them in the queue, then leaves them as they are. (A group that is served early could otherwise take, next time, the
-    glideins that were meant for a later one.)
+    glideins that were meant for a later one.) Redundant glideins are ordered when all jobs have their own.
     """
+    spread = settings["allocation"] == "spread"
+    eager = eagerness.masks_of(shapes, matches)
     queued = [shape.queued for shape in shapes]
     for _round in range(MOST_ROUNDS):
         subtracted = subtract(job_classes, matches, capacities, queued)
-        kept = _without_surplus(shapes, queued, subtracted.unused, pool.silent_schedds, budgets)
+        extra = eagerness.redundant(job_classes, eager, shapes, subtracted.placements, subtracted.unused)
+        unused = [number - more for number, more in zip(subtracted.unused, extra.glideins)]
+        kept = _without_surplus(shapes, queued, unused, pool.silent_schedds, budgets)
         usage = Usage.of(pool.sites, shapes, kept, settings["limits"], findings.unproven, budgets)
-        packed = pack(job_classes, matches, shapes, subtracted.unplaced, usage, settings["allocation"] == "spread")
-        if kept == queued and not any(packed.ordered):
+        packed = pack(job_classes, matches, shapes, subtracted.unplaced, usage, spread)
+        ordered = packed.ordered
+        if not any(ordered) and any(one.jobs for one in extra.missing):
+            ordered = pack(job_classes, eager, shapes, extra.missing, usage, spread).ordered
+        if kept == queued and not any(ordered):
             break
-        queued = [number + new for number, new in zip(kept, packed.ordered)]
-    return _Outcome(queued, subtracted, packed)
+        queued = [number + new for number, new in zip(kept, ordered)]
+    return _Outcome(queued, subtracted, packed, extra)
 
 
 def _without_surplus(shapes, queued, unused, silent_schedds, budgets):

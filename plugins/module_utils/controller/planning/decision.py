@@ -13,7 +13,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
     QUEUED,
     EntryShape,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import (
+    jobs_per_slot,
+    part_of,
+)
 
 
 class Decision(NamedTuple):
@@ -22,7 +25,7 @@ class Decision(NamedTuple):
     queued: glideins that should be queued; wanted: the same before the guard; jobs: {kind of slot: jobs that have one};
     serves: {group id: jobs} of starting, queued and new glideins; waits: {group id: (jobs, jobs per glidein)} of queued
     and new glideins; unused: queued glideins that no job needs; limited_by: name of a limit that is reached, or None;
-    notes: what the guard did, as text.
+    notes: what the guard did, as text; redundant: {group id: jobs} of redundant glideins.
     """
 
     shape: EntryShape
@@ -34,6 +37,7 @@ class Decision(NamedTuple):
     unused: int = 0
     limited_by: Any = None
     notes: tuple = ()
+    redundant: dict = {}
 
     @property
     def overdue(self):
@@ -51,10 +55,11 @@ def without_jobs(shape, queued):
     return Decision(shape, queued, queued, {}, {}, {})
 
 
-def decide_shapes(shapes, job_classes, queued, subtracted, packed):
+def decide_shapes(shapes, job_classes, queued, subtracted, packed, redundant):
     """Return the Decision of each shape before the guard.
 
-    queued: by shape; subtracted: subtract.Subtracted; packed: pack.Packed.
+    queued: by shape; subtracted: subtract.Subtracted; packed: pack.Packed; redundant: eagerness.Redundant.
+    Redundant glideins do not count as wanted, so that the guard does not keep them once their jobs have started.
     """
     jobs = [Counter() for _shape in shapes]
     serves = [Counter() for _shape in shapes]
@@ -74,13 +79,23 @@ def decide_shapes(shapes, job_classes, queued, subtracted, packed):
         Decision(
             shape=shape,
             queued=queued[index],
-            wanted=queued[index],
+            wanted=queued[index] - redundant.glideins[index],
             jobs=jobs[index],
             serves=serves[index],
-            waits={key: (n, jobs_per_slot(shape.size, requests[key])) for key, n in waits[index].items()},
-            unused=subtracted.unused[index],
+            waits={key: (n, _per_glidein(shape, requests[key])) for key, n in waits[index].items()},
+            unused=subtracted.unused[index] - redundant.glideins[index],
             limited_by=packed.limited_by.get(index),
-            notes=(shape.withdrawn,) if shape.withdrawn else (),
+            notes=_notes(shape, redundant.glideins[index]),
+            redundant=redundant.jobs[index],
         )
         for index, shape in enumerate(shapes)
     ]
+
+
+def _per_glidein(shape, request):
+    return jobs_per_slot(part_of(shape.size, request, shape.parts), request)
+
+
+def _notes(shape, redundant):
+    notes = (shape.withdrawn,) if shape.withdrawn else ()
+    return (*notes, f"{redundant} redundant") if redundant else notes

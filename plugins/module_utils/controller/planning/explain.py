@@ -80,6 +80,8 @@ def item_reason(decision, silent_schedds):
     jobs = sum(decision.jobs.values()) - overdue_jobs
     if jobs:
         text = f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_by_kind(decision)}"
+    elif decision.redundant:
+        text = "it serves only jobs that also wait for other entries"
     elif decision.limited_by:
         # A limit is only named where jobs wanted more glideins.
         text = "it serves no idle job"

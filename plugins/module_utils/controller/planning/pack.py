@@ -13,7 +13,10 @@ from typing import NamedTuple
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import NEW, Slots, fill
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import indices
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Headroom
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import (
+    jobs_per_slot,
+    part_of,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.subtract import Placement, Unplaced
 
 # Spreading many glideins one by one would take long; this many steps make it even enough.
@@ -169,7 +172,7 @@ class _Packing:
         self.ordered[index] += number
         if self.spread:
             self._cores[shape.path] += number * shape.size[0]
-        self._slots[index].append(Slots(shape.size, number, False, None))
+        self._slots[index].append(Slots(shape.size, number, False, None, shape.parts))
         self._fill(index, jobs)
         return number
 
@@ -195,4 +198,4 @@ class _Jobs:
 
     def per_glidein(self, shape):
         """Return how many of them one glidein of a shape runs."""
-        return jobs_per_slot(shape.size, self.job_class.request)
+        return jobs_per_slot(part_of(shape.size, self.job_class.request, shape.parts), self.job_class.request)

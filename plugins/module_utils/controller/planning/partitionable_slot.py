@@ -33,6 +33,11 @@ def jobs_per_slot(left, request):
     return sum(_division(left, request)) if fits(left, request) else 0
 
 
+def part_of(size, request, parts):
+    """Return one of `parts` equal parts of a slot, but no less than one job with this request needs of it."""
+    return tuple(max(min(all_of_it, one), -(-all_of_it // parts)) for all_of_it, one in zip(size, request))
+
+
 def resources_left(left, request, jobs):
     """Return the resources that a slot with `left` has after so many jobs, at most `jobs_per_slot`."""
     whole = min(jobs, _division(left, request)[0])

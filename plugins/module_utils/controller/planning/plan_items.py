@@ -38,6 +38,7 @@ def _item(decision, pool, errors):
         "overdue": None,
         "cpus": shape.size[0],
         "registered": shape.registered,
+        "redundant": {key: jobs for key, jobs in sorted(decision.redundant.items()) if jobs},
         "serves": {key: jobs for key, jobs in sorted(decision.serves.items()) if jobs},
         "waits": {
             key: {"jobs": jobs, "per_glidein": each} for key, (jobs, each) in sorted(decision.waits.items()) if jobs

@@ -112,7 +112,9 @@ def read_sites(deployment, raw_sites, check_scheduler):
         if number[raw["site"]] > 1:
             continue
         try:
-            site = normalise_site(deployment, raw["site"], raw["entries"], raw["limits"], raw.get("budget"))
+            site = normalise_site(
+                deployment, raw["site"], raw["entries"], raw["limits"], raw.get("budget"), raw.get("eagerness")
+            )
             check_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])
             check_expressions([{"site": site}])
         except InputError as error:

@@ -4,7 +4,7 @@
 """Policies that decide how many glideins are ordered: this plan, and PyGlidein's and GlideinWMS's rules."""
 
 from simulation.policies.glideinwms import GlideinWMS
-from simulation.policies.plan import Plan
+from simulation.policies.plan import PLANS
 from simulation.policies.pyglidein import PyGlidein
 
-POLICIES = {"plan": Plan, "pyglidein": PyGlidein, "glideinwms": GlideinWMS}
+POLICIES = {**PLANS, "pyglidein": PyGlidein, "glideinwms": GlideinWMS}

@@ -15,6 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_reque
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (  # noqa: E402
+    EAGERNESS,
     idle_after_job_s,
     idle_timeout_s,
     normalise_site,
@@ -24,6 +25,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts impo
 
 class Plan:
     """One controller: plan for its sites, lease, trim, reconcile."""
+
+    eagerness = 0
 
     def __init__(self, parameters):
         del parameters
@@ -41,7 +44,7 @@ class Plan:
         names = sorted({entry.site for entry in readings.entries})
         for name in names:
             if name not in self.sites:
-                self.sites[name] = site([entry for entry in readings.entries if entry.site == name])
+                self.sites[name] = site([entry for entry in readings.entries if entry.site == name], self.eagerness)
         sites = [{"site": self.sites[name], "queue": queue(name, readings), "error": None} for name in names]
         server = readings.server
         result = make_plan(server.demand(names), server.supply(), sites, readings.now_s, MAX_DEMAND_AGE_S)
@@ -71,7 +74,7 @@ def order(item):
     )
 
 
-def site(entries):
+def site(entries, eagerness=0):
     """Return the result of normalise_site for the configuration that an operator would write."""
     raw = {
         entry.name: {
@@ -86,7 +89,7 @@ def site(entries):
         }
         for entry in entries
     }
-    return normalise_site("glidein", entries[0].site, raw)
+    return normalise_site("glidein", entries[0].site, raw, eagerness=eagerness)
 
 
 def queue(name, readings):
@@ -115,3 +118,11 @@ def queue(name, readings):
         "versions": {},
         "credential_expires": None,
     }
+
+
+def at(eagerness):
+    """Return the policy with this step of glidein_eagerness."""
+    return type(f"Plan{eagerness}", (Plan,), {"eagerness": eagerness})
+
+
+PLANS = {"plan": Plan, **{f"plan@{number}": at(number) for number in range(1, len(EAGERNESS))}}

@@ -98,6 +98,7 @@ def test_missing_options_get_the_documented_default():
         "check_period_s": 600,
         "priority": 0,
         "weight": 1,
+        "eagerness": 0,
     }
 
 

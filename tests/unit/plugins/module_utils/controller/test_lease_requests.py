@@ -137,3 +137,13 @@ def test_a_trimmed_plan_requests_the_granted_jobs():
     plan = planned(group("a", 9), group("b", 3))["plan"]
     granted = {"lab": {"main": {"a": 4, "b": 3}}}
     assert lease_requests_of(trim(plan, granted)) == granted
+
+
+def test_no_redundant_glidein_is_added_for_jobs_that_others_lease():
+    entries = {name: raw_entry(shapes=NODE, eagerness=2) for name in ("a", "b")}
+    result = make_plan(demand(group(count=2)), supply(), [planned_site(site(entries))], NOW, 900)
+    assert presents(result["plan"]) == [1, 1]
+    assert presents(trim(result["plan"], {"lab": {"a": {"a": 2}, "b": {}}})) == [1, 1]
+    cut = trim(result["plan"], {"lab": {"a": {"a": 1}, "b": {}}})
+    assert presents(cut) == [1, 0]
+    assert cut[1]["reason"].endswith("1 redundant not added: their jobs are leased")

@@ -168,6 +168,49 @@ def test_no_job_is_ordered_for_at_two_entries():
     assert sum(presents(planned([group(count=7)], sites)).values()) == 7
 
 
+NODE = {"shapes": {"node": shape(8, 16000, 100000)}}
+
+
+@pytest.mark.parametrize("eagerness, present", [(0, 1), (1, 2), (2, 2), (3, 4)])
+def test_a_glidein_that_has_not_started_gets_fewer_jobs_with_more_eagerness(eagerness, present):
+    sites = [planned_site(site({"a": entry(eagerness=eagerness, **NODE)}))]
+    assert presents(planned([group(count=8)], sites)) == {("lab", "a", "node"): present}
+
+
+def test_a_job_that_needs_more_than_a_part_of_a_glidein_gets_one_with_any_eagerness():
+    sites = [planned_site(site({"a": entry(eagerness=3, **NODE)}))]
+    assert presents(planned([group(count=2, cpus=7)], sites)) == {("lab", "a", "node"): 2}
+
+
+@pytest.mark.parametrize("steps, present", [((0, 0, 0), [1, 0, 0]), ((2, 2, 2), [1, 1, 0]), ((3, 3, 3), [1, 1, 1])])
+def test_jobs_that_wait_are_ordered_for_at_as_many_other_entries_as_the_eagerness_allows(steps, present):
+    sites = [planned_site(site({name: entry(eagerness=step) for name, step in zip("abc", steps)}))]
+    result = planned([group(count=1)], sites)
+    assert list(presents(result).values()) == present
+    assert [item["serves"] for item in result["plan"]] == [{"a": 1}, {}, {}]
+    assert [item["wanted"] for item in result["plan"]] == [1, 0, 0]
+    assert result["lease_requests"] == {"lab": {"a": {"a": 1}, "b": {}, "c": {}}}
+    for item in result["plan"][1:]:
+        assert ("1 redundant" in item["reason"]) == bool(item["present"]) == (item["redundant"] == {"a": 1})
+
+
+def test_a_redundant_glidein_is_withdrawn_when_its_job_has_a_slot():
+    one = site({name: entry(eagerness=2) for name in "ab"})
+    queued = {(name, "core"): {"queued": 1, "oldest_queued_s": 60} for name in "ab"}
+    started = {("a", "core"): {"running": 1}, ("b", "core"): {"queued": 1, "oldest_queued_s": 60}}
+    assert presents(planned([group(count=1)], [planned_site(one, queue(queued))])) == {
+        ("lab", "a", "core"): 1,
+        ("lab", "b", "core"): 1,
+    }
+    # The guard keeps queued glideins that an earlier plan wanted, but no redundant ones.
+    plans = [{"age_s": age_s, "wanted": 0, "running": 0, "launched": 1} for age_s in (700, 300)]
+    known = supply(supplied("b", history=history(plans)))
+    assert presents(planned([group(count=1)], [planned_site(one, queue(started))], supply_=known)) == {
+        ("lab", "a", "core"): 1,
+        ("lab", "b", "core"): 0,
+    }
+
+
 def two_entries(**changes):
     """Return two sites of equal priority with one entry each, `a` and `b`."""
     return [planned_site(site({name: entry(**changes.get(name, {}))}, name="s" + name)) for name in ("a", "b")]

@@ -38,6 +38,9 @@ def test_a_whole_node_entry_has_no_smaller_shapes():
         ({"cpu_only": True, "accept": {"gpus": {"min": 1}}}, ".cpu_only: True"),
         ({"gpu_only": True, "accept": {"gpus": {"max": 0}}}, ".gpu_only: True"),
         ({"weight": 0}, ".weight: 0"),
+        ({"eagerness": 4}, ".eagerness: 4"),
+        ({"eagerness": "eager"}, ".eagerness: 'eager'"),
+        ({"eagerness": True}, ".eagerness: True"),
         ({"limits": {"cores": -1}}, ".limits.cores: -1"),
         ({"accept_requirements": 5}, ".accept_requirements: 5"),
     ],
@@ -46,3 +49,19 @@ def test_invalid_rules_of_an_entry_are_errors_with_their_path(changes, words):
     with pytest.raises(InputError) as raised:
         normalise_site("glidein", "lab", {"main": raw_entry(**changes)})
     assert f"glidein_entries.main{words}" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "of_entry, of_site, step",
+    [(None, None, 0), (None, "redundant", 2), ("certain", 3, 0), ("roomy", None, 1), ("2", "everywhere", 2), (3, 0, 3)],
+)
+def test_the_eagerness_of_an_entry_overrides_that_of_its_site(of_entry, of_site, step):
+    one = normalise_site("glidein", "lab", {"main": raw_entry(eagerness=of_entry)}, eagerness=of_site)
+    assert one["entries"]["main"]["eagerness"] == step
+
+
+def test_an_invalid_eagerness_of_a_site_is_an_error_with_the_steps():
+    with pytest.raises(
+        InputError, match="glidein_eagerness: 'fast' .* certain, roomy, redundant, everywhere, or its number"
+    ):
+        normalise_site("glidein", "lab", {"main": raw_entry()}, eagerness="fast")

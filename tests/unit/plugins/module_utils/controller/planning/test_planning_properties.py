@@ -438,3 +438,69 @@ def test_the_cost_of_planning_grows_in_proportion_to_the_number_of_groups():
     assert sum(item["present"] for item in result["plan"]) > 0
     assert set(result["plan"][0]) >= {"present", "reason", "serves"}
     assert len(RESOURCES) == 4
+
+
+def eager(pool, steps):
+    """Return the pool, its entries with these steps of eagerness in turn."""
+    sites = []
+    for one in pool[0]:
+        entries = one["site"]["entries"]
+        changed = {
+            name: dict(entry, eagerness=steps[n % len(steps)]) for n, (name, entry) in enumerate(entries.items())
+        }
+        sites.append(dict(one, site=dict(one["site"], entries=changed)))
+    return sites, pool[1]
+
+
+steps_of = st.lists(st.integers(0, 3), min_size=1, max_size=2)
+
+
+@given(groups_of, pools(free=slots), steps_of, st.sampled_from(["priority", "spread"]))
+def test_no_eagerness_exceeds_a_limit(groups, pool, steps, allocation):
+    _within_limits(rows(plan(groups, eager(pool, steps), allocation=allocation)), pool)
+
+
+@given(groups_of, pools(), steps_of)
+def test_with_any_eagerness_each_job_counts_once_for_leases_and_unserved_jobs(groups, pool, steps):
+    result = plan(groups, eager(pool, steps))
+    for one in groups:
+        served = sum(item["serves"].get(one["id"], 0) for item in result["plan"])
+        left = sum(item["count"] for item in result["unserved"] if item["group"] == one["id"])
+        assert served + left == one["count"]
+
+
+@given(groups_of, pools(free=slots), steps_of)
+def test_redundant_glideins_are_for_jobs_that_wait_for_another_entry(groups, pool, steps):
+    pool = eager(pool, steps)
+    wants = {
+        (one["site"]["site"], name): entry["eagerness"]
+        for one in pool[0]
+        for name, entry in one["site"]["entries"].items()
+    }
+    result = plan(groups, pool)["plan"]
+    extra, waiting = collections.Counter(), collections.Counter()
+    for item in result:
+        path = (item["site"], item["entry"])
+        for key, jobs in item["redundant"].items():
+            assert wants[path] >= 2
+            extra[(path, key)] += jobs
+        for key, wait in item["waits"].items():
+            waiting[(path, key)] += wait["jobs"]
+    for (path, key), jobs in extra.items():
+        assert jobs <= sum(there for (other, same), there in waiting.items() if same == key and other != path)
+
+
+@given(pools(free=slots), steps_of)
+def test_without_jobs_no_eagerness_keeps_a_queued_glidein(pool, steps):
+    for item in plan([], eager(pool, steps))["plan"]:
+        assert item["present"] == item["running"] and not item["redundant"]
+
+
+@given(groups_of, pools(limits=st.just(NO_LIMITS)), steps_of, st.sampled_from(["priority", "spread"]))
+def test_with_any_eagerness_a_plan_applied_is_followed_by_the_same_plan(groups, pool, steps, allocation):
+    pool = eager(pool, steps)
+    first = plan(groups, pool, allocation=allocation)
+    second = plan(groups, (_applied(first, pool[0]), pool[1]), allocation=allocation)
+    assert {key: item["present"] for key, item in rows(second).items()} == {
+        key: item["present"] for key, item in rows(first).items()
+    }

@@ -5,7 +5,7 @@
 
 import copy
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import guard, make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import eagerness, guard, make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import entry_shapes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.decision import decide_shapes
@@ -74,7 +74,9 @@ def test_each_stage_returns_a_new_value_and_leaves_its_input_as_it_is():
     packed = twice(pack, job_classes, matches, shapes, subtracted.unplaced, usage, False)
     assert [sum(packed.ordered), sum(one.jobs for one in packed.unplaced)] == [2, 38]
     queued = [number + new for number, new in zip(queued, packed.ordered)]
-    decisions = twice(decide_shapes, shapes, job_classes, queued, subtracted, packed)
+    extra = twice(eagerness.redundant, job_classes, matches, shapes, subtracted.placements, subtracted.unused)
+    assert extra.glideins == [0, 0]
+    decisions = twice(decide_shapes, shapes, job_classes, queued, subtracted, packed, extra)
     assert [one.queued for one in decisions] == [4, 3]
     # The demand has jumped from 1 to 49 idle jobs. The guard adds nothing and holds back the jobs of two new glideins.
     corrected, held_back = twice(guard.apply, decisions, findings, pool.sites, settings, NOW)
