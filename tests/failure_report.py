@@ -9,7 +9,7 @@ pytest writes the results of each part as JUnit XML; of a part without such a fi
 from collections import namedtuple
 from xml.etree import ElementTree
 
-LINES = 60
+LINES = 58  # make adds a line, .ci/run another
 WIDTH = 180
 MOST = 20  # failures with lines of their own
 
