@@ -89,6 +89,8 @@ def controller(inventories, cm, slurm_root):
     slurm_root.check_output(f"mv /root/keys {KEYS}; rm -f /usr/local/bin/squeue")
     removed = apply(controller_state="absent")
     assert removed.rc == 0, removed
+    again = apply(controller_state="absent")
+    assert (again.rc, again.recap["controller"]["changed"]) == (0, 0), again
     assert cm.check_output(f"ls {TEXTFILES}") == ""
     cm.check_output(f"rmdir {TEXTFILES}")
     assert (

@@ -189,6 +189,8 @@ def test_a_revoked_site_loses_its_glideins_and_the_others_go_on(
         glideins = "-constraint 'regexp(\"^glidein-\", AuthenticatedIdentity)' -af AuthenticatedIdentity"
         left = [cm.check_output(f"condor_status {kind} {glideins}") for kind in kinds]
         assert [set(text.split()) for text in left] == [{"glidein-slurm@cm"}] * 3, revoke
+        again = playbook("revoke", inventory=inventories[True])
+        assert (again.rc, again.recap["cm"]["changed"]) == (0, 0), again
         # One job is idle again; the other has continued unchanged.
         now = cm.check_output(hosts).splitlines()
         assert sorted(line.split()[0] for line in now) == ["1", "2"]

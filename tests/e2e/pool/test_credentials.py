@@ -240,6 +240,8 @@ def test_a_token_and_a_tarball_are_enough_without_root_on_the_pool(alice, server
         assert "privilege escalation" not in deploy.output
         assert (tmp_path / "token").read_text(encoding="ascii").strip() not in deploy.output
         assert slurm.file("/home/glidein/.glidein-supplied/slurm/credential").mode == 0o600
+        again = playbook("deploy", inventory=(inventory,))
+        assert (again.rc, again.recap["login"]["changed"]) == (0, 0), again
 
         cluster = alice.submit(seconds=5)
         server.wait_for_jobs(1)

@@ -68,6 +68,9 @@ def test_a_drain_cancels_queued_glideins_and_lasts_until_it_is_ended(alice, serv
     assert re.search(rf"^  slurm: {DRAINED}$", cycle.summary, re.MULTILINE), cycle
     assert "PROBLEMS" not in cycle.summary, cycle
     wait_for("the reason on the page", lambda: re.search(DRAINED, server.get("/").text))
+    probe = playbook("probe", "-l", "slurm", "-e", "probe_entry=cpu", "-e", "probe_shape=small")
+    assert probe.rc != 0
+    assert re.search(rf"Nothing was submitted to cpu/small: {DRAINED}", text(probe)), probe
 
     ended = playbook("undrain", "-l", "slurm")
     assert (ended.rc, ended.recap["slurm"]["changed"]) == (0, 1), ended

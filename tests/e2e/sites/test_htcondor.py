@@ -41,6 +41,8 @@ def deployed(htc_root):
     """Deploy the site; return its access point."""
     wait_for("a machine in the other pool", lambda: htc_root.check_output("condor_status -af Name"), 240)
     SITE.deploy()
+    again = SITE.play("deploy", "--tags", "tokens,sites", limit="cm,htc")
+    assert [again.recap[name]["changed"] for name in ("cm", "htc")] == [0, 0], again
     return host("htc")
 
 

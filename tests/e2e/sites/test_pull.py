@@ -50,6 +50,8 @@ def cron(slurm_root):
     # This works with any Python that is installed there.
     removed = pull("-e", "pull_state=absent", glidein_pull_python="/opt/none/python3")
     assert removed.rc == 0, removed
+    again = pull("-e", "pull_state=absent")
+    assert (again.rc, again.recap["slurm"]["changed"]) == (0, 0), again
     slurm_root.check_output(f"test ! -e {HOME}")
     assert "glidein" not in slurm_root.check_output("crontab -l -u glidein || true")
 

@@ -125,6 +125,8 @@ def test_a_person_logs_in_once_and_cycles_use_the_session(alice, server, slurm_r
         shown = child.logfile_read.getvalue()
     assert factors.password not in shown
     assert re.search(r"session to glidein2fa@slurm-2fa since 20", shown), shown
+    again = log_in(inventory)
+    assert (again.rc, again.recap["slurm"]["changed"]) == (0, 0), again
 
     deploy = playbook("deploy", "-l", "slurm", inventory=inventory)
     assert deploy.rc == 0, deploy
