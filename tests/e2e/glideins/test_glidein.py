@@ -91,13 +91,16 @@ def test_checks_keep_jobs_away_and_jobs_that_fail_fast_end_a_glidein(site, alice
     cluster = submit(alice, "exit 3", count=6)
     server.wait_for_jobs(6)
     site.play("cycle")
-    wait_for("a check that failed", lambda: registered(cm).startswith("false false true"), 240)
+    wait_for("a check that failed", lambda: registered(cm).startswith("false false true"))
     assert alice.host.check_output(f"condor_q {cluster} -af JobStatus").split() == ["1"] * 6
     slurm.check_output("rm /home/glidein/broken")
-    reasons = wait_for("the end of a glidein", lambda: [one for one in summaries(slurm) if "jobs in a row" in one], 240)
+    reasons = wait_for("the end of a glidein", lambda: [one for one in summaries(slurm) if "jobs in a row" in one])
     summary = summaries(slurm)[reasons[0]]
     assert summary["exit_status"] == 30
-    assert 3 <= summary["jobs_failed"] == summary["jobs"] <= 6
+    assert 3 <= summary["jobs_failed"] <= 6
+    # A job that another claim of the slot has preempted was evicted, and did not fail.
+    evicted = alice.host.check_output(f"grep -c 'Job was evicted' job.{cluster}.log; true")
+    assert summary["jobs"] - summary["jobs_failed"] == int(evicted)
     assert summary["busy_core_s"] < summary["granted_core_s"]
 
 
@@ -107,7 +110,7 @@ def test_a_glidein_starts_only_the_jobs_that_its_entry_accepts(site, alice, serv
     accepted = submit(alice, "sleep 20")
     server.wait_for_jobs(2)
     site.play("cycle")
-    wait_for("the accepted job to end", lambda: not status(alice, accepted), 240)
+    wait_for("the accepted job to end", lambda: not status(alice, accepted))
     assert status(alice, refused) == ["1"]
     assert registered(cm)
     address = cm.check_output(
@@ -130,7 +133,7 @@ def test_every_ending_is_summarized_once_and_leaves_nothing(site, alice, server,
 
     def started():
         """Start a glidein without a plan; return its scratch directory when it runs a new job."""
-        wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"), 240)
+        wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
         cm.check_output("condor_rm -all >/dev/null 2>&1; true")
         cluster = alice.submit(seconds=7200)
         site.make_present(1)
@@ -141,31 +144,31 @@ def test_every_ending_is_summarized_once_and_leaves_nothing(site, alice, server,
     # TERM, as at the end of the walltime: the job is evicted.
     directory = started()
     slurm.check_output(f"kill $(sed -n s/^pid=//p {directory}/state)")
-    term = wait_for("a summary", lambda: summaries(slurm).get("of signal TERM"), 240)
+    term = wait_for("a summary", lambda: summaries(slurm).get("of signal TERM"))
     assert (term["exit_status"], term["jobs"], term["jobs_failed"]) == (143, 1, 0)
     assert 0 < term["busy_core_s"] <= term["granted_core_s"]
-    wait_for("no scratch directory", lambda: not scratch(slurm), 240)
+    wait_for("no scratch directory", lambda: not scratch(slurm))
 
     # If only the script is killed, Slurm ends the batch job, and the guard writes the summary.
     directory = started()
     slurm.check_output(f"kill -KILL $(sed -n s/^pid=//p {directory}/state)")
-    killed = wait_for("a summary", lambda: summaries(slurm).get("glidein.sh was killed"), 240)
+    killed = wait_for("a summary", lambda: summaries(slurm).get("glidein.sh was killed"))
     assert (killed["exit_status"], killed["entry"]) == (137, "main")
-    wait_for("no scratch directory", lambda: not scratch(slurm), 240)
+    wait_for("no scratch directory", lambda: not scratch(slurm))
 
     # If the script and the guard are killed, the next glidein cleans up.
     directory = started()
     slurm.check_output(f"kill -KILL $(sed -n 's/^guard=//p; s/^pid=//p' {directory}/state)")
-    wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"), 240)
+    wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
     assert directory in scratch(slurm)
     cm.check_output("condor_rm -all")
     brief = {"glidein_entries": {"main": {**ENTRY, "idle_timeout": "90s"}}}
     site.play("probe", "-e", json.dumps(brief))
     lost = "it was killed, or its node failed; cleaned up by a later glidein"
-    stale = wait_for("its summary", lambda: summaries(slurm).get(lost), 240)
+    stale = wait_for("its summary", lambda: summaries(slurm).get(lost))
     assert (stale["exit_status"], stale["site"]) == (None, SITE)
     wait_for("an idle end", lambda: "no job ran for 90 s" in summaries(slurm), 400)
-    wait_for("no scratch directory", lambda: not scratch(slurm), 240)
+    wait_for("no scratch directory", lambda: not scratch(slurm))
     assert slurm.check_output("pgrep -u glidein condor; true") == ""
     # The logs of each glidein are in a directory of its own.
     kept = slurm.check_output(f"ls -d {LOGS}/*/")

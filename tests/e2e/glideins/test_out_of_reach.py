@@ -64,9 +64,9 @@ def test_logs_keep_to_their_size_and_a_lost_master_or_collector_ends_the_glidein
     # The master of the glidein is killed: the glidein leaves nothing.
     slurm.check_output("pkill -KILL -u glidein -x condor_master")
     words = "condor_master ended by itself with status 137 (exit status 18, "
-    wait_for("its end", lambda: words in slurm.check_output(f"cat {HOME}/log/*.out"), 240)
-    wait_for("nothing left", lambda: slurm.run("ls -d /tmp/glidein.*; pgrep -u glidein condor").stdout == "", 240)
-    wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"), 240)
+    wait_for("its end", lambda: words in slurm.check_output(f"cat {HOME}/log/*.out"))
+    wait_for("nothing left", lambda: slurm.run("ls -d /tmp/glidein.*; pgrep -u glidein condor").stdout == "")
+    wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
 
     # The collector is stopped (and loses the killed glidein's ad). No job runs, so the glidein ends.
     probe(site)
@@ -82,4 +82,4 @@ def test_logs_keep_to_their_size_and_a_lost_master_or_collector_ends_the_glidein
     assert "the pool's collector, cm:9618, could not be reached for" in ended
     assert "(exit status 36, " in ended
     assert slurm.check_output("ls -d /tmp/glidein.* 2>/dev/null; pgrep -u glidein condor; true") == ""
-    wait_for("the pool", lambda: cm.run("condor_status -schedd -af Name").stdout, 240)
+    wait_for("the pool", lambda: cm.run("condor_status -schedd -af Name").stdout)

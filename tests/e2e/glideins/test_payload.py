@@ -83,7 +83,7 @@ def s3():
         aws_secret_access_key=BUCKET["secret_key"],
         config=botocore.config.Config(s3={"addressing_style": "path"}),
     )
-    wait_for("the S3 server", lambda: _made(client), 240)
+    wait_for("the S3 server", lambda: _made(client))
     # Objects of an earlier run.
     for item in client.list_objects_v2(Bucket=BUCKET["bucket"]).get("Contents", []):
         client.delete_object(Bucket=BUCKET["bucket"], Key=item["Key"])
@@ -149,11 +149,10 @@ def test_logs_of_a_running_glidein_are_in_the_log_directory_and_in_the_bucket(si
     assert BUCKET["secret_key"] not in form
 
     started = f"grep -l 'Create_Process succeeded' {HOME}/log/glidein_*/StarterLog.slot1_1 2>/dev/null; true"
-    wait_for("the log of a running job in the log directory", lambda: slurm.check_output(started), 240)
+    wait_for("the log of a running job in the log directory", lambda: slurm.check_output(started))
     (key, logs) = wait_for(
         "the log of a running job in the bucket",
         lambda: [(key, logs) for key, logs in uploaded(s3).items() if any("slot1_1" in name for name in logs)],
-        240,
     )[0]
     assert re.match(rf"^glidein-logs/{SITE}/glidein_[0-9_]+_\w{{8}}\.tar\.gz\Z", key), key
     assert "cannot be" not in slurm.check_output(f"cat {HOME}/log/*.out")
@@ -206,7 +205,7 @@ def submit(alice, script, more=""):
 
 def output(alice, cluster):
     """Wait for the end of a job; return its output and its errors."""
-    wait_for("the end of a job", lambda: not alice.host.check_output(f"condor_q {cluster} -af JobStatus"), 240)
+    wait_for("the end of a job", lambda: not alice.host.check_output(f"condor_q {cluster} -af JobStatus"))
     return alice.host.check_output(f"cat payload.{cluster}.out; cat payload.{cluster}.err >&2; true")
 
 

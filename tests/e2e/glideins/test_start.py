@@ -99,13 +99,12 @@ def test_a_glidein_with_a_gpu_and_all_that_an_entry_may_ask_for(
             lambda: cm.check_output(
                 f"condor_status -constraint 'PartitionableSlot && GLIDEIN_Site == \"start\"' -af:, {ATTRIBUTES}"
             ),
-            240,
         )
         assert ad.split(", ") == [
             "1", "Tesla V100-PCIE-16GB", "Tesla V100-PCIE-16GB", "true", "undefined", "start", "gpu", "annex", "3600",
         ]  # fmt: skip
         ended = f"condor_history {cluster} -af ExitCode"
-        wait_for("the jobs' end", lambda: alice.host.check_output(ended).split() == ["0", "0"], 240)
+        wait_for("the jobs' end", lambda: alice.host.check_output(ended).split() == ["0", "0"])
         without, with_gpu = (alice.host.check_output(f"cat {process}.out").splitlines() for process in (0, 1))
         same = ["annex", 'it\'s "here" for $1', "/opt/site/soft"]
         assert with_gpu == ["GPU-a0223334", "GPU-a0223334", "GPU-a0223334-4445-5667-899a-abbccddeeff0", *same]

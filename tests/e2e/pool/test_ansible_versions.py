@@ -100,4 +100,4 @@ def test_it_deploys_and_runs_a_cycle(alice, server, slurm, deployed, pair):
     cycle = run("cycle", "glidein.ops.status")
     assert cycle.rc == 0, cycle
     assert "1 (job " in cycle.output, cycle
-    wait_for("a running glidein", lambda: slurm.check_output("squeue -h -u glidein -t R -o %i"), 240)
+    wait_for("a running glidein", lambda: slurm.check_output("squeue -h -u glidein -t R -o %i"))

@@ -95,7 +95,7 @@ def test_a_sites_token_opens_nothing_else(alice, holder, cm, server):
     def sites():
         return {entry["site"] for entry in server.supply()["entries"] if entry["registered"]}
 
-    wait_for("the machine among those of the token's site", lambda: sites() == {"slurm"}, 240)
+    wait_for("the machine among those of the token's site", lambda: sites() == {"slurm"})
     assert thief.advertise("INVALIDATE_STARTD_ADS", MyType='"Query"', TargetType='"Machine"', Requirements="true")
     assert cm.check_output(whose) == ""
 
@@ -152,7 +152,7 @@ def test_the_pool_password_runs_jobs_too_opens_nothing_else_and_can_be_rotated(
     whose = (
         "condor_status -constraint 'PartitionableSlot && GLIDEIN_Site == \"withpassword\"' -af AuthenticatedIdentity"
     )
-    identity = wait_for("the glidein", lambda: cm.check_output(whose), 240)
+    identity = wait_for("the glidein", lambda: cm.check_output(whose))
     assert identity in ("condor@password", "condor_pool@cm"), cycle
     rotated_under_a_running_job(alice, cm, slurm, cluster, inventory, kept_at)
     finish_file.create()
@@ -176,7 +176,7 @@ def test_the_pool_password_runs_jobs_too_opens_nothing_else_and_can_be_rotated(
 
 def rotated_under_a_running_job(alice, cm, slurm, cluster, inventory, kept_at):
     """Rotate the pool password while a glidein runs a job. The glidein retires, and the site is not drained."""
-    wait_for("the running job", lambda: alice.host.check_output(f"condor_q {cluster} -af JobStatus") == "2", 240)
+    wait_for("the running job", lambda: alice.host.check_output(f"condor_q {cluster} -af JobStatus") == "2")
     read = f"base64 -w0 {kept_at}"
     before = cm.check_output(read)
     rotate = playbook("rotate", "-e", "rotate=pool_password", inventory=inventory)

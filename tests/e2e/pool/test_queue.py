@@ -50,10 +50,10 @@ def second(cm):
     cm.check_output(f"install -d -o condor -g condor {SPOOL}")
     cm.check_output(f"cat > {SNIPPET} <<'END'\n{SECOND}END")
     cm.check_output("condor_reconfig -master")
-    wait_for("the second schedd", lambda: cm.run(f"condor_q -name {name} -all").rc == 0, 240)
+    wait_for("the second schedd", lambda: cm.run(f"condor_q -name {name} -all").rc == 0)
     yield name
     cm.check_output(f"rm {SNIPPET}; condor_reconfig -master")
-    wait_for("a pool with one schedd", lambda: name not in cm.check_output("condor_status -schedd -af Name"), 240)
+    wait_for("a pool with one schedd", lambda: name not in cm.check_output("condor_status -schedd -af Name"))
     cm.check_output(f"rm -rf {SPOOL}; systemctl restart glidein-demand")
 
 
@@ -65,7 +65,7 @@ def emptied(cm, second):
     )
     cm.check_output(empty)
     yield second
-    wait_for("the second schedd", lambda: cm.run(f"condor_q -name {second} -all").rc == 0, 240)
+    wait_for("the second schedd", lambda: cm.run(f"condor_q -name {second} -all").rc == 0)
     cm.check_output(empty)
 
 
@@ -87,7 +87,7 @@ def demand(server):
     """Return a function that returns the demand of a new reading once `good` of it is true."""
     token = (STATE / "demand_tokens" / "slurm").read_text(encoding="ascii").strip()
 
-    def demand(what, good, seconds=240):
+    def demand(what, good, seconds=300):
         since = time.time()
 
         def look():
@@ -190,7 +190,6 @@ def test_attributes_in_requirements_are_returned_with_and_without_a_negotiation(
         wait_for(
             "autoclusters",
             lambda: not cm.check_output("condor_q -all -constraint 'AutoClusterId is undefined' -af ClusterId"),
-            240,
         )
     finally:
         cm.check_output("condor_advertise INVALIDATE_STARTD_ADS - <<'END'\n" + NO_SLOT + "END")

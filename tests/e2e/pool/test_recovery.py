@@ -47,4 +47,4 @@ def test_a_lab_whose_containers_were_killed_recovers(slurm, cm):
     lab = os.environ.get("LAB") or "glidein-lab"
     subprocess.run(["podman", "kill", f"{lab}-slurm"], check=True, capture_output=True)
     subprocess.run([sys.executable, str(ROOT / "tests" / "lab" / "lab.py"), "up"], check=True, timeout=600)
-    wait_for("Slurm", lambda: "idle" in slurm.run("sinfo -h -o %T").stdout, 240)
+    wait_for("Slurm", lambda: "idle" in slurm.run("sinfo -h -o %T").stdout)

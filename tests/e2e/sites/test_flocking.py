@@ -49,7 +49,7 @@ def flocking(cm):
     extra = yaml.safe_load(block("yaml"))["central_manager_extra_config"]
     write(cm, ALLOWED, extra)
     cm.check_output("condor_reconfig -collector")
-    wait_for("the other schedd", lambda: htc.run("condor_q").rc == 0, 240)
+    wait_for("the other schedd", lambda: htc.run("condor_q").rc == 0)
     write(htc_root, FLOCKING, block("text"))
     htc_root.check_output(f"umask 077; echo '{token}' >{TOKEN}; condor_reconfig")
     yield htc
@@ -63,7 +63,6 @@ def flocking(cm):
             cm.check_output(f"printf '{GONE}' | condor_advertise INVALIDATE_SCHEDD_ADS -")
             and "htc" not in cm.check_output("condor_status -schedd -af Name").split()
         ),
-        240,
     )
     cm.check_output("systemctl restart glidein-demand")
 
@@ -78,6 +77,6 @@ def test_a_job_of_a_schedd_that_flocks_gets_a_glidein(flocking, server):
     cycle = playbook("cycle")
     assert "1 (job " in cycle.summary, cycle
     status = f"condor_history {job} -limit 1 -af JobStatus"
-    wait_for("the end of the job", lambda: flocking.check_output(status) == "4", 240)
+    wait_for("the end of the job", lambda: flocking.check_output(status) == "4")
     assert flocking.check_output("cat flock.out").strip() == 'site "slurm"'
     assert flocking.check_output(f"condor_history {job} -limit 1 -af LastRemotePool") == "cm"

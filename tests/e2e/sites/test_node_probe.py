@@ -116,7 +116,7 @@ def test_a_run_that_was_killed_is_replaced_by_the_next_one(tmp_path, slurm_parti
             command(tmp_path, "slurm", "slurm", entries, 900),
             stdout=output, stderr=output, cwd=ROOT, env=prepare.environment(),
         )  # fmt: skip
-        first = wait_for("a job", lambda: slurm.check_output("squeue -h -u glidein -o %i"), 240)
+        first = wait_for("a job", lambda: slurm.check_output("squeue -h -u glidein -o %i"))
         kill_tree(play.pid)
         play.wait()
     assert slurm.check_output("squeue -h -u glidein -o %i") == first
@@ -125,7 +125,7 @@ def test_a_run_that_was_killed_is_replaced_by_the_next_one(tmp_path, slurm_parti
     node = probe(tmp_path, "slurm", "slurm", entries)["cpu"]
     assert_reported(node)
     assert node["job_id"] != first
-    wait_for("an empty queue", lambda: slurm.check_output("squeue -h -u glidein") == "", 240)
+    wait_for("an empty queue", lambda: slurm.check_output("squeue -h -u glidein") == "")
 
 
 def test_grid_engine_reports(tmp_path):

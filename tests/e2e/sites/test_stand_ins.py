@@ -98,7 +98,7 @@ def test_idle_jobs_become_glideins_and_run_and_queued_ones_are_withdrawn(
     assert {system: first.recap[system]["changed"] for system in COMMANDS} == dict.fromkeys(COMMANDS, 1), first
     running = "condor_q -all -constraint 'JobStatus == 2' -af ClusterId"
     two_each = sorted([*clusters.values()] * 2)
-    wait_for("two running jobs of each site", lambda: sorted(cm.check_output(running).split()) == two_each, 300)
+    wait_for("two running jobs of each site", lambda: sorted(cm.check_output(running).split()) == two_each)
     assert counted(inventory) == dict.fromkeys(COMMANDS, [2, 2])
 
     cm.check_output("condor_rm -all -constraint 'JobStatus == 1'")
@@ -110,14 +110,12 @@ def test_idle_jobs_become_glideins_and_run_and_queued_ones_are_withdrawn(
     ended = "condor_history {} -constraint 'JobStatus == 4 && ExitCode == 0' -limit 2 -af ProcId"
     for system, cluster in clusters.items():
         command = ended.format(cluster)
-        processes = wait_for(
-            "two ended jobs", lambda command=command: _if(2, alice.host.check_output(command).split()), 240
-        )
+        processes = wait_for("two ended jobs", lambda command=command: _if(2, alice.host.check_output(command).split()))
         for process in processes:
             assert f'"{system}"' in alice.host.check_output(f"cat job.{cluster}.{process}.out")
     # The stand-ins of PBS and Torque give each job a TMPDIR below tmp, as pbs_mom does below /var/tmp.
     left = f"ls -d /tmp/glidein.* {HOME}/*/tmp/* 2>/dev/null; pgrep -u glidein condor; true"
-    wait_for("nothing left of the glideins", lambda: not slurm.check_output(left), 240)
+    wait_for("nothing left of the glideins", lambda: not slurm.check_output(left))
     for system in COMMANDS:
         logs = f"tail -qn 1 ~/.glidein/{system}/log/*.out* | grep -c 'glidein: ended because no job'"
         assert slurm.check_output(logs) == "2"
