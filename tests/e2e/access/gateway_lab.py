@@ -103,7 +103,7 @@ def catalogue(directory, *names, **options):
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=300,  # on a busy machine, too
+        timeout=600,  # on a busy machine, too
         check=True,
         env=dict(prepare.environment(), ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="true", COLUMNS="1000"),
     )

@@ -4,32 +4,36 @@
 """A gateway on the login node: installed by its playbook, kept alive by cron, and used with Condor-C.
 
 alice submits a pilot by hand, and the site `gateway` of inventories/lab-batch, an access point, submits glideins. The
-gateway has routes for pilots without details of the batch system, and for users' jobs.
+gateway has routes for pilots without details of the batch system, and for users' jobs. The last tests are of failures.
 """
 
 import json
 import re
 import shlex
 import textwrap
+import time
 
 import pytest
 import yaml
 from batch_site import BatchSite, grid_glideins
-from conftest import ROOT, playbook, wait_for
+from conftest import INVENTORY, ROOT, playbook, wait_for
 from gateway_lab import HOME, PILOT, VARIABLES, catalogue, gateway_playbook, installed_gateway
 
 SITE = BatchSite("gateway", "gateway", entry="cpu")
+LIMIT_S = 400  # on a busy machine
+LISTED = "condor_status -schedd -constraint 'is_glidein =?= true' -af Name"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def installed(cm, slurm, slurm_root):
     with installed_gateway(cm, slurm, slurm_root):
+        wait_for("the gateway's ad", lambda: cm.check_output(LISTED) == "gateway-slurm@", LIMIT_S)
         yield
 
 
 def test_the_gateway_is_in_the_pool_and_may_do_nothing_else(cm, slurm):
     named = "condor_status -schedd -constraint 'is_glidein =?= true' -af Name GLIDEIN_Site"
-    wait_for("the gateway's ad", lambda: cm.check_output(named) == "gateway-slurm@ slurm", 30)
+    wait_for("the gateway's ad", lambda: cm.check_output(named) == "gateway-slurm@ slurm", LIMIT_S)
     token = slurm.check_output(f"cut -d. -f2 {HOME}/slurm/tokens.d/pool | tr _- /+ | base64 -di 2>/dev/null; true")
     claims = json.loads(token)
     assert claims["sub"] == "gateway-slurm@cm"
@@ -54,7 +58,7 @@ Transform = [ set_MaxMemory = RequestMemory; set_xcount = RequestCPUs ] ] }}
 
 
 def test_the_pools_collector_is_a_catalogue_of_gateways_and_ces(cm, tmp_path):
-    wait_for("the gateway's ad", lambda: "gateway-slurm@" in cm.check_output("condor_status -schedd -af Name"), 60)
+    wait_for("the gateway's ad", lambda: "gateway-slurm@" in cm.check_output("condor_status -schedd -af Name"), LIMIT_S)
     ads = "\n".join(
         CE_ADS.format(name=name, entry=entry)
         for name, entry in (("ce1.example.org", "sc1"), ("ce2.example.org", "{{ lookup('pipe', 'id') }}"))
@@ -89,7 +93,9 @@ def test_the_access_point_has_the_settings_for_gateways_and_those_of_the_operato
 def test_a_pilot_runs_in_slurm_with_a_clean_environment(alice, slurm):
     alice.host.check_output("cat > gateway.sub <<'END'\n" + PILOT + "END")
     alice.host.check_output("rm -f gateway.out; condor_submit gateway.sub")
-    output = wait_for("the pilot's output", lambda: alice.host.check_output("cat gateway.out 2>/dev/null || true"), 120)
+    output = wait_for(
+        "the pilot's output", lambda: alice.host.check_output("cat gateway.out 2>/dev/null || true"), LIMIT_S
+    )
     names = {line.partition("=")[0] for line in output.splitlines()}
     assert "SLURM_JOB_ID" in names
     assert not [name for name in names if "CONDOR" in name or name in ("LD_LIBRARY_PATH", "GLIDEIN_GATEWAY")]
@@ -97,28 +103,28 @@ def test_a_pilot_runs_in_slurm_with_a_clean_environment(alice, slurm):
 
 def test_killed_daemons_are_started_again_and_keep_the_queue(alice, slurm):
     # The pilot stays in the queue: nothing of the access point fetches its output.
-    text = PILOT.replace("/usr/bin/env", "/bin/sleep").replace("output =", "arguments = 300\noutput =")
+    text = PILOT.replace("/usr/bin/env", "/bin/sleep").replace("output =", "arguments = 7200\noutput =")
     alice.host.check_output("cat > gateway.sub <<'END'\n" + text + "END")
     alice.host.check_output("condor_submit gateway.sub")
     running = "squeue -h -u glidein -t running -o %A"
-    job = wait_for("the pilot in Slurm", lambda: slurm.check_output(running), 90)
+    job = wait_for("the pilot in Slurm", lambda: slurm.check_output(running), LIMIT_S)
     slurm.check_output("kill -9 $(pgrep -u glidein condor)")
 
     def state():
         found = json.loads(slurm.check_output(f"{HOME}/slurm/gateway status"))
         return found["state"] == "running" and found["jobs"]
 
-    jobs = wait_for("the gateway", state, 90)
+    jobs = wait_for("the gateway", state, LIMIT_S)
     assert sum(jobs.values()) == 1
     assert slurm.check_output(running) == job
     alice.host.check_output("condor_rm -all")
-    wait_for("a queue without the pilot", lambda: not slurm.check_output("squeue -h -u glidein"), 120)
+    wait_for("a queue without the pilot", lambda: not slurm.check_output("squeue -h -u glidein"), LIMIT_S)
 
 
 @pytest.fixture(scope="module")
 def deployed(alice):
     """Deploy the access point, and return it as the user alice."""
-    SITE.play("deploy", "-e", json.dumps(VARIABLES), limit="cm,gateway")
+    SITE.deploy("-e", json.dumps(VARIABLES))
     return alice.host
 
 
@@ -128,7 +134,7 @@ def access_point(deployed):
 
     def emptied():
         deployed.check_output("condor_rm -constraint 'GlideinJobName isnt undefined' >/dev/null 2>&1; true")
-        wait_for("no glidein on the access point", lambda: not grid_glideins(deployed), 120)
+        wait_for("no glidein on the access point", lambda: not grid_glideins(deployed), LIMIT_S)
 
     emptied()
     yield deployed
@@ -142,11 +148,13 @@ def test_a_job_becomes_a_glidein_of_the_cluster_and_runs(alice, server, slurm, a
     (job_id,) = grid_glideins(access_point)
     assert f"1 (job {job_id.split('.')[0]})" in cycle.summary
     queued = "squeue -h -O JobID,Name:20,Partition:8,NumCPUs:6,MinMemory:10,TimeLimit:12,Comment:12"
-    row = wait_for("a job of Slurm", lambda: slurm.check_output(queued).split(), 120)
+    row = wait_for("a job of Slurm", lambda: slurm.check_output(queued).split(), LIMIT_S)
     # The glidein's 1024 MB, and 68 for itself.
     assert row[2:] == ["cpu", "1", "1092M", "1:00:00", "pilot"]
     assert alice.outputs(cluster, 1) == ['slurm\n"gateway"']
-    wait_for("a glidein that runs, as the access point knows", lambda: grid_glideins(access_point) == {job_id: 2}, 120)
+    wait_for(
+        "a glidein that runs, as the access point knows", lambda: grid_glideins(access_point) == {job_id: 2}, LIMIT_S
+    )
     assert SITE.counted(SITE.play("status"))[:3] == [0, 1, 0]
 
 
@@ -156,9 +164,10 @@ def test_a_glidein_that_slurm_refuses_is_sick_with_slurms_error(alice, server, a
     alice.submit(requirements='TARGET.GLIDEIN_Site == "gateway"')
     server.wait_for_jobs(1)
     SITE.play("cycle", "-e", json.dumps({"glidein_entries": entries}))
-    wait_for("a held glidein", lambda: list(grid_glideins(access_point).values()) == [5], 120)
-    assert SITE.counted(SITE.play("status"))[:3] == [0, 0, 1]
-    assert "invalid partition specified: nowhere" in SITE.module("queue_info")
+    wait_for("a held glidein", lambda: list(grid_glideins(access_point).values()) == [5], LIMIT_S)
+    status = SITE.play("status")
+    assert SITE.counted(status)[:3] == [0, 0, 1]
+    assert "invalid partition specified: nowhere" in " ".join(status.output.split())
 
 
 # --- routes
@@ -168,7 +177,7 @@ universe = grid
 grid_resource = condor gateway-slurm@ cm:9618
 +remote_JobUniverse = 5
 executable = /bin/sleep
-arguments = 300
+arguments = 7200
 transfer_executable = false
 should_transfer_files = yes
 +maxMemory = 400
@@ -214,21 +223,21 @@ def submit_as_user(alice, folder, more, options=""):
 def test_routes_write_the_requests_of_pilots_and_leave_too_large_ones_idle(alice, slurm):
     alice.host.check_output("cat > routed.sub <<'END'\n" + ROUTED + "END")
     alice.host.check_output("condor_submit routed.sub")
-    rows = wait_for("two jobs of Slurm", lambda: _if(2, slurm.check_output(QUEUED).splitlines()), 120)
+    rows = wait_for("two jobs of Slurm", lambda: _if(2, slurm.check_output(QUEUED).splitlines()), LIMIT_S)
     assert sorted(row.split() for row in rows) == [
         ["cpu", "2", "400M", "30:00", "routed", "N/A"],
         ["gpu", "1", "400M", "1:00:00", "(null)", "gres/gpu:1"],
     ]
     # Each routed pilot is two jobs of the gateway.
     counts = {"idle": 1, "running": 2, "held": 0, "unrouted": 1}
-    wait_for("each pilot counted once", lambda: gateway_jobs(slurm) == counts, 60)
+    wait_for("each pilot counted once", lambda: gateway_jobs(slurm) == counts, LIMIT_S)
     assert slurm.check_output(f"{HOME}/slurm/gateway unfinished") == "3"
     shown = playbook("status", "-e", json.dumps(VARIABLES))
     assert "jobs: 1 idle, 2 running, 0 held; 1 of the idle ones without a route" in shown.output
     alice.host.check_output("condor_rm -all")
-    wait_for("an empty Slurm", lambda: not slurm.check_output("squeue -h -u glidein"), 120)
+    wait_for("an empty Slurm", lambda: not slurm.check_output("squeue -h -u glidein"), LIMIT_S)
     none = dict.fromkeys(counts, 0)
-    wait_for("an empty gateway", lambda: gateway_jobs(slurm) == none, 60)
+    wait_for("an empty gateway", lambda: gateway_jobs(slurm) == none, LIMIT_S)
 
 
 def test_a_glidein_for_routes_with_the_payload_of_the_login_node_runs_a_job(alice, server, slurm, access_point):
@@ -240,7 +249,7 @@ def test_a_glidein_for_routes_with_the_payload_of_the_login_node_runs_a_job(alic
     cluster = alice.submit(requirements='TARGET.GLIDEIN_Site == "gateway"')
     server.wait_for_jobs(1)
     SITE.play("cycle", "-e", json.dumps(options))
-    row = wait_for("a job of Slurm", lambda: slurm.check_output(QUEUED).split(), 120)
+    row = wait_for("a job of Slurm", lambda: slurm.check_output(QUEUED).split(), LIMIT_S)
     assert row == ["cpu", "1", "1092M", "20:00", "routed", "N/A"]
     assert alice.outputs(cluster, 1) == ['slurm\n"gateway"']
     sent = access_point.check_output("condor_q -constraint 'GlideinJobName isnt undefined' -af TransferInput")
@@ -259,17 +268,17 @@ def test_users_jobs_run_through_the_access_points_job_router_and_by_the_gateways
         routed = submit_as_user(alice, "routed", "+WantGateway = true")
         direct = submit_as_user(alice, "direct", "", "-pool cm:9618 -remote gateway-slurm@")
         state = f"condor_q {routed} -af Managed"
-        wait_for("a routed job", lambda: alice.host.check_output(state) == "External", 60)
+        wait_for("a routed job", lambda: alice.host.check_output(state) == "External", LIMIT_S)
         # It is no demand for glideins any longer.
         server.wait_for_jobs(0)
 
         ended = f"condor_q {named} {direct} -af JobStatus Managed"
-        wait_for("the end of the direct job", lambda: alice.host.check_output(ended) == "4 ScheddDone", 120)
+        wait_for("the end of the direct job", lambda: alice.host.check_output(ended) == "4 ScheddDone", LIMIT_S)
         alice.host.check_output(f"cd direct; condor_transfer_data {named} {direct}; condor_rm {named} {direct}")
         assert alice.host.check_output("cat direct/user.out direct/made").split() == output
 
         history = f"condor_history {routed} -limit 1 -af JobStatus ExitCode"
-        wait_for("the end of the routed job", lambda: alice.host.check_output(history) == "4 0", 240)
+        wait_for("the end of the routed job", lambda: alice.host.check_output(history) == "4 0", LIMIT_S)
         assert alice.host.check_output("cat routed/user.out routed/made").split() == output
     finally:
         cm.check_output(f"rm {path}; condor_reconfig")
@@ -350,7 +359,7 @@ grid_resource = condor gateway-slurm@ cm:9618
 +remote_JobUniverse = $(target)
 +remote_GridResource = "batch slurm"
 executable = /bin/sleep
-arguments = 300
+arguments = 7200
 transfer_executable = false
 should_transfer_files = yes
 +maxMemory = $(memory)
@@ -391,7 +400,7 @@ def test_the_documented_routes_limit_and_charge_pilots(cm, alice, slurm):
     alice.host.check_output("cat > limited.sub <<'END'\n" + LIMITED + "END")
     cluster = alice.host.check_output("condor_submit -terse limited.sub").split(".")[0]
     reason = f"condor_q {cluster}.7 -af HoldReason"
-    wait_for("a refused pilot", lambda: "only pilots for its routes" in alice.host.check_output(reason), 120)
+    wait_for("a refused pilot", lambda: "only pilots for its routes" in alice.host.check_output(reason), LIMIT_S)
     rows = "squeue -h -O Partition:8,State:10,MinMemory:10,TimeLimit:12,Account:12"
     expected = [
         ["cpu", "PENDING", "40100M", "2:00:00", "(null)"],
@@ -400,13 +409,13 @@ def test_the_documented_routes_limit_and_charge_pilots(cm, alice, slurm):
         ["gpu", "RUNNING", "500M", "1:30:00", "physics"],
         ["gpu", "RUNNING", "500M", "1:30:00", "physics"],
     ]
-    wait_for("full routes", lambda: sorted(map(str.split, slurm.check_output(rows).splitlines())) == expected, 120)
+    wait_for("full routes", lambda: sorted(map(str.split, slurm.check_output(rows).splitlines())) == expected, LIMIT_S)
     # One beyond each limit, and one without an account.
     counts = {"idle": 4, "running": 3, "held": 0, "unrouted": 3}
-    wait_for("pilots that wait", lambda: gateway_jobs(slurm) == counts, 60)
+    wait_for("pilots that wait", lambda: gateway_jobs(slurm) == counts, LIMIT_S)
 
     on_gpu = f"condor_q {cluster} -constraint 'JobStatus == 2 && RequestGPUs == 1' -af:j Owner"
-    both = wait_for("two pilots that run", lambda: _if(2, alice.host.check_output(on_gpu).splitlines()), 120)
+    both = wait_for("two pilots that run", lambda: _if(2, alice.host.check_output(on_gpu).splitlines()), LIMIT_S)
     former = set(slurm.check_output("squeue -h -p gpu -o %A").split())
     alice.host.check_output(f"condor_rm {' '.join(line.split()[0] for line in both)}")
 
@@ -414,9 +423,136 @@ def test_the_documented_routes_limit_and_charge_pilots(cm, alice, slurm):
         running = slurm.check_output("squeue -h -t running -p gpu -o %A").split()
         return len(running) == 1 and running[0] not in former
 
-    wait_for("the pilot that waited", waited, 120)
+    wait_for("the pilot that waited", waited, LIMIT_S)
     alice.host.check_output("condor_rm -all")
-    wait_for("an empty Slurm", lambda: not slurm.check_output("squeue -h -u glidein"), 120)
+    wait_for("an empty Slurm", lambda: not slurm.check_output("squeue -h -u glidein"), LIMIT_S)
+
+
+# --- failures, after which no pilot is lost and nothing needs a person but the playbooks
+
+GATEWAY = f"{HOME}/slurm"
+QUEUE = f"CONDOR_CONFIG={GATEWAY}/condor_config {GATEWAY}/release/bin/condor_q -allusers"
+# blahp waits for sbatch for so long. It kills it 10 s later.
+IMPATIENT = "s/^blah_child_poll_timeout=.*/blah_child_poll_timeout=5/"
+SLOW = """\
+#!/bin/sh
+/usr/bin/sbatch.real "$@"
+sleep 600
+"""
+
+
+def submit(alice, *commands):
+    """Submit a pilot that sleeps; return its cluster id. commands: further ones of the description."""
+    text = PILOT.replace("/usr/bin/env", "/bin/sleep").replace("output =", "arguments = 7200\noutput =")
+    text = text.replace("queue\n", "\n".join([*commands, "queue\n"]))
+    alice.host.check_output("cat > pilot.sub <<'END'\n" + text + "END")
+    return alice.host.check_output("condor_submit -terse pilot.sub").split(".")[0]
+
+
+def in_slurm(slurm):
+    """Return {job id: state}."""
+    return dict(line.split() for line in slurm.check_output("squeue -h -u glidein -o '%A %T'").splitlines())
+
+
+def state_of(alice, cluster):
+    """Return JobStatus and GridJobStatus at the access point."""
+    return alice.host.check_output(f"condor_q {cluster} -af JobStatus GridJobStatus").split()
+
+
+def gateway_status(slurm):
+    return json.loads(slurm.check_output(f"{GATEWAY}/gateway status"))
+
+
+def test_pilots_outlive_the_schedd_of_their_access_point_and_an_upgrade(alice, cm, slurm):
+    """Stop the access point's schedd and gridmanager, and install another release, while pilots wait and run.
+
+    The gateway does not contact the access point by itself, so the length of the outage does not matter.
+    """
+    running = submit(alice)
+    waiting = submit(alice, '+remote_BatchExtraSubmitArgs = "#SBATCH --hold"')
+    before = wait_for(
+        "both pilots", lambda: sorted(in_slurm(slurm).values()) == ["PENDING", "RUNNING"] and in_slurm(slurm), LIMIT_S
+    )
+    release = slurm.check_output(f"readlink {GATEWAY}/release")
+    cm.check_output("condor_off -fast -schedd")
+    wait_for(
+        "the end of the schedd", lambda: not cm.check_output("pgrep 'condor_schedd|condor_gridman' || true"), LIMIT_S
+    )
+    config = cm.check_output("cat /etc/blah.config")
+    try:
+        # The tarball has this file.
+        cm.check_output("echo '# Another release.' >> /etc/blah.config")
+        gateway_playbook()
+        assert slurm.check_output(f"readlink {GATEWAY}/release") != release
+        assert in_slurm(slurm) == before
+        cm.check_output("condor_on -schedd")
+        wait_for("the schedd", lambda: cm.run("condor_q -all").rc == 0, LIMIT_S)
+        wait_for("the running pilot", lambda: state_of(alice, running) == ["2", "RUNNING"], LIMIT_S)
+        wait_for("the waiting pilot", lambda: state_of(alice, waiting) == ["1", "IDLE"], LIMIT_S)
+        assert in_slurm(slurm) == before
+    finally:
+        cm.check_output(f"cat > /etc/blah.config <<'END'\n{config}\nEND\ncondor_on -schedd")
+
+
+def test_an_idle_gateway_ends_and_expired_tokens_are_renewed(alice, cm, slurm, tmp_path):
+    wait_for("an empty queue", lambda: slurm.check_output(f"{QUEUE} -af ClusterId") == "", LIMIT_S)
+    # As the schedd runs it each minute. `idle` has the time since which the queue is empty.
+    attributes = f"{GATEWAY}/gateway attributes"
+    slurm.check_output(f"{attributes} 3600; touch -d '1 hour ago' {GATEWAY}/idle; {attributes} 3600")
+    wait_for("the end of the gateway", lambda: gateway_status(slurm)["state"] == "stopped", LIMIT_S)
+    assert gateway_status(slurm)["reason"].startswith("idle since 20")
+    slurm.check_output(f"{GATEWAY}/gateway keep")
+    assert cm.check_output(LISTED) == ""
+
+    expired = cm.check_output("condor_token_create -identity gateway-slurm@cm -lifetime 1 -authz ADVERTISE_SCHEDD")
+    slurm.check_output(f"cat > {GATEWAY}/tokens.d/pool <<'END'\n{expired}\nEND")
+    mint = f"CONDOR_CONFIG={GATEWAY}/condor_config {GATEWAY}/release/bin/condor_token_create -key POOL"
+    short = slurm.check_output(f"{mint} -identity glidein@gateway-slurm -lifetime 1 -authz WRITE")
+    slurm.check_output(f"cat > {GATEWAY}/submit-token <<'END'\n{short}\nEND")
+    alice.host.check_output(f"cat > .condor/tokens.d/gateway-slurm <<'END'\n{short}\nEND")
+    # As the playbook `gateway` does.
+    slurm.check_output(f"sleep 1; {GATEWAY}/gateway install cron")
+    assert max(gateway_status(slurm)["tokens"].values()) < time.time()
+    assert cm.check_output(LISTED) == ""
+    pilot = submit(alice)
+    # The access point cannot use the gateway: Ansible logs in.
+    renew = playbook("renew", "-e", json.dumps(VARIABLES))
+    assert renew.rc == 0, renew
+    wait_for("the gateway's ad", lambda: cm.check_output(LISTED) == "gateway-slurm@", LIMIT_S)
+    wait_for("the pilot", lambda: state_of(alice, pilot) == ["2", "RUNNING"], LIMIT_S)
+    assert min(gateway_status(slurm)["tokens"].values()) > time.time() + 29 * 86400
+
+    # No login is possible, and the pool's token is renewed once more: a job of the gateway stores it.
+    cm.check_output("rm /var/lib/glidein-ops/gateway/tokens/slurm")
+    no_login = tmp_path / "no_login.json"
+    no_login.write_text(json.dumps({"glidein_sites": {"hosts": {"slurm": {"ansible_port": 1}}}}))
+    renew = playbook("renew", "-e", json.dumps(VARIABLES), inventory=(INVENTORY, no_login))
+    assert renew.recap["slurm"]["changed"] == 1, renew
+    token = slurm.check_output(f"cat {GATEWAY}/tokens.d/pool")
+    assert token == cm.check_output("cat /var/lib/glidein-ops/gateway/tokens/slurm")
+    assert token not in renew.output
+
+
+def test_a_batch_job_that_a_slow_sbatch_left_behind_is_cancelled(alice, slurm, slurm_root):
+    """Slurm accepts the job, but blahp ends sbatch before it has printed the id."""
+    slurm_root.check_output("mv /usr/bin/sbatch /usr/bin/sbatch.real")
+    # A new blahp reads the file.
+    slurm.check_output(f"cp -p {GATEWAY}/blah.config ~/blah.before; sed -i '{IMPATIENT}' {GATEWAY}/blah.config")
+    slurm_root.check_output("pkill -u glidein -x blahpd; true")
+    try:
+        slurm_root.check_output("cat > /usr/bin/sbatch <<'END'\n" + SLOW + "END\nchmod 755 /usr/bin/sbatch")
+        pilot = submit(alice)
+        wait_for("a held pilot", lambda: state_of(alice, pilot)[:1] == ["5"], LIMIT_S)
+        reason = alice.host.check_output(f"condor_q {pilot} -af HoldReason")
+        assert "5 seconds timeout expired" in reason
+        assert len(in_slurm(slurm)) == 1
+        # As the schedd runs it each minute.
+        slurm.check_output(f"{GATEWAY}/gateway attributes 0")
+        wait_for("the cancellation", lambda: not in_slurm(slurm), LIMIT_S)
+    finally:
+        slurm_root.check_output("mv /usr/bin/sbatch.real /usr/bin/sbatch; pkill -u glidein -x blahpd; true")
+        slurm.check_output(f"mv ~/blah.before {GATEWAY}/blah.config")
+    assert "cancelled the untracked job" in slurm.check_output(f"cat {GATEWAY}/gateway.log")
 
 
 def _if(count, lines):

@@ -14,7 +14,9 @@ import json
 import pytest
 from batch_site import BatchSite
 from conftest import BATCH_INVENTORY, add_sites, bring_up, host, playbook, wait_for
+from site_deployment import deploy_sites
 
+LIMIT_S = 400  # on a busy machine
 SNIPPET = "/etc/condor/config.d/50-glidein-ops.config"
 HOME = "/home/glidein/.glidein-gateway"
 COMMANDS = "/home/glidein/stand-in"
@@ -27,7 +29,7 @@ LOGIN = {
 COMMON = {
     "walltime": "1h",
     # Until its batch job has been examined, and after its only job.
-    "idle_timeout": "20m",
+    "idle_timeout": "40m",
     "idle_after_job": "5s",
     "shapes": {"small": {"cpus": 2, "memory_mb": 1024, "disk_mb": 2000}},
 }
@@ -121,7 +123,10 @@ esac
 
 def install(machine, *packages):
     names = " ".join(packages)
-    machine.check_output(f"apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq {names}")
+    machine.check_output(
+        f"dpkg -s {names} >/dev/null 2>&1 || "
+        f"{{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq {names}; }}"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +139,7 @@ def grid_root():
         list(pool.map(install, machines, ["cron nftables", "cron"]))
     for machine in machines:
         machine.check_output("systemctl start cron")
-    wait_for("a machine in the other pool", lambda: machines[1].check_output("condor_status -af Name"))
+    wait_for("a machine in the other pool", lambda: machines[1].check_output("condor_status -af Name"), LIMIT_S)
     machines[0].check_output(f"nft flush ruleset && nft -f - <<'END'\n{FILTER}END")
     yield machines[0]
     machines[0].check_output("nft flush ruleset")
@@ -185,7 +190,7 @@ def grid(cm, grid_root, inventories):
 def sites(grid, inventories):
     """Deploy the access point for each batch system; return {site: BatchSite}."""
     found = {name: BatchSite(name, "gateway", "cpu", inventories) for name in SITES if name.startswith("to-")}
-    found["to-grid"].play("deploy", "-e", json.dumps(VARIABLES), limit=",".join(["cm", *found]))
+    deploy_sites(inventories, *found, arguments=("-e", json.dumps(VARIABLES)))
     return found
 
 
@@ -211,7 +216,7 @@ def test_pilots_run_in_each_batch_system_with_what_was_requested(alice, grid, gr
 
     # Grid Engine
     job = wait_for(
-        "a job of Grid Engine", lambda: grid.check_output("qstat -u glidein -s r | awk 'NR == 3 {print $1}'"), 180
+        "a job of Grid Engine", lambda: grid.check_output("qstat -u glidein -s r | awk 'NR == 3 {print $1}'"), LIMIT_S
     )
     shown = dict(
         (part.strip() for part in line.split(":", 1))
@@ -226,7 +231,7 @@ def test_pilots_run_in_each_batch_system_with_what_was_requested(alice, grid, gr
 
     # HTCondor
     requested = "condor_q -af JobStatus RequestCpus RequestMemory"
-    wait_for("a job of the other pool", lambda: host("htc").check_output(requested) == "2 2 1096", 180)
+    wait_for("a job of the other pool", lambda: host("htc").check_output(requested) == "2 2 1096", LIMIT_S)
 
     # Users' jobs run, and the pilots' output comes back.
     clusters = [
@@ -235,17 +240,17 @@ def test_pilots_run_in_each_batch_system_with_what_was_requested(alice, grid, gr
     outputs = [alice.outputs(cluster) for cluster in clusters]
     assert outputs == [['sge\n"to-grid"'], ['htc\n"to-pool"']]
     ended = "grep -l 'ended because' ~/.glidein/to-grid/log/*.out ~/.glidein/to-pool/log/*.out 2>/dev/null | wc -l"
-    wait_for("the output of both glideins", lambda: access_point.check_output(ended) == "2", 180)
+    wait_for("the output of both glideins", lambda: access_point.check_output(ended) == "2", LIMIT_S)
 
     # qsub refused the other entry.
-    wait_for("a held glidein", lambda: states(access_point, "to-grid") == {"wrong.small.sh": 5}, 180)
+    wait_for("a held glidein", lambda: states(access_point, "to-grid") == {"wrong.small.sh": 5}, LIMIT_S)
     assert "nowhere.q" in sites["to-grid"].module("queue_info")
 
     # PBS and LSF
     wait_for(
         "both batch scripts",
         lambda: grid.check_output(f"cd {COMMANDS}; cat pbs lsf || true").count("GLIDEIN_OUTER_JOB") == 2,
-        180,
+        LIMIT_S,
     )
     pbs, lsf = (
         [line for line in grid.check_output(f"cat {COMMANDS}/{name}").splitlines() if line.startswith(f"#{prefix} ")]
@@ -262,26 +267,22 @@ def test_pilots_run_in_each_batch_system_with_what_was_requested(alice, grid, gr
     assert lsf[5].endswith(' -n 2 -R "rusage[mem=1096] span[hosts=1]" -M 1096')
     assert "CONDOR" not in grid.check_output(f"cat {COMMANDS}/environment")
     running = {"cpu.small.sh": 2}
-    wait_for("a running glidein of PBS", lambda: states(access_point, "to-pbs") == running, 180)
-    wait_for("a running glidein of LSF", lambda: states(access_point, "to-lsf") == running, 180)
+    wait_for("a running glidein of PBS", lambda: states(access_point, "to-pbs") == running, LIMIT_S)
+    wait_for("a running glidein of LSF", lambda: states(access_point, "to-lsf") == running, LIMIT_S)
     access_point.check_output("condor_rm -all")
     cancelled = f"sort {COMMANDS}/cancelled 2>/dev/null || true"
-    wait_for("cancelled jobs of PBS and LSF", lambda: grid.check_output(cancelled).split() == ["123", "124"], 180)
-    wait_for("an empty queue", lambda: not states(access_point, "to-"), 180)
+    wait_for("cancelled jobs of PBS and LSF", lambda: grid.check_output(cancelled).split() == ["123", "124"], LIMIT_S)
+    wait_for("an empty queue", lambda: not states(access_point, "to-"), LIMIT_S)
 
     # All of that needed no connection to the login node, and from there only the documented ports.
     rule = grid_root.check_output(f"nft list ruleset | grep {FIRST_PORT}-{LAST_PORT}")
     assert "packets 0 " not in rule
-    assert grid.run("timeout 5 bash -c '</dev/tcp/cm/22'").rc != 0
+    assert grid.run("timeout 20 bash -c '</dev/tcp/cm/22'").rc != 0
     port = grid.check_output(f"sed -n 's/^<[^:]*:\\([0-9]*\\)?.*/\\1/p' {HOME}/grid/local/log/.master_address")
-    assert access_point.run(f"timeout 3 bash -c '</dev/tcp/sge/{port}'").rc != 0
+    assert access_point.run(f"timeout 20 bash -c '</dev/tcp/sge/{port}'").rc != 0
 
 
 def test_a_gateway_goes_on_when_another_one_of_its_login_node_is_removed(alice, cm, grid, grid_root, inventories):
-    def status():
-        done = playbook("status", "-l", "stand-in,grid", inventory=inventories)
-        return " ".join(done.output.split())
-
     def running():
         ids = grid.check_output(f"grep -lsxzF GLIDEIN_GATEWAY={HOME}/grid /proc/[0-9]*/environ || true")
         # Not those of the commands of blahp and of cron, which end.
@@ -289,7 +290,7 @@ def test_a_gateway_goes_on_when_another_one_of_its_login_node_is_removed(alice, 
             path.split("/")[2] for path in ids.split()
         }
 
-    found = status()
+    found = " ".join(playbook("status", "-l", "stand-in,grid", inventory=inventories).output.split())
     for name in ("stand-in", "grid"):
         assert f"{name}: running, HTCondor 23.9.6, kept alive by cron; jobs: 0 idle" in found
     before = running()
@@ -307,7 +308,6 @@ def test_a_gateway_goes_on_when_another_one_of_its_login_node_is_removed(alice, 
     assert alice.host.check_output("ls ~/.condor/tokens.d").split() == ["gateway-grid", "gateway-pool"]
     assert grid.check_output("ls ~/.condor") == "known_hosts"
     alice.host.check_output("condor_q -name gateway-grid@ -allusers")
-    assert "grid: running" in status()
 
     # Without the ports of the access point, that fails.
     grid_root.check_output(f"nft insert rule inet site output tcp dport {FIRST_PORT}-{LAST_PORT} drop")

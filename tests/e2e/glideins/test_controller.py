@@ -56,7 +56,7 @@ def inventories(tmp_path_factory):
         stdout=subprocess.PIPE,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     (copied / "group_vars" / "all.yml").write_text(done.stdout, encoding="utf-8")
     host = {
@@ -66,7 +66,7 @@ def inventories(tmp_path_factory):
         "controller_vault_password_file": str(folder / "vault"),
         "controller_metrics_dir": TEXTFILES,
         "controller_cache_dir": str(STATE / "cache"),
-        "controller_cycle_schedule": "*:*:0/15",
+        "controller_cycle_schedule": "*:*:0/30",
         "controller_deploy_schedule": "",
     }
     groups = {"glidein_controllers": {"hosts": {"controller": host}}}
@@ -89,6 +89,8 @@ def controller(inventories, cm, slurm_root):
     slurm_root.check_output(f"mv /root/keys {KEYS}; rm -f /usr/local/bin/squeue")
     removed = apply(controller_state="absent")
     assert removed.rc == 0, removed
+    again = apply(controller_state="absent")
+    assert (again.rc, again.recap["controller"]["changed"]) == (0, 0), again
     assert cm.check_output(f"ls {TEXTFILES}") == ""
     cm.check_output(f"rmdir {TEXTFILES}")
     assert (
@@ -96,7 +98,6 @@ def controller(inventories, cm, slurm_root):
         == ""
     )
     assert cm.run(f"getent passwd {NAME}").rc == 2
-    assert apply(controller_state="absent").recap["controller"]["changed"] == 0
 
 
 def outcome(cm):
@@ -108,7 +109,7 @@ def queued(slurm):
 
 
 def make_squeue_hang(slurm_root):
-    slurm_root.check_output("printf '#!/bin/sh\\nexec sleep 100\\n' > /usr/local/bin/squeue")
+    slurm_root.check_output("printf '#!/bin/sh\\nexec sleep 3600\\n' > /usr/local/bin/squeue")
     slurm_root.check_output("chmod 0755 /usr/local/bin/squeue")
 
 
@@ -129,24 +130,24 @@ def test_a_timer_runs_cycles(controller, alice, cm, server, slurm, slurm_root):
     key = cm.check_output(f"cat /var/lib/{NAME}/.ssh/id_ed25519.pub")
     slurm_root.check_output(f"echo '{key}' >> {KEYS}")
     cm.check_output(f"sudo -u {NAME} -H ssh -o StrictHostKeyChecking=accept-new glidein@slurm true")
-    alice.submit(count=2, seconds=60)
+    alice.submit(count=2)
     server.wait_for_jobs(2)
-    wait_for("glideins of a timer's cycle", lambda: queued(slurm) == 2, 180)
+    wait_for("glideins of a timer's cycle", lambda: queued(slurm) == 2, 600)
     # Cycles before that report the site's error.
-    wait_for("an outcome without problems", lambda: outcome(cm)["cycle"]["problems"] == [], 180)
+    wait_for("an outcome without problems", lambda: outcome(cm)["cycle"]["problems"] == [], 600)
     assert (outcome(cm)["exit_status"], outcome(cm)["failed"]) == (0, [])
     metrics = cm.check_output(f"sudo -u alice cat {TEXTFILES}/{NAME}-cycle.prom")
     assert f'glidein_controller_exit_status{{controller="{NAME}",playbook="cycle"}} 0\n' in metrics
     # A cycle that an operator starts during one of the timer ends with its own status.
     make_squeue_hang(slurm_root)
-    wait_for("a cycle that hangs", lambda: slurm.run("pgrep -f '[s]leep 100'").rc == 0, 180)
+    wait_for("a cycle that hangs", lambda: slurm.run("pgrep -f '[s]leep 3600'").rc == 0, 600)
     busy = cm.run(f"{RUN} cycle")
     assert (busy.rc, "still running: this one ends and changes nothing" in busy.stdout) == (75, True), busy
     # A stopped cycle leaves no process behind.
     cm.check_output(f"systemctl stop {NAME}-cycle.timer {NAME}-cycle.service")
     assert cm.run(f"pgrep -U {NAME} -f ansible-playbook").rc == 1  # persistent SSH connections stay
     assert outcome(cm)["exit_status"] == 143
-    slurm_root.check_output("rm /usr/local/bin/squeue; pkill -f '[s]leep 100'; true")
+    slurm_root.check_output("rm /usr/local/bin/squeue; pkill -f '[s]leep 3600'; true")
     journal = cm.check_output(f"journalctl --no-pager -o cat -u {NAME}-cycle")
     assert "2 (job " in journal and "glidein.ops.cycle ended with status 0 after" in journal
 
@@ -172,7 +173,7 @@ def test_cron_runs_cycles_with_the_last_commit(controller, alice, cm, server, sl
     def cron():
         return cm.run(f"cd / && sudo -u {user} env -i HOME=/var/lib/{NAME} PATH=/usr/bin:/bin sh -c '{command}'").rc
 
-    alice.submit(count=2, seconds=60)
+    alice.submit(count=2)
     server.wait_for_jobs(2)
     assert cron() == 0, cm.check_output(f"cat /var/lib/{NAME}/cycle/log")
     assert queued(slurm) == 2
@@ -192,5 +193,5 @@ def test_cron_runs_cycles_with_the_last_commit(controller, alice, cm, server, sl
     assert cron() == 124
     assert cm.run(f"pgrep -U {NAME} -f ansible-playbook").rc == 1
     assert "It ran longer than its time limit of 4 s, and was ended." in outcome(cm)["message"]
-    slurm_root.check_output("rm /usr/local/bin/squeue; pkill -f '[s]leep 100'; true")
+    slurm_root.check_output("rm /usr/local/bin/squeue; pkill -f '[s]leep 3600'; true")
     assert queued(slurm) == 2

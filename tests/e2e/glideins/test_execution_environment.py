@@ -63,7 +63,9 @@ def jobs(image, slurm_root, tmp_path):
     }
     inventory = add_sites(tmp_path, {"slurm": site})
     yield Jobs(folder, inventory)
-    playbook("logout", inventory=inventory)
+    for path in Path(folder, "sessions").iterdir():
+        if path.is_socket():
+            subprocess.run(["ssh", "-S", str(path), "-O", "exit", "login"], capture_output=True, check=False)
     slurm_root.check_output("scancel -u glidein2fa")
     shutil.rmtree(folder)
 
@@ -73,7 +75,7 @@ def test_a_job_uses_the_session_of_its_execution_node(alice, server, slurm_root,
     assert login.rc == 0, login
     deploy = playbook("deploy", "-l", "slurm", inventory=jobs.inventory)
     assert deploy.rc == 0, deploy
-    alice.submit(seconds=60)
+    alice.submit()
     server.wait_for_jobs(1)
     # The slices of a cycle: the first one has only the central manager.
     assert "PLAY RECAP" in jobs.run("cycle", part=(1, 2))

@@ -8,6 +8,7 @@ import re
 
 import pytest
 from conftest import no_glideins, playbook
+from site_deployment import deploy_sites
 
 HOME = "/home/glidein/.glidein/newer"
 ENTRIES = {"main": {"walltime": "1h", "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 500}}}}
@@ -48,8 +49,7 @@ def test_a_newer_htcondor_joins_the_pool_and_runs_its_jobs(newer, alice, cm, slu
     site = {"ansible_host": "slurm", "glidein_entries": ENTRIES, "glidein_platforms": ["newer"]}
     inventory = more_sites({"newer": site})
     more = ("-e", json.dumps({"glidein_tarballs": tarballs}))
-    deploy = playbook("deploy", "-l", "cm,newer", *more, inventory=inventory)
-    assert deploy.rc == 0, deploy
+    deploy_sites(inventory, "newer", tags="tarball,tokens,sites", arguments=more)
     try:
         assert slurm.check_output(f"ls {HOME}/current/tarballs") == "newer.tar.gz"
         cluster = alice.submit(requirements='TARGET.GLIDEIN_Site == "newer"')

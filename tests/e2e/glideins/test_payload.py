@@ -17,6 +17,7 @@ import botocore.session
 import pytest
 import requests
 from conftest import STATE, add_sites, bring_up, playbook, wait_for
+from site_deployment import deploy_sites
 
 SITE = "payload"
 HOME = f"/home/glidein/.glidein/{SITE}"
@@ -82,7 +83,7 @@ def s3():
         aws_secret_access_key=BUCKET["secret_key"],
         config=botocore.config.Config(s3={"addressing_style": "path"}),
     )
-    wait_for("the S3 server", lambda: _made(client), 60)
+    wait_for("the S3 server", lambda: _made(client))
     # Objects of an earlier run.
     for item in client.list_objects_v2(Bucket=BUCKET["bucket"]).get("Contents", []):
         client.delete_object(Bucket=BUCKET["bucket"], Key=item["Key"])
@@ -108,8 +109,7 @@ def site(slurm, s3, tmp_path_factory):
     # Relative to the directory of the inventory.
     own = {"glidein_payload_files": ["tools"], "glidein_job_wrapper": "wrapper"}
     inventory = add_sites(folder, {SITE: {**VARIABLES, **own}})
-    done = playbook("deploy", "-l", f"cm,{SITE}", "--diff", inventory=inventory)
-    assert done.rc == 0, done
+    done = deploy_sites(inventory, SITE, arguments=("--diff",))
     assert re.search(r"^\+0755 [0-9a-f]{12} files/tools/hello$", done.output, re.MULTILINE), done
     assert re.search(r"^\+0700 [0-9a-f]{12} job_wrapper$", done.output, re.MULTILINE), done
     yield inventory
@@ -137,7 +137,7 @@ def uploaded(s3):
 
 
 def test_logs_of_a_running_glidein_are_in_the_log_directory_and_in_the_bucket(site, s3, alice, server, slurm):
-    alice.submit(count=1, seconds=120)
+    alice.submit(count=1, seconds=7200)
     server.wait_for_jobs(1)
     done = playbook("cycle", "-l", SITE, "--diff", inventory=site)
     assert done.rc == 0, done
@@ -149,11 +149,10 @@ def test_logs_of_a_running_glidein_are_in_the_log_directory_and_in_the_bucket(si
     assert BUCKET["secret_key"] not in form
 
     started = f"grep -l 'Create_Process succeeded' {HOME}/log/glidein_*/StarterLog.slot1_1 2>/dev/null; true"
-    wait_for("the log of a running job in the log directory", lambda: slurm.check_output(started), 60)
+    wait_for("the log of a running job in the log directory", lambda: slurm.check_output(started))
     (key, logs) = wait_for(
         "the log of a running job in the bucket",
         lambda: [(key, logs) for key, logs in uploaded(s3).items() if any("slot1_1" in name for name in logs)],
-        60,
     )[0]
     assert re.match(rf"^glidein-logs/{SITE}/glidein_[0-9_]+_\w{{8}}\.tar\.gz\Z", key), key
     assert "cannot be" not in slurm.check_output(f"cat {HOME}/log/*.out")
@@ -169,7 +168,7 @@ def test_logs_of_a_running_glidein_are_in_the_log_directory_and_in_the_bucket(si
 
     def post(key, data=b"x", **changes):
         body = dict(form_fields, key=key, **changes)
-        return requests.post(url, data=body, files={"file": ("f", data)}, timeout=30).status_code
+        return requests.post(url, data=body, files={"file": ("f", data)}, timeout=120).status_code
 
     assert post(f"glidein-logs/{SITE}/x.tar.gz") == 204
     assert post("glidein-logs/other/x.tar.gz") == 403
@@ -206,7 +205,7 @@ def submit(alice, script, more=""):
 
 def output(alice, cluster):
     """Wait for the end of a job; return its output and its errors."""
-    wait_for("the end of a job", lambda: not alice.host.check_output(f"condor_q {cluster} -af JobStatus"), 120)
+    wait_for("the end of a job", lambda: not alice.host.check_output(f"condor_q {cluster} -af JobStatus"))
     return alice.host.check_output(f"cat payload.{cluster}.out; cat payload.{cluster}.err >&2; true")
 
 

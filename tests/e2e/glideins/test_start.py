@@ -7,13 +7,14 @@ import re
 
 import pytest
 from conftest import no_glideins, playbook, wait_for
+from site_deployment import deploy_sites
 
 PUBLISHED = "/srv/glidein-tarballs"
 ENTRIES = {
     "gpu": {
         "queue": "gpu",
         "walltime": "1h",
-        "idle_timeout": "10m",
+        "idle_timeout": "40m",
         "shapes": {"two": {"cpus": 2, "memory_mb": 1024, "disk_mb": 500, "gpus": 1, "gpu_type": "a100"}},
         # The node has no GPU: condor_gpu_discovery simulates three Tesla V100, of which Slurm assigns the first.
         "gpu_discovery": "-simulate:2,3",
@@ -82,8 +83,8 @@ def test_a_glidein_with_a_gpu_and_all_that_an_entry_may_ask_for(
     refused = playbook("deploy", "-l", "start", "-e", "glidein_credential=pool_password", inventory=inventory)
     assert refused.rc != 0
     assert "every reader of that address would have the pool password" in " ".join(refused.output.split())
-    deploy = playbook("deploy", "-l", "cm,start", "-e", f"tarball_publish_dir={PUBLISHED}", inventory=inventory)
-    assert deploy.rc == 0, deploy
+    publish = ("-e", f"tarball_publish_dir={PUBLISHED}")
+    deploy_sites(inventory, "start", tags="tarball,tokens,sites", arguments=publish)
     home = "/home/glidein/.glidein/start"
     try:
         assert slurm.check_output(f"ls {home}/current/tarballs") == ""
@@ -103,7 +104,7 @@ def test_a_glidein_with_a_gpu_and_all_that_an_entry_may_ask_for(
             "1", "Tesla V100-PCIE-16GB", "Tesla V100-PCIE-16GB", "true", "undefined", "start", "gpu", "annex", "3600",
         ]  # fmt: skip
         ended = f"condor_history {cluster} -af ExitCode"
-        wait_for("the jobs' end", lambda: alice.host.check_output(ended).split() == ["0", "0"], 90)
+        wait_for("the jobs' end", lambda: alice.host.check_output(ended).split() == ["0", "0"])
         without, with_gpu = (alice.host.check_output(f"cat {process}.out").splitlines() for process in (0, 1))
         same = ["annex", 'it\'s "here" for $1', "/opt/site/soft"]
         assert with_gpu == ["GPU-a0223334", "GPU-a0223334", "GPU-a0223334-4445-5667-899a-abbccddeeff0", *same]

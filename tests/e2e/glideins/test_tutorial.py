@@ -99,7 +99,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=900,
+            timeout=1800,
             check=False,
         )
         assert done.returncode == 0, f"$ {command}\n{done.stdout}\n[rc={done.returncode}]"
@@ -116,7 +116,7 @@ class Reader:
 
         if READING.match(command):
             try:
-                wait_for(command, look, 90)
+                wait_for(command, look, 300)
             except AssertionError:
                 look()
         else:

@@ -36,8 +36,8 @@ def test_a_glidein_leaves_nothing_on_the_node(alice, server, slurm):
     alice.outputs(cluster)
     slurm.check_output("scancel -u glidein")
     wait_for("an empty queue", lambda: not slurm.check_output("squeue -h -u glidein"))
-    assert slurm.check_output("ls -d /tmp/glidein.* 2>/dev/null; true") == ""
-    assert slurm.check_output("pgrep -u glidein condor; true") == ""
+    left = "ls -d /tmp/glidein.* 2>/dev/null; pgrep -u glidein condor; true"
+    wait_for("nothing left of the glidein", lambda: not slurm.check_output(left))
 
 
 def test_a_probe_follows_one_glidein_until_it_has_registered():

@@ -16,33 +16,22 @@ def tarballs_are_whole(slurm, folder):
     return slurm.check_output(f"cd {folder}/ && {sums}") == "tarballs/native.tar.gz: OK"
 
 
-def test_versions_that_nothing_uses_are_removed_and_incomplete_ones_completed(slurm):
+def test_a_damaged_payload_is_repaired_and_an_unused_version_removed_by_the_next_deployment(slurm):
     folder = "/home/glidein/.glidein/slurm"
     current = slurm.check_output(f"readlink {folder}/current")
     slurm.check_output(
-        f"cp -r {folder}/{current} {folder}/000000000000 && rm {folder}/000000000000/submissions.jsonl; "
-        f"rm {folder}/{current}/lib/* {folder}/current"
-    )
-    deploy = playbook("deploy", "-l", "slurm")
-    assert deploy.rc == 0, deploy
-    assert not slurm.file(f"{folder}/000000000000").exists
-    assert tarballs_are_whole(slurm, f"{folder}/{current}")
-    assert slurm.file(f"{folder}/{current}/lib/daemons.sh").exists
-    again = playbook("deploy", "-l", "slurm")
-    assert again.recap["slurm"]["changed"] == 0, again
-
-
-def test_a_damaged_payload_is_repaired_by_the_next_deployment(slurm):
-    folder = "/home/glidein/.glidein/slurm/current"
-    slurm.check_output(
-        f"cd {folder} && truncate -s 1000 tarballs/native.tar.gz && echo exit 0 > lib/daemons.sh && rm glidein.sh"
+        f"cd {folder} && cp -r {current} 000000000000 && rm 000000000000/submissions.jsonl; cd {current} && "
+        "truncate -s 1000 tarballs/native.tar.gz && rm glidein.sh lib/* && echo exit 0 > lib/daemons.sh"
     )
     assert "is missing on this login node" in playbook("probe", "-l", "slurm").output
+    slurm.check_output(f"rm {folder}/current")
     deploy = playbook("deploy", "-l", "slurm")
     assert deploy.rc == 0, deploy
-    assert tarballs_are_whole(slurm, folder)
-    assert "start_master" in slurm.file(f"{folder}/lib/daemons.sh").content_string
-    assert slurm.file(f"{folder}/glidein.sh").mode == 0o700
+    assert slurm.check_output(f"readlink {folder}/current") == current
+    assert not slurm.file(f"{folder}/000000000000").exists
+    assert tarballs_are_whole(slurm, f"{folder}/{current}")
+    assert "start_master" in slurm.file(f"{folder}/{current}/lib/daemons.sh").content_string
+    assert slurm.file(f"{folder}/{current}/glidein.sh").mode == 0o700
 
 
 def test_another_deployment_does_not_change_the_sites_directory(slurm):
@@ -54,26 +43,8 @@ def test_another_deployment_does_not_change_the_sites_directory(slurm):
     assert slurm.check_output("cd ~/.glidein/slurm && ls -lR && sha256sum credential") == before
 
 
-def test_a_version_that_a_queued_glidein_uses_stays(alice, server, slurm, slurm_root):
-    folder = "/home/glidein/.glidein/slurm"
-    current = slurm.check_output(f"readlink {folder}/current")
-    slurm_root.check_output("scontrol update partitionname=cpu state=down")
-    try:
-        alice.submit()
-        server.wait_for_jobs(1)
-        assert "1 (job " in playbook("cycle").summary
-        # As after a deployment of different content: the version in use is no longer the current one.
-        slurm.check_output(f"cp -r {folder}/{current} {folder}/000000000000 && ln -sfn 000000000000 {folder}/current")
-        assert playbook("deploy", "-l", "slurm").rc == 0
-        slurm.check_output(f"ln -sfn 000000000000 {folder}/current")
-        assert playbook("deploy", "-l", "slurm").rc == 0
-        assert slurm.file(f"{folder}/{current}/glidein.sh").exists
-    finally:
-        slurm_root.check_output("scontrol update partitionname=cpu state=up")
-
-
 def test_a_lab_whose_containers_were_killed_recovers(slurm, cm):
     lab = os.environ.get("LAB") or "glidein-lab"
     subprocess.run(["podman", "kill", f"{lab}-slurm"], check=True, capture_output=True)
-    subprocess.run([sys.executable, str(ROOT / "tests" / "lab" / "lab.py"), "up"], check=True, timeout=120)
+    subprocess.run([sys.executable, str(ROOT / "tests" / "lab" / "lab.py"), "up"], check=True, timeout=600)
     wait_for("Slurm", lambda: "idle" in slurm.run("sinfo -h -o %T").stdout)

@@ -68,6 +68,9 @@ def test_a_drain_cancels_queued_glideins_and_lasts_until_it_is_ended(alice, serv
     assert re.search(rf"^  slurm: {DRAINED}$", cycle.summary, re.MULTILINE), cycle
     assert "PROBLEMS" not in cycle.summary, cycle
     wait_for("the reason on the page", lambda: re.search(DRAINED, server.get("/").text))
+    probe = playbook("probe", "-l", "slurm", "-e", "probe_entry=cpu", "-e", "probe_shape=small")
+    assert probe.rc != 0
+    assert re.search(rf"Nothing was submitted to cpu/small: {DRAINED}", text(probe)), probe
 
     ended = playbook("undrain", "-l", "slurm")
     assert (ended.rc, ended.recap["slurm"]["changed"]) == (0, 1), ended
@@ -82,7 +85,7 @@ def test_running_glideins_of_an_entry_retire_at_once_and_stop_no_job(alice, serv
     first = alice.submit(seconds=finish_file.seconds, memory_mb=2000)
     server.wait_for_jobs(1)
     assert "1 (job " in playbook("cycle").summary
-    wait_for("a running job", lambda: alice.host.check_output(f"condor_q {first} -af JobStatus") == "2", 240)
+    wait_for("a running job", lambda: alice.host.check_output(f"condor_q {first} -af JobStatus") == "2")
 
     done = drain("-e", "drain_entry=cpu", "-e", "drain_now=true")
     assert done.recap["slurm"]["changed"] == 2, done
@@ -91,7 +94,7 @@ def test_running_glideins_of_an_entry_retire_at_once_and_stop_no_job(alice, serv
     second = alice.submit()
     finish_file.create()
     assert len(alice.outputs(first)) == 1
-    wait_for("the end of the glidein", lambda: states(slurm) == {}, 240)
+    wait_for("the end of the glidein", lambda: states(slurm) == {})
     said = slurm.check_output("cat $(ls -t ~/.glidein/slurm/log/*.out | head -n 1)")
     assert "ended because the pool shut it down (exit status 0" in said
     assert alice.host.check_output(f"condor_history {first} -limit 1 -af NumShadowStarts") == "1"

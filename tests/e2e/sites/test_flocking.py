@@ -76,6 +76,7 @@ def test_a_job_of_a_schedd_that_flocks_gets_a_glidein(flocking, server):
     assert "Wait for the next cycle, which submits a glidein to slurm/cpu/small" in explained.summary, explained
     cycle = playbook("cycle")
     assert "1 (job " in cycle.summary, cycle
-    wait_for("the end of the job", lambda: flocking.check_output(f"condor_history {job} -limit 1 -af JobStatus") == "4")
+    status = f"condor_history {job} -limit 1 -af JobStatus"
+    wait_for("the end of the job", lambda: flocking.check_output(status) == "4")
     assert flocking.check_output("cat flock.out").strip() == 'site "slurm"'
     assert flocking.check_output(f"condor_history {job} -limit 1 -af LastRemotePool") == "cm"

@@ -39,8 +39,10 @@ def htc_root():
 @pytest.fixture(scope="module")
 def deployed(htc_root):
     """Deploy the site; return its access point."""
-    wait_for("a machine in the other pool", lambda: htc_root.check_output("condor_status -af Name"), 240)
+    wait_for("a machine in the other pool", lambda: htc_root.check_output("condor_status -af Name"))
     SITE.deploy()
+    again = SITE.play("deploy", "--tags", "tokens,sites", limit="cm,htc")
+    assert [again.recap[name]["changed"] for name in ("cm", "htc")] == [0, 0], again
     return host("htc")
 
 
@@ -50,7 +52,7 @@ def htc(deployed, htc_root, cm):
 
     def emptied():
         deployed.check_output("condor_rm -all >/dev/null 2>&1; true")
-        wait_for("an empty queue of the other pool", lambda: not jobs(deployed), 240)
+        wait_for("an empty queue of the other pool", lambda: not jobs(deployed))
 
     htc_root.check_output("condor_on -negotiator")
     emptied()
@@ -64,7 +66,7 @@ def htc(deployed, htc_root, cm):
 def closed(htc, htc_root):
     """Make the other pool accept jobs and start none."""
     htc_root.check_output("condor_off -negotiator")
-    wait_for("a pool without negotiator", lambda: htc_root.run("pgrep -x condor_negotiat").rc, 240)
+    wait_for("a pool without negotiator", lambda: htc_root.run("pgrep -x condor_negotiat").rc)
     return htc
 
 
@@ -85,7 +87,7 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, ht
     # itself.
     ids = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_BatchId TotalCpus TotalMemory"
     expected = [f"{job_id}.{process} 1.0 1084" for process in range(3)]
-    wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected, 240)
+    wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected)
     assert alice.outputs(cluster, 3) == ['htc\n"htc"'] * 3
     assert SITE.counted(SITE.play("status"))[:2] == [0, 3]
 
@@ -106,7 +108,7 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
     SITE.play("cycle")
     outputs = [f"cat saving.{cluster}.{process}.out" for process in (0, 1)]
     for output in outputs:
-        wait_for("a running job", lambda output=output: "running" in alice.host.run(output).stdout, 240)
+        wait_for("a running job", lambda output=output: "running" in alice.host.run(output).stdout)
         # The job's environment is of its own pool: it has no variable of the glidein's job.
         printed = alice.host.check_output(output)
         scratch = re.search(r"^_CONDOR_SCRATCH_DIR=(.*)$", printed, re.MULTILINE).group(1)
@@ -118,10 +120,10 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
     for job_id in (removed, vacated):
         log = f"{LOGS}/*.{job_id}"
         ended = f"grep -h ended {log}.out"
-        wait_for("the end of the glidein", lambda ended=ended: "of signal TERM" in htc.run(ended).stdout, 240)
+        wait_for("the end of the glidein", lambda ended=ended: "of signal TERM" in htc.run(ended).stdout)
         assert "==> StartLog of glidein_" in htc.check_output(f"cat {log}.err")
     evicted = f"grep -c 'was evicted' saving.{cluster}.log; true"
-    wait_for("two evicted jobs", lambda: alice.host.check_output(evicted) == "2", 240)
+    wait_for("two evicted jobs", lambda: alice.host.check_output(evicted) == "2")
     assert ["saved" in alice.host.check_output(output) for output in outputs] == [True, True]
     # The evicted glidein is not started again; it is removed within a minute.
     wait_for("an empty queue", lambda: not jobs(htc), 300)
@@ -137,7 +139,7 @@ def test_a_whole_node_is_all_the_cores_that_a_machine_has(alice, server, htc, cm
     SITE.play("cycle")
     # Both jobs run in the node at the same time.
     running = f"condor_q {cluster} -constraint 'JobStatus == 2' -af RemoteHost"
-    hosts = wait_for("two running jobs", lambda: _if(2, alice.host.check_output(running).split()), 240)
+    hosts = wait_for("two running jobs", lambda: _if(2, alice.host.check_output(running).split()))
     assert len(set(hosts)) == 2
     assert len({each.split("@", 1)[1] for each in hosts}) == 1
     ad = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_Shape TotalCpus TotalMemory"

@@ -61,11 +61,11 @@ def command(folder, site, scheduler, entries, patience_s):
     return ["ansible-playbook", "-i", str(folder / "hosts.yml"), str(folder / "play.yml")]
 
 
-def probe(folder, site, scheduler, entries, patience_s=120):
+def probe(folder, site, scheduler, entries, patience_s=900):
     """Run the probe; return {entry: node}."""
     done = subprocess.run(
         command(folder, site, scheduler, entries, patience_s),
-        capture_output=True, text=True, cwd=ROOT, timeout=600, check=False, env=prepare.environment(),
+        capture_output=True, text=True, cwd=ROOT, timeout=1200, check=False, env=prepare.environment(),
     )  # fmt: skip
     assert done.returncode == 0, done
     assert left_on(site) == ""
@@ -107,25 +107,16 @@ def test_slurm_reports_and_entries_fail_independently(tmp_path, slurm_partition)
     assert nodes["wrong"]["error"].startswith("glidein_entries.wrong.walltime: 'soon' is invalid")
 
 
-def test_slurm_jobs_that_do_not_start_are_cancelled(tmp_path, slurm_partition):
-    slurm_partition("DOWN")
-    entries = {"cpu": {"queue": "cpu", "walltime": "1h", "shapes": {"core": CORE}}}
-    node = probe(tmp_path, "slurm", "slurm", entries, patience_s=5)["cpu"]
-    assert node["state"] == "failed"
-    assert "was cancelled." in node["error"] or "the job cannot start" in node["error"]
-    wait_for("an empty queue", lambda: host("slurm").check_output("squeue -h -u glidein") == "")
-
-
 def test_a_run_that_was_killed_is_replaced_by_the_next_one(tmp_path, slurm_partition):
     slurm = host("slurm")
     slurm_partition("DOWN")
     entries = {"cpu": {"queue": "cpu", "walltime": "1h", "shapes": {"core": CORE}}}
     with (tmp_path / "output").open("w") as output:
         play = subprocess.Popen(
-            command(tmp_path, "slurm", "slurm", entries, 300),
+            command(tmp_path, "slurm", "slurm", entries, 900),
             stdout=output, stderr=output, cwd=ROOT, env=prepare.environment(),
         )  # fmt: skip
-        first = wait_for("a job", lambda: slurm.check_output("squeue -h -u glidein -o %i"), 60)
+        first = wait_for("a job", lambda: slurm.check_output("squeue -h -u glidein -o %i"))
         kill_tree(play.pid)
         play.wait()
     assert slurm.check_output("squeue -h -u glidein -o %i") == first

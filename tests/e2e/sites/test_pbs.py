@@ -49,7 +49,7 @@ class Cluster:
         numbers = {re.match(r"\d+(\[)?", job_id).group(0) for job_id in self.jobs()}
         for number in numbers:
             self.login.run(f"qdel '{number}{']' if number.endswith('[') else ''}'")
-        wait_for(f"an empty queue of {self.name}", lambda: not self.jobs(), 240)
+        wait_for(f"an empty queue of {self.name}", lambda: not self.jobs())
 
     def starting(self, enabled):
         """Let the queue start jobs, or only accept them."""
@@ -100,7 +100,7 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, cl
 
     query = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_BatchId TotalCpus TotalMemory"
     expected = [f"{job_id} 1.0 1024" for job_id in ids]
-    wait_for("three glideins in the collector", lambda: sorted(cm.check_output(query).splitlines()) == expected, 240)
+    wait_for("three glideins in the collector", lambda: sorted(cm.check_output(query).splitlines()) == expected)
     assert alice.outputs(submitted, 3) == [f'{cluster.name}\n"{cluster.name}"'] * 3
     assert cluster.site.counted(cluster.site.play("status"))[:2] == [0, 3]
 
@@ -110,7 +110,7 @@ def test_queued_glideins_are_counted_a_surplus_one_is_cancelled_and_a_held_one_i
     assert list(first.values()) == ["Q"] * 3
     job_id = min(left)
     closed.login.check_output(f"qhold '{job_id}'")
-    wait_for("a held job", lambda: closed.jobs()[job_id] == "H", 240)
+    wait_for("a held job", lambda: closed.jobs()[job_id] == "H")
     status = closed.site.play("status")
     assert closed.site.counted(status)[:3] == [1, 0, 1]
     reason = "Job held by glidein on" if closed.name == "pbs" else "Hold_Types = u"
@@ -133,7 +133,7 @@ def test_a_glidein_that_no_node_can_run_is_refused_or_sick(alice, server, cluste
         assert "cannot locate feasible nodes" in cycle.output
         assert cluster.jobs() == {}
         return
-    wait_for("the scheduler's verdict", lambda: "Can Never Run" in cluster.login.check_output("qstat -f"), 240)
+    wait_for("the scheduler's verdict", lambda: "Can Never Run" in cluster.login.check_output("qstat -f"))
     shown = cluster.site.play("status", *with_entries)
     assert cluster.site.counted(shown)[:3] == [0, 0, 1]
     assert "Can Never Run: Insufficient amount of resource: ncpus" in " ".join(shown.output.split())
@@ -146,7 +146,7 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
     server.wait_for_jobs(1)
     cluster.site.play("cycle")
     started = f"grep -c 'Job executing on host' patient.{submitted}.log; true"
-    wait_for("a running job", lambda: alice.host.check_output(started) == "1", 240)
+    wait_for("a running job", lambda: alice.host.check_output(started) == "1")
     (job_id,) = cluster.jobs()
     plan = [{"entry": "main", "shape": "small", "present": 0, "reason": "test"}]
     cluster.site.module(
@@ -164,12 +164,11 @@ def test_a_glidein_that_is_stopped_lets_its_job_vacate_and_leaves_nothing(alice,
                 f"grep -h 'ended because' /home/glidein/.glidein/{cluster.name}/log/*.{pattern}.out"
             ).stdout
         ),
-        240,
     )
     assert "of signal TERM" in log
-    wait_for("an evicted job", lambda: "was evicted" in alice.host.check_output(f"cat patient.{submitted}.log"), 240)
-    wait_for("an empty queue", lambda: not cluster.jobs(), 240)
-    wait_for("a clean node", lambda: not cluster.leftovers(), 240)
+    wait_for("an evicted job", lambda: "was evicted" in alice.host.check_output(f"cat patient.{submitted}.log"))
+    wait_for("an empty queue", lambda: not cluster.jobs())
+    wait_for("a clean node", lambda: not cluster.leftovers())
 
 
 def test_arrays_on_pbs_professional_where_the_operator_allows_them(alice, server, cluster):

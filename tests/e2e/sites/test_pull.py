@@ -50,9 +50,10 @@ def cron(slurm_root):
     # This works with any Python that is installed there.
     removed = pull("-e", "pull_state=absent", glidein_pull_python="/opt/none/python3")
     assert removed.rc == 0, removed
+    again = pull("-e", "pull_state=absent")
+    assert (again.rc, again.recap["slurm"]["changed"]) == (0, 0), again
     slurm_root.check_output(f"test ! -e {HOME}")
     assert "glidein" not in slurm_root.check_output("crontab -l -u glidein || true")
-    assert pull("-e", "pull_state=absent").recap["slurm"]["changed"] == 0
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def rival(cm, slurm, server):
     secret = cm.check_output(f"{command} create rival 2>/dev/null")
     nothing = {"site": "rival", "entries": {"cpu": {}}, "ttl_s": 60}
     # The server reads the tokens every half a second.
-    wait_for("the token", lambda: server.call("lease", nothing, secret).get("result"), 5)
+    wait_for("the token", lambda: server.call("lease", nothing, secret).get("result"))
     yield secret
     server.call("lease", nothing, secret)
     cm.check_output(f"{command} revoke rival")
@@ -71,6 +72,7 @@ def rival(cm, slurm, server):
 
 
 def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm, more_sites, rival):
+    slurm.check_output(f"rm -rf {HOME}; crontab -r 2>/dev/null; true")
     old = pull("-e", "glidein_pull_python=/opt/none/python3")
     assert old.rc != 0
     assert "/opt/none/python3 on slurm does not run" in " ".join(old.output.split())
@@ -81,7 +83,7 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
     assert first.rc == 0, first
     # A running cycle keeps the next one from starting, and keeps the versions that it may use.
     slurm.check_output(f"mkdir {HOME}/versions/000000000000")
-    holder = slurm.check_output(f"setsid flock {HOME}/lock sleep 300 >/dev/null 2>&1 & echo $!")
+    holder = slurm.check_output(f"setsid flock {HOME}/lock sleep 3600 >/dev/null 2>&1 & echo $!")
     busy = slurm.run(f"{HOME}/cycle")
     assert (busy.rc, "Another cycle of slurm is still running; this one has done nothing." in busy.stderr) == (1, True)
     second = pull("--diff")
@@ -99,22 +101,17 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
     assert slurm.file(f"{HOME}/token").content_string == fresh
     assert "error" in server.call("lease", {"site": "slurm", "entries": {}, "ttl_s": 60}, token)
 
-    alice.submit(count=2, seconds=60)
+    alice.submit(count=2)
     server.wait_for_jobs(2)
     # The controller skips the site: only the task that decides this runs for it.
     left_out = pull(name="cycle")
     assert left_out.recap["slurm"]["ok"] == 1, left_out
     assert "Read the batch queue" not in left_out.output
     assert "2 (job " in cycle(slurm)
-    assert "(job " not in cycle(slurm)
     assert queued(slurm) == 2
-    # Another controller orders nothing, because the login node has leased the demand.
-    other = {"other": {"ansible_host": "slurm", "glidein_demand_token": "", "glidein_entries": {"cpu": ENTRY}}}
-    elsewhere = playbook("cycle", "--check", "-l", "other", inventory=more_sites(other))
-    assert "Not counted: 2 that other sites have a lease on" in " ".join(elsewhere.summary.split()), elsewhere
 
     # Two controllers run at the same time: each job gets one glidein, whichever is first.
-    alice.submit(count=2, seconds=60)
+    alice.submit(count=2)
     server.wait_for_jobs(4)
     racing = {"rival": {"ansible_host": "slurm", "glidein_demand_token": rival, "glidein_entries": {"cpu": ENTRY}}}
     inventory = more_sites(racing)
@@ -136,7 +133,7 @@ def test_a_login_node_that_does_not_reach_the_server_reads_a_file(alice, server,
     assert not slurm.file(f"{HOME}/versions/000000000000").exists
     assert f"{HOME}/demand.json cannot be read" in cycle(slurm)
 
-    alice.submit(seconds=60)
+    alice.submit()
     server.wait_for_jobs(1)
     push = pull(name="push_demand", glidein_pull_demand="file")
     assert push.rc == 0, push

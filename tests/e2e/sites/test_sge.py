@@ -45,7 +45,7 @@ def sge(deployed, sge_root, cm):
 
     def emptied():
         deployed.check_output("qdel -u glidein >/dev/null; true")
-        wait_for("an empty queue of Grid Engine", lambda: not deployed.check_output("qstat -u glidein"), 240)
+        wait_for("an empty queue of Grid Engine", lambda: not deployed.check_output("qstat -u glidein"))
 
     emptied()
     sge_root.check_output("qmod -e cpu.q")
@@ -79,7 +79,7 @@ def test_jobs_become_glideins_which_join_the_pool_and_run_them(alice, server, sg
     # Grid Engine and the collector report the same glidein.
     ids = "condor_status -constraint 'PartitionableSlot && is_glidein' -af GLIDEIN_BatchId TotalCpus TotalMemory"
     expected = [f"{job_id}.{task} 1.0 1024" for task in (1, 2, 3)]
-    wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected, 240)
+    wait_for("three glideins in the collector", lambda: sorted(cm.check_output(ids).splitlines()) == expected)
     assert alice.outputs(cluster, 3) == ['sge\n"sge"'] * 3
     assert SITE.counted(SITE.play("status"))[:2] == [0, 3]
 
@@ -92,7 +92,7 @@ def test_queued_glideins_are_counted_a_surplus_one_is_cancelled_and_one_in_error
     number = min(left).split(".")[0]
     closed.check_output(f"qalter -o /nonexistent/out {number}")
     sge_root.check_output("qmod -e cpu.q")
-    wait_for("an error state", lambda: set(tasks(closed).values()) == {"Eqw"}, 240)
+    wait_for("an error state", lambda: set(tasks(closed).values()) == {"Eqw"})
     status = SITE.play("status")
     assert SITE.counted(status)[:3] == [0, 0, 2]
     assert "state Eqw: can't open output file" in " ".join(status.output.split()).replace("''", "'")
@@ -111,18 +111,18 @@ def test_slots_and_memory_are_requested_and_a_glidein_that_is_stopped_lets_its_j
     assert re.search(r"project: +physics", known)
     # The jobs run in one glidein at the same time: each has a slot of its own.
     started = f"grep -c 'Job executing on host' patient.{cluster}.log; true"
-    wait_for("four running jobs", lambda: alice.host.check_output(started) == "4", 240)
+    wait_for("four running jobs", lambda: alice.host.check_output(started) == "4")
     hosts = alice.host.check_output(f"condor_q {cluster} -af RemoteHost").split()
     slots, glideins = zip(*(each.split("@", 1) for each in hosts), strict=True)
     assert (len(set(slots)), len(set(glideins))) == (4, 1), hosts
 
     sge.check_output(f"qdel {job_id}")
     ended = f"grep -h ended /home/glidein/.glidein/sge/log/*.{job_id}.out"
-    log = wait_for("the end of the glidein", lambda: sge.run(ended).stdout, 240)
+    log = wait_for("the end of the glidein", lambda: sge.run(ended).stdout)
     assert "of signal USR2" in log
     evicted = f"grep -c 'was evicted' patient.{cluster}.log; true"
-    wait_for("four evicted jobs", lambda: alice.host.check_output(evicted) == "4", 240)
-    wait_for("an empty queue", lambda: not tasks(sge), 240)
+    wait_for("four evicted jobs", lambda: alice.host.check_output(evicted) == "4")
+    wait_for("an empty queue", lambda: not tasks(sge))
     assert sge.check_output("ls -d /tmp/glidein.* /tmp/*.cpu.q 2>/dev/null; true") == ""
     assert sge.check_output("pgrep -u glidein condor; true") == ""
     # Only the glidein got the notice; the signal would have ended the jobs.

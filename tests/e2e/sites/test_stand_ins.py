@@ -11,20 +11,20 @@ import re
 
 import pytest
 from conftest import ROOT, add_sites, playbook, wait_for
+from finish_file import FinishFile
+from site_deployment import deploy_sites
 
 COMMANDS = {
     "pbspro": ("qsub", "qstat", "qdel"),
     "torque": ("qsub", "qstat", "qdel"),
     "lsf": ("bsub", "bjobs", "bkill", "lsid", "bparams"),
 }
-# Each site has jobs of its own group, because one site's lease keeps the other sites from ordering for that group.
-MEMORY_MB = {"pbspro": 300, "torque": 500, "lsf": 700}
 HOME = "/home/glidein/stand-ins"
 
 
 def command(system, name):
-    """Return the argument list that runs a stand-in, with three slots for jobs."""
-    return ["/usr/bin/env", "FAKE_BATCH_RUN=1", "FAKE_BATCH_SLOTS=3", f"{HOME}/{system}/bin/{name}"]
+    """Return the argument list that runs a stand-in, with two slots for jobs."""
+    return ["/usr/bin/env", "FAKE_BATCH_RUN=1", "FAKE_BATCH_SLOTS=2", f"{HOME}/{system}/bin/{name}"]
 
 
 def variables(system):
@@ -38,7 +38,8 @@ def variables(system):
             "main": {
                 "queue": None,
                 "walltime": "1h",
-                "idle_timeout": "15s",
+                "idle_timeout": "20m",
+                "idle_after_job": "10s",
                 "shapes": {"core": {"cpus": 1, "memory_mb": 1024, "disk_mb": 500}},
             }
         },
@@ -48,15 +49,14 @@ def variables(system):
 @pytest.fixture(scope="module")
 def inventory(slurm, tmp_path_factory):
     """Return the lab's inventory with three more sites, deployed; remove them afterwards."""
-    slurm.check_output(f"mkdir -p {HOME}")
+    slurm.check_output(f"rm -rf {HOME} {' '.join(f'~/.glidein/{system}' for system in COMMANDS)} && mkdir {HOME}")
     for system in COMMANDS:
         source = ROOT / "tests" / "unit" / "support" / f"fake_{system}.py"
         program = f"{HOME}/{source.name}"
         slurm.check_output(f"cat > {program} <<'END-OF-PROGRAM'\n{source.read_text()}END-OF-PROGRAM")
         slurm.check_output(f"python3 {program} install {HOME}/{system}")
     inventories = add_sites(tmp_path_factory.mktemp("inventory"), {name: variables(name) for name in COMMANDS})
-    done = playbook("deploy", "-l", "cm," + ",".join(COMMANDS), inventory=inventories)
-    assert done.rc == 0, done
+    deploy_sites(inventories, *COMMANDS)
     yield inventories
     # (The brackets keep the pattern from matching the shell that runs it.)
     slurm.check_output("pkill -f '[s]tand-ins'; pkill -f '[.]glidein/'; true")
@@ -65,52 +65,66 @@ def inventory(slurm, tmp_path_factory):
         slurm.check_output(f"rm -rf ~/.glidein/{system}")
 
 
-@pytest.mark.parametrize("system", sorted(COMMANDS))
-def test_idle_jobs_become_glideins_and_run(system, inventory, alice, server, slurm):
-    cluster = alice.submit(count=3, memory_mb=MEMORY_MB[system])
-    server.wait_for_jobs(3)
-
-    first = playbook("cycle", "-l", system, inventory=inventory)
-    assert first.rc == 0, first
-    assert first.recap[system]["changed"] == 1, first
-    again = playbook("cycle", "-l", system, inventory=inventory)
-    assert again.recap[system]["changed"] == 0, again
-
-    assert all(f'"{system}"' in printed for printed in alice.outputs(cluster, 3))
-    wait_for(f"an empty queue of {system}", lambda: counted(system, inventory) == [0, 0], 90)
-    logs = slurm.check_output(f"tail -qn 1 ~/.glidein/{system}/log/*.out* | grep -c 'glidein: ended because no job'")
-    assert int(logs) >= 1
-    # The stand-ins of PBS and Torque give each job a TMPDIR below tmp, as pbs_mom does below /var/tmp.
-    assert not slurm.check_output(f"ls -d /tmp/glidein.* {HOME}/*/tmp/* 2>/dev/null; true")
+@pytest.fixture
+def finish_file(slurm):
+    """Return the file for which jobs wait."""
+    with FinishFile(slurm) as file:
+        yield file
 
 
-@pytest.mark.parametrize("system", sorted(COMMANDS))
-def test_a_probe_finds_its_log(system, inventory):
-    done = playbook("probe", "-l", system, inventory=inventory)
+def run(name, inventory):
+    """Run a playbook for all three sites; assert that it succeeds."""
+    done = playbook(name, "-l", ",".join(COMMANDS), inventory=inventory)
     assert done.rc == 0, done
-    assert "glidein: registered with" in done.output
+    return done
 
 
-@pytest.mark.parametrize("system", sorted(COMMANDS))
-def test_queued_glideins_are_withdrawn_when_the_jobs_are_removed(system, inventory, alice, server, cm):
-    alice.submit(count=5, seconds=60, memory_mb=MEMORY_MB[system])
-    server.wait_for_jobs(5)
-    assert playbook("cycle", "-l", system, inventory=inventory).rc == 0
-    wait_for("three of five that run", lambda: counted(system, inventory) == [2, 3])
-    cm.check_output("condor_rm -all")
+def counted(inventory):
+    """Return {site: [queued, running]} of the glideins, as the playbook `status` shows them."""
+    done = run("status", inventory)
+    rows = re.findall(r"^(\w+) +main +core +(\d+) +(\d+)", done.summary, re.MULTILINE)
+    return {site: [int(queued), int(running)] for site, queued, running in rows}
+
+
+def test_idle_jobs_become_glideins_and_run_and_queued_ones_are_withdrawn(
+    inventory, alice, server, slurm, cm, finish_file
+):
+    clusters = {
+        system: alice.submit(count=4, seconds=finish_file.seconds, requirements=f'TARGET.GLIDEIN_Site == "{system}"')
+        for system in COMMANDS
+    }
+    server.wait_for_jobs(12)
+    first = run("cycle", inventory)
+    assert {system: first.recap[system]["changed"] for system in COMMANDS} == dict.fromkeys(COMMANDS, 1), first
+    running = "condor_q -all -constraint 'JobStatus == 2' -af ClusterId"
+    two_each = sorted([*clusters.values()] * 2)
+    wait_for("two running jobs of each site", lambda: sorted(cm.check_output(running).split()) == two_each)
+    assert counted(inventory) == dict.fromkeys(COMMANDS, [2, 2])
+
+    cm.check_output("condor_rm -all -constraint 'JobStatus == 1'")
     server.wait_for_jobs(0)
+    run("cycle", inventory)
+    assert counted(inventory) == dict.fromkeys(COMMANDS, [0, 2])
 
-    def withdrawn():
-        done = playbook("cycle", "-l", system, inventory=inventory)
-        assert done.rc == 0, done
-        return counted(system, inventory)[0] == 0
+    finish_file.create()
+    ended = "condor_history {} -constraint 'JobStatus == 4 && ExitCode == 0' -limit 2 -af ProcId"
+    for system, cluster in clusters.items():
+        command = ended.format(cluster)
+        processes = wait_for("two ended jobs", lambda command=command: _if(2, alice.host.check_output(command).split()))
+        for process in processes:
+            assert f'"{system}"' in alice.host.check_output(f"cat job.{cluster}.{process}.out")
+    # The stand-ins of PBS and Torque give each job a TMPDIR below tmp, as pbs_mom does below /var/tmp.
+    left = f"ls -d /tmp/glidein.* {HOME}/*/tmp/* 2>/dev/null; pgrep -u glidein condor; true"
+    wait_for("nothing left of the glideins", lambda: not slurm.check_output(left))
+    for system in COMMANDS:
+        logs = f"tail -qn 1 ~/.glidein/{system}/log/*.out* | grep -c 'glidein: ended because no job'"
+        assert slurm.check_output(logs) == "2"
 
-    wait_for("two that are cancelled", withdrawn, 90)
+
+def _if(count, words):
+    return words if len(words) == count else None
 
 
-def counted(system, inventory):
-    """Return [queued, running] glideins of a site, as the playbook `status` shows them."""
-    done = playbook("status", "-l", system, inventory=inventory)
-    row = re.search(rf"^{system} +main +core +(\d+) +(\d+)", done.summary, re.MULTILINE)
-    assert row, done
-    return [int(number) for number in row.groups()]
+def test_a_probe_finds_its_log(inventory):
+    done = run("probe", inventory)
+    assert done.output.count("glidein: registered with") == len(COMMANDS), done

@@ -125,6 +125,8 @@ def test_a_person_logs_in_once_and_cycles_use_the_session(alice, server, slurm_r
         shown = child.logfile_read.getvalue()
     assert factors.password not in shown
     assert re.search(r"session to glidein2fa@slurm-2fa since 20", shown), shown
+    again = log_in(inventory)
+    assert (again.rc, again.recap["slurm"]["changed"]) == (0, 0), again
 
     deploy = playbook("deploy", "-l", "slurm", inventory=inventory)
     assert deploy.rc == 0, deploy
@@ -162,7 +164,7 @@ def test_stored_answers_open_a_session_that_expires_and_no_code_is_used_twice(si
         login = log_in(inventory, "-e", "glidein_ssh_persist=20")
         assert login.recap["slurm"]["changed"] == 1, login
         assert factors.password not in login.output and factors.seed not in login.output
-        wait_for("the session's end", lambda: not sockets(site.folder), 240)
+        wait_for("the session's end", lambda: not sockets(site.folder))
     lines = sshd.lines()
     assert sum("Accepted keyboard-interactive" in line for line in lines) == 2, lines
     assert not any("error: PAM" in line for line in lines), lines
