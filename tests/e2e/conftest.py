@@ -9,7 +9,6 @@ Slurm. The central manager may still have sites of an earlier test: the next dep
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import prepare
 import pytest
 import requests
 import testinfra
+from finish_file import FinishFile
 from plays import shown
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,11 +59,6 @@ def wait_for(what, look, seconds=300):
         time.sleep(min(2.0, max(0.5, (time.monotonic() - began) / 10)))
 
 
-def until(path):
-    """Return the `seconds` of a job that runs until the file `path` exists on its node."""
-    return f"0; until [ -e {path} ]; do sleep 1; done"
-
-
 def host(alias, sudo=False):
     """Return a host of the lab as testinfra's object."""
     return testinfra.get_host(f"ssh://{alias}", ssh_config=str(STATE / "ssh_config"), sudo=sudo)
@@ -73,14 +68,6 @@ def no_glideins(slurm):
     """Cancel Slurm's queued and running jobs, and wait until they have ended: until then they write logs."""
     slurm.check_output("scancel -u glidein")
     wait_for("the end of all glideins", lambda: slurm.check_output("squeue -h -u glidein") == "")
-
-
-def registered_after(login, logs, job_id):
-    """Return the seconds from the start of each glidein of a batch job to its registration, by their own logs."""
-    said = login.check_output(f"cat {logs}/*.{job_id}*.out")
-    found = [float(seconds) for seconds in re.findall(r"registered with \S+ as \S+, (\d+\.\d\d) s after start", said)]
-    assert found, said
-    return found
 
 
 def bring_up(name):
@@ -285,6 +272,13 @@ def add_sites(folder, sites):
     path = folder / "more.json"
     path.write_text(json.dumps({"all": {"children": {"glidein_sites": {"hosts": hosts}}}}), encoding="utf-8")
     return (INVENTORY, path)
+
+
+@pytest.fixture
+def finish_file(slurm):
+    """Return the file for which jobs wait."""
+    with FinishFile(slurm) as file:
+        yield file
 
 
 @pytest.fixture

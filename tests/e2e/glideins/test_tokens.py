@@ -9,7 +9,6 @@ import time
 
 import pytest
 from conftest import STATE, add_sites, playbook, wait_for
-from finish_file import FinishFile
 from holder import GLIDEINS_MAY, Holder
 from site_deployment import deploy_sites
 
@@ -102,13 +101,6 @@ def inventories(tmp_path_factory):
         folder = tmp_path_factory.mktemp("revoked" if revoked else "trusted")
         both[revoked] = add_sites(folder, {"other": dict(OTHER, glidein_revoked=revoked)})
     return both
-
-
-@pytest.fixture
-def finish_file(slurm):
-    """Return the file for which jobs wait."""
-    with FinishFile(slurm) as file:
-        yield file
 
 
 @pytest.fixture

@@ -5,12 +5,11 @@
 
 import re
 
-from conftest import playbook, until, wait_for
+from conftest import playbook, wait_for
 
 ENTRIES = {
     "cpu": {"walltime": "1h", "priority": 10, "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 1000}}}
 }
-FINISH = "/home/glidein/finish"
 
 
 def queue(slurm, columns="%i"):
@@ -24,9 +23,8 @@ def jobs_by_group(server):
     return {group["id"]: (group["count"], group["leased"]) for group in groups}
 
 
-def test_an_idle_job_becomes_a_glidein_and_runs_there(alice, server, slurm, cm):
-    slurm.check_output(f"rm -f {FINISH}")
-    cluster = alice.submit(seconds=until(FINISH))
+def test_an_idle_job_becomes_a_glidein_and_runs_there(alice, server, slurm, cm, finish_file):
+    cluster = alice.submit(seconds=finish_file.seconds)
     server.wait_for_jobs(1)
     cycle = playbook("cycle")
     assert cycle.rc == 0, cycle
@@ -61,7 +59,7 @@ def test_an_idle_job_becomes_a_glidein_and_runs_there(alice, server, slurm, cm):
     assert max(len(line) for line in status.summary.splitlines()) <= 100
     assert all(counts["changed"] == 0 for counts in status.recap.values())
 
-    slurm.check_output(f"touch {FINISH}")
+    finish_file.create()
     assert alice.outputs(cluster) == ['slurm\n"slurm"']
 
 

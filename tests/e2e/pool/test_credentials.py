@@ -8,7 +8,6 @@ import json
 
 import pytest
 from conftest import STATE, no_glideins, playbook, wait_for
-from finish_file import FinishFile
 from holder import GLIDEINS_MAY, NOT_FOR_GLIDEINS, Holder
 from site_deployment import deploy_sites
 
@@ -34,13 +33,6 @@ MACHINE = {
     "GLIDEIN_Entry": '"cpu"',
     "GLIDEIN_Shape": '"one"',
 }
-
-
-@pytest.fixture
-def finish_file(slurm):
-    """Return the file for which jobs wait."""
-    with FinishFile(slurm) as file:
-        yield file
 
 
 @pytest.fixture

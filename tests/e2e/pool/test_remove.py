@@ -11,8 +11,8 @@ import subprocess
 
 import prepare
 import pytest
-from conftest import ROOT, STATE, clean_pool, playbook, until, wait_for
-from lab.engine import podman
+from conftest import ROOT, STATE, clean_pool, playbook, wait_for
+from engine import podman
 
 # The last commit before Alembic's migrations of the demand server's database.
 OLDER = "3dd54e984a4210e8c7549712ca33bbdfce9c3ce4"
@@ -100,17 +100,18 @@ def older(tmp_path_factory):
     return {**prepare.environment(), "ANSIBLE_COLLECTIONS_PATH": str(folder)}
 
 
-def test_a_running_deployment_of_an_older_version_is_upgraded_and_its_glideins_go_on(older, cm, slurm, alice, server):
+def test_a_running_deployment_of_an_older_version_is_upgraded_and_its_glideins_go_on(
+    older, cm, slurm, alice, server, finish_file
+):
     if server.answers():
         assert playbook("remove").rc == 0
-    slurm.check_output("rm -f upgraded")
     deployed = playbook("deploy", env=older)
     assert deployed.rc == 0, deployed
     # The schedd has kept the job of an earlier test.
     cm.check_output("condor_rm -all >/dev/null 2>&1; true")
     wait_for("an empty job queue", lambda: not cm.check_output("condor_q -all -af ClusterId"))
     old_version = slurm.check_output("readlink .glidein/slurm/current")
-    cluster = alice.submit(seconds=until("/home/glidein/upgraded"))
+    cluster = alice.submit(seconds=finish_file.seconds)
     server.wait_for_jobs(1)
     cycle = playbook("cycle", env=older)
     slots = "condor_status -constraint 'PartitionableSlot =!= true' -af Name"
@@ -129,8 +130,7 @@ def test_a_running_deployment_of_an_older_version_is_upgraded_and_its_glideins_g
         assert counted.recap["slurm"]["changed"] == 0, counted
         assert cm.check_output(slots) == slot
     finally:
-        slurm.check_output("touch upgraded")
+        finish_file.create()
     assert alice.outputs(cluster) == ['slurm\n"slurm"']
     ran = cm.check_output(f"condor_history {cluster} -limit 1 -af NumJobStarts LastRemoteHost")
     assert ran == f"1 {slot}"
-    slurm.check_output("rm upgraded")

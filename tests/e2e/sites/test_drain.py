@@ -7,7 +7,6 @@ import re
 
 import pytest
 from conftest import playbook, wait_for
-from finish_file import FinishFile
 
 REASON = '{"drain_reason": "disk replaced"}'
 DRAINED = r"drained by ada since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: disk replaced"
@@ -33,13 +32,6 @@ def closed_partition(slurm_root):
     slurm_root.check_output("scontrol update partitionname=cpu state=down")
     yield
     slurm_root.check_output("scontrol update partitionname=cpu state=up")
-
-
-@pytest.fixture
-def finish_file(slurm):
-    """Return the file for which jobs wait."""
-    with FinishFile(slurm) as file:
-        yield file
 
 
 def text(play):

@@ -11,7 +11,6 @@ import re
 
 import pytest
 from conftest import ROOT, add_sites, playbook, wait_for
-from finish_file import FinishFile
 from site_deployment import deploy_sites
 
 COMMANDS = {
@@ -63,13 +62,6 @@ def inventory(slurm, tmp_path_factory):
     slurm.check_output(f"rm -rf {HOME}")
     for system in COMMANDS:
         slurm.check_output(f"rm -rf ~/.glidein/{system}")
-
-
-@pytest.fixture
-def finish_file(slurm):
-    """Return the file for which jobs wait."""
-    with FinishFile(slurm) as file:
-        yield file
 
 
 def run(name, inventory):
