@@ -172,6 +172,10 @@ _ATTRIBUTES = Annotated[list[Attribute], Meta(max_length=requested_attributes.MA
 # A number instead of a mapping is that of the partition "Cluster".
 _METRIC = Union[Number, dict[str, Number], None]
 
+# msgspec (0.20) prepares a Struct at its first use. If another thread uses it meanwhile, the process crashes.
+for _schema in (Report, Summaries, _UNSERVED):
+    msgspec.json.Decoder(_schema)
+
 
 def report(site: Any, as_of: Any, error: Any, entries: Any, orphans: Any) -> dict[str, Any]:
     """Return a site's checked report, with the keys of Report and ReportedEntry."""
