@@ -125,7 +125,7 @@ def test_requests_that_wait_behind_a_slow_reply_count_from_when_they_were_due(se
 def test_a_slow_reply_does_not_count_as_delay_of_the_generator(serve):
     found = load(serve(stalls_at=5, stall_s=5), rate=50, seconds=2, connections=1)
 
-    assert found["late_p99_ms"] < 5000
+    assert found["late_p99_ms"] < max(found["latencies_ms"]) / 2
 
 
 def test_requests_that_are_never_answered_count_with_the_time_that_they_waited(serve):

@@ -42,6 +42,9 @@ _NOT_IN_GROUPS = re.compile(r"[^A-Za-z0-9_]")
 # Names in OSG_BatchSystems that have another name here.
 _BATCH_SYSTEM_NAMES = {"condor": "htcondor"}
 _RESERVED = ("localhost", "all", "ungrouped")
+# What a pilot gets if the catalogue does not say it: the smallest one, with the memory that HTCondor-CE requests by default.
+_ASSUMED_CPUS = 1
+_ASSUMED_MEMORY_PER_CPU_MB = 2000
 # The largest plausible values of a catalogue.
 _CPUS_MOST = 100000
 _MEMORY_MB_MOST = 10**9
@@ -68,6 +71,7 @@ def build(answers, filters, defaults, check):
     for site in _newest(_sites(answers, warnings)):
         if not _is_selected(site, filters):
             continue
+        warnings.extend(f"{site.where}: {gap}" for gap in site.gaps)
         entries = _entries(site, filters, defaults, check, warnings)
         if site.host in hosts:
             warnings.append(f"{site.where}: another ad has the host {site.host} already; the ad is skipped")
@@ -77,15 +81,18 @@ def build(answers, filters, defaults, check):
 
 
 class _Site:
-    """A CE or gateway. Raises InputError if its ad is invalid."""
+    """A CE or gateway. Raises InputError if its ad does not say where it is, or contradicts itself.
+
+    `gaps`: texts that name what else is missing or invalid.
+    """
 
     def __init__(self, collector, name, ad):
         self.where = f"{collector}: the ad {name}"
         self.collector = collector
-        self.heard = _whole(ad, "LastHeardFrom", 0, 2**40) or 0
-        self.resource = _words(ad, "OSG_Resource")
-        self.resource_group = _words(ad, "OSG_ResourceGroup")
-        self.batch_systems = _batch_systems(ad)
+        self.gaps = []
+        self.heard = _known(self.gaps, _whole, ad, "LastHeardFrom", 0, 2**40) or 0
+        self.resource = _known(self.gaps, _words, ad, "OSG_Resource") or ""
+        self.resource_group = _known(self.gaps, _words, ad, "OSG_ResourceGroup") or ""
         self.schedd, self.address = _target(ad)
         version = ad.get("HTCondorCEVersion")
         self.version = version if isinstance(version, str) and _VERSION.match(version) else None
@@ -95,8 +102,10 @@ class _Site:
         self.gateway = ad.get("is_glidein") is True
         identity = str(ad.get("AuthenticatedIdentity", "")).partition("@")[0]
         if self.gateway:
+            self.batch_systems = _batch_systems(ad)
             self._set_gateway(ad)
         else:
+            self.batch_systems = _known(self.gaps, _batch_systems, ad) or []
             self._set_ce()
         # A gateway's login node must not redirect the pilots for other sites.
         if identity.startswith("gateway-") and not (self.gateway and self.schedd == f"{identity}@"):
@@ -155,40 +164,58 @@ class _Site:
 
     def groups(self):
         """Return the names of the host's groups."""
-        named = [f"ce_group_{self.resource_group}", *(f"ce_batch_{name}" for name in self.batch_systems)]
+        named = [f"ce_batch_{name}" for name in self.batch_systems]
+        if self.resource_group:
+            named.insert(0, f"ce_group_{self.resource_group}")
         return ["glidein_sites", GROUP, *(_NOT_IN_GROUPS.sub("_", name) for name in named)]
 
 
 class _Entry:
-    """An entry of a site, from an item of its catalogue. Raises InputError if the item is invalid."""
+    """An entry of a site, from an item of its catalogue. Raises InputError if the item is no ad.
+
+    `gaps`: texts that name what is missing or invalid.
+    """
 
     def __init__(self, item, defaults):
         item = _attributes("item", item)
-        transform = _attributes("Transform", item.get("transform") or {})
-        self.is_pilot = _boolean(item, "IsPilotEntry")
-        self.whole_node = _boolean(item, "WholeNode") or _boolean(transform, "set_WantWholeNode")
-        if self.whole_node and item.get("cpus") is None:
-            item["cpus"] = item.get("estimatedcpus")
-        self.cpus = _required(item, "CPUs", _CPUS_MOST)
-        self.memory_mb = _required(item, "Memory", _MEMORY_MB_MOST)
-        self.minutes = _whole(item, "MaxWallTime", 0, _MINUTES_MOST)
-        self.gpus = _whole(item, "GPUs", 0, _GPUS_MOST) or 0
-        self.vos = _vos(item)
-        pilots = _whole(item, "MaxPilots", 1, _PILOTS_MOST)
-        cpus = _whole(transform, "set_xcount", 1, self.cpus)
-        memory_mb = _whole(transform, "set_maxMemory", 1, self.memory_mb)
-        minutes = _whole(transform, "set_maxWallTime", 1, self.minutes or _MINUTES_MOST) or self.minutes
+        self.gaps = gaps = []
+        transform = _known(gaps, _attributes, "Transform", item.get("transform") or {}) or {}
+        self.is_pilot = _known(gaps, _boolean, item, "IsPilotEntry")
+        self.whole_node = _known(gaps, _boolean, item, "WholeNode") or _known(
+            gaps, _boolean, transform, "set_WantWholeNode"
+        )
+        item_cpus = _known(gaps, _whole, item, "CPUs", 1, _CPUS_MOST)
+        if item_cpus is None and self.whole_node:
+            item_cpus = _known(gaps, _whole, item, "EstimatedCPUs", 1, _CPUS_MOST)
+        item_memory_mb = _known(gaps, _whole, item, "Memory", 1, _MEMORY_MB_MOST)
+        self.minutes = _known(gaps, _whole, item, "MaxWallTime", 0, _MINUTES_MOST)
+        self.gpus = _known(gaps, _whole, item, "GPUs", 0, _GPUS_MOST) or 0
+        self.vos = _known(gaps, _vos, item) or []
+        pilots = _known(gaps, _whole, item, "MaxPilots", 1, _PILOTS_MOST)
+        cpus = _known(gaps, _whole, transform, "set_xcount", 1, item_cpus or _CPUS_MOST)
+        memory_mb = _known(gaps, _whole, transform, "set_maxMemory", 1, item_memory_mb or _MEMORY_MB_MOST)
+        longest = self.minutes or _MINUTES_MOST
+        minutes = _known(gaps, _whole, transform, "set_maxWallTime", 1, longest) or self.minutes
         # Otherwise each pilot up to this size is accepted.
         self.is_fixed = self.is_pilot or self.whole_node or cpus is not None or memory_mb is not None
-        self.cpus = cpus or self.cpus
-        self.memory_mb = memory_mb or self.memory_mb
-        self.name = _entry_name(item, self)
+        self.cpus = cpus or item_cpus
+        if self.cpus is None:
+            self.cpus = _ASSUMED_CPUS
+            gaps.append(f"CPUs: missing; {_ASSUMED_CPUS} is assumed")
+        self.memory_mb = memory_mb or item_memory_mb
+        if self.memory_mb is None:
+            self.memory_mb = _ASSUMED_MEMORY_PER_CPU_MB * self.cpus
+            gaps.append(f"Memory: missing; {self.memory_mb} MB are assumed ({_ASSUMED_MEMORY_PER_CPU_MB} for each CPU)")
+        self.name = _known(gaps, _entry_name, item) or self._size_name()
         self.variables = {"walltime": duration_text(minutes * 60 if minutes else defaults["walltime_s"])}
         queue = next((transform[key] for key in _QUEUES if transform.get(key) is not None), item.get("queue"))
         for key, name, value in (("queue", "queue", queue), ("account", _ACCOUNT, transform.get(_ACCOUNT))):
-            if value is not None:
-                self.variables[key] = _word(name, value)
-        self.unused, directives = _directives(transform)
+            word = None if value is None else _known(gaps, _word, name, value)
+            if word is not None:
+                self.variables[key] = word
+        unused, directives = _directives(transform)
+        if unused:
+            gaps.append(f"Transform: glideins do not set {', '.join(unused[:10])}")
         if directives:
             self.variables["directives"] = directives
         if self.gpus:
@@ -197,6 +224,9 @@ class _Entry:
         if pilots:
             self.variables["limits"] = {"total": pilots}
         self.variables.update(self._size(defaults["disk_per_core_mb"]))
+
+    def _size_name(self):
+        return f"{self.cpus}c-{self.memory_mb}m" + (f"-{self.gpus}g" if self.gpus else "")
 
     def _size(self, disk_per_core_mb):
         """Return the option that has the size of the pilots."""
@@ -282,9 +312,7 @@ def _entries(site, filters, defaults, check, warnings):
         if entry.name in entries:
             warnings.append(f"{site.where}: two items of the catalogue have the name {entry.name}; one is skipped")
             continue
-        if entry.unused:
-            unused = ", ".join(entry.unused[:10])
-            warnings.append(f"{site.where}: {entry.name}: Transform: glideins do not set {unused}")
+        warnings.extend(f"{site.where}: {entry.name}: {gap}" for gap in entry.gaps)
         entries[entry.name] = entry
     return entries
 
@@ -327,11 +355,13 @@ def _batch_system_name(name):
     return _BATCH_SYSTEM_NAMES.get(name.lower(), name.lower())
 
 
-def _required(item, name, most):
-    value = _whole(item, name, 1, most)
-    if value is None:
-        raise InputError(missing(name, f"a whole number from 1 to {most}"))
-    return value
+def _known(gaps, read, *arguments):
+    """Return what a reader returns; None if an attribute is invalid, with its name in `gaps`."""
+    try:
+        return read(*arguments)
+    except InputError as error:
+        gaps.append(f"{error}; it is ignored")
+        return None
 
 
 def _whole(item, name, least, most):
@@ -373,11 +403,11 @@ def _vos(item):
     return sorted(set(names))
 
 
-def _entry_name(item, entry):
-    """Return the name of an entry: that of the item, or its size."""
+def _entry_name(item):
+    """Return the name of an item; None without one."""
     name = item.get("name")
     if name is None:
-        return f"{entry.cpus}c-{entry.memory_mb}m" + (f"-{entry.gpus}g" if entry.gpus else "")
+        return None
     if not isinstance(name, str) or not _ENTRY_NAME.match(name):
         raise InputError(invalid("Name", name, f"{NAME_RULE}, or blanks"))
     return name.strip().replace(" ", "-")

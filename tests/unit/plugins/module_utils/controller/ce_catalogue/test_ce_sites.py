@@ -177,6 +177,31 @@ def test_a_whole_node_has_the_estimated_size():
     }
 
 
+@pytest.mark.parametrize(
+    ("estimated", "size", "gaps"),
+    [
+        (
+            {"EstimatedCPUs": 48},
+            {"cpus": 48, "memory_mb": 96000},
+            ["Memory: missing; 96000 MB are assumed (2000 for each CPU)"],
+        ),
+        (
+            {},
+            {"cpus": 1, "memory_mb": 2000},
+            ["CPUs: missing; 1 is assumed", "Memory: missing; 2000 MB are assumed (2000 for each CPU)"],
+        ),
+    ],
+)
+def test_a_whole_node_pilot_without_its_size_is_an_entry_with_a_gap(estimated, size, gaps):
+    item = {"Name": "pilot", "IsPilotEntry": True, "WholeNode": True, **estimated}
+    result = built(dict(CE, OSG_ResourceCatalog=[item]))
+    entry = result["hosts"]["ce1.example.org"]["variables"]["glidein_entries"]["pilot"]
+    assert {name: entry["shapes"]["pilot"][name] for name in ("cpus", "memory_mb", "whole_node")} == dict(
+        size, whole_node=True
+    )
+    assert result["warnings"] == [f"central:9619: the ad 'ce1.example.org': pilot: {gap}" for gap in gaps]
+
+
 @pytest.mark.parametrize("minutes", [None, 0])
 def test_without_a_walltime_the_default_applies(minutes):
     assert entry_of(MaxWallTime=minutes)["walltime"] == "24h"
@@ -291,11 +316,6 @@ def test_only_the_fitting_entries_remain():
 @pytest.mark.parametrize(
     ("attribute", "value", "error"),
     [
-        ("OSG_Resource", None, "OSG_Resource: missing; expected "),
-        ("OSG_Resource", "{{7*7}}", "OSG_Resource: '{{7*7}}' is invalid; expected "),
-        ("OSG_ResourceGroup", 7, "OSG_ResourceGroup: 7 is invalid; expected "),
-        ("OSG_BatchSystems", "slurm;id", "OSG_BatchSystems: 'slurm;id' is invalid; expected "),
-        ("OSG_BatchSystems", "", "OSG_BatchSystems: '' is invalid; expected "),
         ("grid_resource", None, "grid_resource: missing; expected condor SCHEDD HOST:PORT"),
         ("grid_resource", "batch slurm", "grid_resource: 'batch slurm' is invalid; expected condor SCHEDD HOST:PORT"),
         ("grid_resource", "condor ce ce:9619\nx", "grid_resource: 'condor ce ce:9619\\nx' is invalid; expected "),
@@ -304,7 +324,6 @@ def test_only_the_fitting_entries_remain():
         ("grid_resource", "condor 10.0.0.1 10.0.0.1", "grid_resource: '10.0.0.1' is invalid; expected a host's name"),
         ("OSG_ResourceCatalog", {"CPUs": 1}, "OSG_ResourceCatalog: {'CPUs': 1} is invalid; expected a list of ads"),
         ("OSG_ResourceCatalog", [], "OSG_ResourceCatalog: [] is invalid; expected a list of ads"),
-        ("LastHeardFrom", "x", "LastHeardFrom: 'x' is invalid; expected a whole number"),
         ("is_glidein", True, "grid_resource: 'ce1.example.org' is invalid; expected the gateway of GLIDEIN_Site"),
         ("AuthenticatedIdentity", "gateway-a@cm", "AuthenticatedIdentity: 'gateway-a' is invalid; expected the gatewa"),
     ],
@@ -329,27 +348,6 @@ def test_a_gateway_cannot_be_the_ad_of_another_gateway():
     [
         (7, "item: 7 is invalid; expected an ad"),
         (None, "item: None is invalid; expected an ad"),
-        (dict(ITEM, CPUs=None), "CPUs: missing; expected a whole number from 1 to 100000"),
-        (dict(ITEM, Memory=None), "Memory: missing; expected a whole number"),
-        (dict(ITEM, CPUs=0), "CPUs: 0 is invalid"),
-        (dict(ITEM, CPUs=True), "CPUs: True is invalid"),
-        (dict(ITEM, CPUs="8"), "CPUs: '8' is invalid"),
-        (dict(ITEM, CPUs=10**30), "CPUs: 1" + "0" * 30 + " is invalid"),
-        (dict(ITEM, Memory=1e300), "Memory: 1e+300 is invalid"),
-        (dict(ITEM, Memory=float("nan")), "Memory: nan is invalid"),
-        (dict(ITEM, Memory=float("inf")), "Memory: inf is invalid"),
-        (dict(ITEM, Memory=1.5), "Memory: 1.5 is invalid"),
-        (dict(ITEM, MaxWallTime=-1), "MaxWallTime: -1 is invalid"),
-        (dict(ITEM, GPUs=10**6), "GPUs: 1000000 is invalid"),
-        (dict(ITEM, MaxPilots=0), "MaxPilots: 0 is invalid"),
-        (dict(ITEM, WholeNode="no"), "WholeNode: 'no' is invalid; expected true or false"),
-        (dict(ITEM, AllowedVOs=["{{7*7}}"]), "AllowedVOs: ['{{7*7}}'] is invalid"),
-        (dict(ITEM, AllowedVOs=7), "AllowedVOs: 7 is invalid"),
-        (dict(ITEM, Transform=[1]), "Transform: [1] is invalid; expected an ad"),
-        (dict(ITEM, Transform={"set_xcount": 9}), "set_xcount: 9 is invalid; expected a whole number from 1 to 8"),
-        (dict(ITEM, Transform={"set_queue": "a b"}), "queue: 'a b' is invalid"),
-        (dict(ITEM, Transform={"set_queue": ""}), "queue: '' is invalid"),
-        (dict(ITEM, Queue={"a": 1}), "queue: {'a': 1} is invalid"),
         (dict(ITEM, IsPilotEntry=True, Memory=50), "glidein_entries.sc1.shapes.pilot.memory_mb: -46 is invalid"),
     ],
 )
@@ -361,12 +359,71 @@ def test_an_invalid_item_is_skipped_and_named(item, error):
     assert warning.endswith("; the item is skipped")
 
 
-@pytest.mark.parametrize("name", [name for name in HOSTILE if name != " "] + ["a/b", ".a", 7])
-def test_an_item_with_an_invalid_name_is_skipped(name):
-    result = built(dict(CE, OSG_ResourceCatalog=[dict(ITEM, Name=name)]))
-    assert result["hosts"] == {}
+@pytest.mark.parametrize(
+    ("attribute", "value", "gap"),
+    [
+        ("OSG_Resource", None, "OSG_Resource: missing; expected "),
+        ("OSG_Resource", "{{7*7}}", "OSG_Resource: '{{7*7}}' is invalid; expected "),
+        ("OSG_ResourceGroup", "", "OSG_ResourceGroup: '' is invalid; expected "),
+        ("OSG_ResourceGroup", 7, "OSG_ResourceGroup: 7 is invalid; expected "),
+        ("OSG_BatchSystems", "slurm;id", "OSG_BatchSystems: 'slurm;id' is invalid; expected "),
+        ("OSG_BatchSystems", "", "OSG_BatchSystems: '' is invalid; expected "),
+        ("LastHeardFrom", "x", "LastHeardFrom: 'x' is invalid; expected a whole number"),
+    ],
+)
+def test_an_attribute_that_only_describes_a_ce_is_optional(attribute, value, gap):
+    result = built(dict(CE, **{attribute: value}))
+    assert list(result["hosts"]["ce1.example.org"]["variables"]["glidein_entries"]) == ["sc1"]
+    assert all(_PLAIN.match(text) for text in texts(result["hosts"]))
     (warning,) = result["warnings"]
-    assert "item 1 of the catalogue: Name: " in warning
+    assert warning.startswith(f"central:9619: the ad 'ce1.example.org': {gap}")
+    assert warning.endswith("; it is ignored")
+
+
+def test_a_gateway_needs_its_batch_system():
+    result = built(dict(GATEWAY, OSG_BatchSystems=""))
+    assert result["hosts"] == {}
+    assert result["warnings"][0].endswith("; the ad is skipped")
+
+
+@pytest.mark.parametrize(
+    ("change", "gap"),
+    [
+        ({"CPUs": 0}, "CPUs: 0 is invalid"),
+        ({"CPUs": True}, "CPUs: True is invalid"),
+        ({"CPUs": "8"}, "CPUs: '8' is invalid"),
+        ({"CPUs": 10**30}, "CPUs: 1" + "0" * 30 + " is invalid"),
+        ({"Memory": 1e300}, "Memory: 1e+300 is invalid"),
+        ({"Memory": float("nan")}, "Memory: nan is invalid"),
+        ({"Memory": float("inf")}, "Memory: inf is invalid"),
+        ({"Memory": 1.5}, "Memory: 1.5 is invalid"),
+        ({"MaxWallTime": -1}, "MaxWallTime: -1 is invalid"),
+        ({"GPUs": 10**6}, "GPUs: 1000000 is invalid"),
+        ({"MaxPilots": 0}, "MaxPilots: 0 is invalid"),
+        ({"WholeNode": "no"}, "WholeNode: 'no' is invalid; expected true or false"),
+        ({"AllowedVOs": ["{{7*7}}"]}, "AllowedVOs: ['{{7*7}}'] is invalid"),
+        ({"AllowedVOs": 7}, "AllowedVOs: 7 is invalid"),
+        ({"Transform": [1]}, "Transform: [1] is invalid; expected an ad"),
+        ({"Transform": {"set_xcount": 9}}, "set_xcount: 9 is invalid; expected a whole number from 1 to 8"),
+        ({"Transform": {"set_queue": "a b"}}, "queue: 'a b' is invalid"),
+        ({"Transform": {"set_queue": ""}}, "queue: '' is invalid"),
+        ({"Queue": {"a": 1}}, "queue: {'a': 1} is invalid"),
+    ],
+)
+def test_an_invalid_attribute_of_an_item_is_a_gap_of_its_entry(change, gap):
+    result = built(dict(CE, OSG_ResourceCatalog=[dict(ITEM, **change)]))
+    assert list(result["hosts"]["ce1.example.org"]["variables"]["glidein_entries"]) == ["sc1"]
+    assert result["warnings"][0].startswith(f"central:9619: the ad 'ce1.example.org': sc1: {gap}")
+    assert result["warnings"][0].endswith("; it is ignored")
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if name != " "] + ["a/b", ".a", 7])
+def test_an_item_with_an_invalid_name_is_named_by_its_size(name):
+    result = built(dict(CE, OSG_ResourceCatalog=[dict(ITEM, Name=name)]))
+    entries = result["hosts"]["ce1.example.org"]["variables"]["glidein_entries"]
+    assert list(entries) == [f"8c-{ITEM['Memory']}m"]
+    (warning,) = result["warnings"]
+    assert f": 8c-{ITEM['Memory']}m: Name: " in warning
 
 
 def test_the_second_item_of_a_name_is_skipped_and_named():
@@ -432,11 +489,10 @@ def test_any_ad_is_valid_plain_data_or_is_skipped(changes, items, ad):
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("attribute", sorted(CE))
 def test_hostile_text_is_never_part_of_the_result(attribute, text):
-    if attribute in ("Name", "AuthenticatedIdentity", "HTCondorCEVersion"):
-        hosts = built(dict(CE, **{attribute: text}))["hosts"]
-        assert all(_PLAIN.match(each) for each in texts(hosts))
-    else:
-        assert built(dict(CE, **{attribute: text}))["hosts"] == {}
+    result = built(dict(CE, **{attribute: text}))
+    assert all(_PLAIN.match(each) for each in texts(result["hosts"]))
+    if attribute in ("grid_resource", "OSG_ResourceCatalog"):
+        assert result["hosts"] == {}
 
 
 def test_the_check_of_the_batch_system_decides():
