@@ -98,6 +98,33 @@ def test_apptainer_is_configured(site, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
+PLUGIN = b'#!/bin/sh\n[ "$*" = -classad ] && echo \'SupportedMethods = "http,https"\'\n'
+OPERATORS = "FILETRANSFER_PLUGINS = /cvmfs/example.org/pelican_plugin"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "setting", "expected"),
+    [
+        (PLUGIN, "", "FILETRANSFER_PLUGINS = $(LIBEXEC)/curl_plugin"),
+        (
+            b"#!/bin/sh\necho 'libcurl.so.4: cannot open shared object file' >&2\nexit 127\n",
+            "",
+            "ENABLE_URL_TRANSFERS = False",
+        ),
+        (None, "", "ENABLE_URL_TRANSFERS = False"),
+        (PLUGIN, OPERATORS, OPERATORS),
+    ],
+    ids=["works", "lacks a library", "missing", "the operator's"],
+)
+def test_urls_are_transferred_if_the_plugin_works(site, shell, plugin, setting, expected):
+    site.bring("good", {"libexec/curl_plugin": (plugin, 0o755)} if plugin else None)
+    glidein = site.start(shell, GLIDEIN_CONDOR_CONFIG=setting).wait_for("registered")
+    config = (glidein.directory() / "condor_config").read_text()
+    names = ("FILETRANSFER_PLUGINS", "ENABLE_URL_TRANSFERS")
+    assert [line for line in config.splitlines() if line.startswith(names)] == [expected]
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
 def test_attributes_of_the_node_and_of_pyglidein(site, shell):
     glidein = site.start(shell, GLIDEIN_SITE_RESOURCE="annex").wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text()

@@ -131,8 +131,7 @@ MASTER_NAME = $NAME
 STARTD_NAME = $NAME
 PREEN =
 RUNBENCHMARKS = False
-# (an empty FILETRANSFER_PLUGINS makes the starter of 23.9 crash)
-ENABLE_URL_TRANSFERS = False
+$(url_transfers)
 # (since 25.13 a slot subtracts the room of files that jobs share, by an expression that the negotiator of 23.9 cannot
 # evaluate, so that no job matches)
 CATALOG_SPACE = 0
@@ -155,6 +154,18 @@ HISTORY_CONTAINS_JOB_ENVIRONMENT = False
 MAX_HISTORY_LOG = 2000000
 MAX_HISTORY_ROTATIONS = 20
 CONFIG
+}
+
+# url_transfers: print the setting for jobs with URLs in transfer_input_files, unless it is one of the operator's own.
+# Without a plug-in that works they must be off: an empty FILETRANSFER_PLUGINS makes the starter of 23.9 crash.
+url_transfers() {
+  ! printf '%s\n' "$GLIDEIN_CONDOR_CONFIG" | grep -q '^FILETRANSFER_PLUGINS *=' || return 0
+  if "$SCRATCH/condor/libexec/curl_plugin" -classad >/dev/null 2>&1; then
+    echo "FILETRANSFER_PLUGINS = \$(LIBEXEC)/curl_plugin"
+  else
+    echo "# The tarball has no curl_plugin, or it does not start on this node."
+    echo "ENABLE_URL_TRANSFERS = False"
+  fi
 }
 
 # procd: print the program that starts condor_procd. A batch system's notice may reach every process of the job. If condor_procd

@@ -31,6 +31,8 @@ PROGRAMS = {
     "libexec/condor_power_state": True,
     "bin/condor_ping": True,
     "libexec/condor_chirp": False,
+    # It transfers URLs in transfer_input_files.
+    "libexec/curl_plugin": False,
     # condor_starter tests with these what apptainer can do on a node.
     "libexec/singularity_test_sandbox/exit_37": False,
     "libexec/exit_37.sif": False,

@@ -7,6 +7,7 @@ import re
 
 from conftest import playbook, wait_for
 
+DEMAND_SERVER = "http://cm:11001"  # as the lab's hosts see it
 ENTRIES = {
     "cpu": {"walltime": "1h", "priority": 10, "shapes": {"one": {"cpus": 1, "memory_mb": 1024, "disk_mb": 1000}}}
 }
@@ -24,7 +25,9 @@ def jobs_by_group(server):
 
 
 def test_an_idle_job_becomes_a_glidein_and_runs_there(alice, server, slurm, cm, finish_file):
-    cluster = alice.submit(seconds=finish_file.seconds)
+    # condor_submit adds the demand for a startd with a plug-in for http.
+    url = f"-append 'transfer_input_files = {DEMAND_SERVER}/healthz'"
+    cluster = alice.submit(seconds=finish_file.seconds, options=url)
     server.wait_for_jobs(1)
     cycle = playbook("cycle")
     assert cycle.rc == 0, cycle

@@ -74,6 +74,7 @@ def test_a_refused_setting_has_a_reason(name, reason):
         "UPDATE_INTERVAL",
         "STARTER.STARTER_DEBUG",
         "NETWORK_INTERFACE",
+        "FILETRANSFER_PLUGINS",
     ],
 )
 def test_other_settings_are_accepted(name):
