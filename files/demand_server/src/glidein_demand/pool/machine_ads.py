@@ -30,7 +30,8 @@ _RESOURCES = ("Cpus", "Memory", "Disk", "GPUs")
 _FIRST = frozenset(
     name.lower()
     for name in (*_RESOURCES, "Arch", "OpSys", "OpSysAndVer", "OpSysMajorVer", "CondorVersion", "Microarch",
-                 "HasFileTransfer", "is_glidein", "GLIDEIN_Site", "GLIDEIN_Entry", "GLIDEIN_Shape")
+                 "HasFileTransfer", "HasFileTransferPluginMethods", "is_glidein", "GLIDEIN_Site", "GLIDEIN_Entry",
+                 "GLIDEIN_Shape")
 )  # fmt: skip
 
 _SECRET = re.compile(
