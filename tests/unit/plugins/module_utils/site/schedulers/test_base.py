@@ -19,6 +19,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.count_
     jobs_of_count_commands,
 )
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job
+from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def test_n_means_exactly_n(count, largest, smallest):
     assert all(size is None or smallest <= size <= (largest or count) for size in sizes)
 
 
-class Recorder:
+class Recorder(Outputs):
     """A runner that returns its answers in turn and records the argument lists."""
 
     def __init__(self, *answers):

@@ -16,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site, token
 from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import RECORDED, answer_to
+from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
 
 RECORDING = RECORDED.with_name("htcondor_23.9.6_ce_jobs.txt")
 CE = "ce.example.org"
@@ -28,7 +29,7 @@ COMMAND = ["oidc-token", "lab"]
 VALID = {"due": False, "valid": True, "problems": []}
 
 
-class Answering:
+class Answering(Outputs):
     """A runner that answers by the name of the command, and keeps the commands."""
 
     timeout_s = 60

@@ -25,6 +25,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs im
 from ansible_collections.glidein.ops.tests.unit.support import fake_pbspro, fake_torque
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
+from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ FAKES = {
 both = pytest.mark.parametrize("kind", sorted(FAKES))
 
 
-class Answering:
+class Answering(Outputs):
     def __init__(self, answer):
         self.answer = answer
 
