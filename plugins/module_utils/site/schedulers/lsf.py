@@ -47,14 +47,13 @@ _NOT_STARTED = ("PEND", "FWD_PEND", "WAIT", "PSUSP")
 
 # Reasons (lsb.reason.c) for which a pending job does not start until the job or the configuration is changed. Reasons
 # with a number of hosts ("...: 3 hosts") may end by themselves: memory that is in use and memory that no host has are
-# reported in the same way.
+# reported in the same way. So may "There are no suitable hosts for the job": hosts that are down are not suitable.
 _NEVER_STARTS = re.compile(
     r"""(?:^|;\s*)(?:
         Dependency\ condition\ invalid\ or\ never\ satisfied
       | Unable\ to\ determine\ user\ account\ for\ execution
       | The\ user\ has\ no\ permission\ to\ run\ the\ job
       | There\ is\ no\ such\ user\ account
-      | There\ are\ no\ suitable\ hosts\ for\ the\ job
       | Job\ no\ longer\ satisfies\ queue\ PROCLIMIT\ configuration
       | Checkpoint\ directory\ is\ invalid
     )[^;:]*(?:;|\Z)""",

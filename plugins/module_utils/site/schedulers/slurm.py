@@ -62,16 +62,17 @@ STATES = {
 # States of jobs that have started: to cancel one of them could end a user's job.
 _STARTED = ("STOPPED", "SUSPENDED")
 
-# Reasons (squeue %r, "JOB REASON CODES") for which a pending job does not start until the job or the configuration is
-# changed. Others end by themselves: Priority, Resources, ...MaxJobsPerUser..., Dependency, ReqNodeNotAvail and so on.
+# Reasons (squeue %r, job_state_reason.c) for which a pending job does not start until the job or the configuration is
+# changed. Others may end by themselves: ...RunMinutes when jobs end, QOSUsageThreshold when usage decays,
+# PartitionNodeLimit and Constraints (node_scheduler.c) when nodes are up again. AccountingPolicy and PartitionConfig
+# are reported if no other reason fits.
 _NEVER_STARTS = re.compile(
     r"""^(?:
-        JobHeld\w* | JobHoldMaxRequeue | JobLaunchFailure | DependencyNeverSatisfied | ReservationDeleted
-      | BadConstraints | Constraints | AccountNotAllowed | AccountingPolicy | InvalidAccount | InvalidQOS
-      | QOSNotAllowed | DeadLine | PartitionTimeLimit | PartitionNodeLimit | PartitionConfig | QOSTimeLimit
-      | QOSUsageThreshold
+        JobHeld\w* | JobHoldMaxRequeue | JobLaunchFailure | DependencyNeverSatisfied | Reservation(?:Deleted|Invalid)
+      | BadConstraints | AccountNotAllowed | InvalidAccount | InvalidQOS | QOSNotAllowed | DeadLine
+      | PartitionTimeLimit | MaxMemPerLimit
       | (?:QOS|Assoc)\w*PerJob\w* | (?:QOS|Assoc)MaxWall\w* | (?:QOS|Assoc)Min\w*
-      | (?:QOS|Assoc)Grp\w*Minutes\w*
+      | (?:QOS|Assoc)Grp(?!\w*RunMinutes)\w*Minutes\w*
       | .*(?:_|\ )held(?:_|\ |$).*
     )$""",
     re.VERBOSE | re.IGNORECASE,
@@ -79,7 +80,7 @@ _NEVER_STARTS = re.compile(
 
 # Reasons among them that do not depend on the job's request: another job with the same request may start.
 _MAY_START = re.compile(
-    r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|ReservationDeleted|DeadLine|held",
+    r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|Reservation(?:Deleted|Invalid)|DeadLine|held",
     re.IGNORECASE,
 )
 

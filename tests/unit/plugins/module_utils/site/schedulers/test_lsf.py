@@ -211,7 +211,7 @@ def test_a_job_that_has_ended_is_not_in_the_queue(stat):
     [
         "Dependency condition invalid or never satisfied;",
         "Unable to determine user account for execution;",
-        "There are no suitable hosts for the job;",
+        "There is no such user account;",
     ],
 )
 def test_a_glidein_that_can_never_start_is_sick_with_its_reason(reason):
@@ -227,6 +227,7 @@ def test_a_glidein_that_can_never_start_is_sick_with_its_reason(reason):
         "Job requirements for reserving resource (mem) not satisfied: 1 host;",
         "There is no such user account: 1 host;Load threshold reached: 3 hosts;",
         "Job dependency condition not satisfied;",
+        "There are no suitable hosts for the job;",
     ],
 )
 def test_a_glidein_that_waits_its_turn_is_queued(reason):
