@@ -482,7 +482,7 @@ def test_by_ssh_there_is_no_schedd_to_look_for(tmp_path):
 
 def test_nothing_is_submitted_to_a_gateway_that_the_collector_does_not_list(tmp_path):
     with pytest.raises(GlideinError, match="gateway-lab@ has sent no ad to the collector cm:9618 for") as raised:
-        submitting(tmp_path / "s", "", "1.0 - 1.0")
+        submitting(tmp_path / "s", "Welcome\n", "1.0 - 1.0")
     assert not isinstance(raised.value, OutcomeUnknownError)
 
 
