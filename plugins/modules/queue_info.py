@@ -134,7 +134,7 @@ queue:
       sample: {queued: 0, running: 0}
     unknown_states:
       description: A sentence for each state of this site's glideins that the collection does not know. Such glideins
-        are counted as C(queued) and are never cancelled.
+        are counted as C(queued), and are cancelled only together with running ones.
       type: list
       elements: str
       sample: []

@@ -149,7 +149,8 @@ def _unknown_states(jobs):
         if job.state == QUEUED and not job.cancellable and job.reason:
             ids.setdefault(job.reason, []).append(job.id)
     return [
-        f"{reason}; {len(found)} in it, such as job {found[0]}, counted as queued and never cancelled"
+        f"{reason}; {len(found)} in it, such as job {found[0]}, "
+        "counted as queued and cancelled only if running ones are"
         for reason, found in sorted(ids.items())
     ]
 
