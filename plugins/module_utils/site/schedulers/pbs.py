@@ -14,8 +14,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 # 12.server, 12[].server (an array job), 12[3].server (a task of it); a server's name may have dots and dashes.
 JOB_ID = re.compile(r"^(\d+)(\[\d*\])?(\.[A-Za-z0-9][A-Za-z0-9._-]*)?\Z")
 
-# The id that qsub prints, with and without the server.
-_SUBMITTED_AT = re.compile(r"^\s*(\d+(?:\[\])?\.[A-Za-z0-9][A-Za-z0-9._-]*)\s*$", re.MULTILINE)
+# The id that qsub prints, with and without the server. Amounts and versions, such as 1.5h and 23.06, have no server.
+_SUBMITTED_AT = re.compile(r"^\s*(\d+(?:\[\])?\.(?=[0-9]*[A-Za-z-]{2}|[A-Za-z])[A-Za-z0-9._-]+)\s*$", re.MULTILINE)
 _SUBMITTED = re.compile(r"^(\d+(?:\[\])?)\Z")
 
 # qsub's errors if the request was sent and the answer was lost. After "cannot connect", nothing was sent.

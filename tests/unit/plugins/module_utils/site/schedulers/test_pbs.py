@@ -102,6 +102,7 @@ def wait_for(what, seconds=120):
         ("4[].pbshost\n", "4[].pbshost"),
         ("123.pbs-1.hpc.example.org\n", "123.pbs-1.hpc.example.org"),
         ("Your budget:\n500\n\n123.pbshost\n", "123.pbshost"),
+        ("Budget:\n12.50\nUsed:\n1.5h\nPBS\n23.06.06\n\n123.3a-pbs\n", "123.3a-pbs"),
         ("123.pbshost\nremaining: 12 h\n17\n", "123.pbshost"),
         ("123\n", "123"),  # Torque with display_job_server_suffix = False
     ],
