@@ -69,7 +69,13 @@ class Runner:
         self.max_output_bytes = max_output_bytes
 
     def run(self, argv, stdin=os.devnull):
-        """Run `argv` and return its standard output as text. stdin: path of the file that it reads as standard input.
+        """Return the standard output of `argv`. The argument and the errors are those of `outputs`."""
+        return self.outputs(argv, stdin)[0]
+
+    def outputs(self, argv, stdin=os.devnull):
+        """Run `argv` and return its standard output and standard error as text.
+
+        stdin: path of the file that it reads as standard input.
 
         Raises CommandTimeoutError, CommandStoppedError (more than max_output_bytes of output), or CommandError (not
         started, or an exit status other than 0).
@@ -110,7 +116,7 @@ class Runner:
                 out,
                 err,
             )
-        return out
+        return out, err
 
     def run_with_input(self, argv, text):
         """Run `argv` with `text` as its standard input, and return its standard output. Raises as run does."""
@@ -151,20 +157,25 @@ class Runner:
         return outputs[process.stdout], outputs[process.stderr], is_late
 
 
-def excerpt(text):
-    """Return the beginning of `text` on one line, short enough for a message."""
+def excerpt(text, most=QUOTED_CHARS):
+    """Return `text` on one line of at most `most` characters: if it is too long, its beginning and its end.
+
+    Banners come first, and the reason of a failure last.
+    """
     text = text.strip()
-    beginning = text[: 4 * QUOTED_CHARS]  # to join all words of a long list takes most of a second
+    beginning, end = text[: 4 * most], text[-4 * most :]  # to join all words of a long list takes most of a second
     line = " ".join(beginning.split())
-    whole = len(line) <= QUOTED_CHARS and len(beginning) == len(text)
-    return line if whole else line[:QUOTED_CHARS] + "..."
+    if len(line) <= most and len(beginning) == len(text):
+        return line
+    line = line[: most // 4] + " ... "
+    return line + " ".join(end.split())[len(line) - most :]
 
 
 def _reason(out, err):
     """Return what a command that failed has printed. Some commands print errors to standard output."""
-    if err.strip():
-        return excerpt(err)
-    return f"no error message; standard output: {excerpt(out)}" if out.strip() else "no output"
+    if not out.strip():
+        return excerpt(err) or "no output"
+    return f"{excerpt(err) or 'no error message'}; standard output: {excerpt(out)}"
 
 
 def _kill(process):

@@ -11,6 +11,8 @@ NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 NAME_RULE = "1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit"
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+# The name of a glidein's or node probe's batch job in a line or record. Torque adds the index of a task.
+BATCH_JOB = re.compile(r"(?<![A-Za-z0-9])[gp][0-9a-f]{5}-[0-9a-f]{8}(?![0-9a-f])")
 _JOB_NAME = re.compile(r"^g[0-9a-f]{5}-[0-9a-f]{8}\Z")
 
 

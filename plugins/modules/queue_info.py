@@ -132,6 +132,12 @@ queue:
         of another site that shares the account.
       type: dict
       sample: {queued: 0, running: 0}
+    unknown_states:
+      description: A sentence for each state of this site's glideins that the collection does not know. Such glideins
+        are counted as C(queued), and are cancelled only together with running ones.
+      type: list
+      elements: str
+      sample: []
     drains:
       description:
         - The drains of M(glidein.ops.site_drain), with C(entry) (null for the whole site), C(since) in epoch seconds,

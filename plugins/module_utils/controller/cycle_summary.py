@@ -175,7 +175,7 @@ def _status_problems(plan, demand, sites=None):
     problems += [f"{item['site']}: {item['reason']}" for item in items if item["queued"] is None]
     problems += [f"{'/'.join(_names(item))}: {item['reason']}" for item in items if item["sick"]]
     for site in (sites or {}).values():
-        problems += [f"{site['site']}: {problem}" for problem in _access_problems(site["queue"] or {})]
+        problems += [f"{site['site']}: {problem}" for problem in _queue_problems(site["queue"] or {})]
     problems += _failure_problems(demand, plan)
     # The plan finds no entries where variables could not be read.
     unreadable = {site["site"]: site["error"] for site in (sites or {}).values() if not site["entries"]}
@@ -326,7 +326,7 @@ def _cycle_problems(outcomes, demand, plan, lease):
             named.add(outcome["site"])
         label = outcome["site"] if outcome["host"] == outcome["site"] else f"{outcome['site']} ({outcome['host']})"
         # The module glideins reports an invalid credential of the batch system, too.
-        site_problems = dict.fromkeys([*site_problems, *_token_problems(outcome), *_access_problems(outcome["queue"])])
+        site_problems = dict.fromkeys([*site_problems, *_token_problems(outcome), *_queue_problems(outcome["queue"])])
         problems += [f"{label}: {problem}" for problem in site_problems]
         # A refused token has one cause: the failed reading or lease states it.
         if outcome["report_error"] and outcome["report_error"] not in _refusals(outcome["site"], demand, lease):
@@ -428,9 +428,9 @@ def _token_problems(outcome):
     return [f"its token {'expires' if end > queue['as_of'] else 'expired'} at {utc(end)}: {REMEDY}"]
 
 
-def _access_problems(queue):
-    """Return a sentence for each problem of the credentials with which a batch system is reached."""
-    return (queue.get("access") or {}).get("problems") or []
+def _queue_problems(queue):
+    """Return a sentence for each problem that the reading of a queue found: credentials, jobs in unknown states."""
+    return [*((queue.get("access") or {}).get("problems") or []), *(queue.get("unknown_states") or [])]
 
 
 def _changes(outcomes, item, check_mode):

@@ -95,6 +95,7 @@ def queue_result(site, counted, user, now_s, versions, credential_expires):
         "entries": entries,
         "orphans": _waiting_and_started(counted.orphans),
         "others": _waiting_and_started(counted.others),
+        "unknown_states": _unknown_states(counted.all()),
         "versions": versions,
         "credential_expires": credential_expires,
     }
@@ -139,6 +140,19 @@ def _name_fewer(entries):
     named = sorted((entry for entry in entries if entry["running_glideins"]), key=lambda entry: entry["running"])
     while sum(len(entry["running_glideins"]) for entry in named) > MAX_NAMED_OF_SITE:
         named.pop()["running_glideins"] = None
+
+
+def _unknown_states(jobs):
+    """Return a sentence for each unknown state of jobs."""
+    ids = {}
+    for job in jobs:
+        if job.state == QUEUED and not job.cancellable and job.reason:
+            ids.setdefault(job.reason, []).append(job.id)
+    return [
+        f"{reason}; {len(found)} in it, such as job {found[0]}, "
+        "counted as queued and cancelled only if running ones are"
+        for reason, found in sorted(ids.items())
+    ]
 
 
 def _waiting_and_started(jobs):

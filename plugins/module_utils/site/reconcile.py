@@ -176,10 +176,13 @@ def _sick_to_cancel(jobs, surplus, cancel_running):
 
 
 def _to_cancel(jobs, surplus, cancel_running):
-    """Return at most `surplus` jobs: queued ones, then with cancel_running running ones, newest first each."""
+    """Return at most `surplus` jobs: queued ones, then with cancel_running running ones, newest first each.
+
+    Those in an unknown state may be running.
+    """
     chosen = newest_first([job for job in jobs if job.state == QUEUED and job.cancellable])
     if cancel_running:
-        chosen += newest_first([job for job in jobs if job.state == RUNNING])
+        chosen += newest_first([job for job in jobs if job.state in (QUEUED, RUNNING) and not job.cancellable])
     return chosen[:surplus]
 
 

@@ -406,7 +406,8 @@ def test_only_untracked_batch_jobs_in_the_spool_are_cancelled(gateway):
     ]
     (gateway.dir / "blah.config").write_text(f"sge_cellname=$SGE_CELL\nslurm_binpath={gateway.home}/slurm\n")
     listed = "".join(f"echo {number} {place}\n" for number, place in batch.items())
-    script(gateway.home / "slurm/squeue", f"#!/bin/sh\n{listed}")
+    notice = f"echo CLUSTER: lab\necho '*** {gateway.dir} is full ***'\n"
+    script(gateway.home / "slurm/squeue", f"#!/bin/sh\n{notice}{listed}")
     script(gateway.home / "slurm/scancel", f'#!/bin/sh\necho "$@" >>{gateway.home}/cancelled\n')
     rows = "".join(f"echo '{line}'\n" for line in queue)
     script(gateway.dir / "release/bin/condor_q", f'#!/bin/sh\ncase "$*" in *GridJobId*)\n{rows};;\n*) echo 1;; esac\n')

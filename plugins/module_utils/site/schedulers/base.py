@@ -5,7 +5,9 @@
 
 import abc
 import collections
+import contextlib
 import glob
+import json
 import re
 import shlex
 
@@ -16,6 +18,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     OutcomeUnknownError,
     OutputError,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.names import BATCH_JOB
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # The states of a job. The states of all batch systems are mapped to them.
@@ -28,7 +31,7 @@ SICK = "sick"  # held, suspended, or can never start
 # name: job name; state: one of the above; cancellable: it has not started, so that cancelling it ends no users' jobs;
 # reason: why it does not run, as the batch system reports it ("" without one); submitted, started: epoch seconds;
 # started: None if it has not started or the time is unknown; never_starts: the batch system reports that no job with
-# this request can start.
+# this request can start. A job whose state is unknown is QUEUED and not cancellable, with unknown_state as its reason.
 Job = collections.namedtuple(
     "Job", ["id", "submission", "name", "state", "cancellable", "reason", "submitted", "started", "never_starts"]
 )
@@ -50,6 +53,16 @@ CANCEL_CHUNK = 500
 
 # Characters of the end of truncated output that the error quotes.
 _CUT_CHARS = 80
+
+# Messages on standard error of a command that did not get the answer.
+_FAILURE = re.compile(
+    r"error|fail|cannot|can't|could not|unable|refused|denied|not (?:found|respond)|tim(?:ed |e)-?out|no such|invalid",
+    re.I,
+)
+
+# A line that begins with a JSON document. Values of users may contain control characters without escapes.
+_JSON = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
+_DECODER = json.JSONDecoder(strict=False)
 
 
 class Scheduler(abc.ABC):
@@ -102,6 +115,8 @@ class Scheduler(abc.ABC):
     # as shell text within double quotes. None if an option names the file.
     script_output = None
     blahp = None  # Blahp
+    # Pattern that is in each record of a job of this collection, and in no other.
+    own_record = BATCH_JOB
     # The last lines of the script, which call glidein.sh.
     call = ('exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',)
 
@@ -241,6 +256,16 @@ class Scheduler(abc.ABC):
     def parse_submission(self, stdout):
         """Return the submission's id. Raises OutputError."""
 
+    def only_id(self, pattern, stdout):
+        """Return the id, group 1 of the pattern, of the one line of a submission's output that the pattern matches.
+
+        Text of wrappers and filters of the site surrounds it. Raises OutputError if no line matches, or several do.
+        """
+        found = [match.group(1) for match in map(pattern.match, map(str.strip, stdout.splitlines())) if match]
+        if len(found) != 1:
+            raise self.output_error(f"the job id that {self.submit_command} printed", stdout)
+        return found[0]
+
     def may_have_submitted(self, error):
         """Return whether a failed submission command (CommandError) may have submitted the job."""
         return isinstance(error, CommandStoppedError)
@@ -252,8 +277,9 @@ class Scheduler(abc.ABC):
         """
         argv = self.submit_argv(path, job_name, tasks)
         try:
-            printed = self.runner.run(argv, stdin=path) if self.script_on_stdin else self.runner.run(argv)
-            return self.parse_submission(printed)
+            printed, stderr = self.runner.outputs(argv, **({"stdin": path} if self.script_on_stdin else {}))
+            with _quoting(stderr):
+                return self.parse_submission(printed)
         except OutputError as error:
             raise OutcomeUnknownError(error) from error
         except CommandError as error:
@@ -294,20 +320,43 @@ class Scheduler(abc.ABC):
         """
         return
 
-    def means_no_jobs(self, error):
-        """Return whether a listing command failed (CommandError) only because the queue is empty."""
+    def means_no_jobs(self, rc, stdout, stderr):
+        """Return whether the output of a listing command that has ended means that the queue is empty.
+
+        Only needed if the command then prints no list without jobs. rc: its exit status.
+        """
         return False
 
     def jobs(self, user):
         """Return all jobs of `user` in the queue as a list of Job. Raises CommandError or OutputError."""
+        argv = self.list_argv(user)
         try:
-            argv = self.list_argv(user)
-            printed = self.runner.run(argv)
+            stdout, stderr = self.runner.outputs(argv)
         except CommandError as error:
-            if self.means_no_jobs(error):
+            if error.rc is not None and self.means_no_jobs(error.rc, error.stdout, error.stderr):
                 return []
             raise
-        return self.parse_list(self.complete_output(printed, argv), user)
+        if self.means_no_jobs(0, stdout, stderr):
+            return []
+        with _quoting(stderr):
+            return self.parse_list(self.complete_output(stdout, argv), user)
+
+    def readable(self, records, read):
+        """Return the Jobs of the records; read: a function that returns a Job, or None, or raises OutputError.
+
+        An unreadable record of another job is ignored. Raises OutputError for one of this collection.
+        """
+        jobs = []
+        for record in records:
+            try:
+                job = read(record)
+            except OutputError:
+                if self.own_record.search(str(record)):
+                    raise
+                continue
+            if job:
+                jobs.append(job)
+        return jobs
 
     def complete_output(self, printed, argv):
         """Return the output of a listing command. Raises OutputError if it ends within a line, as truncated output."""
@@ -370,6 +419,47 @@ class Scheduler(abc.ABC):
                 f"To remove it, run: {command}"
             )
         return OutputError(message)
+
+
+def unknown_state(state):
+    """Return the reason of a job whose state is unknown."""
+    return f"state {state} is unknown"
+
+
+def printed_nothing(rc, stdout, stderr):
+    """Return whether a command succeeded without output, and standard error has no failure."""
+    return rc == 0 and not stdout.strip() and not _FAILURE.search(stderr)
+
+
+def find_json(text, is_document):
+    """Return the only JSON value that begins a line and for which is_document is true. Raises ValueError."""
+    found, position = [], 0
+    while True:
+        match = _JSON.search(text, position)
+        if not match:
+            break
+        position = match.end() + 1
+        try:
+            value, end = _DECODER.raw_decode(text, match.end())
+        except (ValueError, RecursionError):
+            continue
+        if is_document(value):
+            found.append(value)
+            position = end
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} documents")
+    return found[0]
+
+
+@contextlib.contextmanager
+def _quoting(stderr):
+    """Add standard error to an OutputError of the block."""
+    try:
+        yield
+    except OutputError as error:
+        if not stderr.strip():
+            raise
+        raise OutputError(f"{error} Standard error: {excerpt(stderr)!r}.") from error
 
 
 def array_sizes(count, largest, smallest=1):

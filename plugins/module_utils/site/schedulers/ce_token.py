@@ -61,7 +61,7 @@ class CEToken:
         except CommandStoppedError as error:
             raise GlideinError(f"{where} did not end within {self.runner.timeout_s} s and was stopped.") from error
         except CommandError as error:
-            reason = _TOKEN_IN_TEXT.sub("(token)", excerpt(error.stderr)) or "no error message"
+            reason = excerpt(_TOKEN_IN_TEXT.sub("(token)", error.stderr)) or "no error message"
             status = "could not be started" if error.rc is None else f"failed with exit status {error.rc}: {reason}"
             raise GlideinError(f"{where} {status}. Run it on this host to find the cause.") from None
         if not _TOKEN.match(text):

@@ -9,11 +9,12 @@ shape; {job_name} in an argument is replaced.
 
 import re
 
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, RUNNING, Job
 
-# Without the line break, the number may be truncated.
-_NUMBER = re.compile(r"^\s*([0-9]{1,7})\s*\n\Z")
+# Without the line break, the number may be truncated. Other lines are of wrappers.
+_NUMBER = re.compile(r"^[ \t]*([0-9]{1,7})[ \t]*\n", re.MULTILINE)
 
 
 def jobs_of_count_commands(runner, commands, user, names, now_s):
@@ -27,14 +28,14 @@ def jobs_of_count_commands(runner, commands, user, names, now_s):
         for state in (QUEUED, RUNNING):
             argv = fill_in(commands[state], {"job_name": name, "queue": queue or "", "user": user})
             printed = runner.run(argv)
-            match = _NUMBER.match(printed)
-            if not match:
+            found = _NUMBER.findall(printed)
+            if len(found) != 1:
                 raise OutputError(
-                    f"count_commands.{state} printed {printed[:80]!r}; expected a whole number and a line break."
+                    f"count_commands.{state} printed {excerpt(printed)!r}; expected a line with a whole number."
                 )
             jobs += [
                 Job(f"{name}.{state}.{number}", "", name, state, False, "", int(now_s))
-                for number in range(int(match.group(1)))
+                for number in range(int(found[0]))
             ]
     return jobs
 

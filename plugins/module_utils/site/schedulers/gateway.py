@@ -149,7 +149,7 @@ class Gateway(GridUniverse):
     # -- submitting --------------------------------------------------------------------------------------------
 
     def check_schedd(self, schedd, collector):
-        if not self.runner.run(self._lookup_argv(schedd, collector)).strip():
+        if schedd not in self.runner.run(self._lookup_argv(schedd, collector)).split():
             raise GlideinError(
                 f"The gateway {schedd} has sent no ad to the collector {collector} for 5 minutes: it is stopped, or "
                 "has lost the pool. Nothing is submitted. glidein.ops.status shows its state, and glidein.ops.gateway "

@@ -141,7 +141,7 @@ class GridUniverse(HTCondor):
             f'GLIDEIN_Site == {classad_literal(site)} && regexp("^{re.escape(submission)}[.]", GLIDEIN_BatchId ?: "")'
         )
         printed = self.runner.run([*self.argv["condor_status"], "-constraint", constraint, "-af", "GLIDEIN_BatchId"])
-        return len(set(printed.split()))
+        return len({word for word in printed.split() if word.startswith(f"{submission}.")})
 
     # -- submitting --------------------------------------------------------------------------------------------
 

@@ -23,6 +23,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     Job,
     RequestOption,
     Scheduler,
+    find_json,
+    printed_nothing,
+    unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
@@ -286,10 +289,7 @@ class HTCondor(Scheduler):
         return self.argv["condor_submit"] + ["-terse", "-queue", str(tasks or 1)]
 
     def parse_submission(self, stdout):
-        match = _SUBMITTED.match(stdout.strip())
-        if not match:
-            raise self.output_error("the job ids that condor_submit printed", stdout)
-        return match.group(1)
+        return self.only_id(_SUBMITTED, stdout)
 
     def may_have_submitted(self, error):
         return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
@@ -313,18 +313,15 @@ class HTCondor(Scheduler):
         """Return the ClassAd expression of the user's jobs that are listed."""
         return f"Owner == {classad_literal(user)}"
 
+    def means_no_jobs(self, rc, stdout, stderr):
+        return printed_nothing(rc, stdout, stderr)  # not []
+
     def parse_list(self, stdout, user):
-        # Without jobs, the output is empty, not [].
-        if not stdout.strip():
-            return []
         try:
-            ads = json.loads(stdout)
+            ads = find_json(stdout, lambda value: isinstance(value, list) and all(isinstance(ad, dict) for ad in value))
         except ValueError:
             raise self.output_error("condor_q's output", stdout) from None
-        if not isinstance(ads, list):
-            raise self.output_error("condor_q's output", stdout)
-        jobs = (self._parse_ad(ad) for ad in ads)
-        return [job for job in jobs if job]
+        return self.readable(ads, self._parse_ad)
 
     def _parse_ad(self, ad):
         try:
@@ -337,13 +334,15 @@ class HTCondor(Scheduler):
                 _text(ad.get(key, "")) for key in ("GlideinJobName", "HoldReason", "LastRejMatchReason")
             )
             started = None if started is None else _number(started)
-            state = STATES[status]
         except (AttributeError, KeyError, TypeError, ValueError):
             raise self.output_error("a job in condor_q's output", json.dumps(ad), _id_of(ad)) from None
+        state = STATES.get(status, QUEUED)
         if state is None:
             return None
         why = ""
-        if status == _HELD:
+        if status not in STATES:
+            why = unknown_state(status)
+        elif status == _HELD:
             why = held or "held"
         elif status == _SUSPENDED:
             why = "suspended"
@@ -357,7 +356,7 @@ class HTCondor(Scheduler):
             name=name,
             state=state,
             # A held job has no process on any node.
-            cancellable=state == QUEUED or status == _HELD,
+            cancellable=(state == QUEUED and status in STATES) or status == _HELD,
             reason=why,
             submitted=queued,
             # Not JobCurrentStartDate: it is reset when the schedd restarts.

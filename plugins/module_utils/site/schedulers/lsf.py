@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """LSF. Sources: documentation of IBM Spectrum LSF 10.1; recorded output and source of OpenLava 4.0, Volclava 2.2."""
 
-import json
 import re
 import time
 
@@ -12,6 +11,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
     InputError,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.names import BATCH_JOB
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
     QUEUED,
     RUNNING,
@@ -20,6 +20,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     Job,
     RequestOption,
     Scheduler,
+    find_json,
+    unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.lsf_time import epoch
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -45,14 +47,13 @@ _NOT_STARTED = ("PEND", "FWD_PEND", "WAIT", "PSUSP")
 
 # Reasons (lsb.reason.c) for which a pending job does not start until the job or the configuration is changed. Reasons
 # with a number of hosts ("...: 3 hosts") may end by themselves: memory that is in use and memory that no host has are
-# reported in the same way.
+# reported in the same way. So may "There are no suitable hosts for the job": hosts that are down are not suitable.
 _NEVER_STARTS = re.compile(
     r"""(?:^|;\s*)(?:
         Dependency\ condition\ invalid\ or\ never\ satisfied
       | Unable\ to\ determine\ user\ account\ for\ execution
       | The\ user\ has\ no\ permission\ to\ run\ the\ job
       | There\ is\ no\ such\ user\ account
-      | There\ are\ no\ suitable\ hosts\ for\ the\ job
       | Job\ no\ longer\ satisfies\ queue\ PROCLIMIT\ configuration
       | Checkpoint\ directory\ is\ invalid
     )[^;:]*(?:;|\Z)""",
@@ -98,7 +99,7 @@ _JOB_ID = re.compile(r"^([0-9]+)(?:\[([0-9]+)\])?\Z")
 _CUT = re.compile(r"^\*[0-9a-f-]{1,14}(?:\[\d+\])?\Z")
 _ELEMENT = re.compile(r"^(.*)\[([0-9]+)\]\Z", re.DOTALL)
 _SEVERAL = re.compile(r"\[[0-9]+[-,:][0-9,:-]*\](?:%[0-9]+)?\Z")
-_HEADER = "JOBID "
+_HEADER = re.compile(r"^JOBID .*$", re.MULTILINE)
 _WIDE_TIME = r"[0-9]{2}/[0-9]{2}-[0-9]{2}:[0-9]{2}:[0-9]{2}"
 # A line of bjobs -W. EXEC_HOST and JOB_NAME are separated later: a waiting job has no host.
 _WIDE = re.compile(
@@ -107,8 +108,8 @@ _WIDE = re.compile(
     r"(?P<started>-|" + _WIDE_TIME + r")\s+(?:-|" + _WIDE_TIME + r")(?:\s.*)?$"
 )
 
-_NO_JOB = "No unfinished job found"
-_NONE_PENDING = "No pending job found"
+_NO_JOB = re.compile(r"^No unfinished job found\s*$", re.MULTILINE)
+_NONE_PENDING = re.compile(r"^No (?:unfinished|pending) job found\s*$", re.MULTILINE)
 _HAD_ENDED = re.compile(
     r"^Job <[0-9]+(?:\[[0-9]+\])?>: (?:Job has already finished|No matching job found|Operation is in progress)\Z"
 )
@@ -118,6 +119,7 @@ class Lsf(Scheduler):
     """LSF through bsub, bjobs, bkill, lsid and bparams; one array job for any number of glideins."""
 
     name = "lsf"
+    own_record = re.compile(BATCH_JOB.pattern + r"|\*[0-9a-f-]{1,14}\b")  # or the end of a name, see _CUT
     commands = {"bsub": ["bsub"], "bjobs": ["bjobs"], "bkill": ["bkill"], "lsid": ["lsid"], "bparams": ["bparams"]}
     submit_command = "bsub"
     remove_command = "bkill"
@@ -373,63 +375,55 @@ class Lsf(Scheduler):
         reasons = self._pending_reasons(user)
         return [_with_reason(job, reasons.get(job.submission, "")) for job in jobs]
 
-    def means_no_jobs(self, error):
-        return error.stderr.strip() == _NO_JOB and not error.stdout.strip()
+    def means_no_jobs(self, rc, stdout, stderr):
+        return bool(_NO_JOB.search(stderr)) and not _HEADER.search(stdout) and '"RECORDS"' not in stdout
 
     def parse_list(self, stdout, user):
-        return self._parse_json(stdout) if stdout.lstrip().startswith("{") else self._parse_wide(stdout)
-
-    def _parse_json(self, stdout):
+        header = _HEADER.search(stdout)
+        if header:
+            return self.readable(stdout[header.end() :].splitlines(), self._parse_wide)
         try:
-            # strict: the reason of a pending job may contain line breaks without escapes.
-            document = json.loads(stdout, strict=False)
+            document = find_json(stdout, lambda value: isinstance(value, dict) and {"RECORDS", "JOBS"} <= set(value))
             records, count = document["RECORDS"], int(document["JOBS"])
-        except (ValueError, KeyError, TypeError):
-            raise self.output_error("bjobs's JSON", stdout) from None
+        except (ValueError, TypeError):
+            raise self.output_error("bjobs's output", stdout) from None
         if not isinstance(records, list) or count != len(records):
             raise self.output_error("bjobs's JSON: the number of RECORDS is not that of JOBS", stdout)
-        jobs = []
-        for record in records:
-            if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
-                raise self.output_error("a record of bjobs's JSON", repr(record))
-            try:
-                values = [record[field.upper()].strip() for field in _FIELDS]
-            except KeyError:
-                raise self.output_error("a record of bjobs's JSON", repr(record)) from None
-            match = _JOB_ID.match(values[0])
-            if not match or (values[1] and not values[1].isdigit()):
-                raise self.output_error("a job id in bjobs's JSON", repr(record))
-            index = match.group(2) or values[1]
-            jobs.append(self._job(match.group(1), index, *values[2:], text=repr(record)))
-        return [job for job in jobs if job]
+        if not all(isinstance(record, dict) and "JOB_NAME" in record for record in records):
+            raise self.output_error("bjobs's JSON: a record without JOB_NAME", stdout)
+        return self.readable(records, self._parse_record)
 
-    def _parse_wide(self, stdout):
-        lines = stdout.splitlines()
-        if not lines or not lines[0].startswith(_HEADER):
-            raise self.output_error("bjobs's output", stdout)
-        jobs = []
-        for line in lines[1:]:
-            match = _WIDE.match(line)
-            if not match:
-                raise self.output_error("a line of bjobs's output", line)
-            host, unused, name = match.group("host_and_name").partition(" ")
-            if match.group("stat") in _NOT_STARTED and (host != "-" or not name.strip()):
-                name = match.group("host_and_name")
-            started = match.group("started")
-            jobs.append(
-                self._job(
-                    match.group("id"),
-                    "",
-                    match.group("stat"),
-                    name.strip(),
-                    match.group("submitted"),
-                    "" if started == "-" else started,
-                    "",
-                    text=line,
-                    one_by_one=True,
-                )
-            )
-        return [job for job in jobs if job]
+    def _parse_record(self, record):
+        if not all(isinstance(value, str) for value in record.values()):
+            raise self.output_error("a record of bjobs's JSON", repr(record))
+        try:
+            values = [record[field.upper()].strip() for field in _FIELDS]
+        except KeyError:
+            raise self.output_error("a record of bjobs's JSON", repr(record)) from None
+        match = _JOB_ID.match(values[0])
+        if not match or (values[1] and not values[1].isdigit()):
+            raise self.output_error("a job id in bjobs's JSON", repr(record))
+        return self._job(match.group(1), match.group(2) or values[1], *values[2:], text=repr(record))
+
+    def _parse_wide(self, line):
+        match = _WIDE.match(line)
+        if not match:
+            raise self.output_error("a line of bjobs's output", line)
+        host, unused, name = match.group("host_and_name").partition(" ")
+        if not name.strip() or (match.group("stat") in _NOT_STARTED and host != "-"):
+            name = match.group("host_and_name")
+        started = match.group("started")
+        return self._job(
+            match.group("id"),
+            "",
+            match.group("stat"),
+            name.strip(),
+            match.group("submitted"),
+            "" if started == "-" else started,
+            "",
+            text=line,
+            one_by_one=True,
+        )
 
     def _job(self, number, index, stat, name, submitted, started, reason, text, one_by_one=False):
         """Return a Job, or None for one that has ended.
@@ -438,9 +432,9 @@ class Lsf(Scheduler):
         array. Then a name with several indexes is one plain job: Volclava makes one of an array that is larger than
         MAX_JOB_ARRAY_SIZE.
         """
-        if stat not in STATES:
-            raise self.output_error("a job's state in bjobs's output", text, number)
-        if STATES[stat] is None:
+        is_known = stat in STATES
+        state = STATES.get(stat, QUEUED)
+        if state is None:
             return None
         if _CUT.match(name):
             raise self.output_error("a job's name in bjobs's output, which is truncated", text, number)
@@ -456,46 +450,48 @@ class Lsf(Scheduler):
                     "an array in bjobs's output, of which the elements are not listed", text, number
                 )
             name = _SEVERAL.sub("", name)
-        has_started = stat not in _NOT_STARTED
+        has_started = is_known and stat not in _NOT_STARTED
         now_s = self.now()
         try:
             submitted_s = epoch(submitted, now_s)
             started_s = epoch(started, now_s) if has_started and started not in ("", "-") else None
         except ValueError:
             raise self.output_error("a time in bjobs's output", text, number) from None
-        state, why = STATES[stat], _sentence(reason)
+        why = _sentence(reason) if is_known else unknown_state(stat)
         never_starts = state == QUEUED and bool(_NEVER_STARTS.search(why))
         if never_starts:
             state = SICK
         elif state == SICK:
             why = f"{stat}: {why}" if why else stat
         job_id = number if index in ("", "0") else f"{number}[{index}]"
-        return Job(job_id, number, name, state, not has_started, why, submitted_s, started_s, never_starts)
+        cancellable = is_known and not has_started
+        return Job(job_id, number, name, state, cancellable, why, submitted_s, started_s, never_starts)
 
     def _pending_reasons(self, user):
         """Return {submission: reason why its first pending job does not start}. This list truncates job names."""
+        argv = self.argv["bjobs"] + ["-u", user, "-p"]
         try:
-            argv = self.argv["bjobs"] + ["-u", user, "-p"]
-            printed = self.complete_output(self.runner.run(argv), argv)
+            stdout, stderr = self.runner.outputs(argv)
         except CommandError as error:
-            if error.stderr.strip() in (_NO_JOB, _NONE_PENDING) and not error.stdout.strip():
-                return {}
-            raise
+            stdout, stderr = error.stdout, error.stderr
+            if error.rc is None or not _NONE_PENDING.search(stderr):
+                raise
+        header = _HEADER.search(self.complete_output(stdout, argv))
+        if not header and _NONE_PENDING.search(stderr):
+            return {}
+        if not header:
+            raise self.output_error("the output of bjobs -p", stdout)
         reasons = {}
-        number = None
-        for line in printed.splitlines():
-            if line.startswith(_HEADER) or not line.strip():
-                continue
-            if line[0] in " \t" and number:
-                reasons[number].append(line.strip())
-            elif line[0].isdigit():
+        number = ""
+        for line in stdout[header.end() :].splitlines():
+            if line[:1].isdigit():
                 number = line.split(None, 1)[0]
                 if number in reasons:
                     number = ""  # a later element of the same array
                 else:
                     reasons[number] = []
-            elif number is None or line[0] not in " \t":
-                raise self.output_error("a line of bjobs -p", line)
+            elif line[:1] in (" ", "\t") and number:
+                reasons[number].append(line.strip())
         return {number: " ".join(lines) for number, lines in reasons.items()}
 
     # -- cancelling --------------------------------------------------------------------------------------------
@@ -521,7 +517,7 @@ def _amount(mb, unit):
 def _with_reason(job, text):
     """Return a Job with the reason why it waits. With some reasons, its state is sick."""
     why = _sentence(text)
-    if job.state != QUEUED or not why:
+    if job.state != QUEUED or not job.cancellable or not why:
         return job
     never_starts = bool(_NEVER_STARTS.search(why))
     return job._replace(reason=why, state=SICK if never_starts else QUEUED, never_starts=never_starts)

@@ -14,6 +14,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 # 12.server, 12[].server (an array job), 12[3].server (a task of it); a server's name may have dots and dashes.
 JOB_ID = re.compile(r"^(\d+)(\[\d*\])?(\.[A-Za-z0-9][A-Za-z0-9._-]*)?\Z")
 
+# The id that qsub prints, with and without the server. Amounts and versions, such as 1.5h and 23.06, have no server.
+_SUBMITTED_AT = re.compile(r"^\s*(\d+(?:\[\])?\.(?=[0-9]*[A-Za-z-]{2}|[A-Za-z])[A-Za-z0-9._-]+)\s*$", re.MULTILINE)
+_SUBMITTED = re.compile(r"^(\d+(?:\[\])?)\Z")
+
 # qsub's errors if the request was sent and the answer was lost. After "cannot connect", nothing was sent.
 _REFUSED_OR_NOT = re.compile(
     r"tim(?:ed|e)[ -]?out|end of file|premature end|connection (?:reset|closed|lost|aborted)|broken pipe"
@@ -136,12 +140,7 @@ class Pbs(Scheduler):
 
     def parse_submission(self, stdout):
         # Wrappers of qsub at some sites print further lines, such as budgets. The id contains the server's name.
-        lines = [line.strip() for line in stdout.splitlines() if line.strip()]
-        for line in reversed(lines):
-            match = JOB_ID.match(line)
-            if match and (match.group(3) or len(lines) == 1) and submission_of(line) == line:
-                return line
-        raise self.output_error("the job id that qsub printed", stdout)
+        return self.only_id(_SUBMITTED_AT if _SUBMITTED_AT.search(stdout) else _SUBMITTED, stdout)
 
     def may_have_submitted(self, error):
         # A qsub that was ended by a signal (rc below 0) may have sent its request, too.

@@ -16,6 +16,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     SICK,
     Job,
     RequestOption,
+    find_json,
+    unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs import (
     JOB_ID,
@@ -130,50 +132,46 @@ class PbsPro(Pbs):
         found = self._document(stdout).get("Jobs", {})
         if not isinstance(found, dict) or not all(isinstance(job, dict) for job in found.values()):
             raise self.output_error("the jobs in qstat's output", stdout)
-        if not all("Job_Owner" in job for job in found.values()):
-            raise self.output_error("qstat's output: a job without its owner", stdout)
-        mine = {job_id: job for job_id, job in found.items() if owned_by(job["Job_Owner"], user)}
-        for job_id in mine:
-            if not JOB_ID.match(job_id):
-                raise self.output_error("a job id in qstat's output", job_id)
-        arrays = {job_id: str(mine[job_id].get("job_state")) for job_id in mine if is_array(job_id)}
-        with_tasks = {submission_of(job_id) for job_id in mine if is_task(job_id)}
-        for job_id, letter in arrays.items():
-            if job_id not in with_tasks and self._state(job_id, letter) is not None:
-                raise self.output_error(
-                    "qstat's output: an array job without its tasks (is -t missing?)", job_id, job_id
-                )
-        tasks = [job_id for job_id in mine if job_id not in arrays]
-        jobs = [self._job(job_id, mine[job_id], arrays.get(submission_of(job_id))) for job_id in tasks]
-        return [job for job in jobs if job]
+        mine = [(job_id, job) for job_id, job in found.items() if owned_by(job.get("Job_Owner", f"{user}@"), user)]
+        ids = [job_id for job_id, unused in mine if JOB_ID.match(job_id)]
+        arrays = {job_id: str(found[job_id].get("job_state")) for job_id in ids if is_array(job_id)}
+        with_tasks = {submission_of(job_id) for job_id in ids if is_task(job_id)}
+        return self.readable(mine, lambda record: self._job(*record, arrays=arrays, with_tasks=with_tasks))
 
     def _document(self, stdout):
         try:
-            document = _DECODER.decode(stdout)
-        except (ValueError, RecursionError):
+            return find_json(stdout, _is_document)
+        except ValueError:
             try:
                 document = _by_lines(stdout)
             except ValueError:
-                raise self.output_error("qstat's output", stdout) from None
-        if not isinstance(document, dict) or "pbs_version" not in document:
+                document = None
+        if not _is_document(document):
             raise self.output_error("qstat's output", stdout)
         return document
 
-    def _state(self, job_id, letter):
-        if letter not in STATES:
-            raise self.output_error("a job's state in qstat's output", f"{job_id}: {letter}", job_id)
-        return STATES[letter]
+    def _job(self, job_id, job, arrays, with_tasks):
+        """Return the Job of a record of the user, or None.
 
-    def _job(self, job_id, job, array_letter):
-        letter = str(job.get("job_state"))
-        if letter == "Q" and array_letter == "H":
-            letter = array_letter  # tasks of a held array job wait for its release
-        state = self._state(job_id, letter)
-        if state is None:
+        arrays: {id of an array job: its letter}; with_tasks: the ids of those that have tasks.
+        """
+        if "Job_Owner" not in job or not JOB_ID.match(job_id):
+            raise self.output_error("a job in qstat's output", f"{job_id}: {job}")
+        letter = str(job.get("job_state", ""))
+        if letter == "Q" and arrays.get(submission_of(job_id)) == "H":
+            letter = "H"  # tasks of a held array job wait for its release
+        if not letter:
+            raise self.output_error("a job's state in qstat's output", f"{job_id}: {job}", job_id)
+        state = STATES.get(letter, QUEUED)
+        if state is None or (job_id in arrays and job_id in with_tasks):
             return None
+        if job_id in arrays:
+            raise self.output_error("qstat's output: an array job without its tasks (is -t missing?)", job_id, job_id)
         comment = str(job.get("comment", ""))
         why = ""
-        if state == SICK:
+        if letter not in STATES:
+            why = unknown_state(letter)
+        elif state == SICK:
             why = reason_of(comment, letter, job.get("Hold_Types"))
         elif state == QUEUED and not comment.startswith("Job Array Began"):
             why = comment
@@ -186,7 +184,7 @@ class PbsPro(Pbs):
             submission_of(job_id),
             str(job.get("Job_Name", "")),
             state,
-            not started,
+            not started and letter in STATES,
             why,
             self._epoch(job_id, job.get("ctime")),
             begun,
@@ -220,6 +218,10 @@ def _epoch(text):
     return calendar.timegm((year, _MONTHS.index(match.group(1)) + 1, day, hour, minute, second))
 
 
+def _is_document(value):
+    return isinstance(value, dict) and "pbs_version" in value
+
+
 def _by_lines(text):
     """Return the document of qstat -F json if the value of a job's attribute is invalid JSON. Raises ValueError.
 
@@ -227,11 +229,11 @@ def _by_lines(text):
     document invalid. But each value is on a line of its own, with escaped line breaks.
     """
     document, path, complete = {}, [], False
-    for line in map(str.strip, io.StringIO(text)):  # line by line, so that other output is refused at its first line
-        if not line:
-            continue
-        if complete or not (path or line == "{"):
+    for line in map(str.strip, io.StringIO(text)):
+        if complete and line == "{":
             raise ValueError("not one document")
+        if not line or complete or not (path or line == "{"):
+            continue
         if line.endswith("{"):
             path.append(_key(line[:-1])[0] if path else "")
             if path == ["", "Jobs"]:

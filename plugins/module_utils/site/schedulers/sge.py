@@ -8,6 +8,7 @@ Sources: the manual pages of qsub, qstat, qdel, sge_request, queue_conf and comp
 """
 
 import contextlib
+import html
 import os
 import re
 import shlex
@@ -22,12 +23,12 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     Job,
     RequestOption,
     Scheduler,
+    unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.sge_xml import (
     epoch_s,
     numbers_worth_asking,
     parse_details,
-    parse_xml,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid, missing
 
@@ -51,6 +52,11 @@ _DELETED = re.compile(r"has (?:registered|deleted) | is already in deletion\Z")
 _GONE = re.compile(r'^(?:denied: )?job "?[0-9.]+"?(?: task "?[0-9]+"?)? does not exist\.?\Z')
 
 _JOB_NUMBER = re.compile(r"^\d+\Z")
+# A whole document of qstat -xml, and its records, which consist of elements without further ones. Names of other users'
+# jobs may be invalid XML.
+_LIST = re.compile(r"<job_info\b.*<job_info\b(?:.*</job_info>|\s*/>)\s*</job_info>", re.DOTALL)
+_RECORD = re.compile(r"<job_list\b.*?</job_list>", re.DOTALL)
+_VALUE = re.compile(r"<(\w+)>([^<]*)</\1>")
 
 # Options of qstat that are allowed in sge_qstat files, because those of list_argv override them.
 _OVERRIDDEN = ("-u", "-s")
@@ -223,10 +229,7 @@ class GridEngine(Scheduler):
 
     def parse_submission(self, stdout):
         # If an option overrides another one, qsub also prints a warning on its standard output.
-        found = [match.group(1) for match in map(_SUBMITTED.match, stdout.splitlines()) if match]
-        if len(found) != 1:
-            raise self.output_error("the job id that qsub printed", stdout)
-        return found[0]
+        return self.only_id(_SUBMITTED, stdout)
 
     def may_have_submitted(self, error):
         return super().may_have_submitted(error) or bool(_ANSWER_LOST.search(error.stdout + error.stderr))
@@ -266,48 +269,48 @@ class GridEngine(Scheduler):
                 )
 
     def parse_list(self, stdout, user):
-        try:
-            root = parse_xml(stdout)
-        except ValueError:
-            raise self.output_error("qstat's output", stdout) from None
-        if root.tag != "job_info" or root.find("job_info") is None:
+        document = _LIST.search(stdout)
+        if not document or "<!" in stdout or len(re.findall(r"<job_info\b", stdout)) != 2:
             raise self.output_error("qstat's output", stdout)
-        records = [record for record in root.iter("job_list") if record.findtext("JB_owner") == user]
-        submitted = {}
-        for record in records:
-            if record.findtext("JB_submission_time"):
-                submitted[record.findtext("JB_job_number")] = record.findtext("JB_submission_time")
-        return [job for job in (self._job(record, submitted) for record in records) if job]
+        records = [dict(_VALUE.findall(record)) for record in _RECORD.findall(document.group(0))]
+        records = [record for record in records if record.get("JB_owner", user) == user]
+        submitted = {
+            record.get("JB_job_number"): record["JB_submission_time"]
+            for record in records
+            if record.get("JB_submission_time")
+        }
+        return self.readable(records, lambda record: self._job(record, submitted))
 
     def _job(self, record, submissions):
-        """Return the Job of an element job_list, None if it has ended. submissions: {number: time of submission}."""
-        number, name, task = (record.findtext(tag) for tag in ("JB_job_number", "JB_name", "tasks"))
-        state = (record.findtext("state") or "").strip()
-        if not _JOB_NUMBER.match(number or "") or name is None or (task and not _JOB_NUMBER.match(task)):
-            raise self.output_error("a job in qstat's output", _text_of(record))
-        common, cancellable = self._state(state, record)
+        """Return the Job of a job_list, {tag: text}; None if it has ended. submissions: {number: submission time}."""
+        number, name, task = (record.get(tag) for tag in ("JB_job_number", "JB_name", "tasks"))
+        state = record.get("state", "").strip()
+        text = " ".join(record.values())
+        if not state or not _JOB_NUMBER.match(number or "") or name is None or (task and not _JOB_NUMBER.match(task)):
+            raise self.output_error("a job in qstat's output", text)
+        if "JB_owner" not in record:
+            raise self.output_error("qstat's output: a job without its owner", text, number)
+        common, cancellable = self._state(state)
         if common is None:
             return None
-        reason = "" if common != SICK else f"state {state}"
+        reason = {SICK: f"state {state}", QUEUED: "" if cancellable else unknown_state(state)}.get(common, "")
         submitted = submissions.get(number)
-        started = None if cancellable else record.findtext("JAT_start_time")
+        started = None if cancellable else record.get("JAT_start_time")
         try:
             # qstat does not print the time of submission of a job that has started; _details adds it. Until then, the
             # time of the start is used as that of submission, and the start is unknown.
             submitted_s = epoch_s(submitted or started or "")
             started_s = epoch_s(started) if started and submitted else None
         except ValueError:
-            raise self.output_error("a time in qstat's output", _text_of(record), number) from None
+            raise self.output_error("a time in qstat's output", text, number) from None
         job_id = f"{number}.{task}" if task else number
-        return Job(job_id, number, name, common, cancellable, reason, submitted_s, started_s)
+        return Job(job_id, number, html.unescape(name), common, cancellable, reason, submitted_s, started_s)
 
-    def _state(self, state, record):
+    def _state(self, state):
         """Return (state, whether the job has not started), or (None, False) if it has ended."""
         letters = set(state)
-        if not letters or letters - set(self.letters_of_suspension + self.letters_of_others):
-            raise self.output_error(
-                "a job's state in qstat's output", _text_of(record), record.findtext("JB_job_number")
-            )
+        if letters - set(self.letters_of_suspension + self.letters_of_others):
+            return QUEUED, False
         has_started = bool(letters & set("rt" + self.letters_of_suspension))
         if "z" in letters:
             return None, False
@@ -321,9 +324,7 @@ class GridEngine(Scheduler):
             return RUNNING, False  # also with h, which holds the next start of a running job
         if "h" in letters:
             return SICK, True
-        if "w" in letters:
-            return QUEUED, True
-        raise self.output_error("a job's state in qstat's output", _text_of(record), record.findtext("JB_job_number"))
+        return QUEUED, "w" in letters
 
     def _details(self, jobs):
         """Return jobs with the details of `qstat -j`: reasons of errors and holds, submission times of running jobs.
@@ -363,7 +364,3 @@ def _harmful_defaults(path):
     except (OSError, ValueError):
         return []
     return sorted({word for word in words if word.startswith("-") and word not in _OVERRIDDEN})
-
-
-def _text_of(record):
-    return " ".join(text.strip() for text in record.itertext() if text.strip())

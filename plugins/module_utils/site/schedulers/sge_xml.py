@@ -4,6 +4,8 @@
 """The XML of Grid Engine's qstat: documents, times, and the details of `qstat -xml -j`. Errors are ValueError."""
 
 import calendar
+import contextlib
+import html
 import re
 import time
 from xml.etree import ElementTree
@@ -19,6 +21,11 @@ _EPOCH = re.compile(r"^(\d{9,10})(?:\d{3})?\Z")
 # The beginning of the execution daemon's messages: date, time, [user id:process id].
 _STAMP = re.compile(r"^\S+ \S+ \[\d+:\d+\]: (?:error: )?")
 _REASON_CHARS = 200
+_VALUES = re.compile(r"<(JB_job_number|JB_submission_time|QIM_message)>([^<]*)</")
+_MESSAGES = re.compile(r"<MES_job_number_list>((?:(?!</MES_job_number_list>).)*)</MES_job_number_list>"
+                       r"(?:(?!<MES_job_number_list>).)*?<MES_message>([^<]*)</", re.DOTALL)  # fmt: skip
+# The jobs for which a job waits, and those that wait for it.
+_OTHER_JOBS = re.compile(r"<(JB_jid_[a-z_]+)>.*?</\1>", re.DOTALL)
 
 
 def parse_xml(text):
@@ -72,20 +79,26 @@ class Details:
 def parse_details(text):
     """Return {job number: Details} of `qstat -xml -j`. Raises ValueError.
 
-    Jobs that have ended are not included. The command exits with 0 even without jobs or without an answer.
+    Jobs that have ended are not included. The command exits with 0 even without jobs or without an answer. The vendors
+    nest a job's elements in different ones, or in none. Some of these are invalid XML: `<>`, `<JATASK:      34.>`. But
+    the elements that are read have the same names and order. A job's number is its first.
     """
-    root = parse_xml(text)
-    if root.tag not in ("detailed_job_info", "unknown_jobs"):
-        raise ValueError(root.tag)
+    if not re.search(r"<(?:detailed_job_info|unknown_jobs)\b", text):
+        raise ValueError("no details of jobs")
     messages = {}
-    for element in root.iterfind("messages/element/SME_message_list/element"):
-        for number in element.iter("ULNG_value"):
-            messages.setdefault(number.text, element.findtext("MES_message"))
-    details = {}
-    for element in root.iterfind("djob_info/element"):
-        number = element.findtext("JB_job_number")
+    for numbers, message in _MESSAGES.findall(text):
+        for number in re.findall(r">\s*([0-9]+)\s*<", numbers):
+            messages.setdefault(number, message)
+    jobs, values = {}, {}
+    for tag, value in _VALUES.findall(_OTHER_JOBS.sub("", text)):
+        if tag == "JB_job_number":
+            values = jobs.setdefault(value.strip(), {})
         # One text for all tasks, so that a thousand tasks in error have one reason.
-        reason = element.findtext("JB_ja_tasks//QIM_message") or messages.get(number) or ""
+        values.setdefault(tag, value)
+    details = {}
+    for number, values in jobs.items():
+        reason = html.unescape(values.get("QIM_message") or messages.get(number) or "")
         reason = _STAMP.sub("", " ".join(reason.split()))[:_REASON_CHARS]
-        details[number] = Details(epoch_s(element.findtext("JB_submission_time") or ""), reason)
+        with contextlib.suppress(ValueError):
+            details[number] = Details(epoch_s(values.get("JB_submission_time", "").strip()), reason)
     return details

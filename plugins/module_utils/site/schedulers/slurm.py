@@ -7,6 +7,7 @@ import calendar
 import re
 import time
 
+from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
     COMPLETING,
     QUEUED,
@@ -16,6 +17,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     Job,
     RequestOption,
     Scheduler,
+    unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.units import clock
 
@@ -60,16 +62,17 @@ STATES = {
 # States of jobs that have started: to cancel one of them could end a user's job.
 _STARTED = ("STOPPED", "SUSPENDED")
 
-# Reasons (squeue %r, "JOB REASON CODES") for which a pending job does not start until the job or the configuration is
-# changed. Others end by themselves: Priority, Resources, ...MaxJobsPerUser..., Dependency, ReqNodeNotAvail and so on.
+# Reasons (squeue %r, job_state_reason.c) for which a pending job does not start until the job or the configuration is
+# changed. Others may end by themselves: ...RunMinutes when jobs end, QOSUsageThreshold when usage decays,
+# PartitionNodeLimit and Constraints (node_scheduler.c) when nodes are up again. AccountingPolicy and PartitionConfig
+# are reported if no other reason fits.
 _NEVER_STARTS = re.compile(
     r"""^(?:
-        JobHeld\w* | JobHoldMaxRequeue | JobLaunchFailure | DependencyNeverSatisfied | ReservationDeleted
-      | BadConstraints | Constraints | AccountNotAllowed | AccountingPolicy | InvalidAccount | InvalidQOS
-      | QOSNotAllowed | DeadLine | PartitionTimeLimit | PartitionNodeLimit | PartitionConfig | QOSTimeLimit
-      | QOSUsageThreshold
+        JobHeld\w* | JobHoldMaxRequeue | JobLaunchFailure | DependencyNeverSatisfied | Reservation(?:Deleted|Invalid)
+      | BadConstraints | AccountNotAllowed | InvalidAccount | InvalidQOS | QOSNotAllowed | DeadLine
+      | PartitionTimeLimit | MaxMemPerLimit
       | (?:QOS|Assoc)\w*PerJob\w* | (?:QOS|Assoc)MaxWall\w* | (?:QOS|Assoc)Min\w*
-      | (?:QOS|Assoc)Grp\w*Minutes\w*
+      | (?:QOS|Assoc)Grp(?!\w*RunMinutes)\w*Minutes\w*
       | .*(?:_|\ )held(?:_|\ |$).*
     )$""",
     re.VERBOSE | re.IGNORECASE,
@@ -77,7 +80,7 @@ _NEVER_STARTS = re.compile(
 
 # Reasons among them that do not depend on the job's request: another job with the same request may start.
 _MAY_START = re.compile(
-    r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|ReservationDeleted|DeadLine|held",
+    r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|Reservation(?:Deleted|Invalid)|DeadLine|held",
     re.IGNORECASE,
 )
 
@@ -95,7 +98,8 @@ _LONG_FORMS = {
 
 _FIELDS = ("%i", "%T", "%V", "%S", "%r", "%j")  # the name comes last: only it may contain the separator
 _SEPARATOR = "|"
-_HEADER = re.compile(r"^JOBID\|STATE(?:\|[A-Z_]+){4}\Z")
+_HEADER = re.compile(r"^JOBID\|STATE(?:\|[A-Z_]+){4}[ \t]*$", re.MULTILINE)
+_CLUSTER = re.compile(r"^CLUSTER: *(\S+)", re.MULTILINE)
 _NO_TIME = ("N/A", "NONE", "Unknown")
 _JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
 _SUBMITTED = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
@@ -209,10 +213,7 @@ class Slurm(Scheduler):
         return self.argv["sbatch"] + ["--parsable"] + array + [path]
 
     def parse_submission(self, stdout):
-        match = _SUBMITTED.match(stdout.strip())
-        if not match:
-            raise self.output_error("the job id that sbatch printed", stdout)
-        return match.group(1)
+        return self.only_id(_SUBMITTED, stdout)
 
     def may_have_submitted(self, error):
         # The request was sent and the answer was lost: slurmctld may have accepted it.
@@ -224,15 +225,16 @@ class Slurm(Scheduler):
         return self.argv["squeue"] + ["-r", "-u", user, "-o", _SEPARATOR.join(_FIELDS)]
 
     def parse_list(self, stdout, user):
-        header, unused, lines = stdout.partition("\n")
-        if not _HEADER.match(header):
-            raise self.output_error("squeue's output, which does not begin with its header", stdout)
-        jobs = []
-        for line in lines.splitlines():
-            job = self._parse_line(line)
-            if job:
-                jobs.append(job)
-        return jobs
+        clusters = sorted(set(_CLUSTER.findall(stdout)))
+        if len(clusters) > 1:
+            raise OutputError(
+                f"{self.name}: squeue lists jobs of several clusters: {', '.join(clusters)}. Make a site for each, and "
+                "name its cluster by --clusters in each command of glidein_scheduler_options.commands."
+            )
+        header = _HEADER.search(stdout)
+        if not header:
+            raise self.output_error("squeue's output, which does not contain its header", stdout)
+        return self.readable(stdout[header.end() :].splitlines(), self._parse_line)
 
     def _parse_line(self, line):
         fields = line.split(_SEPARATOR, len(_FIELDS) - 1)
@@ -242,8 +244,6 @@ class Slurm(Scheduler):
         match = _JOB_ID.match(job_id)
         if not match:
             raise self.output_error("a line of squeue's output", line)
-        if state not in STATES:
-            raise self.output_error("a job's state in squeue's output", line, job_id)
         try:
             submitted_s = _epoch(submitted)
         except ValueError:
@@ -252,12 +252,14 @@ class Slurm(Scheduler):
             started_s = None if started in _NO_TIME else _epoch(started)
         except ValueError:
             raise self.output_error("a start time in squeue's output", line, job_id) from None
-        common = STATES[state]
+        common = STATES.get(state, QUEUED)
         never_starts = False
         if common is None:
             return None
         why = "" if reason == "None" else reason
-        if common == QUEUED and _NEVER_STARTS.match(why):
+        if state not in STATES:
+            why = unknown_state(state)
+        elif common == QUEUED and _NEVER_STARTS.match(why):
             common = SICK
             never_starts = not _MAY_START.search(why)
         elif common == SICK:
@@ -265,7 +267,8 @@ class Slurm(Scheduler):
         has_started = common in (RUNNING, COMPLETING) or state in _STARTED
         if not has_started:
             started_s = None  # %S of a pending job is its expected start
-        return Job(job_id, match.group(1), name, common, not has_started, why, submitted_s, started_s, never_starts)
+        cancellable = not has_started and state in STATES
+        return Job(job_id, match.group(1), name, common, cancellable, why, submitted_s, started_s, never_starts)
 
     def cancel_argv(self, user, ids, running):
         # --state: jobs that have started since they were counted are not cancelled. --batch: only glidein.sh gets TERM.

@@ -5,7 +5,7 @@
 
 import itertools
 import re
-from xml.etree import ElementTree  # noqa: S405 - see _of_user
+from xml.etree import ElementTree  # noqa: S405 - see parse_list
 
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import (
     COMPLETING,
@@ -14,6 +14,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
     SICK,
     Job,
     RequestOption,
+    printed_nothing,
+    unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs import (
     JOB_ID,
@@ -108,52 +110,53 @@ class Torque(Pbs):
         # -t: each task of an array, and no array as a whole. -u would print a table.
         return self.argv["qstat"] + ["-f", "-x", "-t"]
 
-    def parse_list(self, stdout, user):
-        found = [self._job(attributes) for attributes in self._of_user(stdout, user)]
-        return [job for job in found if job]
+    def means_no_jobs(self, rc, stdout, stderr):
+        return printed_nothing(rc, stdout, stderr)  # of older versions
 
-    def _of_user(self, stdout, user):
-        """Return the attributes of each job of `user`, [{name: text}]."""
-        if not stdout.strip():
-            return []  # older versions print nothing without jobs
+    def parse_list(self, stdout, user):
         # Values of users contain no "<", so that each tag is one of qstat.
         if "<!" in stdout:
             raise self.output_error("qstat's output, which has declarations", stdout)
-        start, opening, body = stdout.partition("<Data>")
-        jobs, closing, rest = body.rpartition("</Data>")
+        unused, opening, body = stdout.partition("<Data>")
+        jobs, closing, rest = body.partition("</Data>")
         pieces = jobs.split("<Job>")
-        whole = opening and closing and not rest.strip() and not pieces[0].strip()
+        whole = opening and closing and "<Data>" not in rest and not pieces[0].strip()
         if not whole or not all(piece.rstrip().endswith("</Job>") for piece in pieces[1:]):
             raise self.output_error("qstat's output", stdout)
-        if not all("<Job_Owner>" in piece and piece.count("</Job>") == 1 for piece in pieces[1:]):
-            raise self.output_error("qstat's output: a job without its owner", stdout)
         ours = f"<Job_Owner>{user}@"
-        mine = [self._attributes(piece) for piece in pieces[1:] if ours in piece]
-        return [attributes for attributes in mine if owned_by(attributes.get("Job_Owner", ""), user)]
+        mine = [piece for piece in pieces[1:] if ours in piece or "<Job_Owner>" not in piece]
+        return self.readable(mine, lambda piece: self._job(piece, user))
 
     def _attributes(self, piece):
-        # Only jobs of this user are parsed. Their values may be invalid XML, too.
+        """Return the attributes of a job, {name: text}, whose values may be invalid XML."""
         text = _BARE_AMPERSAND.sub("&amp;", f"<Job>{piece}").replace("]]>", "]]&gt;")
         try:
-            element = ElementTree.fromstring(_CONTROL.sub(" ", text))  # noqa: S314 - no declarations, see _of_user
+            element = ElementTree.fromstring(_CONTROL.sub(" ", text))  # noqa: S314 - no declarations, see parse_list
         except ElementTree.ParseError:
             raise self.output_error("a job in qstat's output", piece) from None
         return {child.tag: child.text or "" for child in element}
 
-    def _job(self, attributes):
+    def _job(self, piece, user):
+        attributes = self._attributes(piece)
+        if "Job_Owner" not in attributes:
+            raise self.output_error("qstat's output: a job without its owner", piece)
+        if not owned_by(attributes["Job_Owner"], user):
+            return None
         job_id, letter = attributes.get("Job_Id", ""), attributes.get("job_state", "")
         holds, comment = attributes.get("Hold_Types", ""), attributes.get("comment", "")
         if not JOB_ID.match(job_id) or is_array(job_id):
             raise self.output_error("a job id in qstat's output", job_id)
-        if letter not in STATES:
-            raise self.output_error("a job's state in qstat's output", f"{job_id}: {letter}", job_id)
-        state = STATES[letter]
+        if not letter:
+            raise self.output_error("a job's state in qstat's output", piece, job_id)
+        state = STATES.get(letter, QUEUED)
         if state is None:
             return None
         if letter == "H" and holds and not holds.strip("al"):
             state = QUEUED  # the server still creates the array's tasks, or limits how many of them run at once
         why = ""
-        if state == SICK:
+        if letter not in STATES:
+            why = unknown_state(letter)
+        elif state == SICK:
             why = reason_of(comment, letter, holds)
         elif state == QUEUED:
             why = comment
@@ -163,7 +166,8 @@ class Torque(Pbs):
         started = letter in _STARTED
         begun = self._epoch(job_id, attributes["start_time"]) if started and attributes.get("start_time") else None
         submitted = self._epoch(job_id, attributes.get("ctime", ""))
-        return Job(job_id, submission_of(job_id), name, state, not started, why, submitted, begun)
+        cancellable = not started and letter in STATES
+        return Job(job_id, submission_of(job_id), name, state, cancellable, why, submitted, begun)
 
     def _epoch(self, job_id, text):
         if not re.match(r"^[0-9]{1,12}\Z", text):

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
+from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment, excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandError,
     CommandStoppedError,
@@ -40,6 +40,28 @@ def test_standard_output_is_not_the_reason_of_a_failure(code, reason):
     with pytest.raises(CommandError) as raised:
         Runner({}).run([sys.executable, "-c", f"{code}\nraise SystemExit(1)"])
     assert str(raised.value).endswith(reason)
+
+
+def test_a_failure_quotes_both_outputs_and_the_end_of_a_long_one():
+    code = "import sys; print('--> Verifying ...OK\\n' * 100 + 'FAILED: no SUs'); sys.exit('submission failed')"
+    with pytest.raises(CommandError) as raised:
+        Runner({}).run([sys.executable, "-c", code])
+    text = str(raised.value).partition("exit status 1: ")[2]
+    assert text.startswith("submission failed; standard output: --> Verifying ...OK --> ")
+    assert text.endswith("OK FAILED: no SUs")
+
+
+@pytest.mark.parametrize("text", ["a\n  b\n", "x" * 400, ""])
+def test_an_excerpt_of_a_short_text_is_the_whole_text_on_one_line(text):
+    assert excerpt(text) == " ".join(text.split())
+
+
+@pytest.mark.parametrize("length", [401, 1599, 1601, 100_000])
+@pytest.mark.parametrize("blank", [" ", "\n   "])
+def test_an_excerpt_of_a_long_text_has_its_beginning_and_its_end(length, blank):
+    text = f"first{blank}{'x' * length}{blank}last"
+    assert excerpt(text).startswith("first xx") and excerpt(text).endswith("xx last")
+    assert len(excerpt(text)) == 400
 
 
 def test_a_command_that_is_not_there_is_named():

@@ -228,8 +228,8 @@ def test_the_next_run_counts_glideins_of_an_unknown_submission(run, slurm):
     "mode, words",
     [
         ("down", "failed with exit status 1: slurm_load_jobs error: Unable to contact slurm controller"),
-        ("garbage", "slurm: cannot read squeue's output, which does not begin with its header: 'slurm_load_jobs: "),
-        ("empty", "slurm: cannot read squeue's output, which does not begin with its header: 'nothing was printed'"),
+        ("garbage", "slurm: cannot read squeue's output, which does not contain its header: 'slurm_load_jobs: "),
+        ("empty", "slurm: cannot read squeue's output, which does not contain its header: 'nothing was printed'"),
         ("cut", "was truncated after 43 characters"),
         ("hang", "gave no answer within 60 s and was stopped"),
     ],

@@ -22,8 +22,10 @@ _COMMANDS = (
     ("htcondor", ("condor_submit", "condor_q")),
 )
 
-# The first line of `qconf -help`: SGE 8.1.9, GE 6.2u5, OGS/GE 2011.11p1; UGE 8.6.0, AGE 2023.1.1.
-_GRID_ENGINE = re.compile(r"\s*(?:(UGE|AGE|Univa|Altair)|\S*GE)\b", re.IGNORECASE)
+# A line of `qconf -help`: SGE 8.1.9, GE 6.2u5, OGS/GE 2011.11p1; UGE 8.6.0, AGE 2023.1.1.
+_GRID_ENGINE = re.compile(
+    r"^[ \t]*(?:(UGE|AGE|Univa|Altair)|(?:SGE|SoGE|OGE|OGS/GE|GE))\b.*[0-9]", re.IGNORECASE | re.MULTILINE
+)
 # `qstat --version`: "pbs_version = 23.06.06", Torque "Version: 6.1.3", in old versions "version: 2.5.7".
 _PBSPRO = re.compile(r"^\s*pbs_version\s*=", re.IGNORECASE | re.MULTILINE)
 _TORQUE = re.compile(r"^\s*version:\s*[0-9]", re.IGNORECASE | re.MULTILINE)
@@ -92,7 +94,7 @@ def _version(reader, argv, commands, parse):
 
 
 def _grid_engine(text):
-    match = _GRID_ENGINE.match(text)
+    match = _GRID_ENGINE.search(text)
     if not match:
         raise OutputError(f"this is not the version of a Grid Engine: {excerpt(text) or 'no output'}")
     return "uge" if match.group(1) else "sge"

@@ -7,10 +7,11 @@ The pool is one queue whose name is empty: an entry for it has no `queue`. Its n
 because a job cannot have more than one of them.
 """
 
-import json
 import re
 
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import find_json
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.quantities import smallest
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.records import (
     account_record,
@@ -72,7 +73,7 @@ def parse_version(text):
     """Return the version of condor_version. Raises OutputError."""
     match = _VERSION.search(text)
     if not match:
-        raise OutputError(f"invalid output of condor_version: {text[:200]!r}")
+        raise OutputError(f"invalid output of condor_version: {excerpt(text)!r}")
     return match.group(1)
 
 
@@ -80,7 +81,7 @@ def parse_name(text):
     """Return the first collector of COLLECTOR_HOST without its port. Raises OutputError."""
     match = re.match(r"^([A-Za-z0-9][A-Za-z0-9.-]*)", text)
     if not match or text.startswith("Not defined"):
-        raise OutputError(f"invalid output of condor_config_val COLLECTOR_HOST: {text[:200]!r}")
+        raise OutputError(f"invalid output of condor_config_val COLLECTOR_HOST: {excerpt(text)!r}")
     return match.group(1)
 
 
@@ -89,11 +90,9 @@ def parse_slots(text):
     if not text.strip():
         return []  # without slots, condor_status prints nothing
     try:
-        ads = json.loads(text)
-    except (ValueError, RecursionError):
-        ads = None
-    if not isinstance(ads, list) or not all(isinstance(ad, dict) for ad in ads):
-        raise OutputError(f"invalid output of condor_status: {text[:200]!r}; expected a JSON list of ads")
+        ads = find_json(text, lambda value: isinstance(value, list) and all(isinstance(ad, dict) for ad in value))
+    except ValueError:
+        raise OutputError(f"invalid output of condor_status: {excerpt(text)!r}; expected a JSON list of ads") from None
     return [_slot(ad) for ad in ads]
 
 
@@ -127,7 +126,7 @@ def parse_limits(text):
     """Return the numbers that condor_config_val prints for _LIMITS, None: not limited. Raises OutputError."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if len(lines) != len(_LIMITS):
-        raise OutputError(f"invalid output of condor_config_val: {text[:200]!r}; expected {len(_LIMITS)} lines")
+        raise OutputError(f"invalid output of condor_config_val: {excerpt(text)!r}; expected {len(_LIMITS)} lines")
     return tuple(map(_limit, lines))
 
 
@@ -137,7 +136,7 @@ def _limit(text):
     if _NUMBER.match(text):
         numbers = [int(text)]
     if not numbers and text != "Not defined":
-        raise OutputError(f"invalid line of condor_config_val: {text[:200]!r}; expected a number")
+        raise OutputError(f"invalid line of condor_config_val: {excerpt(text)!r}; expected a number")
     return min(numbers) if numbers and min(numbers) < _INFINITE else None
 
 
@@ -149,5 +148,5 @@ def parse_groups(text):
     names = sorted(set(re.split(r"[\s,]+", text)) - {""})
     for name in names:
         if not re.match(r"^[A-Za-z0-9_][A-Za-z0-9_.@-]*\Z", name):
-            raise OutputError(f"invalid line of condor_config_val GROUP_NAMES: {name[:200]!r}; expected names")
+            raise OutputError(f"invalid line of condor_config_val GROUP_NAMES: {excerpt(name)!r}; expected names")
     return names

@@ -6,6 +6,7 @@
 import collections
 import re
 
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.quantities import (
     LSF_UNITS,
@@ -24,7 +25,8 @@ Queue = collections.namedtuple(
 )
 
 _PRODUCT = re.compile(
-    r"^(?P<product>[A-Za-z][A-Za-z ]*?)(?: project)? +(?P<version>[0-9][^\s,]*)[^,\n]*,", re.MULTILINE
+    r"^(?=.*(?:LSF|[Ll]ava))(?P<product>[A-Za-z][A-Za-z ]*?)(?: project)? +(?P<version>[0-9][^\s,]*)[^,\n]*,",
+    re.MULTILINE,
 )
 _MAX_LSID_CHARS = 2000
 _CLUSTER = re.compile(r"^My cluster name is (\S+)\s*$", re.MULTILINE)
@@ -53,7 +55,7 @@ _LIMITS = {
 
 
 def _invalid(command, line):
-    return OutputError(f"invalid line of {command}: {line[:200]!r}")
+    return OutputError(f"invalid line of {command}: {excerpt(line)!r}")
 
 
 def parse_cluster(text):
@@ -73,8 +75,8 @@ def parse_queues(text):
             blocks.append((match.group(1), []))
         elif blocks:
             blocks[-1][1].append(line)
-        elif line.strip():
-            raise _invalid("bqueues -l", line)
+    if not blocks:
+        raise _invalid("bqueues -l", text)
     return [_queue(name, lines) for name, lines in blocks]
 
 
@@ -177,6 +179,8 @@ def _per_cpu(row):
 def parse_table(command, first, with_rest=False):
     """Return a function that returns the rows of a table, {column: text}. first: the name of its first column.
 
+    Other lines before the names, and after a blank line below them, are ignored.
+
     with_rest: whether the last cell may contain blanks.
     """
 
@@ -184,12 +188,10 @@ def parse_table(command, first, with_rest=False):
         names, rows = None, []
         for line in text.split("\n"):
             words = line.split()
-            if not words:
-                continue
-            if words[0] == first:
-                names = words
-            elif names is None:
-                raise _invalid(command, line)
+            if names is None:
+                names = words if words[:1] == [first] else None
+            elif not words:
+                break
             elif with_rest:
                 rows.append(dict(zip(names, line.split(None, len(names) - 1))))
             else:
@@ -264,10 +266,11 @@ def parse_unit(text):
 def parse_gpus(text):
     """Return {host: [model of each GPU]} of lshosts -gpu. A line without a host is of the same host."""
     gpus = {}
-    host = None
+    host, has_begun = None, False
     for line in text.split("\n"):
         words = line.split()
-        if not words or words[0] == "HOST_NAME":
+        has_begun = has_begun or words[:1] == ["HOST_NAME"]
+        if not has_begun or not words or words[0] == "HOST_NAME":
             continue
         if not line.startswith(" "):
             host = words.pop(0)

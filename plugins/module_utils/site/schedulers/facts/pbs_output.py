@@ -10,6 +10,7 @@ escape the values.
 import collections
 import re
 
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.quantities import (
     PBS_UNITS,
@@ -49,7 +50,7 @@ _RUNNING = {
 
 
 def parse_records(text):
-    """Return the Records of qstat -Qf, qstat -Bf or pbsnodes -a. Raises OutputError."""
+    """Return the Records of qstat -Qf, qstat -Bf or pbsnodes -a. Other lines are ignored. Raises OutputError."""
     records = []
     values = None  # of the attribute that a next line, which begins with a tab, continues
     for line in text.split("\n"):
@@ -65,8 +66,12 @@ def parse_records(text):
         elif attribute and records:
             values = records[-1].attributes.setdefault(attribute.group(1), [])
             values.append(attribute.group(2))
-        else:
-            raise OutputError(f"invalid line of PBS: {line!r}; expected NAME, or an attribute such as ` state = free`")
+    # A word of a notice looks like a name.
+    records = [record for record in records if record.attributes]
+    if text.strip() and not records:
+        raise OutputError(
+            f"invalid output of PBS: {excerpt(text)!r}; expected NAME and attributes such as ` state = free`"
+        )
     return records
 
 
@@ -79,7 +84,7 @@ def parse_server(text):
     """Return (Record, Limits) of qstat -Bf. Raises OutputError."""
     records = parse_records(text)
     if len(records) != 1:
-        raise OutputError(f"invalid output of qstat -Bf: {len(records)} servers; expected one: {text[:200]!r}")
+        raise OutputError(f"invalid output of qstat -Bf: {len(records)} servers; expected one: {excerpt(text)!r}")
     return records[0], limits_of(records[0])
 
 

@@ -5,7 +5,7 @@
 
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, quote_argv
+from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt, quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
     GlideinError,
@@ -68,7 +68,7 @@ class Reader:
             # Most errors begin with the command, which may be long.
             message = str(error).replace(command, "", 1).strip()
             if is_gap:
-                self.gaps.append({"what": what, "command": command, "error": message[:_MAX_ERROR_CHARS]})
+                self.gaps.append({"what": what, "command": command, "error": excerpt(message, _MAX_ERROR_CHARS)})
             return default
 
     def _limit_s(self, daemon):

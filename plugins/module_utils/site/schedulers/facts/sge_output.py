@@ -6,6 +6,7 @@
 import collections
 import re
 
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.quantities import (
     SGE_UNITS,
@@ -25,6 +26,7 @@ Instance = collections.namedtuple("Instance", "slots state")
 _VERSION = re.compile(r"^(?:SGE|UGE|AGE|OGS/GE|GE|OGE)[ -]?([0-9]\S*)", re.MULTILINE)
 _FIELD = re.compile(r"^([A-Za-z][A-Za-z0-9_.]*)(?:\s+(.*))?\Z")
 _OVERRIDE = re.compile(r"\[([^\[\]=]+)=([^\[\]]*)\]")
+_HOSTS = re.compile(r"<qhost\b.*</qhost>", re.DOTALL)
 _NAME = re.compile(r"^[^\s/]+\Z")
 
 
@@ -38,10 +40,9 @@ def parse_version(text):
 
 def parse_names(text):
     """Return the names of qconf -sql, -spl or -sprjl, one a line."""
-    names = [line.strip() for line in text.split("\n") if line.strip()]
-    for name in names:
-        if not _NAME.match(name):
-            raise OutputError(f"invalid line of qconf: {name[:200]!r}; expected a name")
+    names = [line.strip() for line in text.split("\n") if _NAME.match(line.strip())]
+    if text.strip() and not names:
+        raise OutputError(f"invalid output of qconf: {excerpt(text)!r}; expected names")
     return names
 
 
@@ -52,14 +53,15 @@ def parse_objects(first):
         objects = []
         # A backslash at the end continues a line.
         for line in re.sub(r"\\\n\s*", "", text).split("\n"):
-            if not line.strip() or line.startswith("#"):
-                continue
             match = _FIELD.match(line)
-            if not match or (not objects and match.group(1) != first):
-                raise OutputError(f"invalid line of qconf: {line[:200]!r}; expected a field and its value")
-            if match.group(1) == first:
+            if match and match.group(1) == first:
                 objects.append({})
-            objects[-1][match.group(1)] = (match.group(2) or "").strip()
+            if match and objects:
+                objects[-1][match.group(1)] = (match.group(2) or "").strip()
+        if not objects:
+            raise OutputError(
+                f"invalid output of qconf: {excerpt(text)!r}; expected fields, of which {first} is the first"
+            )
         return objects
 
     return parse
@@ -71,7 +73,7 @@ def parse_object(first):
     def parse(text):
         objects = parse_objects(first)(text)
         if len(objects) != 1:
-            raise OutputError(f"invalid output of qconf: {len(objects)} objects; expected one: {text[:200]!r}")
+            raise OutputError(f"invalid output of qconf: {len(objects)} objects; expected one: {excerpt(text)!r}")
         return objects[0]
 
     return parse
@@ -101,14 +103,14 @@ def _seconds(text):
     try:
         return clock_s(text)
     except ValueError:
-        raise OutputError(f"invalid duration in the output of qconf: {text[:200]!r}; expected 24:00:00") from None
+        raise OutputError(f"invalid duration in the output of qconf: {excerpt(text)!r}; expected 24:00:00") from None
 
 
 def _memory(text):
     try:
         return size_mb(text, SGE_UNITS)
     except ValueError:
-        raise OutputError(f"invalid size in the output of Grid Engine: {text[:200]!r}; expected 4G") from None
+        raise OutputError(f"invalid size in the output of Grid Engine: {excerpt(text)!r}; expected 4G") from None
 
 
 def values(text):
@@ -128,12 +130,11 @@ def parse_resources(text):
     """Return the Resources of qconf -sc."""
     resources = []
     for line in text.split("\n"):
-        if not line.strip() or line.startswith("#"):
-            continue
         columns = line.split()
-        if len(columns) < 8:
-            raise OutputError(f"invalid line of qconf -sc: {line[:200]!r}; expected at least 8 columns")
-        resources.append(Resource(columns[0], columns[2], columns[5]))
+        if len(columns) >= 8 and columns[5] in ("NO", "YES", "JOB", "HOST"):
+            resources.append(Resource(columns[0], columns[2], columns[5]))
+    if not resources:
+        raise OutputError(f"invalid output of qconf -sc: {excerpt(text)!r}; expected lines of at least 8 columns")
     return resources
 
 
@@ -150,7 +151,7 @@ def parse_limit(settings, name):
     try:
         return number(text) or None
     except ValueError:
-        raise OutputError(f"invalid line of qconf: {f'{name} {text}'[:200]!r}; expected a number") from None
+        raise OutputError(f"invalid line of qconf: {excerpt(f'{name} {text}')!r}; expected a number") from None
 
 
 def parse_configuration(text):
@@ -181,17 +182,18 @@ def _amount(text):
     try:
         return number(text.partition("(")[0])
     except ValueError:
-        raise OutputError(f"invalid number in the output of Grid Engine: {text[:200]!r}") from None
+        raise OutputError(f"invalid number in the output of Grid Engine: {excerpt(text)!r}") from None
 
 
 def parse_hosts(text):
     """Return the Hosts of qhost -q -F RESOURCES -xml, without the host `global`."""
+    document = _HOSTS.search(text)
     try:
-        root = parse_xml(text)
+        root = parse_xml(document.group(0)) if document else None
     except ValueError:
         root = None
-    if root is None or root.tag != "qhost":
-        raise OutputError(f"invalid output of qhost: {text[:200]!r}; expected an XML document `qhost`")
+    if root is None:
+        raise OutputError(f"invalid output of qhost: {excerpt(text)!r}; expected an XML document `qhost`")
     return [_host(element) for element in root.iter("host") if element.get("name") not in (None, "global")]
 
 

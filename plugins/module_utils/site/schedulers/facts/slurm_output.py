@@ -102,20 +102,18 @@ def parse_config(text):
 
 def _records(text, first_key):
     """Return the records of `scontrol -o show`, one line each, as [{key: value}]. Raises OutputError."""
+    lines = text.splitlines()
     records = []
-    for line in text.splitlines():
-        if not line.strip() or line.startswith("No "):  # No partitions in the system
+    for line in lines:
+        if not line.startswith(f"{first_key}="):
             continue
-        matches = [_KEY.match(word) for word in line.split()]
-        if not matches or not matches[0] or matches[0].group(1) != first_key:
-            raise OutputError(f"a line does not begin with {first_key}=: {excerpt(line)}")
         record = {}
-        for match in matches:
+        for match in map(_KEY.match, line.split()):
             if match:  # no match: a further word of a value, such as that of OS
                 record.setdefault(match.group(1), match.group(2))
         records.append(record)
-    if not text.strip():
-        raise OutputError("no output")
+    if not records and not any(line.startswith("No ") for line in lines):  # No partitions in the system
+        raise OutputError(f"no line begins with {first_key}=: {excerpt(text) or 'no output'}")
     return records
 
 
@@ -131,11 +129,16 @@ def parse_reservations(text):
 
 def parse_node_groups(text):
     """Return [NodeGroup] of `sinfo -e -o SINFO_FORMAT`, one for each line."""
-    header, unused, lines = text.partition("\n")
-    if header.strip() != _SINFO_HEADER:
-        raise OutputError(f"the output does not begin with the header {_SINFO_HEADER}: {excerpt(text)}")
-    groups = [_node_group(line) for line in lines.splitlines() if line.strip()]
+    groups = [_node_group(line) for line in _below(_SINFO_HEADER, text)]
     return [group for group in groups if group.nodes]  # a partition without nodes has a line, too
+
+
+def _below(header, text):
+    """Return the lines with separators below a table's header. Raises OutputError without the header."""
+    lines = [line.strip() for line in text.splitlines() if "|" in line]
+    if header not in lines:
+        raise OutputError(f"the output does not contain the header {header}: {excerpt(text)}")
+    return lines[lines.index(header) + 1 :]
 
 
 def _node_group(line):
@@ -220,15 +223,9 @@ def table_parser(columns):
     """Return a parser of `sacctmgr -P show`, text -> [{name of the column: value}]. columns: see above."""
 
     def parse(text):
-        header, unused, lines = text.partition("\n")
-        expected = "|".join(name for unused, name in columns)
-        if header.strip() != expected:
-            raise OutputError(f"the output does not begin with the header {expected}: {excerpt(text)}")
         rows = []
-        for line in lines.splitlines():
+        for line in _below("|".join(name for unused, name in columns), text):
             fields = line.split("|")
-            if not line.strip():
-                continue
             if len(fields) != len(columns):
                 raise OutputError(f"a line with {len(fields)} fields: {excerpt(line)}")
             rows.append(dict(zip((name for name, unused in columns), fields)))

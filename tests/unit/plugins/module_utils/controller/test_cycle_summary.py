@@ -394,6 +394,15 @@ def test_a_problem_of_the_access_to_a_batch_system_is_reported_once_by_cycle_and
     assert part(status_table(planned(), demand_result(), sites), "PROBLEMS") == [f"lab: {problem}"]
 
 
+def test_glideins_in_an_unknown_state_are_reported_by_cycle_and_status():
+    queue = {"as_of": NOW, "unknown_states": ["state X is unknown; 1 in it, such as job 7"]}
+    assert summary([outcome(queue=queue)])["problems"] == ["lab (login1): state X is unknown; 1 in it, such as job 7"]
+    sites = {"login1": {"site": "lab", "queue": queue, "entries": {"main": {}}}}
+    assert part(status_table(planned(), demand_result(), sites), "PROBLEMS") == [
+        "lab: state X is unknown; 1 in it, such as job 7"
+    ]
+
+
 @pytest.mark.parametrize("queue", [None, {"as_of": NOW}, {"as_of": NOW, "credential_expires": None}])
 def test_a_token_with_an_unknown_expiry_time_is_not_a_problem(queue):
     assert summary([outcome(queue=queue)])["problems"] == []

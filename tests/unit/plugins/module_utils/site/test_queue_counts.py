@@ -52,6 +52,15 @@ def test_every_state_is_counted_by_entry_and_shape():
     ]
 
 
+def test_glideins_in_an_unknown_state_are_present_and_named():
+    jobs = [job(f"1_{n}", MAIN, reason="state DREAMING is unknown", cancellable=False) for n in (1, 2)]
+    queue = result([*jobs, job("1_3", MAIN), job("2_1", MAIN, cancellable=False)])
+    assert queue["entries"][0]["queued"] == 4
+    assert queue["unknown_states"] == [
+        "state DREAMING is unknown; 2 in it, such as job 1_1, counted as queued and cancelled only if running ones are"
+    ]
+
+
 def test_a_wait_is_never_negative_and_unknown_without_a_start():
     jobs = [job("1_2", MAIN, "running"), job("1_1", MAIN, "running", started=NOW - 101)]
     assert result(jobs)["entries"][0]["running_glideins"] == [{"id": "1_1", "wait_s": 0}, {"id": "1_2", "wait_s": None}]

@@ -94,6 +94,21 @@ def test_one_that_is_suspended_has_run_and_ends_only_when_running_ones_may():
     assert ids(decided(0, sick=1, running=1, cancel_running=True)) == ["1_2000", "1_1000"]
 
 
+def test_one_in_an_unknown_state_is_present_and_ends_only_when_running_ones_may():
+    one = site()
+    jobs = counted(queued=1)
+    key = ("main", "core")
+    jobs.by_shape[key] = [job._replace(cancellable=False, reason="state X is unknown") for job in jobs.by_shape[key]]
+    for present, cancel_running, submit, cancelled in (
+        (1, False, 0, 0),
+        (2, False, 1, 0),
+        (0, False, 0, 0),
+        (0, True, 0, 1),
+    ):
+        decision = decide({key: item(present=present)}, jobs, one, cancel_running)[0]
+        assert (decision.submit, len(decision.cancel)) == (submit, cancelled)
+
+
 def test_null_leaves_an_entry_as_it_is():
     decision = decided(None, queued=7)
     assert (decision.submit, decision.cancel) == (0, [])

@@ -19,6 +19,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.count_
     jobs_of_count_commands,
 )
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job
+from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def test_n_means_exactly_n(count, largest, smallest):
     assert all(size is None or smallest <= size <= (largest or count) for size in sizes)
 
 
-class Recorder:
+class Recorder(Outputs):
     """A runner that returns its answers in turn and records the argument lists."""
 
     def __init__(self, *answers):
@@ -128,7 +129,7 @@ COMMANDS = {"queued": ["count", "-q", "{queue}", "{job_name}"], "running": ["cou
 
 
 def test_commands_of_the_operators_own_count_each_entry_and_shape():
-    runner = Recorder("2\n", " 1 \n")
+    runner = Recorder("Welcome, 5 users\n\n2\n", " 1 \nBye\n")
     jobs = jobs_of_count_commands(runner, COMMANDS, "me", [("g1-2", "cpu")], NOW)
     assert runner.called == [["count", "-q", "cpu", "g1-2"], ["count", "-r", "me:g1-2"]]
     assert [(one.name, one.state, one.cancellable) for one in jobs] == [
@@ -139,7 +140,7 @@ def test_commands_of_the_operators_own_count_each_entry_and_shape():
     assert all(isinstance(one, Job) and one.submitted == NOW for one in jobs)
 
 
-@pytest.mark.parametrize("printed", ["", "two\n", "-1\n", "1 2\n", "1.5\n", "99999999999\n", "12"])
+@pytest.mark.parametrize("printed", ["", "two\n", "-1\n", "1 2\n", "1\n2\n", "1.5\n", "99999999999\n", "12"])
 def test_an_invalid_count_is_an_error_and_not_zero(printed):
     with pytest.raises(OutputError, match="count_commands.queued printed"):
         jobs_of_count_commands(Recorder(printed), COMMANDS, "me", [("g1-2", None)], NOW)

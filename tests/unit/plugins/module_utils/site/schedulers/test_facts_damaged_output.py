@@ -83,6 +83,17 @@ def test_the_facts_have_the_agreed_form(site):
     check_form(facts)
 
 
+NOTICE = "*** Maintenance on 2026-12-01, 08:00 to 18:00 ***\n[INFO] see https://example.org/status\n\n"
+
+
+@every_site
+@pytest.mark.parametrize("before, after", [(NOTICE, ""), ("", "\n" + NOTICE), ("CLUSTER: a\n", "")])
+def test_text_around_the_output_of_the_batch_system_changes_nothing(site, before, after):
+    others = ("id", "cat", "condor_config_val")
+    noisy = site.read(lambda argv, output: output if argv[0] in others else before + output + after)
+    assert noisy == site.read()
+
+
 @every_site
 @given(luck=st.randoms(use_true_random=True))
 def test_damaged_output_is_never_an_error(site, luck):

@@ -53,6 +53,8 @@ def gaps(folder):
         (grid_engine("OGS/GE 2011.11p1"), ["sge"]),
         (grid_engine("UGE 8.6.15"), ["uge"]),
         (grid_engine("AGE 2023.1.1 (8.8.1)"), ["uge"]),
+        (grid_engine("*** Storage is full ***\n\nUGE 8.6.15"), ["uge"]),
+        (grid_engine("Welcome\nSGE 8.1.9"), ["sge"]),
         ({"bsub": "exit 1", "bqueues": "exit 1"}, ["lsf"]),
         (HTCONDOR, ["htcondor"]),
         (dict(HTCONDOR, **SLURM), ["slurm", "htcondor"]),

@@ -206,9 +206,14 @@ def test_an_invalid_value_names_its_line(old, new):
     assert new.split(" = ")[1] in gaps[0]["error"]
 
 
-def test_an_invalid_line_is_refused():
+def test_words_of_notices_are_not_records():
+    text = "Welcome\n\nQueue: workq\n    enabled = True\nthe end of maintenance\n\nGoodbye\n"
+    assert [record.name for record in pbs_output.parse_records(text)] == ["workq"]
+
+
+def test_output_without_a_record_is_refused():
     with pytest.raises(OutputError, match="segmentation fault"):
-        pbs_output.parse_records("Queue: workq\n    enabled = True\nsegmentation fault in qstat\n")
+        pbs_output.parse_records("segmentation fault in qstat\n")
     with pytest.raises(OutputError, match="orphan"):
         pbs_output.parse_records("    orphan = 1\n")
 

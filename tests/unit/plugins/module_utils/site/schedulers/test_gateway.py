@@ -21,6 +21,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base i
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway import BATCH_SYSTEMS
 from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import RECORDED, answer_to
+from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
 
 RECORDING = RECORDED.with_name("htcondor_23.9.6_grid_jobs.txt")
 HOME = PAYLOAD["home"]
@@ -28,7 +29,7 @@ GPU = {"core": shape(gpus=1)}
 WHOLE = {"core": shape(whole_node=True)}
 
 
-class Answering:
+class Answering(Outputs):
     """A runner that answers with text, or fails with an error."""
 
     def __init__(self, answer):
@@ -52,7 +53,7 @@ def submitting(path, listed, answer, **options):
     """Submit a glidein with a runner for which the collector lists these schedds; return (result, commands)."""
     commands = []
 
-    class Runner:
+    class Runner(Outputs):
         def run(self, argv, stdin=None):
             commands.append(argv)
             return listed if argv[0] == "condor_status" else Answering(answer).run(argv)
@@ -481,7 +482,7 @@ def test_by_ssh_there_is_no_schedd_to_look_for(tmp_path):
 
 def test_nothing_is_submitted_to_a_gateway_that_the_collector_does_not_list(tmp_path):
     with pytest.raises(GlideinError, match="gateway-lab@ has sent no ad to the collector cm:9618 for") as raised:
-        submitting(tmp_path / "s", "", "1.0 - 1.0")
+        submitting(tmp_path / "s", "Welcome\n", "1.0 - 1.0")
     assert not isinstance(raised.value, OutcomeUnknownError)
 
 
@@ -503,7 +504,7 @@ def cancelling(listed, answer="", **options):
     """Cancel the jobs 4.0, 4.1 and 5.0; return (ids, commands). listed: what the gateway's condor_q prints."""
     commands = []
 
-    class Runner:
+    class Runner(Outputs):
         def run(self, argv, stdin=None):
             commands.append(argv)
             if "GridResource" in argv:

@@ -16,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site, token
 from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import RECORDED, answer_to
+from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
 
 RECORDING = RECORDED.with_name("htcondor_23.9.6_ce_jobs.txt")
 CE = "ce.example.org"
@@ -28,7 +29,7 @@ COMMAND = ["oidc-token", "lab"]
 VALID = {"due": False, "valid": True, "problems": []}
 
 
-class Answering:
+class Answering(Outputs):
     """A runner that answers by the name of the command, and keeps the commands."""
 
     timeout_s = 60
@@ -287,6 +288,10 @@ def test_the_error_of_the_command_is_shown_without_a_token(token_file):
     with pytest.raises(GlideinError) as raised:
         renewing(token_file(-5), failed).renew()
     message = str(raised.value)
+    long = f"{'x ' * 45}{f'{secret} ' * 9}{'y ' * 140}"
+    with pytest.raises(GlideinError) as of_long:
+        renewing(token_file(-5), CommandError("x", COMMAND, 3, "", long)).renew()
+    assert not any(secret[start : start + 8] in str(of_long.value) for start in range(len(secret) - 8))
     assert "oidc-token lab failed with exit status 3: no account lab, got (token). Run it on this host" in message
     assert secret.split(".")[1] not in message
     assert raised.value.details() == {}
@@ -359,7 +364,7 @@ def test_glideins_are_cancelled_even_with_an_expired_token(token_file):
 
 
 def test_the_pool_shows_which_glideins_have_joined_because_their_output_comes_back_at_the_end():
-    runner = Answering(condor_status="7.0\n7.1\n7.0\n")
+    runner = Answering(condor_status="Welcome\n\n7.0\n7.1\n7.0\n")
     assert ce(runner=runner).registered("lab", "7") == 2
     expected = 'GLIDEIN_Site == "lab" && regexp("^7[.]", GLIDEIN_BatchId ?: "")'
     assert runner.commands == [["condor_status", "-constraint", expected, "-af", "GLIDEIN_BatchId"]]

@@ -31,6 +31,7 @@ from ansible_collections.glidein.ops.tests.unit.support import fake_lsf
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
+from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,7 +61,7 @@ def recorded(system, part, command):
     return next(tuple(run[1:]) for run in transcript(system, part) if run[0] == command)
 
 
-class Answering:
+class Answering(Outputs):
     """A runner that answers each command in turn with text or an error."""
 
     def __init__(self, *answers):
@@ -210,7 +211,7 @@ def test_a_job_that_has_ended_is_not_in_the_queue(stat):
     [
         "Dependency condition invalid or never satisfied;",
         "Unable to determine user account for execution;",
-        "There are no suitable hosts for the job;",
+        "There is no such user account;",
     ],
 )
 def test_a_glidein_that_can_never_start_is_sick_with_its_reason(reason):
@@ -226,6 +227,7 @@ def test_a_glidein_that_can_never_start_is_sick_with_its_reason(reason):
         "Job requirements for reserving resource (mem) not satisfied: 1 host;",
         "There is no such user account: 1 host;Load threshold reached: 3 hosts;",
         "Job dependency condition not satisfied;",
+        "There are no suitable hosts for the job;",
     ],
 )
 def test_a_glidein_that_waits_its_turn_is_queued(reason):
@@ -242,8 +244,6 @@ def test_a_glidein_that_waits_its_turn_is_queued(reason):
         '{"COMMAND":"bjobs","JOBS":2,"RECORDS":[]}',
         '{"COMMAND":"bjobs","JOBS":1,"RECORDS":[{"JOBID":"7","ERROR":"Job <7> is not found"}]}',
         '{"COMMAND":"bjobs","JOBS":1,"RECORDS":[null]}',
-        document({"STAT": "R"}),
-        document({"STAT": "DREAMING"}),
         document({"JOBID": "x"}),
         document({"JOBINDEX": "-1"}),
         document({"JOBINDEX": "2", "JOB_NAME": NAME + "[3]"}),
@@ -252,9 +252,8 @@ def test_a_glidein_that_waits_its_turn_is_queued(reason):
         document({"SUBMIT_TIME": "-"}),
         document({"SUBMIT_TIME": "Nov 31 05:00"}),
         document({"STAT": "RUN", "START_TIME": "soon"}),
-        wide(stat="R"),
-        wide(submitted="20/11 22:06"),
-        wide() + "more\n",
+        wide(NAME, submitted="20/11 22:06"),
+        wide(NAME) + f"102 {NAME}\n",
     ],
 )
 def test_unparsable_output_is_an_error_that_quotes_it(text):
@@ -948,7 +947,7 @@ def test_an_empty_or_cut_answer_is_an_error(tmp_path, flavour, mode):
 
 def test_a_job_that_cannot_be_read_is_named_with_the_command_that_removes_it():
     with pytest.raises(OutputError, match="while job 101 is in the queue. To remove it, run: bkill 101$"):
-        answering().parse_list(wide(stat="DREAM"), "me")
+        answering().parse_list(wide(NAME, submitted="11/31-22:06:19"), "me")
 
 
 @pytest.mark.parametrize("flavour", fake_lsf.FLAVOURS)

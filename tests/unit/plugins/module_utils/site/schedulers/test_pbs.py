@@ -25,6 +25,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.pbs im
 from ansible_collections.glidein.ops.tests.unit.support import fake_pbspro, fake_torque
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
+from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +36,7 @@ FAKES = {
 both = pytest.mark.parametrize("kind", sorted(FAKES))
 
 
-class Answering:
+class Answering(Outputs):
     def __init__(self, answer):
         self.answer = answer
 
@@ -101,6 +102,7 @@ def wait_for(what, seconds=120):
         ("4[].pbshost\n", "4[].pbshost"),
         ("123.pbs-1.hpc.example.org\n", "123.pbs-1.hpc.example.org"),
         ("Your budget:\n500\n\n123.pbshost\n", "123.pbshost"),
+        ("Budget:\n12.50\nUsed:\n1.5h\nPBS\n23.06.06\n\n123.3a-pbs\n", "123.3a-pbs"),
         ("123.pbshost\nremaining: 12 h\n17\n", "123.pbshost"),
         ("123\n", "123"),  # Torque with display_job_server_suffix = False
     ],

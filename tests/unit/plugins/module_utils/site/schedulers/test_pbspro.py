@@ -2,7 +2,6 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ RUNNING_JOB = (RECORDED / "openpbs_23.06.06_qstat_running.json").read_text()
 CUT = (RECORDED / "openpbs_23.06.06_qstat_array_cut.json").read_text()
 # The complete records of a recorded array of three: the array, and task 1, which is running.
 _PARENT_AND_TASK = json.loads(CUT[: CUT.index(',\n\t\t"4[2].pbshost"')] + "}}")
+NAME = "g5bf7a-7eb8c79c"
 SUBMITTED = 1795211682  # date -u -d 'Fri Nov 20 21:54:42 2026' +%s
 
 pbspro = make_scheduler("pbspro")
@@ -37,7 +37,7 @@ def document(*jobs):
 
 
 def job(job_id="5.pbshost", letter="Q", **changes):
-    attributes = dict(RECORDED_TASK, job_state=letter, comment="", Hold_Types="n", **changes)
+    attributes = dict(RECORDED_TASK, Job_Name=NAME, job_state=letter, comment="", Hold_Types="n", **changes)
     return job_id, {key: value for key, value in attributes.items() if value is not None}
 
 
@@ -85,15 +85,15 @@ def test_a_document_without_jobs_may_end_without_a_line_break():
 
 def test_an_array_without_its_tasks_is_an_error():
     with pytest.raises(OutputError, match="an array job without its tasks"):
-        parsed(("4[].pbshost", RECORDED_ARRAY))
+        parsed(("4[].pbshost", dict(RECORDED_ARRAY, Job_Name=NAME)))
 
 
 def test_an_empty_queue_is_recognised_by_the_exit_status():
     # The output is the same for an empty queue and for an unreachable server, but then the exit status is 255.
     down = (RECORDED / "openpbs_23.06.06_qstat_down.json").read_text()
     assert pbspro.parse_list(down, "pbsuser") == []
-    error = CommandError("x", ["qstat"], 255, down, (RECORDED / "openpbs_23.06.06_qstat_down.stderr").read_text())
-    assert not pbspro.means_no_jobs(error)
+    stderr = (RECORDED / "openpbs_23.06.06_qstat_down.stderr").read_text()
+    assert not pbspro.means_no_jobs(255, down, stderr)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,10 @@ def test_an_empty_queue_is_recognised_by_the_exit_status():
         document(job(ctime="Fri Now 20 21:54:42 2026")),
         document(job(ctime="Fri Nov 20 25:54:42 2026")),
         document(job(letter="R", stime="-")),
-        document(job(letter="Z")),
         document(job(letter="")),
         document(job("x.y z")),
         document(job("5[1-3].pbshost")),
         RUNNING_JOB + RUNNING_JOB,
-        "Warning: maintenance\n" + RUNNING_JOB,
     ],
 )
 def test_unparsable_output_is_an_error(text):
@@ -307,17 +305,8 @@ def test_the_cost_of_reading_a_list_with_unescaped_quotes_grows_in_proportion_to
     assert len(assert_linear(lambda text: pbspro.parse_list(text, "me"), small, large)) == SCALE * 10
 
 
-def test_a_large_invalid_list_is_refused_at_its_first_line():
-    calls = []
-
-    def count(_frame, event, _argument):
-        calls.append(event)
-
-    text = "qstat: moved to https://example.org\n" + fake_pbspro.big_queue(2000, 200)
-    sys.setprofile(count)
-    try:
-        with pytest.raises(OutputError, match="cannot read qstat's output: 'qstat: moved to"):
-            pbspro.parse_list(text, "me")
-    finally:
-        sys.setprofile(None)
-    assert len(calls) < 10000  # the list has 90,000 lines
+def test_a_notice_before_a_list_with_unescaped_quotes_is_ignored():
+    printed = "qstat: moved to {x}\n" + OLD + "Bye\n"
+    assert [found.id for found in pbspro.parse_list(printed, "pbsuser")] == ["9.pbshost"]
+    with pytest.raises(OutputError, match="cannot read qstat's output"):
+        pbspro.parse_list(OLD + OLD, "pbsuser")
