@@ -5,7 +5,12 @@ import pathlib
 import re
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import KNOWN, unknown_variables
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    KNOWN,
+    unknown_profiles,
+    unknown_variables,
+)
+from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
 ROOT = pathlib.Path(__file__).parents[5]
 # Host groups, a Python package, and prefixes of patterns such as glidein_ssh_*.
@@ -74,3 +79,9 @@ def test_every_variable_that_plays_and_roles_read_is_known():
 def test_every_known_variable_is_documented():
     documents = [ROOT / "docs" / name for name in ("variables.md", "two-factor.md", "pull-mode.md", "plan.md")]
     assert sorted(set(KNOWN) - names_in(documents)) == []
+
+
+def test_a_profile_that_cannot_be_read_is_an_error_that_names_the_host():
+    hostvars = {"good": {"glidein_profile": "purdue-anvil"}, "odd": Unreadable("glidein_profile", {})}
+    (error,) = unknown_profiles(hostvars, list(hostvars))
+    assert error.startswith("odd: glidein_profile: ")
