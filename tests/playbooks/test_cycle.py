@@ -273,6 +273,12 @@ def test_a_cycle_without_demand_or_without_sites_ends_with_an_error(deployment):
     assert "No host of this run is in the group glidein_sites." in cycle.output
 
 
+def test_a_drain_needs_no_central_manager(deployment):
+    drain = deployment.play("drain", "-l", "h_lab")
+    assert drain.status == 0, drain.output
+    assert "\nlab is drained" in drain.output
+
+
 def test_without_a_lease_nothing_is_ordered(deployment):
     # The task ends before it sends a request.
     arguments = ["-e", "glidein_lease_ttl=soon", "-e", "glidein_fail_on_error=true"]
