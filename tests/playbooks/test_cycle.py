@@ -273,6 +273,13 @@ def test_a_cycle_without_demand_or_without_sites_ends_with_an_error(deployment):
     assert "No host of this run is in the group glidein_sites." in cycle.output
 
 
+def test_a_job_id_that_is_a_number_is_refused(deployment):
+    explain = deployment.play("explain", "-e", '{"job": 123.10}')
+    assert explain.status != 0
+    assert "In JSON or YAML, quote it:" in " ".join(explain.output.split()), explain.output
+    assert deployment.methods() == set()
+
+
 def test_a_drain_needs_no_central_manager(deployment):
     drain = deployment.play("drain", "-l", "h_lab")
     assert drain.status == 0, drain.output

@@ -10,9 +10,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text i
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import profile_error
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
+from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, is_unquoted
 
 PREFIX = "glidein_"
 _HOSTS_MOST = 5
+_NAMES = ("glidein_site", "glidein_deployment", "glidein_demand_token")
 _UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z")
 _VAULT = (
     "the vault that holds it cannot be decrypted: the vault password is missing or wrong (--ask-vault-pass, "
@@ -183,20 +185,32 @@ def unknown_variables(hostvars, hosts):
     return [f"{listed(having[name], _HOSTS_MOST)}: {_error(name)}" for name in sorted(having) if name not in own]
 
 
-def unknown_profiles(hostvars, hosts):
-    """Return an error for each invalid or unknown value of `glidein_profile`, with the names of the hosts."""
+def invalid_values(hostvars, hosts):
+    """Return an error for each invalid `glidein_profile` and each unquoted name, with the names of the hosts."""
     having = {}
     for host in hosts:
-        error = _profile_error(hostvars[host]) if host in hostvars else None
-        if error:
+        for error in _invalid_values(hostvars[host]) if host in hostvars else ():
             having.setdefault(error, []).append(host)
     return [f"{listed(names, _HOSTS_MOST)}: {error}" for error, names in having.items()]
 
 
-def _profile_error(variables):
-    """Return the error of a host's `glidein_profile`, or None."""
-    value, error = _read(variables, "glidein_profile")
-    return error or profile_error(value)
+def _invalid_values(variables):
+    profile, error = _read(variables, "glidein_profile")
+    problems = [error or profile_error(profile), *unquoted_names(variables, _read(variables, "glidein_entries")[0])]
+    return [problem for problem in problems if problem]
+
+
+def unquoted_names(variables, entries):
+    """Return an error for each name of a host that YAML does not read as text: 012345 is 5349 then.
+
+    variables: hostvars[host]; entries: its glidein_entries. No value is quoted: it may be a token.
+    """
+    found = [name for name in _NAMES if is_unquoted(_read(variables, name)[0])]
+    for entry, options in entries.items() if isinstance(entries, dict) else ():
+        shapes = options.get("shapes") if isinstance(options, dict) else None
+        names = {entry: "glidein_entries", **dict.fromkeys(shapes or (), f"glidein_entries.{entry}.shapes")}
+        found += [f"{path}.{name}" for name, path in names.items() if is_unquoted(name)]
+    return [f"{path}: not text; {UNQUOTED}" for path in found]
 
 
 def unknown_of_host(hostvars, host, names):

@@ -14,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     plain,
     read_variables,
     unknown_of_host,
+    unquoted_names,
     unreadable,
     why_unreadable,
 )
@@ -108,6 +109,7 @@ def _definition(name, variables, unknown, queue, session):
             problems = [f"glidein_{key}: {reason}" if reason else str(error)]
     # Otherwise a revoked site could get glideins.
     problems += unreadable(variables, "glidein_revoked", "glidein_pull")
+    problems += unquoted_names(variables, site["entries"])
     # A site with an invalid token takes no lease, and would order for the same jobs as others. A misspelt variable may
     # be a limit.
     problems = [problem for problem in [*problems, _token(variables)[1], *unknown] if problem]

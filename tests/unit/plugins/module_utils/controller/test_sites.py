@@ -220,3 +220,10 @@ def test_the_tokens_of_all_sites_are_returned_or_an_error_that_names_the_host():
     hosts["c"] = Unreadable("glidein_demand_token", host(), AnsibleVaultError("no secrets"))
     with pytest.raises(InputError, match="^c: glidein_demand_token: the vault that holds it cannot be decrypted"):
         demand_tokens(hosts, list(hosts), strict=True)
+
+
+def test_a_site_whose_name_yaml_reads_as_a_number_is_left_as_it_is():
+    odd, good = define({"odd": host(glidein_site=5349), "h": host()})
+    assert odd["error"].startswith("glidein_site: not text; YAML reads it as a number")
+    assert odd["queue"] is None
+    assert good["error"] is None
