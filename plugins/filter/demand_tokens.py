@@ -14,7 +14,13 @@ description:
   - Hosts without a valid token are left out. M(glidein.ops.site_info) reports what is wrong with a token.
 extends_documentation_fragment:
   - glidein.ops.hosts
-positional: hosts
+options:
+  strict:
+    description:
+      - Whether invalid tokens are returned, too, and a token that cannot be read is an error.
+    type: bool
+    default: false
+positional: hosts, strict
 """
 
 EXAMPLES = r"""

@@ -27,9 +27,15 @@ options:
       - Names of variables none of which may be true.
     type: list
     elements: str
+  strict:
+    description:
+      - Whether a variable that cannot be decrypted, or that refers to an undefined variable, is an error. Otherwise a
+        warning names it, and its host is not selected.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - glidein.ops.hosts
-positional: hosts, with_all, with_any, without
+positional: hosts, with_all, with_any, without, strict
 """
 
 EXAMPLES = r"""
@@ -48,11 +54,19 @@ _value:
   elements: str
 """
 
+from ansible.utils.display import Display
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import select_hosts
+
+display = Display()
+
+
+def selected(hostvars, hosts, with_all=None, with_any=None, without=None, strict=False):
+    """Return the hosts with these variables. Raises InputError for a variable that cannot be read if strict is true."""
+    return select_hosts(hostvars, hosts, with_all, with_any, without, None if strict else display.warning)
 
 
 class FilterModule:
     """The filter of this file's name."""
 
     def filters(self):
-        return {"select_hosts": select_hosts}
+        return {"select_hosts": selected}

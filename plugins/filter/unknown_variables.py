@@ -11,7 +11,8 @@ author:
 description:
   - Returns an error for each variable of the hosts whose name begins with C(glidein_) and that the collection does not
     have. A variable that another variable of the host refers to is accepted.
-  - Also returns an error for each value of C(glidein_profile) that is not the name of a profile.
+  - Also returns an error for each value of C(glidein_profile) that is not the name of a profile, and for each token and
+    each name of a site, deployment, entry or shape that YAML reads as a number, because it is not in quotes.
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts
@@ -32,14 +33,14 @@ _value:
 """
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
-    unknown_profiles,
+    invalid_values,
     unknown_variables,
 )
 
 
 def unknown_names(hostvars, hosts):
-    """Return the errors about unknown variables and profiles of these hosts."""
-    return unknown_variables(hostvars, hosts) + unknown_profiles(hostvars, hosts)
+    """Return the errors about unknown variables, and about profiles and names, of these hosts."""
+    return unknown_variables(hostvars, hosts) + invalid_values(hostvars, hosts)
 
 
 class FilterModule:

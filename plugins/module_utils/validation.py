@@ -22,6 +22,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_
 _QUOTED_CHARS = 120
 # The number of keys up to which an error lists all of them.
 _KEYS_LISTED = 10
+UNQUOTED = "YAML reads it as a number, a date or a truth value unless it is in quotes"
 _INTEGER = re.compile(r"^[+-]?[0-9]+\Z")
 # The message of ArgumentSpecValidator for a value that a type refuses; the text is that of Type.
 _REFUSED_BY_TYPE = re.compile(
@@ -57,24 +58,32 @@ def unknown_key(variable, key, keys):
     return f"{path(variable, key)}: unknown key{did_you_mean(key, keys)}; {listed}"
 
 
+def is_unquoted(value):
+    """Return whether YAML has read a number, a date or a truth value, where text is expected."""
+    return value is not None and not isinstance(value, (str, list, dict))
+
+
 class Type:
     """A type of an option, for the key `type` of an argument spec.
 
     convert: a function that returns the value in its normal form or raises ValueError; expected: what is valid, for
-    errors.
+    errors; is_text: whether the value is text or a list of texts.
     """
 
     __name__ = "option"  # part of the messages of ArgumentSpecValidator
 
-    def __init__(self, expected, convert):
+    def __init__(self, expected, convert, is_text=False):
         self.expected = expected
         self.convert = convert
+        self.is_text = is_text
 
     def __call__(self, value):
         try:
             return self.convert(value)
         except ValueError:
-            raise ValueError(_invalid(value, self.expected)) from None
+            parts = value if isinstance(value, list) else [value]
+            remedy = f"; {UNQUOTED}" if self.is_text and any(map(is_unquoted, parts)) else ""
+            raise ValueError(_invalid(value, self.expected) + remedy) from None
 
 
 def integer(value):
@@ -122,7 +131,7 @@ def text(pattern, expected):
             raise ValueError(value)
         return value
 
-    return Type(expected, convert)
+    return Type(expected, convert, is_text=True)
 
 
 def choice(*values):
@@ -144,7 +153,7 @@ def list_of_texts(pattern, expected):
             raise ValueError(value)
         return list(value)
 
-    return Type(expected, convert)
+    return Type(expected, convert, is_text=True)
 
 
 def _boolean(value):

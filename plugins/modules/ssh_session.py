@@ -16,7 +16,7 @@ description:
     connection variables as the ssh connection plugin does. Do not delegate it.
   - A rule of O(prompts) answers each question of ssh or the site. Without a rule, the person at the terminal answers
     it. The terminal shows the site's own text and hides the answer. The login ends if no rule and no person can answer,
-    or if a question is repeated, because its answer was wrong. No question is answered twice.
+    or if a question is repeated that only rules with a stored answer match.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -46,6 +46,8 @@ options:
     description:
       - Rules for the answers. The first rule that matches a question applies. Without one, the person at the terminal
         answers.
+      - A stored answer is given once for each rule and host, because further wrong answers could lock the account. If a
+        site asks for password and code with the same text, write two rules for it, in this order.
       - A new host key is always a person's decision, and a request for a new password ends the login.
     type: list
     elements: dict

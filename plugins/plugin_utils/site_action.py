@@ -7,6 +7,7 @@ import subprocess
 import traceback
 
 from ansible.plugins.action.normal import ActionModule as NormalActionModule
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import plain
 from ansible_collections.glidein.ops.plugins.module_utils.controller.module_failure import failure_message
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import PROVIDED, with_profile
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -93,7 +94,7 @@ class SiteActionModule(LoginNodeActionModule):
         if task_vars.get(variable) is None:
             return None
         try:
-            return self._templar.template(task_vars[variable])
+            return plain(self._templar.template(task_vars[variable]))
         # Of any type: the variable may refer to an undefined one, or be in a vault with another password.
         except Exception as error:  # pylint: disable=broad-exception-caught
             raise OptionError(f"{variable}: {error}") from error

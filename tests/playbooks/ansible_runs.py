@@ -17,10 +17,11 @@ def run_ansible(program, *arguments, folder, collections=ROOT.parents[2], **sett
     """Return (exit status, output) of `ansible.cli.<program>` with these arguments, run in a folder.
 
     collections: the path of the collections; settings: further environment variables. Results are shown as JSON.
+    PWD is not that of the process, as in a program that starts Ansible elsewhere.
     """
     env = dict(
         os.environ,
-        PWD=str(folder),
+        PWD="/nonexistent",  # noqa: S106
         ANSIBLE_COLLECTIONS_PATH=str(collections),
         ANSIBLE_HOME=str(folder.parent / "ansible"),
         ANSIBLE_HOST_PATTERN_MISMATCH="ignore",

@@ -40,7 +40,16 @@ SITES = {
         "glidein_site_timeout": "2s",
     },
     "j_limit": {"glidein_site": "limit", "glidein_site_timeout": 0},
+    "k_vault": {"glidein_site": "vault"},
+    "l_reference": {"glidein_site": "reference", "glidein_revoked": "{{ missing_state }}"},
 }
+# Of k_vault. There is no vault password.
+IN_A_VAULT = """
+glidein_limits:
+  total: !vault |
+    $ANSIBLE_VAULT;1.1;AES256
+    3633
+"""
 PROFILE = {"glidein_profile": "purdue-anvil", "glidein_entries": {"shared": {"account": "abc"}}}
 
 
@@ -82,14 +91,24 @@ class Server:
         return {report["site"]: report for report in sent}
 
 
+# Settings for all hosts, which are not meant for tasks on the controller.
+ALL_VARIABLES = {
+    "ansible_become": True,
+    "ansible_become_exe": "/nonexistent/sudo",
+    "ansible_python_interpreter": "/nonexistent/python",
+}
+# Settings of the operator for other playbooks.
+SETTINGS = {"ANSIBLE_STRATEGY": "free", "ANSIBLE_DISPLAY_OK_HOSTS": "false"}
+
+
 class Play:
-    """A run of a playbook: exit status, output, the message of its last task that shows one."""
+    """A run of a playbook: exit status, output, and what it shows: the text from its first section on."""
 
     def __init__(self, status, output):
         self.status = status
         self.output = output
-        shown = re.findall(r"^TASK \[Show .*?\n(.*?)\n\n", output, re.MULTILINE | re.DOTALL)
-        self.shown = json.loads(shown[-1].partition("=>")[2])["msg"] if shown else ""
+        shown = re.findall(r"^(?:Demand|PROBLEMS).*?(?=^TASK|^PLAY|^fatal|^ok)", output, re.MULTILINE | re.DOTALL)
+        self.shown = shown[-1].rstrip() if shown else ""
 
 
 class Deployment:
@@ -107,6 +126,7 @@ class Deployment:
             if name != "lab":
                 shutil.copytree(str(home / "lab"), str(home / name), symlinks=True)
         variables = {
+            "ansible_become": False,
             "ansible_connection": "local",
             "ansible_python_interpreter": sys.executable,
             "glidein_collector": "cm:9618",
@@ -117,13 +137,17 @@ class Deployment:
             "glidein_scheduler": "slurm",
         }
         groups = {"glidein_sites": {"hosts": SITES, "vars": variables}}
-        (self.inventory / "hosts.json").write_text(json.dumps({"all": {"children": groups}}))
+        # Explicit, and without a connection: Ansible would use SSH.
+        everything = {"children": groups, "hosts": {"localhost": {}}, "vars": ALL_VARIABLES}
+        (self.inventory / "hosts.json").write_text(json.dumps({"all": everything}))
+        (self.inventory / "host_vars").mkdir()
+        (self.inventory / "host_vars" / "k_vault.yml").write_text(IN_A_VAULT)
         self.slurm = FakeSlurm(str(folder / "slurm"))
         self.answers = answers
         self.server = Server(answers)
 
-    def play(self, playbook, *arguments):
-        """Run a playbook; the requests to the demand server are those of this run."""
+    def play(self, playbook, *arguments, **settings):
+        """Run a playbook; the requests to the demand server are those of this run. settings: see run_ansible."""
         del self.answers.requests[:]
         arguments = ["-i", self.inventory, ROOT / "playbooks" / f"{playbook}.yml", *arguments]
         done = run_playbook(
@@ -131,6 +155,7 @@ class Deployment:
             folder=self.inventory,
             ANSIBLE_FORKS="1",  # the stand-in for Slurm serves one command at a time
             PATH=self.slurm.bin + os.pathsep + os.environ["PATH"],
+            **settings,
         )
         return Play(*done)
 
@@ -150,8 +175,8 @@ def cycles(tmp_path_factory):
     """Return a deployment after `status`, a cycle, and a second cycle."""
     with answering() as answers:
         made = Deployment(tmp_path_factory.mktemp("cycles"), answers)
-        made.status = made.play("status", "-l", "!f_revoked")
-        made.cycle = made.play("cycle", "-vvv")
+        made.status = made.play("status", "-l", "!f_revoked", **SETTINGS)
+        made.cycle = made.play("cycle", "-vvv", **SETTINGS)
         made.reports = made.server.reports()
         made.jobs = len(made.slurm.jobs())
         calls = len(made.slurm.read()["calls"])
@@ -173,10 +198,12 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(cycles):
         "token (e_token): left as it is: glidein_demand_token: invalid (not shown)",
         "frozen (i_frozen): left as it is: the login node did not return a result within 2 s (glidein_site_timeout)",
         "glidein_site_timeout: 0 is invalid; expected a duration of at least 1 s",
+        "vault (k_vault): left as it is: glidein_limits: ",
+        "reference (l_reference): left as it is: glidein_revoked: it refers to an undefined variable",
     ):
         assert words in problems, cycle.output
     # Each problem is reported once.
-    assert problems.count("left as it is") == 7, cycle.output
+    assert problems.count("left as it is") == 9, cycle.output
     assert re.search(r"^lab +main +core +2 +0 +0 +0 +2 \(job \d+\) +0$", cycle.shown, re.MULTILINE), cycle.output
     assert cycles.jobs == 2
     assert cycles.reports["lab"]["entries"][0]["launched"] == 2
@@ -194,8 +221,8 @@ def test_no_output_contains_a_token(cycles):
 
 def test_a_site_whose_queue_matches_the_plan_is_not_contacted_again(cycles):
     again = cycles.again
-    # The queues of lab, misspelt and token.
-    assert [call[0] for call in cycles.calls_again] == ["squeue"] * 3, again.output
+    # The queues of lab, misspelt, reference and token.
+    assert [call[0] for call in cycles.calls_again] == ["squeue"] * 4, again.output
     assert re.search(r"h_lab +: .*changed=0 ", again.output), again.output
     assert cycles.reports_again["lab"]["entries"][0]["queued"] == 2
 
@@ -232,6 +259,31 @@ def test_check_mode_shows_the_plan_and_the_scripts_of_a_profile_and_changes_noth
     assert deployment.methods() == {"get_demand", "get_supply"}
     status = deployment.play("status", *arguments)
     assert "lab: purdue-anvil, documentation read on 2026-11-22" in status.shown, status.output
+
+
+def test_a_cycle_without_demand_or_without_sites_ends_with_an_error(deployment):
+    deployment.answers.body = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "database is locked"}}
+    cycle = deployment.play("cycle", "-l", "h_lab")
+    assert cycle.status != 0, cycle.output
+    assert "no demand, so nothing was changed: " in " ".join(cycle.shown.split()), cycle.output
+    hosts = deployment.inventory / "hosts.json"
+    hosts.write_text(hosts.read_text().replace('"glidein_sites"', '"glidein_site"'))
+    cycle = deployment.play("cycle")
+    assert cycle.status != 0, cycle.output
+    assert "No host of this run is in the group glidein_sites." in cycle.output
+
+
+def test_a_job_id_that_is_a_number_is_refused(deployment):
+    explain = deployment.play("explain", "-e", '{"job": 123.10}')
+    assert explain.status != 0
+    assert "In JSON or YAML, quote it:" in " ".join(explain.output.split()), explain.output
+    assert deployment.methods() == set()
+
+
+def test_a_drain_needs_no_central_manager(deployment):
+    drain = deployment.play("drain", "-l", "h_lab")
+    assert drain.status == 0, drain.output
+    assert "\nlab is drained" in drain.output
 
 
 def test_without_a_lease_nothing_is_ordered(deployment):

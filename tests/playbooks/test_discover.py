@@ -258,6 +258,19 @@ def test_an_inventory_has_the_file_beside_it_and_its_variables_are_used(discover
     assert asked["connect"] == ["cm.example.org:9618", "https://demand.example.org"]
 
 
+def test_an_inventory_without_login_nodes_is_an_error_that_names_the_remedy(discovery):
+    # Without the comma, Ansible takes the name for a file.
+    done = discovery.play(slurm_machine(), inventory=HOST)
+    assert done.status != 0
+    assert f"write its name with a comma at the end: -i '{HOST},'" in done.output
+    path = discovery.folder / "hosts.ini"
+    path.write_text("cm.example.org\n[glidein_site]\na.example.edu\n")
+    done = discovery.play(slurm_machine(), inventory=str(path))
+    assert done.status != 0
+    assert "the groups are all, ungrouped, glidein_site. Put the login nodes into glidein_sites" in done.output
+    assert not (discovery.folder / "options.json").exists()
+
+
 def test_a_site_without_a_session_is_not_contacted(discovery):
     done = discovery.play(
         slurm_machine(),

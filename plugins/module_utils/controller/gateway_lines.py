@@ -6,6 +6,7 @@
 import json
 import time
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import site_name
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 
 # Time enough to renew a token, also over a weekend.
@@ -24,7 +25,7 @@ def gateway_lines(hostvars, hosts, now=None):
     lines = ["GATEWAYS"]
     for host in hosts:
         variables = hostvars[host]
-        site = variables.get("glidein_site") or host
+        site = site_name(host, variables)
         found = _lines(variables.get("status_gateway") or {}, variables.get("gateway_connection") or {}, now)
         lines += [f"  {site}: {found[0]}", *(f"    {line}" for line in found[1:])]
     return lines

@@ -4,6 +4,8 @@
 """The sites of the inventory, which of them are revoked, and the hosts with some variables. Controller only."""
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import read_variables
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 
 def inventory_sites(hostvars, hosts):
@@ -11,39 +13,50 @@ def inventory_sites(hostvars, hosts):
 
     A site is {"site": its name, "credential": "token" or "pool_password", "supplied": whether the credential comes from
     glidein_credential_file}. hostvars: Ansible's. If two hosts have the same trusted site, the last one decides.
+    Raises InputError if a variable cannot be read: the pool would remove the credentials of a site that is missing
+    here, or accept those of a revoked one again.
     """
     trusted, revoked, revoked_hosts = {}, {}, []
     for host in hosts:
-        variables = hostvars[host]
-        site = variables.get("glidein_site") or host
-        is_revoked = _truth(variables.get("glidein_revoked"))
+        names = ("glidein_site", "glidein_revoked", "glidein_credential", "glidein_credential_file")
+        site, is_revoked, credential, file = read_variables(host, hostvars[host], *names)
+        site, is_revoked = site or host, _truth(is_revoked)
         (revoked if is_revoked else trusted)[site] = {
             "site": site,
-            "credential": variables.get("glidein_credential", "token"),
-            "supplied": bool(variables.get("glidein_credential_file")),
+            "credential": credential or "token",
+            "supplied": bool(file),
         }
         revoked_hosts += [host] if is_revoked else []
     return {"trusted": list(trusted.values()), "revoked": list(revoked.values()), "revoked_hosts": revoked_hosts}
 
 
-def select_hosts(hostvars, hosts, with_all=None, with_any=None, without=None):
+def select_hosts(hostvars, hosts, with_all=None, with_any=None, without=None, warn=None):
     """Return the hosts whose variables `with_all` are all true, one of `with_any` is, and none of `without` is.
 
-    hostvars: Ansible's.
+    hostvars: Ansible's; warn: a function that is called with a text for each host with a variable that cannot be read,
+    which is not selected. Without the function, such a variable raises InputError.
     """
 
-    def is_selected(variables):
+    def is_selected(host):
+        # Looked up once: Ansible assembles all variables of a host each time.
+        variables = hostvars[host]
+
         def is_true(name):
-            return _truth(variables.get(name))
+            return _truth(read_variables(host, variables, name)[0])
 
-        return (
-            all(map(is_true, with_all or ()))
-            and (not with_any or any(map(is_true, with_any)))
-            and not any(map(is_true, without or ()))
-        )
+        try:
+            return (
+                all(map(is_true, with_all or ()))
+                and (not with_any or any(map(is_true, with_any)))
+                and not any(map(is_true, without or ()))
+            )
+        except InputError as error:
+            if not warn:
+                raise
+            warn(f"{error}. The host is not selected.")
+            return False
 
-    # A host is looked up once: Ansible assembles all its variables each time.
-    return [host for host in hosts if is_selected(hostvars[host])]
+    return [host for host in hosts if is_selected(host)]
 
 
 def _truth(value):

@@ -1,16 +1,25 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The names of the inventory's `glidein_*` variables, and those that are misspelt. Controller only."""
+"""The inventory's `glidein_*` variables: those that are misspelt, and those that cannot be read. Controller only."""
 
 import re
+from collections.abc import Mapping, Sequence
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import profile_error
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
+from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, is_unquoted
 
 PREFIX = "glidein_"
 _HOSTS_MOST = 5
+_NAMES = ("glidein_site", "glidein_deployment", "glidein_demand_token")
+_UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z")
+_VAULT = (
+    "the vault that holds it cannot be decrypted: the vault password is missing or wrong (--ask-vault-pass, "
+    "--vault-password-file)"
+)
 
 # docs/variables.md describes them.
 KNOWN = (
@@ -100,6 +109,69 @@ KNOWN = (
 )
 
 
+def read_variables(host, variables, *names):
+    """Return these variables of a host in plain containers, None for a missing one.
+
+    variables: hostvars[host]. Raises InputError, which names host and variable, if one is in a vault that cannot be
+    decrypted, or refers to an undefined variable.
+    """
+    found = [_read(variables, name) for name in names]
+    errors = [f"{host}: {error}" for _value, error in found if error]
+    if errors:
+        raise InputError(errors)
+    return [value for value, _error in found]
+
+
+def unreadable(variables, *names):
+    """Return an error for each of these variables of a host that cannot be read."""
+    return [error for _value, error in (_read(variables, name) for name in names) if error]
+
+
+def _read(variables, name):
+    """Return (a variable of a host, why it cannot be read or None)."""
+    try:
+        value = plain(variables.get(name))
+    # Of any type: those of Ansible's versions differ.
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        return None, f"{name}: {why_unreadable(error)}"
+    # ansible-core before 2.19 returns a template with an undefined variable as it is.
+    if isinstance(value, str) and "{{" in value:
+        return None, f"{name}: it refers to an undefined variable: {value}"
+    return value, None
+
+
+def why_unreadable(error, other=None):
+    """Return the reason why a variable cannot be read.
+
+    other: the text for an error of another kind. By default its text is not shown, because it may quote a secret.
+    """
+    cause = error
+    while cause is not None:
+        # In a filter, ansible-core 2.19 raises an error whose source is a marker of the real one.
+        if any("Vault" in type(each).__name__ for each in (cause, getattr(cause, "source", None))):
+            return _VAULT
+        cause = cause.__cause__ or cause.__context__
+    if _UNDEFINED.match(str(error)):
+        return f"it refers to an undefined variable: {error}"
+    return f"cannot be read ({type(error).__name__}; not shown)" if other is None else other
+
+
+def plain(value):
+    """Return a templated value in plain containers. To copy one of Ansible's own copies all variables.
+
+    Raises the errors of values that Ansible decrypts, or reports as undefined, only when they are used.
+    """
+    if value is None or isinstance(value, (str, bytes, bool, int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    encrypted = getattr(value, "__ENCRYPTED__", False)
+    if isinstance(value, Sequence) and not encrypted:
+        return [plain(inner) for inner in value]
+    text = str(value)
+    return text if encrypted else value
+
+
 def unknown_variables(hostvars, hosts):
     """Return an error for each unknown `glidein_*` variable of these hosts, with the names of the hosts.
 
@@ -113,14 +185,32 @@ def unknown_variables(hostvars, hosts):
     return [f"{listed(having[name], _HOSTS_MOST)}: {_error(name)}" for name in sorted(having) if name not in own]
 
 
-def unknown_profiles(hostvars, hosts):
-    """Return an error for each invalid or unknown value of `glidein_profile`, with the names of the hosts."""
+def invalid_values(hostvars, hosts):
+    """Return an error for each invalid `glidein_profile` and each unquoted name, with the names of the hosts."""
     having = {}
     for host in hosts:
-        error = profile_error(hostvars[host].get("glidein_profile")) if host in hostvars else None
-        if error:
+        for error in _invalid_values(hostvars[host]) if host in hostvars else ():
             having.setdefault(error, []).append(host)
     return [f"{listed(names, _HOSTS_MOST)}: {error}" for error, names in having.items()]
+
+
+def _invalid_values(variables):
+    profile, error = _read(variables, "glidein_profile")
+    problems = [error or profile_error(profile), *unquoted_names(variables, _read(variables, "glidein_entries")[0])]
+    return [problem for problem in problems if problem]
+
+
+def unquoted_names(variables, entries):
+    """Return an error for each name of a host that YAML does not read as text: 012345 is 5349 then.
+
+    variables: hostvars[host]; entries: its glidein_entries. No value is quoted: it may be a token.
+    """
+    found = [name for name in _NAMES if is_unquoted(_read(variables, name)[0])]
+    for entry, options in entries.items() if isinstance(entries, dict) else ():
+        shapes = options.get("shapes") if isinstance(options, dict) else None
+        names = {entry: "glidein_entries", **dict.fromkeys(shapes or (), f"glidein_entries.{entry}.shapes")}
+        found += [f"{path}.{name}" for name, path in names.items() if is_unquoted(name)]
+    return [f"{path}: not text; {UNQUOTED}" for path in found]
 
 
 def unknown_of_host(hostvars, host, names):

@@ -6,9 +6,8 @@
 Controller only.
 """
 
-from collections.abc import Mapping, Sequence
-
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import read_variables
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import with_profile
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
@@ -37,29 +36,19 @@ def _within(limits, cpus, jobs):
 def lease_limits(hostvars, hosts):
     """Return {site: jobs} of the hosts that have entries.
 
-    hostvars: Ansible's, {host: variables}. Raises InputError for invalid entries.
+    hostvars: Ansible's, {host: variables}. Raises InputError for invalid entries, or variables that cannot be read.
     """
     found = {}
+    names = ("glidein_site", "glidein_deployment", "glidein_profile", "glidein_entries", "glidein_limits")
     for host in hosts:
         variables = hostvars[host]
-        if "glidein_entries" not in variables and not variables.get("glidein_profile"):
+        site, deployment, profile, entries, limits = read_variables(host, variables, *names)
+        if "glidein_entries" not in variables and not profile:
             continue
-        name = variables.get("glidein_site") or host
-        deployment = variables.get("glidein_deployment") or "glidein"
         try:
-            entries = _plain(host_variable(variables, "glidein_entries"))
-            limits = _plain(variables.get("glidein_limits"))
-            site = normalise_site(deployment, name, entries, limits)
+            entries = with_profile("glidein_entries", entries, profile)
+            checked = normalise_site(deployment or "glidein", site or host, entries, limits)
         except InputError as error:
             raise InputError(f"{host}: {error}") from error
-        found[name] = lease_limit(site)
+        found[site or host] = lease_limit(checked)
     return found
-
-
-def _plain(value):
-    """Return a templated value in plain containers. To copy one of Ansible's own also copies all variables."""
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return [_plain(inner) for inner in value]
-    return value

@@ -10,20 +10,22 @@ is Ansible's: {host: variables, which are templated when they are read}.
 import re
 from collections.abc import Mapping
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import unknown_of_host
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    plain,
+    read_variables,
+    unknown_of_host,
+    unquoted_names,
+    unreadable,
+    why_unreadable,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable
 from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import INVALID, TOKEN
 from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import unserved
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
-_UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z")
 # ansible-core 2.19 begins the messages of unreachable hosts with this.
 _TASK_FAILED = re.compile(r"^Task failed: ")
-_VAULT = (
-    "the vault that holds it cannot be decrypted: the vault password is missing or wrong (--ask-vault-pass, "
-    "--vault-password-file)"
-)
 
 
 def site_definitions(hostvars, hosts, queues, sessions=None):
@@ -39,18 +41,26 @@ def site_definitions(hostvars, hosts, queues, sessions=None):
         queue = queues.get(host) or {}
         session = (sessions or {}).get(host) or {}
         unknown = unknown_of_host(hostvars, host, variables)
-        definitions[host] = _definition(_site_name(host, variables), variables, unknown, queue, session)
+        definitions[host] = _definition(site_name(host, variables), variables, unknown, queue, session)
     return definitions
 
 
-def demand_tokens(hostvars, hosts):
-    """Return {site: token} of the hosts that have a valid token for the demand server."""
+def demand_tokens(hostvars, hosts, strict=False):
+    """Return {site: token} of the hosts that have a valid token for the demand server.
+
+    strict: also return invalid tokens, and raise InputError if a token or the site's name cannot be read.
+    """
     tokens = {}
     for host in hosts:
         variables = hostvars[host]
+        if strict:
+            if "glidein_demand_token" in variables:
+                site, token = read_variables(host, variables, "glidein_site", "glidein_demand_token")
+                tokens[str(site or host)] = str(token or "")
+            continue
         token = _token(variables)[0]
         if token:
-            tokens[_site_name(host, variables)] = token
+            tokens[site_name(host, variables)] = token
     return tokens
 
 
@@ -87,7 +97,7 @@ def _definition(name, variables, unknown, queue, session):
         for key in ("scheduler_options", "entries", "limits", "budget"):
             site[key] = _mapping(variables, f"glidein_{key}")
         key = "eagerness"
-        site[key] = host_variable(variables, "glidein_eagerness")
+        site[key] = plain(host_variable(variables, "glidein_eagerness"))
         key = "scheduler"
         site[key] = str(host_variable(variables, "glidein_scheduler") or "")
         site["scheduler_options"] = with_variables(site[key], site["scheduler_options"], variables.get)
@@ -95,7 +105,11 @@ def _definition(name, variables, unknown, queue, session):
     except Exception as error:  # pylint: disable=broad-exception-caught
         site["entries"] = {}
         if problems == [None]:
-            problems = [f"glidein_{key}: {_VAULT}" if _is_of_vault(error) else str(error)]
+            reason = why_unreadable(error, "")
+            problems = [f"glidein_{key}: {reason}" if reason else str(error)]
+    # Otherwise a revoked site could get glideins.
+    problems += unreadable(variables, "glidein_revoked", "glidein_pull")
+    problems += unquoted_names(variables, site["entries"])
     # A site with an invalid token takes no lease, and would order for the same jobs as others. A misspelt variable may
     # be a limit.
     problems = [problem for problem in [*problems, _token(variables)[1], *unknown] if problem]
@@ -105,7 +119,7 @@ def _definition(name, variables, unknown, queue, session):
 
 
 def _mapping(variables, name):
-    value = host_variable(variables, name)
+    value = plain(host_variable(variables, name))
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -113,7 +127,7 @@ def _mapping(variables, name):
     return value
 
 
-def _site_name(host, variables):
+def site_name(host, variables):
     """Return a site's name; the host's name if glidein_site is missing or cannot be read."""
     try:
         return str(variables.get("glidein_site") or host)
@@ -126,28 +140,10 @@ def _token(variables):
     try:
         token = variables.get("glidein_demand_token") or None
     except Exception as error:  # pylint: disable=broad-exception-caught
-        return None, f"glidein_demand_token: {_why_unreadable(error)}"
+        return None, f"glidein_demand_token: {why_unreadable(error)}"
     if token and not TOKEN.match(str(token)):
         return None, f"glidein_demand_token: {INVALID}"
     return token, None
-
-
-def _why_unreadable(error):
-    """Return why a secret variable cannot be read. The text of other errors may quote the secret, and is not shown."""
-    if _is_of_vault(error):
-        return _VAULT
-    if _UNDEFINED.match(str(error)):
-        return f"it refers to an undefined variable: {error}"
-    return f"cannot be read ({type(error).__name__}; not shown)"
-
-
-def _is_of_vault(error):
-    """Return whether an error, or one that caused it, comes from Ansible's vault."""
-    while error is not None:
-        if "Vault" in type(error).__name__:
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _queue_error(queue, session):

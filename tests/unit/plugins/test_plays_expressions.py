@@ -7,10 +7,44 @@ import pathlib
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.test.core import match
+from ansible.template import Templar
 from jinja2.nativetypes import NativeEnvironment
 
+try:
+    from ansible.template import trust_as_template
+except ImportError:  # ansible-core before 2.19
+    trust_as_template = str
+
 ROOT = pathlib.Path(__file__).parents[3]
+FILES = sorted([*ROOT.glob("playbooks/*.yml"), *ROOT.glob("playbooks/tasks/*.yml"), *ROOT.glob("roles/*/tasks/*.yml")])
+_INHERITED = ("delegate_to", "run_once")
+ADD_HOST = "ansible.builtin.add_host"
+# The inventory may say for all hosts how to become root and which Python to use, and may name localhost.
+ON_THE_CONTROLLER = {
+    "ansible_become": False,
+    "ansible_connection": "local",
+    "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+}
+
+
+def tasks_of(items, inherited=None):
+    """Yield the tasks of a list of plays, blocks and tasks, each with the keywords that it inherits."""
+    for item in items:
+        above = inherited or {}
+        known = {**{key: above[key] for key in _INHERITED if key in above}, **item}
+        known["vars"] = {**above.get("vars", {}), **(item.get("vars") or {})}
+        nested = [task for key in ("pre_tasks", "tasks", "block", "rescue", "always") for task in item.get(key) or []]
+        if nested:
+            yield from tasks_of(nested, known)
+        elif "hosts" not in item:
+            yield known
+
+
+LOADED = {path: yaml.safe_load(path.read_text(encoding="utf-8")) or [] for path in FILES}
+PLAYS = [play for items in LOADED.values() for play in items if "hosts" in play]
+TASKS = [(f"{path.relative_to(ROOT)}: {task['name']}", task) for path in FILES for task in tasks_of(LOADED[path])]
 
 
 def fact_of(path, task, name, **variables):
@@ -30,3 +64,59 @@ def test_a_token_with_a_line_break_is_unfit(end, unfit):
     tokens = {"lab": "0123456789abcdef" + end}
     found = fact_of(path, "Find invalid tokens", "__demand_server_invalid_tokens", demand_server_site_tokens=tokens)
     assert found == unfit
+
+
+def test_tasks_of_the_controller_use_its_user_and_its_python():
+    controllers = [(name, task["vars"]) for name, task in TASKS if task.get("delegate_to") == "localhost"]
+    assert len(controllers) > 10
+    wrong = {name for name, variables in controllers if not ON_THE_CONTROLLER.items() <= variables.items()}
+    assert wrong == set()
+
+
+def test_a_play_for_localhost_uses_the_users_own_account_and_python():
+    assert [play["vars"] for play in PLAYS if play["hosts"] == "localhost"] == [ON_THE_CONTROLLER]
+
+
+def trusted(value):
+    """Return a value whose texts are templates."""
+    if isinstance(value, dict):
+        return {key: trusted(inner) for key, inner in value.items()}
+    return trust_as_template(value) if isinstance(value, str) else value
+
+
+def written_variables(name, task):
+    """Return the variables of a task as they are written: its own, those of its plays, and those of its role."""
+    found = {"groups": {}, "hostvars": {}, "inventory_hostname": "login"}
+    for play in PLAYS:
+        if any(each["name"] == task["name"] for each in tasks_of([play])):
+            found.update(play.get("vars", {}))
+    for part in ("defaults", "vars") if name.startswith("roles/") else ():
+        path = ROOT / "roles" / name.split("/")[1] / part / "main.yml"
+        found.update(yaml.safe_load(path.read_text(encoding="utf-8")) or {} if path.exists() else {})
+    return {**found, **task["vars"]}
+
+
+@pytest.mark.parametrize("name, task", [each for each in TASKS if "delegate_to" in each[1]])
+def test_a_delegated_task_names_a_host_even_if_it_will_be_skipped(name, task):
+    # Ansible evaluates delegate_to before `when`, and an undefined or empty name is an error.
+    templar = Templar(loader=DataLoader(), variables=trusted(written_variables(name, task)))
+    assert templar.template(trusted(task["delegate_to"])).strip()
+
+
+def needs_linear(play):
+    """Return whether a play has what the strategy `free` does not support."""
+    tasks = list(tasks_of([play]))
+    return play.get("any_errors_fatal") or any(task.get("run_once") or ADD_HOST in task for task in tasks)
+
+
+def test_plays_that_need_the_strategy_linear_ask_for_it():
+    needy = {play["name"] for play in PLAYS if needs_linear(play)}
+    assert len(needy) > 10
+    assert needy == {play["name"] for play in PLAYS if play.get("strategy") == "ansible.builtin.linear"}
+    # Roles are used by plays of operators, which would have to ask for it.
+    of_roles = [(name, task) for name, task in TASKS if name.startswith("roles/")]
+    assert not [name for name, task in of_roles if task.get("run_once") or ADD_HOST in task]
+
+
+def test_no_path_depends_on_the_callers_environment():
+    assert not [path for path in FILES if "'PWD'" in path.read_text(encoding="utf-8")]

@@ -22,6 +22,10 @@ ALIVE_INTERVAL_S = 15
 ALIVE_COUNT = 2
 CHECK_TIMEOUT_S = 5
 
+# ssh takes the first value of an option, so that these win over those in ~/.ssh/config. A person's settings for
+# interactive use would keep commands and transfers from running.
+NOT_INTERACTIVE = ("RequestTTY=no", "RemoteCommand=none", "ClearAllForwardings=yes", "ForwardX11=no")
+
 _CONTROL_PATH = re.compile(r"controlpath[\s=]+(.*)\Z", re.IGNORECASE | re.DOTALL)
 
 
@@ -44,16 +48,18 @@ def using_arguments(control_path, site_host):
     message = f"login needed: no usable SSH session; run: ansible-playbook glidein.ops.login -l {site_host}"
     # ssh runs it in the user's login shell, which may be any; sh is known. ssh expands what follows a %.
     command = "sh -c " + shlex.quote(f"echo {shlex.quote(message)} >&2")
-    return [
-        "-o",
+    return _options(
         "ControlMaster=no",
-        "-o",
         f"ControlPath={control_path}",
-        "-o",
         "BatchMode=yes",
-        "-o",
+        *NOT_INTERACTIVE,
         "ProxyCommand=" + command.replace("%", "%%"),
-    ]
+    )
+
+
+def _options(*options):
+    """Return arguments of ssh that set these options."""
+    return [part for option in options for part in ("-o", option)]
 
 
 def control_path_of(ssh_args):
@@ -111,10 +117,9 @@ class Login:
 def open_argv(login, persist_s, connect_timeout_s):
     """Return the command that opens a session and returns when it is open.
 
-    ssh takes the first value of an option, so that these win over the user's own. The command `true` ends at once, and
-    the master stays in the background for persist_s seconds after its last use.
+    The command `true` ends at once, and the master stays in the background for persist_s seconds after its last use.
     """
-    options = [
+    options = _options(
         "ControlMaster=yes",
         f"ControlPath={login.control_path}",
         f"ControlPersist={persist_s}",
@@ -127,11 +132,9 @@ def open_argv(login, persist_s, connect_timeout_s):
         "StrictHostKeyChecking=ask",
         # The banner of the site is shown before its prompt.
         "LogLevel=INFO",
-        "ClearAllForwardings=yes",
-        "ForwardX11=no",
-        "RequestTTY=no",
-    ]
-    argv = [login.executable, *(part for option in options for part in ("-o", option)), *login.arguments]
+        *NOT_INTERACTIVE,
+    )
+    argv = [login.executable, *options, *login.arguments]
     argv += ["-p", str(login.port)] if login.port else []
     argv += ["-l", login.user] if login.user else []
     return [*argv, login.host, "true"]

@@ -56,12 +56,16 @@ class Prompt:
         return _NEW_PASSWORD.search(self.text) is not None
 
     @property
+    def is_of_password_method(self):
+        return _PASSWORD_METHOD.search(self.text) is not None
+
+    @property
     def target(self):
         """Return the user@host that the prompt comes from; "" if ssh does not name it."""
         found = _SERVERS.match(self.text)
         if found:
             return found.group(1)
-        return self.text[: -len("'s password: ")] if _PASSWORD_METHOD.search(self.text) else ""
+        return self.text[: -len("'s password: ")] if self.is_of_password_method else ""
 
     def __str__(self):
         return printable(self.text).strip()
@@ -74,6 +78,10 @@ class Rule:
         self.match = match
         self.answer = answer
         self.secret = secret
+
+    @property
+    def is_stored(self):
+        return self.answer != ASK
 
     @classmethod
     def from_option(cls, option, place):
@@ -111,8 +119,9 @@ class Decision:
 class Conversation:
     """The conversation of one login: how each prompt is answered, and when the login must end.
 
-    No prompt is answered twice: if ssh repeats a question, the answer was wrong. Further wrong answers could lock the
-    account.
+    A stored answer is given once for each rule and host: if ssh repeats a question, the answer was wrong, or it was
+    meant for another question with the same text. Further wrong answers could lock the account. A person decides that
+    for themselves.
     """
 
     def __init__(self, rules):
@@ -125,19 +134,14 @@ class Conversation:
             return Decision(ASK, hidden=False)
         if prompt.wants_new_password:
             raise LoginError(f"the site requires a new password ({prompt}): set one with ssh, then log in again")
-        self._must_be_new(prompt)
-        rule = next((rule for rule in self.rules if rule.match.search(prompt.text)), None)
-        if rule and rule.answer != ASK and (prompt.target, rule) in [each[1:] for each in self.answered]:
-            raise LoginError(f"{prompt} was asked again: the stored answer was not accepted", refused=True)
-        self.answered.append((prompt.text, prompt.target, rule))
-        return Decision(rule.answer, rule.secret) if rule else Decision(ASK)
-
-    def _must_be_new(self, prompt):
-        before = [(text, target) for text, target, _rule in self.answered]
+        matching = [rule for rule in self.rules if rule.match.search(prompt.text)]
+        given = [rule for target, rule in self.answered if target == prompt.target and rule.is_stored]
+        rule = next((rule for rule in matching if rule not in given), None if matching else Rule(None, ASK))
         # After PAM's conversation has failed, ssh tries the method "password" with the same password.
-        again = _PASSWORD_METHOD.search(prompt.text) and any(target == prompt.target for _text, target in before)
-        if again or any(text == prompt.text for text, _target in before):
-            raise LoginError(f"{prompt} was asked again: an answer was not accepted", refused=True)
+        if rule is None or (rule.is_stored and given and prompt.is_of_password_method):
+            raise LoginError(f"{prompt} was asked again: the stored answer was not accepted", refused=True)
+        self.answered.append((prompt.target, rule))
+        return Decision(rule.answer, rule.secret)
 
     @property
     def has_answered(self):
@@ -146,7 +150,7 @@ class Conversation:
     @property
     def gave_stored(self):
         """Return whether a stored secret was sent, which a schedule could repeat."""
-        return any(rule and rule.answer != ASK for _text, _target, rule in self.answered)
+        return any(rule.is_stored for _target, rule in self.answered)
 
 
 def without_secrets(value, secrets):

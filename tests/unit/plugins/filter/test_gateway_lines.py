@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.filter.gateway_lines import FilterModule
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway_lines import gateway_lines
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
 NOW = 1795408000
 LATE, SOON, PAST = NOW + 20 * 86400, NOW + 86400, NOW - 60
@@ -114,3 +115,8 @@ def test_a_gateway_without_a_schedd_is_asked_from_the_access_point_too():
         f"  {host}: installed, HTCondor 23.9.6, no schedd; jobs: 2; {state}"
         for host, state in zip("abcde", states, strict=True)
     ]
+
+
+def test_a_site_name_that_cannot_be_read_costs_no_line():
+    hostvars = {"odd": Unreadable("glidein_site", {"status_gateway": {"skipped": True}}), "good": {}}
+    assert [line.split(":")[0] for line in gateway_lines(hostvars, list(hostvars), NOW)[1:]] == ["  odd", "  good"]

@@ -5,7 +5,13 @@ import pathlib
 import re
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import KNOWN, unknown_variables
+import yaml
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    KNOWN,
+    invalid_values,
+    unknown_variables,
+)
+from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
 ROOT = pathlib.Path(__file__).parents[5]
 # Host groups, a Python package, and prefixes of patterns such as glidein_ssh_*.
@@ -74,3 +80,25 @@ def test_every_variable_that_plays_and_roles_read_is_known():
 def test_every_known_variable_is_documented():
     documents = [ROOT / "docs" / name for name in ("variables.md", "two-factor.md", "pull-mode.md", "plan.md")]
     assert sorted(set(KNOWN) - names_in(documents)) == []
+
+
+def test_a_profile_that_cannot_be_read_is_an_error_that_names_the_host():
+    hostvars = {"good": {"glidein_profile": "purdue-anvil"}, "odd": Unreadable("glidein_profile", {})}
+    (error,) = invalid_values(hostvars, list(hostvars))
+    assert error.startswith("odd: glidein_profile: ")
+
+
+def test_names_that_yaml_reads_as_numbers_are_to_be_quoted():
+    text = """
+    glidein_site: 012345
+    glidein_deployment: no
+    glidein_demand_token: 1234567812345678
+    glidein_entries:
+      2022_123: {shapes: {8: {}, node: {}}}
+      good: {}
+    """
+    (*errors,) = invalid_values({"h": yaml.safe_load(text), "good": {"glidein_site": "012345"}}, ["h", "good"])
+    names = ["site", "deployment", "demand_token", "entries.2022123", "entries.2022123.shapes.8"]
+    remedy = "not text; YAML reads it as a number, a date or a truth value unless it is in quotes"
+    assert errors == [f"h: glidein_{name}: {remedy}" for name in names]
+    assert "12345678" not in " ".join(errors)

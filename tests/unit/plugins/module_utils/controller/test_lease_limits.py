@@ -6,6 +6,7 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_limits import lease_limits
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
 CORE = {"cpus": 1, "memory_mb": 2000, "disk_mb": 10000}
 NODE = {"cpus": 28, "memory_mb": 120000, "disk_mb": 100000}
@@ -45,3 +46,8 @@ def test_hosts_without_entries_have_no_limit_and_others_have_the_name_of_their_s
 def test_invalid_entries_are_an_error_that_names_the_host():
     with pytest.raises(InputError, match="one: .*glidein_entries.a.walltime"):
         lease_limits({"one": {"glidein_entries": {"a": {"shapes": {"core": CORE}}}}}, ["one"])
+
+
+def test_a_variable_that_cannot_be_read_is_an_error_that_names_the_host():
+    with pytest.raises(InputError, match="^odd: glidein_limits: "):
+        lease_limits({"odd": Unreadable("glidein_limits", {})}, ["odd"])

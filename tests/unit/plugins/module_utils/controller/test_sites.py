@@ -1,13 +1,17 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-import collections.abc
-
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
     demand_tokens,
     site_definitions,
     site_reports,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.tests.unit.support.unreadable import (
+    AnsibleVaultError,
+    Encrypted,
+    Unreadable,
 )
 
 QUEUE = {"site": "lab", "entries": []}
@@ -26,30 +30,6 @@ def define(hosts, **queues):
     found = site_definitions(hosts, list(hosts), dict({name: {"queue": QUEUE} for name in hosts}, **queues))
     assert list(found) == list(hosts)
     return list(found.values())
-
-
-class AnsibleVaultError(Exception):
-    """A stand-in for Ansible's error of that name."""
-
-
-class Unreadable(collections.abc.Mapping):
-    """Variables of which one cannot be read, because it refers to an undefined one or is in a vault."""
-
-    def __init__(self, name, variables, error=None):
-        self.name = name
-        self.error = error
-        self.variables = dict(variables, **{name: None})
-
-    def __getitem__(self, key):
-        if key == self.name:
-            raise self.error or RuntimeError(f"{key}: 'nothing' is undefined")
-        return self.variables[key]
-
-    def __iter__(self):
-        return iter(self.variables)
-
-    def __len__(self):
-        return len(self.variables)
 
 
 def test_the_plan_accepts_a_definition():
@@ -216,3 +196,34 @@ def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
 def test_a_report_names_the_largest_groups_that_are_not_served():
     rows = [{"group": f"g{number}", "count": number, "reason": ""} for number in range(80)]
     assert [row["count"] for row in report_of(plan={"unserved": rows})["unserved"]] == list(range(79, 29, -1))
+
+
+@pytest.mark.parametrize("name", ["glidein_revoked", "glidein_pull"])
+def test_a_site_that_may_be_revoked_is_left_as_it_is(name):
+    *sites, good = define({"raises": Unreadable(name, host()), "raw": host(**{name: "{{ gone }}"}), "h": host()})
+    for site in sites:
+        assert site["queue"] is None
+        assert site["error"].startswith(f"{name}: ")
+    assert good["error"] is None
+
+
+def test_a_part_of_a_variable_that_cannot_be_decrypted_costs_only_its_site():
+    odd, good = define({"odd": host(glidein_entries={"main": {"account": Encrypted()}}), "h": host()})
+    assert odd["error"].startswith("glidein_entries: the vault that holds it cannot be decrypted")
+    assert odd["entries"] == {}
+    assert good["error"] is None
+
+
+def test_the_tokens_of_all_sites_are_returned_or_an_error_that_names_the_host():
+    hosts = {"a": host(glidein_site="A", glidein_demand_token=TOKEN), "b": host(glidein_demand_token=""), "c": host()}
+    assert demand_tokens(hosts, list(hosts), strict=True) == {"A": TOKEN, "b": ""}
+    hosts["c"] = Unreadable("glidein_demand_token", host(), AnsibleVaultError("no secrets"))
+    with pytest.raises(InputError, match="^c: glidein_demand_token: the vault that holds it cannot be decrypted"):
+        demand_tokens(hosts, list(hosts), strict=True)
+
+
+def test_a_site_whose_name_yaml_reads_as_a_number_is_left_as_it_is():
+    odd, good = define({"odd": host(glidein_site=5349), "h": host()})
+    assert odd["error"].startswith("glidein_site: not text; YAML reads it as a number")
+    assert odd["queue"] is None
+    assert good["error"] is None

@@ -5,6 +5,7 @@
 
 import os
 import stat
+import subprocess
 import time
 import types
 from pathlib import Path
@@ -29,6 +30,23 @@ def test_the_opening_command_checks_host_keys_and_tries_once():
     )
     # The user's own arguments come last, where they cannot override these.
     assert argv[-8:] == ["-J", "bastion", "-p", "2222", "-l", "pilot", "login.example.org", "true"]
+
+
+@pytest.mark.parametrize("arguments", [master.open_argv(LOGIN, 600, 10)[1:-6], master.using_arguments("/s", "login")])
+def test_settings_for_interactive_use_do_not_apply(arguments, tmp_path):
+    config = tmp_path / "config"
+    config.write_text(
+        "Host *\nRequestTTY force\nRemoteCommand tmux attach\nLocalForward 8080 localhost:80\nForwardX11 yes\n"
+    )
+    # The real ssh shows the settings that it would use.
+    found = subprocess.run(
+        ["ssh", "-F", str(config), "-G", *arguments, "login.example.org", "true"],
+        check=True,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ).stdout.splitlines()
+    assert {"requesttty false", "clearallforwardings yes", "forwardx11 no"} <= set(found)
+    assert not [line for line in found if line.startswith("remotecommand ") and line != "remotecommand none"]
 
 
 def test_the_name_of_a_socket_is_short_and_unique_per_login():

@@ -54,18 +54,36 @@ def test_a_prompt_without_a_rule_goes_to_the_person_without_echo():
     assert talk.gave_stored
 
 
-@pytest.mark.parametrize("first", [STORED, ()])
-def test_a_repeated_prompt_ends_the_login(first):
-    talk = Conversation(rules(*first))
+def test_a_stored_answer_is_given_once():
+    talk = Conversation(rules(*STORED))
     talk.decide(CODE)
     with pytest.raises(LoginError, match="was asked again") as raised:
         talk.decide(CODE)
     assert raised.value.refused
 
 
-def test_the_same_password_is_not_tried_by_another_method():
+@pytest.mark.parametrize("text", ["Password: ", "(pilot@login) Password: ", "pilot@login's password: "])
+def test_a_person_answers_the_same_prompt_again(text):
+    # One text for the password and for the code, or, before OpenSSH 9, for the jump host and the site.
+    talk = Conversation([])
+    assert [talk.decide(Prompt(text)).answer for _again in range(2)] == ["ask", "ask"]
+
+
+def test_each_rule_answers_the_same_prompt_once():
+    talk = Conversation(
+        rules({"match": "password", "secret": "right horse"}, {"match": "password", "answer": "totp", "secret": SEED})
+    )
+    assert [talk.decide(PASSWORD).answer for _again in range(2)] == ["secret", "totp"]
+    with pytest.raises(LoginError, match="was asked again"):
+        talk.decide(PASSWORD)
+    # The second question may also be the person's.
+    talk = Conversation(rules({"match": "password", "secret": "right horse"}, {"match": "password", "answer": "ask"}))
+    assert [talk.decide(PASSWORD).answer for _again in range(3)] == ["secret", "ask", "ask"]
+
+
+def test_no_stored_answer_is_tried_by_another_method():
     # When PAM has refused the password, ssh tries the method "password" with a prompt of its own.
-    talk = Conversation(rules(*STORED))
+    talk = Conversation(rules(*STORED, {"match": "password", "secret": "other horse"}))
     talk.decide(PASSWORD)
     with pytest.raises(LoginError) as raised:
         talk.decide(Prompt("pilot@login's password: "))
