@@ -40,7 +40,7 @@ def read_groups(demand):
     """Return the demand groups as mappings.
 
     The keys are id, count, cpus, memory_mb, disk_mb, gpus, max_runtime_s, requirements, gpu_requirements, attributes,
-    users, first_job and leased.
+    expressions, runtime_attributes, users, first_job and leased.
 
     Jobs of schedds that have not answered for long (`stale`) are not counted: nothing is ordered for them. Groups
     without jobs are left out, except those that other controllers lease. Raises InputError that names the first wrong
@@ -62,6 +62,8 @@ def read_groups(demand):
         for key in ("requirements", "gpu_requirements", "first_job"):
             group[key] = _text(raw, key, where)
         group["attributes"] = _mapping(raw, "attributes", where)
+        group["expressions"] = {str(name): str(text) for name, text in _mapping(raw, "expressions", where).items()}
+        group["runtime_attributes"] = [str(name) for name in raw.get("runtime_attributes") or ()]
         users = _mapping(raw, "users", where)
         group["users"] = {str(user): _whole(users, user, f"{where}.users") for user in users}
         group["leased"] = _whole(raw, "leased", where) if raw.get("leased") else 0

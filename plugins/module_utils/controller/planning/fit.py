@@ -14,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.cl
     UnparsableError,
     frozen,
     parts,
+    reached,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import conditions_of
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, longest_job_s
@@ -115,6 +116,7 @@ class Fit:
         own = parts(condition, ad, {})[0]
         key = (condition.text, frozen(own))
         if key not in self._true_at:
+            condition = reached(condition, own)
             names = None if condition.opaque else condition.target | (condition.bare - set(own))
             is_true = self._matcher.test(condition, own)
             mask = 0

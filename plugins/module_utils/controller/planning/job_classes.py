@@ -10,11 +10,11 @@ import re
 from typing import Any, NamedTuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Expression
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import is_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import at_time, is_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import rounded_request
 
-# Attributes that the demand server leaves out: the group states them otherwise, or they differ from job to job.
-_MEASURED = {"executablesize": 1, "jobstatus": 1, "jobuniverse": 5, "residentsetsize": 1, "transferinputsizemb": 0}
+# The demand server counts only such jobs.
+_EVERY_JOB = {"jobstatus": 1, "jobuniverse": 5}
 
 _USER_NAMES = frozenset(("owner", "user"))
 
@@ -85,20 +85,18 @@ def request_of(group):
 
 
 def job_ad(group, now_s, user=None):
-    """Return {name: value} of a job of the group, with the attributes that the demand server reports."""
-    ad = dict(_MEASURED)
-    ad.update((name.lower(), value) for name, value in group["attributes"].items())
-    kib = group["disk_mb"] * 1024
+    """Return {name: value} of a job of the group: all that its conditions reach. Other attributes are undefined."""
+    ad = dict(_EVERY_JOB)
     ad.update(
         currenttime=now_s,
         requestcpus=group["cpus"],
         requestmemory=group["memory_mb"],
-        requestdisk=kib,
-        diskusage=kib,
-        imagesize=kib,
-        memoryusage=group["memory_mb"],
-        requestgpus=group["gpus"],
+        requestdisk=group["disk_mb"] * 1024,
     )
+    if group["gpus"]:
+        ad["requestgpus"] = group["gpus"]
+    ad.update((name.lower(), value) for name, value in group["attributes"].items())
+    ad.update((name.lower(), Expression(at_time(text, now_s))) for name, text in group["expressions"].items())
     if group["gpu_requirements"]:
         ad["requiregpus"] = Expression(group["gpu_requirements"])
     if user is not None:

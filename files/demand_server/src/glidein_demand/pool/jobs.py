@@ -42,7 +42,8 @@ _MEASURED = frozenset(
 _NOT_PART_OF_A_GROUP = frozenset(
     name.lower()
     for name in (
-        *REQUESTS, "Requirements", "JobStatus", "JobUniverse", "RequireGPUs", "AutoClusterId", "Id", "JobCount", "JobIds",
+        *REQUESTS, "Requirements", "JobStatus", "JobUniverse", "RequireGPUs", "AutoClusterId", "Id", "JobCount",
+        "JobIds",
     )
 )  # fmt: skip
 

@@ -409,3 +409,54 @@ def test_jobs_whose_requirements_are_hidden_change_nothing():
     assert result["plan"][0]["reason"].startswith("the demand lacks what jobs require")
     assert result["plan"][0]["reason"].endswith("check glidein_demand_token of the sites: nothing is changed")
     assert [row["count"] for row in result["unserved"]] == [5, 2]
+
+
+# What the conditions of jobs reach.
+
+GPU_JOB = "countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs"
+GLIDEIN_TIME = "ifThenElse(isUndefined(TARGET.PYGLIDEIN_TIME_TO_LIVE), OriginalTime, TARGET.PYGLIDEIN_TIME_TO_LIVE)"
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "requirements, attributes, expressions, fits",
+    [
+        ("TargetTime > OriginalTime", {"OriginalTime": 3600}, {"TargetTime": GLIDEIN_TIME}, True),
+        ("MY.TargetTime > OriginalTime", {"OriginalTime": 7200}, {"TargetTime": GLIDEIN_TIME}, False),
+        ("A", {"D": 8}, {"A": "MY.B + 1 > 8", "B": "C", "C": "D * TARGET.Cpus"}, True),
+        ("A", {}, {"A": 'MY.Arch is undefined && Arch == "X86_64"'}, True),
+        ("Waited >= 600", {"QDate": NOW - 600}, {"Waited": "time() - QDate"}, True),
+        ("Waited > 600", {"QDate": NOW - 600}, {"Waited": "CurrentTime - QDate"}, False),
+        ("A", {}, {"A": "B", "B": "A"}, False),
+        ("(Memory * 1024) >= ImageSize", {"ImageSize": 45}, {}, True),
+        ("ImageSize is undefined && DiskUsage is undefined && MemoryUsage is undefined", {}, {}, True),
+        ("ResidentSetSize is undefined && TransferInputSizeMB is undefined", {}, {}, True),
+        ("RequestGPUs is undefined", {}, {}, True),
+        ("RequestGPUs is undefined", {"RequestGPUs": 0}, {}, False),
+        ("RequestGPUs =?= 0", {"RequestGPUs": 0}, {}, True),
+    ],
+)
+def test_a_condition_sees_the_real_job_ad(requirements, attributes, expressions, fits):
+    jobs = [group(requirements=requirements, attributes=attributes, expressions=expressions)]
+    sample = {"Arch": "X86_64", "HasFileTransfer": True}
+    assert (planned(jobs, known=[supplied(sample=sample)])["unserved"] == []) is fits
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "required, attributes, memory_mb, fits",
+    [
+        ("GlobalMemoryMb >= GPUsMinMemory", {"GPUsMinMemory": 4096}, 16160, True),
+        ("GlobalMemoryMb >= GPUsMinMemory", {"GPUsMinMemory": 4096}, 4000, False),
+        ("Capability >= GPUsMinCapability && MaxSupportedVersion >= GPUsMinRuntime",
+         {"GPUsMinCapability": 7.5, "GPUsMinRuntime": 12010}, 16160, True),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("requirements", [GPU_JOB, None])
+def test_the_minimum_gpu_properties_of_a_job_are_its_own_attributes(
+    required, attributes, memory_mb, fits, requirements
+):
+    stated = {"GPUs_GlobalMemoryMb": memory_mb, "GPUs_Capability": 8.6, "GPUs_MaxSupportedVersion": 12040}
+    entry = raw_entry(shapes={"gpu": shape(gpus=1)}, attributes=stated)
+    jobs = [group(gpus=1, gpu_requirements=required, requirements=requirements, attributes=attributes)]
+    assert (planned(jobs, {"main": entry})["unserved"] == []) is fits
