@@ -6,15 +6,21 @@
 A demand group is one job class. If a site's accept_requirements refer to the user, it is one job class for each user.
 """
 
+import math
 import re
 from typing import Any, NamedTuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input import MOST
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Expression
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import at_time, is_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import rounded_request
 
 # The demand server counts only such jobs.
 _EVERY_JOB = {"jobstatus": 1, "jobuniverse": 5}
+
+# {attribute: its unit in that of the shape}, in the order of RESOURCES.
+_REQUESTS = {"requestcpus": 1, "requestmemory": 1, "requestdisk": 1024, "requestgpus": 1}
+_LIMITS = "concurrencylimits"
 
 _USER_NAMES = frozenset(("owner", "user"))
 
@@ -30,8 +36,10 @@ class JobClass(NamedTuple):
 
     group: the demand group (of plan_input.read_groups); group_id: its id; jobs: their number; user: name@domain or
     None; leased: further jobs of the group, which other controllers lease; request: what one job requests, in the order
-    of RESOURCES; until: epoch seconds at which a job that started now would end, or None if jobs do not state it; ad:
-    the job ad, {name in lower case: value}; ad_error: why no machine can be matched with this ad, or None.
+    of RESOURCES; runtime_s: how long a job runs at most, or None if jobs do not state it; until: epoch seconds at which
+    a job that started now would end, or None; ad: the job ad, {name in lower case: value}; ad_error: why no machine can
+    be matched with this ad, or None; limits: {concurrency limit: usage of one job}, of limits that depend on the
+    machine; variants: {EntryShape.key: the job class there}, if requests, run time or limits depend on the machine.
     """
 
     group: dict
@@ -40,9 +48,16 @@ class JobClass(NamedTuple):
     user: Any
     leased: int
     request: tuple
+    runtime_s: Any
     until: Any
     ad: dict
     ad_error: Any
+    limits: Any = ()
+    variants: Any = ()
+
+    def at(self, capacity):
+        """Return the job class as it is beside the machines of a capacity."""
+        return self.variants.get(capacity.key, self) if self.variants else self
 
 
 def job_classes_of(groups, matcher, sites, order, now_s):
@@ -104,6 +119,26 @@ def job_ad(group, now_s, user=None):
     return ad
 
 
+def with_variants(job_class, shapes, matcher, now_s):
+    """Return the job class with its variants: its requests, run time and limits beside the machines of each shape."""
+    by_machine = {*_REQUESTS, _LIMITS, *(name.lower() for name in job_class.group["runtime_attributes"])}
+    if not any(isinstance(job_class.ad.get(name), Expression) for name in by_machine):
+        return job_class
+    return job_class._replace(variants={one.key: _variant(job_class, one.ad, matcher, now_s) for one in shapes})
+
+
+def limit_names(text):
+    """Return {concurrency limit: usage of one job} of ConcurrencyLimits such as "xlic,matlab:2"."""
+    found = {}
+    for part in text.replace(",", " ").lower().split() if isinstance(text, str) else ():
+        name, _colon, number = part.partition(":")
+        try:
+            found[name] = float(number or 1)
+        except ValueError:
+            found[name] = 1.0
+    return {name: uses if math.isfinite(uses) and uses > 0 else 1.0 for name, uses in found.items()}
+
+
 def is_job_attribute(name):
     """Return whether the name of an attribute (in lower case) is one that only jobs have."""
     return bool(_OF_JOBS.match(name))
@@ -111,8 +146,38 @@ def is_job_attribute(name):
 
 def _job_class(group, jobs, now_s, user=None, leased=0):
     ad = job_ad(group, now_s, user)
-    until = None if group["max_runtime_s"] is None else now_s + group["max_runtime_s"]
-    return JobClass(group, group["id"], jobs, user, leased, request_of(group), until, ad, _ad_error(ad))
+    runtime_s = group["max_runtime_s"]
+    until = None if runtime_s is None else now_s + runtime_s
+    return JobClass(group, group["id"], jobs, user, leased, request_of(group), runtime_s, until, ad, _ad_error(ad))
+
+
+def _variant(job_class, machine, matcher, now_s):
+    def value(name):
+        expression = job_class.ad.get(name)
+        return matcher.value(expression, job_class.ad, machine) if isinstance(expression, Expression) else None
+
+    request, ad_error = list(job_class.request), job_class.ad_error
+    for position, (name, unit) in enumerate(_REQUESTS.items()):
+        if isinstance(job_class.ad.get(name), Expression):
+            asked = value(name)
+            if _is_quantity(asked):
+                request[position] = max(0 if name == "requestgpus" else 1, math.ceil(asked / unit))
+            else:
+                ad_error = f"their {name}, {job_class.ad[name]}, has no value there"
+    runtimes_s = [value(name.lower()) for name in job_class.group["runtime_attributes"]]
+    runtimes_s = [math.ceil(one) for one in (*runtimes_s, job_class.runtime_s) if _is_quantity(one) and one > 0]
+    runtime_s = min(runtimes_s, default=None)
+    return job_class._replace(
+        request=tuple(request),
+        runtime_s=runtime_s,
+        until=None if runtime_s is None else now_s + runtime_s,
+        ad_error=ad_error,
+        limits=limit_names(value(_LIMITS)),
+    )
+
+
+def _is_quantity(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MOST
 
 
 def _by_user(group, now_s):
