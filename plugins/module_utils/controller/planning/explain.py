@@ -70,6 +70,7 @@ def explanation(group_id, job_classes, decisions, errors, misfits, limit_reached
                 "shape": shape,
                 "serves": decision.serves.get(group_id, 0),
                 "fits": any(fits for fits, _reason in verdicts),
+                "passed_over": any(misfits.is_passed_over(one, decision.shape) for one in chosen),
                 "reason": "; ".join(dict.fromkeys(reason for _fits, reason in verdicts)),
             }
         )

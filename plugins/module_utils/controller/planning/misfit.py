@@ -47,6 +47,11 @@ class Misfits:
             or _passed_over(here, shape)
         )
 
+    def is_passed_over(self, job_class, shape):
+        """Return whether only the negotiator's decision keeps the jobs away, although they fit."""
+        here = job_class.at(shape)
+        return _passed_over(here, shape) is not None and self.reason(job_class, shape) == _passed_over(here, shape)
+
     def unknown(self, job_class, shape):
         """Return the names of machine attributes that decide whether the jobs fit, and that no source knows yet."""
         found = set()

@@ -131,12 +131,15 @@ def _make_results(
         group.pop("accounting_group", None)
     merged = demand.merge(groups)
     whole = {**about, "groups": merged, "unreadable": unreadable, "waiting_for_limit": waiting_for_limit}
+    concurrency_limits = accounting_limits.for_plan(groups, pool_limits)
     # An expression's value may be a user's private text: callers without a token get only the job and the attribute.
     anonymous = {
         **whole,
         "groups": [demand.without_private_data(group) for group in merged],
         "unreadable": [{key: row[key] for key in ("schedd", "count", "first_job", "attribute")} for row in unreadable],
     }
+    if concurrency_limits:
+        whole["concurrency_limits"] = concurrency_limits
     return _Demand(whole, anonymous)
 
 
