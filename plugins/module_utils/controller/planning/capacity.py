@@ -188,13 +188,17 @@ def entry_shapes(pool, now_s):
     shapes = []
     samples = {key[:2]: supply["sample"] for key, supply in sorted(pool.supplied.items()) if supply["sample"]}
     for site in pool.sites:
+        # An earlier version of queue_info does not return it.
+        htcondor = (site["queue"] or {}).get("htcondor") or ()
         for entry in site["site"]["entries"].values():
             for name in entry["shapes"]:
                 path = (site["site"]["site"], entry["name"])
                 supply = pool.supplied.get((*path, name), NOTHING_SUPPLIED)
                 supply = dict(supply, sample=supply["sample"] or samples.get(path))
                 counts = site["counts"].get((entry["name"], name))
-                shapes.append(_entry_shape(site["site"], entry, name, counts, supply, now_s, pool.supply_age_s))
+                shapes.append(
+                    _entry_shape(site["site"], entry, name, counts, supply, now_s, pool.supply_age_s, htcondor)
+                )
     return tuple(sorted(shapes, key=_preference))
 
 
@@ -258,7 +262,7 @@ def fill(slots, job_class, jobs):
     return placed, (_merged(after) if placed else slots)
 
 
-def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s):
+def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s, htcondor):
     # Glideins that run and are not registered. Those that were too old when the collector was read are late.
     absent = max(0, counts["running"] - supply["registered"]) if counts else 0
     ages = (counts or {}).get("running_ages") or []
@@ -272,7 +276,7 @@ def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s):
         size=tuple(entry["shapes"][name][resource] for resource in RESOURCES),
         counts=counts,
         supply=supply,
-        ad=machine_ad(site, entry, name, supply["sample"], now_s),
+        ad=machine_ad(site, entry, name, supply["sample"], now_s, htcondor),
         queued=counts["queued"] if counts else 0,
         starting=starting,
         late=absent - starting,

@@ -581,3 +581,25 @@ def test_a_concurrency_limit_that_depends_on_the_machine_holds_back_glideins(max
     if reason:
         assert [row["reason"] for row in result["unserved"]] == [reason]
         assert reason.split(";")[0] in result["explanation"][0]["reason"]
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "installed, sample, present",
+    [
+        (["23.9.6"], None, 9),
+        (["8.9.6"], None, 0),
+        (["23.9.6", "8.9.6"], None, 1),
+        ([], None, 1),
+        # The tarball was renewed after the glidein of the sample had started.
+        (["23.9.6"], {"CondorVersion": "$CondorVersion: 8.8.1 2019-01-01 $"}, 9),
+        (["23.9.6"], {"CondorVersion": "$CondorVersion: 23.9.6 2026-07-12 PackageID: 1 $"}, 9),
+    ],
+)
+def test_the_version_of_htcondor_is_that_of_the_tarball(installed, sample, present):
+    reading = dict(queue(), htcondor=installed)
+    known = [supplied(sample=sample)] if sample else []
+    # As condor_submit adds it for checkpoint_exit_code.
+    jobs = [group("a", 9, requirements=f"{DEFAULT} && {VERSION}")]
+    result = make_plan(demand(*jobs), supply(*known), [planned_site(site(), reading)], NOW, 900)
+    assert [item["present"] for item in result["plan"]] == [present]
