@@ -76,6 +76,9 @@ class Fit:
         What jobs require of the latter is unknown until a glidein has registered there.
         """
         certain, possible = self._by_expressions(job_class)
+        if job_class.variants:
+            unknown = [index for index, one in enumerate(self.capacities) if job_class.at(one).unknown]
+            certain &= ~sum(1 << index for index in unknown)
         mask = self._by_size(job_class) & possible & ~self._passed_over_groups.get(job_class.group_id, 0)
         for index in self._passed_over:
             one = self.capacities[index]

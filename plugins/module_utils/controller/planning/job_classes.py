@@ -11,8 +11,15 @@ import re
 from typing import Any, NamedTuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input import MOST
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Expression
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import at_time, is_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
+    Expression,
+    reached,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import (
+    at_time,
+    is_text,
+    whole,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import rounded_request
 
 # The demand server counts only such jobs.
@@ -39,7 +46,8 @@ class JobClass(NamedTuple):
     of RESOURCES; runtime_s: how long a job runs at most, or None if jobs do not state it; until: epoch seconds at which
     a job that started now would end, or None; ad: the job ad, {name in lower case: value}; ad_error: why no machine can
     be matched with this ad, or None; limits: {concurrency limit: usage of one job}, of limits that depend on the
-    machine; variants: {EntryShape.key: the job class there}, if requests, run time or limits depend on the machine.
+    machine; unknown: names of the machine's attributes that these values depend on and that no source knows; variants:
+    {EntryShape.key: the job class there}, if requests, run time or limits depend on the machine.
     """
 
     group: dict
@@ -53,6 +61,7 @@ class JobClass(NamedTuple):
     ad: dict
     ad_error: Any
     limits: Any = ()
+    unknown: Any = ()
     variants: Any = ()
 
     def at(self, capacity):
@@ -124,7 +133,7 @@ def with_variants(job_class, shapes, matcher, now_s):
     by_machine = {*_REQUESTS, _LIMITS, *(name.lower() for name in job_class.group["runtime_attributes"])}
     if not any(isinstance(job_class.ad.get(name), Expression) for name in by_machine):
         return job_class
-    return job_class._replace(variants={one.key: _variant(job_class, one.ad, matcher, now_s) for one in shapes})
+    return job_class._replace(variants={one.key: _variant(job_class, one, matcher, now_s) for one in shapes})
 
 
 def limit_names(text):
@@ -151,10 +160,17 @@ def _job_class(group, jobs, now_s, user=None, leased=0):
     return JobClass(group, group["id"], jobs, user, leased, request_of(group), runtime_s, until, ad, _ad_error(ad))
 
 
-def _variant(job_class, machine, matcher, now_s):
+def _variant(job_class, shape, matcher, now_s):
+    unknown = set()
+
     def value(name):
         expression = job_class.ad.get(name)
-        return matcher.value(expression, job_class.ad, machine) if isinstance(expression, Expression) else None
+        if not isinstance(expression, Expression):
+            return None
+        found = matcher.value(expression, job_class.ad, shape.ad)
+        if found is None:
+            unknown.update(shape.unknown(reached(whole(expression), job_class.ad), job_class.ad))
+        return found
 
     request, ad_error = list(job_class.request), job_class.ad_error
     for position, (name, unit) in enumerate(_REQUESTS.items()):
@@ -162,7 +178,7 @@ def _variant(job_class, machine, matcher, now_s):
             asked = value(name)
             if _is_quantity(asked):
                 request[position] = max(0 if name == "requestgpus" else 1, math.ceil(asked / unit))
-            else:
+            elif not unknown:
                 ad_error = f"their {name}, {job_class.ad[name]}, has no value there"
     runtimes_s = [value(name.lower()) for name in job_class.group["runtime_attributes"]]
     runtimes_s = [math.ceil(one) for one in (*runtimes_s, job_class.runtime_s) if _is_quantity(one) and one > 0]
@@ -173,6 +189,7 @@ def _variant(job_class, machine, matcher, now_s):
         until=None if runtime_s is None else now_s + runtime_s,
         ad_error=ad_error,
         limits=limit_names(value(_LIMITS)),
+        unknown=frozenset(unknown),
     )
 
 

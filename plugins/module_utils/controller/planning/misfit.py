@@ -54,7 +54,7 @@ class Misfits:
 
     def unknown(self, job_class, shape):
         """Return the names of machine attributes that decide whether the jobs fit, and that no source knows yet."""
-        found = set()
+        found = set(job_class.at(shape).unknown)
         for condition in conditions_of_class(job_class, self._matcher):
             if not self._matcher.holds(condition, job_class.ad, shape.ad):
                 found.update(_unknown(condition, job_class, shape))

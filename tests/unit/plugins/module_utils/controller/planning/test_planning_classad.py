@@ -553,7 +553,8 @@ def test_a_condition_that_fails_for_another_reason_orders_nothing():
 )  # fmt: skip
 def test_a_request_or_run_time_is_evaluated_beside_the_machine(expressions, entries, present):
     jobs = [group("a", 6, expressions=expressions, runtime_attributes=["Longest"], requirements=DEFAULT)]
-    assert plan_of(jobs, entries=entries)[0] == {"a": present}
+    known = [supplied("a", sample={"Arch": "X86_64", "GPUs_DeviceName": "Tesla T4"})]
+    assert plan_of(jobs, known=known, entries=entries)[0] == {"a": present}
 
 
 NETWORKS = {"a": raw_entry(attributes={"NETWORK": "net_a"}), "b": raw_entry(attributes={"NETWORK": "net_b"})}
@@ -603,3 +604,17 @@ def test_the_version_of_htcondor_is_that_of_the_tarball(installed, sample, prese
     jobs = [group("a", 9, requirements=f"{DEFAULT} && {VERSION}")]
     result = make_plan(demand(*jobs), supply(*known), [planned_site(site(), reading)], NOW, 900)
     assert [item["present"] for item in result["plan"]] == [present]
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "expressions",
+    [{"ConcurrencyLimits": "TARGET.NETWORK"}, {"RequestMemory": "TARGET.Share * 1000"}, {"Longest": "TARGET.Share"}],
+)
+def test_one_glidein_finds_out_a_request_run_time_or_limit(expressions):
+    jobs = [group("a", 5, expressions=expressions, runtime_attributes=["Longest"])]
+    present, result = plan_of(jobs)
+    assert present == {"a": 1, "b": 1}
+    assert "the first glidein of the entry shows" in result["explanation"][0]["reason"]
+    sample = {"NETWORK": "x", "Share": 1}
+    assert sum(plan_of(jobs, known=[supplied("a", sample=sample), supplied("b", sample=sample)])[0].values()) == 5
