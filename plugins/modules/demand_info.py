@@ -93,7 +93,8 @@ demand:
       elements: dict
       sample:
         - {id: 3f2a9c, count: 120, cpus: 1, memory_mb: 2048, disk_mb: 1000, gpus: 0, requirements: null, attributes: {},
-           max_runtime_s: 7200, first_job: "1234.0", leased: 0, stale: 0, unmaterialized: 0, over_limit: 0}
+           expressions: {}, max_runtime_s: 7200, first_job: "1234.0", leased: 0, stale: 0, unmaterialized: 0,
+           over_limit: 0}
     attributes:
       description: Names of the job attributes that groups are divided by, besides those that Requirements refer to.
         Servers of an earlier version do not return it.

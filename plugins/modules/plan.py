@@ -377,11 +377,12 @@ table:
     - SITE  ENTRY  SHAPE  PRESENT  QUEUED  RUNNING  WHY
 explanation:
   description: One mapping per C(site), C(entry) and C(shape) with the number of jobs it C(serves), whether the jobs
-    fit there (C(fits)), and the C(reason).
+    fit there (C(fits)), whether only the negotiator's decision keeps them away (C(passed_over)), and the C(reason).
   returned: success, empty without O(explain)
   type: list
   elements: dict
-  sample: [{site: lab, entry: main, shape: core, serves: 3, fits: true, reason: fits 1 job per glidein}]
+  sample:
+    - {site: lab, entry: main, shape: core, serves: 3, fits: true, passed_over: false, reason: fits 1 job per glidein}
 """
 
 import time

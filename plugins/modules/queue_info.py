@@ -152,6 +152,11 @@ queue:
           C(problems) are sentences for the operator.
       type: dict
       sample: {due: false, valid: true, problems: []}
+    htcondor:
+      description: HTCondor's versions in the tarballs that the next glidein gets.
+      type: list
+      elements: str
+      sample: [23.9.6]
     versions:
       description: The versions of the payload on the login node. C(in_use) is true if a glidein may need the version,
         C(current) if the next glidein gets it.

@@ -163,3 +163,13 @@ def test_reasons_of_merged_groups_add_up():
     rows = [licensed("xlic", 2, users={"alice@pool": 2}), licensed("xlic", 3, users={"bob@pool": 3})]
     (row,) = demand.merge(accounting_limits.apply(rows, read()))
     assert row["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}
+
+
+def test_limits_that_depend_on_the_machine_are_applied_by_the_plan():
+    by_machine = group(4, expressions={"ConcurrencyLimits": "TARGET.NETWORK"})
+    made = answers([by_machine, licensed("ylic", 5)], read(in_use=["ylic", "neta:2"], NETA_LIMIT="9"))
+    found = made.demand()["concurrency_limits"]
+    assert (found["maxima"]["neta"], found["maxima"][""]) == (9, 2308032)
+    assert found["used"] == {"ylic": 3, "neta": 2}  # of one running and two idle jobs
+    assert "concurrency_limits" not in made.demand(with_token=False)
+    assert "concurrency_limits" not in answers([licensed("ylic", 5)], read()).demand()

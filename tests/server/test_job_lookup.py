@@ -85,6 +85,9 @@ def test_an_unknown_job_has_no_facts():
 def test_a_job_that_is_not_materialized_yet_has_the_group_of_its_factory():
     found = facts(factories=[factory()], proc=50)
     assert (found["place"], found["status"], found["group"]["cpus"]) == ("factory", 1, 2)
+    # Its values are the first item's.
+    of_items = facts(factories=[factory(JobMaterializeItemsFile="/spool/12/condor_submit.12.items")], proc=50)
+    assert (of_items["place"], of_items["status"], of_items["group"]) == ("factory", 1, None)
     assert facts(factories=[factory()], proc=100) is None  # the last job is 12.99
     assert facts(factories=[factory()], proc=4) is None  # was materialised and has ended
 

@@ -90,16 +90,24 @@ def test_an_elapsed_deferral_is_not_an_obstacle():
     assert described(deferred_until=NOW + 360, deferral_prep_s=120)["obstacles"] == []
 
 
+# Its limits are those of the tests below.
+LIMITED = group(
+    "aaaa", 1, users={"alice@pool": 1}, attributes={"ConcurrencyLimits": "lic"}, accounting_group="phys.alice"
+)
+
+
 def test_a_limit_of_the_negotiator_is_named_with_its_numbers():
     limit = {"limited_by": {"concurrency limit lic: 1, 1 in use": 3}, "over_limit": 3}
-    found = only_obstacle(counted={"count": 0, **limit})
+    found = only_obstacle(counted={"count": 0, "users": {}, **limit}, group=LIMITED)
     assert found["reason"] == "All 3 jobs of its group are over a limit: concurrency limit lic: 1, 1 in use"
     assert found["blocks"] is True
-    found = only_obstacle(counted={"count": 2, **limit})
+    found = only_obstacle(counted={"count": 2, "users": {"alice@pool": 2}, **limit}, group=LIMITED)
     assert found["reason"].startswith("3 of 5 jobs of its group are over a limit: ")
     assert found["blocks"] is False
-    one = {"limited_by": {"ceiling of submitter a@pool: 1, 1 in use": 1}, "over_limit": 1, "count": 0}
-    assert only_obstacle(counted=one)["reason"].startswith("The only job of its group is over a limit: ceiling of")
+    one = {"limited_by": {"ceiling of submitter phys.alice@pool: 1, 1 in use": 1}, "over_limit": 1, "count": 0}
+    assert only_obstacle(counted=one, group=LIMITED)["reason"].startswith(
+        "The only job of its group is over a limit: ceiling of"
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,8 +119,8 @@ def test_a_limit_of_the_negotiator_is_named_with_its_numbers():
             "`condor_reconfig -negotiator`.",
         ),
         (
-            "ceiling of submitter alice@pool: 0, 0 in use",
-            "Raise the limit: `condor_userprio -setceiling alice@pool NUMBER`, -1 for none.",
+            "ceiling of submitter phys.alice@pool: 0, 0 in use",
+            "Raise the limit: `condor_userprio -setceiling phys.alice@pool NUMBER`, -1 for none.",
         ),
         (
             "quota of accounting group phys: 4, 3.5 in use",
@@ -122,7 +130,7 @@ def test_a_limit_of_the_negotiator_is_named_with_its_numbers():
     ],
 )
 def test_the_action_names_how_to_raise_the_limit(reason, action):
-    found = only_obstacle(counted={"count": 0, "limited_by": {reason: 1}, "over_limit": 1})
+    found = only_obstacle(counted={"count": 0, "limited_by": {reason: 1}, "over_limit": 1}, group=LIMITED)
     assert found["action"].startswith(action)
 
 
@@ -219,3 +227,27 @@ def test_the_page_without_a_job_has_the_field_only():
     assert 'name="job"' in html
     assert "needs a token" in html
     assert "glidein.ops.explain" not in html
+
+
+def test_a_job_whose_items_are_not_read_has_no_request():
+    found = only_obstacle(counted=False, place="factory", group=None)
+    assert "unknown until it is in the queue" in found["reason"]
+    assert found["blocks"]
+
+
+@pytest.mark.parametrize(
+    ("own", "blocks"),
+    [
+        ({"users": {"bob@pool": 1}}, None),
+        ({"users": {"alice@pool": 1}}, None),
+        ({"users": {"alice@pool": 1}, "accounting_group": "group_other.alice"}, None),
+        ({"users": {"alice@pool": 1}, "accounting_group": "group_phys.sub.alice"}, True),
+        ({"users": {"carol@pool": 1}, "accounting_group": "group_phys.carol"}, False),
+    ],
+)
+def test_only_jobs_of_an_accounting_group_are_over_its_quota(own, blocks):
+    reason = "quota of accounting group group_phys: 4, 4 in use"
+    row = {"users": {"bob@pool": 3, "carol@pool": 1}, "count": 4, "limited_by": {reason: 6}, "over_limit": 6}
+    found = described(counted=row, group=group("aaaa", **own))["obstacles"]
+    assert [each["blocks"] for each in found] == ([] if blocks is None else [blocks])
+    assert all(reason in each["reason"] for each in found)

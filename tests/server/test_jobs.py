@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the conversion of the schedd's grouped ads (real ClassAds) into demand groups."""
 
+import time
+
 import classad2
 import pytest
 from glidein_demand.pool import jobs
@@ -174,7 +176,8 @@ def test_only_idle_jobs_of_the_vanilla_universe_that_no_job_router_has_routed_co
 def test_a_groups_own_ad_satisfies_the_constraint_without_its_attributes():
     """Test a group's ad, which has only the grouped attributes: the schedd applies the constraint to it, too."""
     constraint = jobs.constraint("WantX == 1", ["alice"], (1, 2))
-    assert classad2.ExprTree(constraint).eval(classad2.ClassAd({"RequestCpus": 1, "WantX": 1})) is True
+    group_ad = classad2.ClassAd({"RequestCpus": 1, "WantX": 1, "JobCount": 2, "JobIds": "7.0", "Id": 1})
+    assert classad2.ExprTree(constraint).eval(group_ad) is True
 
 
 def test_the_operators_constraint_cannot_widen_the_query():
@@ -273,3 +276,66 @@ def test_jobs_with_text_that_is_not_utf8_are_reported_and_affect_no_others(name)
     assert [group["count"] for group in groups] == [3]
     assert [(row["count"], row["attribute"]) for row in unreadable] == [(2, name)]
     assert "UTF-8" in unreadable[0]["error"]
+
+
+GPU_REQUIREMENTS = "Requirements = countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs; RequestGPUs = 1;"
+
+
+@pytest.mark.parametrize(
+    ("ad", "attributes", "expressions"),
+    [
+        # gpus_minimum_memory of condor_submit 23.9
+        (GPU_REQUIREMENTS + "RequireGPUs = GlobalMemoryMb >= GPUsMinMemory; GPUsMinMemory = 4096;",
+         {"GPUsMinMemory": 4096}, {}),
+        ("Requirements = TARGET.Foo >= MY.Want; Want = Other + 1; Other = Third; Third = 4; Unused = 5;",
+         {"Other": 4, "Third": 4, "Want": 5}, {}),
+        ("Requirements = (Memory * 1024) >= ImageSize; ImageSize = 45;", {"ImageSize": 45}, {}),
+        ("Requirements = (Memory * 1024) >= ImageSize;", {}, {}),
+        ("Requirements = TARGET.Memory >= RequestMemory; RequestMemory = MemoryUsage; MemoryUsage = 300;", {}, {}),
+        ("Requirements = RequestGPUs is undefined; RequestGPUs = 0;", {"RequestGPUs": 0}, {}),
+        ("Requirements = RequestGPUs is undefined;", {}, {}),
+        ('Requirements = TARGET.Users == Owner; Owner = "alice";', {"Owner": "alice"}, {}),
+        ("Requirements = TargetTime > OriginalTime; OriginalTime = 3600;"
+         "TargetTime = ifThenElse(isUndefined(TARGET.PYGLIDEIN_TIME_TO_LIVE), OriginalTime,"
+         "TARGET.PYGLIDEIN_TIME_TO_LIVE);",
+         {"OriginalTime": 3600},
+         {"TargetTime": "ifThenElse(isUndefined(TARGET.PYGLIDEIN_TIME_TO_LIVE),OriginalTime,"
+                        "TARGET.PYGLIDEIN_TIME_TO_LIVE)"}),
+        ("Requirements = Waited > 5; Waited = time() - QDate; QDate = 7;", {"QDate": 7}, {"Waited": "time() - QDate"}),
+        ("Requirements = Fits; Fits = Microarch == Want; Want = 3;", {"Want": 3}, {"Fits": "Microarch == Want"}),
+        ('ConcurrencyLimits = strcat("swx ", TARGET.NETWORK);', {},
+         {"ConcurrencyLimits": 'strcat("swx ",TARGET.NETWORK)'}),
+    ],
+    ids=["gpus", "my", "measured", "not measured yet", "request", "no gpus", "gpus unstated", "owner", "machine",
+         "time", "machine, no scope", "limit"],
+)  # fmt: skip
+def test_a_group_has_all_that_its_conditions_reach(ad, attributes, expressions):
+    found = only_group(job_row(ad))
+    assert (found["attributes"], found["expressions"]) == (attributes, expressions)
+
+
+def test_requests_and_run_times_that_a_machine_decides_are_expressions():
+    found = only_group(
+        job_row("RequestCpus = TARGET.TotalSlotCpus; RequestMemory = Share * TARGET.TotalSlotMemory; Share = 2;"
+                "Longest = TARGET.GLIDEIN_Max_Walltime / 2;"),
+        runtime_attributes=["Longest"],
+    )  # fmt: skip
+    assert (found["cpus"], found["memory_mb"], found["max_runtime_s"]) == (1, 1, None)
+    assert found["runtime_attributes"] == ["Longest"]
+    assert found["attributes"] == {"Share": 2}
+    assert found["expressions"] == {
+        "RequestCpus": "TARGET.TotalSlotCpus",
+        "RequestMemory": "Share * TARGET.TotalSlotMemory",
+        "Longest": "TARGET.GLIDEIN_Max_Walltime / 2",
+    }
+
+
+def test_a_groups_ad_that_has_a_job_id_satisfies_the_constraint():
+    """Test the ad of a group whose Requirements refer to ProcId; with 23.9, such jobs were in no group."""
+    group_ad = classad2.ClassAd({"RequestCpus": 1, "ProcId": 3, "JobCount": 1, "JobIds": "6.3", "Id": 2})
+    assert classad2.ExprTree(jobs.constraint("")).eval(group_ad) is True
+
+
+@pytest.mark.parametrize(("seconds", "counts"), [(600, False), (-5, True)])
+def test_a_job_in_its_cool_down_is_not_demand(seconds, counts):
+    assert selects(jobs.constraint(""), JobCoolDownExpiration=int(time.time()) + seconds) is counts

@@ -27,8 +27,12 @@ def test_before_the_schedd_has_read_the_items_total_submit_procs_counts():
     assert late_materialization.unmaterialized_jobs(factory(JobFactoryTotalProcs=-1)) == (95, 0)
 
 
-def test_max_idle_keeps_no_job_from_starting():
-    assert late_materialization.unmaterialized_jobs(factory(JobMaterializeMaxIdle=5)) == (95, 0)
+@pytest.mark.parametrize(
+    ("max_idle", "idle", "held", "room"), [(1, 1, 0, 0), (7, 1, 1, 5), (1, 3, 0, 0), (500, 0, 0, 95)]
+)
+def test_jobs_that_max_idle_keeps_out_of_the_queue_are_no_demand(max_idle, idle, held, room):
+    ad = factory(JobMaterializeMaxIdle=max_idle, JobsIdle=idle, JobsHeld=held)
+    assert late_materialization.unmaterialized_jobs(ad) == (room, 95 - room)
 
 
 def test_max_materialize_leaves_the_rest_to_wait():

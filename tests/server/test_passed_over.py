@@ -24,7 +24,7 @@ def idle(number=1, since=SEEN, until=None, working=None, more=()):
 
 
 def found(*rows, since=SEEN, runtime_s=None, cycles=None, ordered=None):
-    groups = {"g": passed_over_detector.OldestJob("1.0", since, runtime_s)}
+    groups = {("g", "alice@pool"): passed_over_detector.OldestJob("1.0", since, runtime_s)}
     cycles, ordered = CYCLES if cycles is None else cycles, ORDERED if ordered is None else ordered
     return passed_over_detector.passed_over(rows or [idle()], groups, cycles, ordered, NOW)
 
@@ -84,9 +84,43 @@ def store(tmp_path):
     return PassedOverGroups(Database(f"sqlite:///{tmp_path}/state.sqlite"))
 
 
-def refreshed(learning, now, job="7.0", count=2):
+def refreshed(learning, now, job="7.0", count=2, others=()):
+    """Refresh with jobs of alice, and with the oldest job of other users."""
     cycles = [now - 20, now - 80, now - 140]
-    learning.detect(lambda: [{"id": "g", "first_job": job, "count": count, "max_runtime_s": None}], cycles, now)
+    rows = [("alice@pool", job, count), *((f"user{number}@pool", one, 1) for number, one in enumerate(others))]
+    groups = [
+        {"id": "g", "submitter": user, "first_job": one, "count": jobs, "max_runtime_s": None}
+        for user, one, jobs in rows
+    ]
+    learning.detect(lambda: groups, cycles, now)
+
+
+def test_a_stuck_job_of_one_user_does_not_close_its_group_for_others(store):
+    learning = PassedOverDetector(store, Leases("g"))
+    learning.store_empty_glideins([idle()])
+    refreshed(learning, NOW - 145, others=["8.0"])
+    refreshed(learning, NOW, others=["9.0"])  # 8.0 has started
+    assert store.closed(NOW) == {}
+
+
+@pytest.mark.parametrize("change", [{"others": ["9.0"]}, {"job": "9.0"}, {"count": 0}])
+def test_a_closed_group_is_open_again_for_other_jobs(store, change):
+    learning = PassedOverDetector(store, Leases("g"))
+    learning.store_empty_glideins([idle()])
+    refreshed(learning, NOW - 145)
+    refreshed(learning, NOW)
+    assert set(store.closed(NOW)[KEY]) == {"g"}
+    learning.store_empty_glideins([])  # the unused glidein has ended
+    refreshed(learning, NOW + 60)
+    assert set(store.closed(NOW + 60)[KEY]) == {"g"}
+    refreshed(learning, NOW + 120, **change)
+    assert store.closed(NOW + 120) == {}
+
+
+def test_a_restart_of_the_server_opens_no_group(store):
+    store.add([(KEY, "g")], NOW)
+    refreshed(PassedOverDetector(store, Leases()), NOW + 60)
+    assert set(store.closed(NOW + 60)[KEY]) == {"g"}
 
 
 def test_orders_are_kept_after_the_lease_has_ended(store):
@@ -111,7 +145,7 @@ def test_a_group_whose_oldest_job_has_started_is_not_passed_over(store, later):
     assert store.closed(NOW) == {}
 
 
-def test_the_demand_is_not_computed_while_no_glidein_is_empty(store):
+def test_the_demand_is_not_computed_while_no_glidein_is_empty_and_no_group_closed(store):
     PassedOverDetector(store, Leases("g")).detect(lambda: pytest.fail("was looked at"), CYCLES, NOW)
 
 

@@ -184,6 +184,11 @@ def _step_of_group(group, plan, rows):
             return f"Wait: glideins are queued at {path}. If they stay queued, look at its batch queue."
         return f"Wait: glideins at {path} are starting."
     fitting = [row for row in rows if row["fits"]]
+    if not fitting and any(row["passed_over"] for row in rows):
+        return (
+            "Look at the priority of the job's user and at the quota of its accounting group, with `condor_userprio "
+            "-all -allusers`: the negotiator has left the job idle beside free glideins that fit."
+        )
     if not fitting:
         return (
             "Change the request of the job, or add a shape or an entry that satisfies it: the table has the first "

@@ -40,7 +40,7 @@ def read_groups(demand):
     """Return the demand groups as mappings.
 
     The keys are id, count, cpus, memory_mb, disk_mb, gpus, max_runtime_s, requirements, gpu_requirements, attributes,
-    users, first_job and leased.
+    expressions, runtime_attributes, users, first_job and leased.
 
     Jobs of schedds that have not answered for long (`stale`) are not counted: nothing is ordered for them. Groups
     without jobs are left out, except those that other controllers lease. Raises InputError that names the first wrong
@@ -62,6 +62,8 @@ def read_groups(demand):
         for key in ("requirements", "gpu_requirements", "first_job"):
             group[key] = _text(raw, key, where)
         group["attributes"] = _mapping(raw, "attributes", where)
+        group["expressions"] = {str(name): str(text) for name, text in _mapping(raw, "expressions", where).items()}
+        group["runtime_attributes"] = [str(name) for name in raw.get("runtime_attributes") or ()]
         users = _mapping(raw, "users", where)
         group["users"] = {str(user): _whole(users, user, f"{where}.users") for user in users}
         group["leased"] = _whole(raw, "leased", where) if raw.get("leased") else 0
@@ -148,6 +150,42 @@ def read_supply(supply):
             "cpus_claimed": raw["cpus_claimed"] if isinstance(raw.get("cpus_claimed"), int) else 0,
         }
     return result
+
+
+class ConcurrencyLimits(NamedTuple):
+    """The negotiator's concurrency limits, for jobs whose limits depend on the machine.
+
+    maxima: {limit: maximum}, "" for the default of all limits, "name." for that of limits such as name.part; used:
+    {limit: number}, by running jobs and by idle jobs that already count.
+    """
+
+    maxima: dict
+    used: dict
+
+    def maximum(self, name):
+        """Return the maximum of a limit, or None."""
+        prefix, dot, _part = name.partition(".")
+        default = self.maxima.get("")
+        return self.maxima.get(name, self.maxima.get(prefix + ".", default) if dot else default)
+
+    def room(self, job_classes):
+        """Return {limit: how much of it is left} of the limits that job classes have beside any machine."""
+        classes = (variant for one in job_classes if one.variants for variant in one.variants.values())
+        names = {name for variant in classes for name in variant.limits if self.maximum(name) is not None}
+        return {name: self.maximum(name) - self.used.get(name, 0) for name in sorted(names)}
+
+    def text(self, name):
+        """Return a limit as text, as the demand server writes it."""
+        return f"concurrency limit {name}: {self.maximum(name):g}, {self.used.get(name, 0):g} in use"
+
+
+def read_concurrency_limits(demand):
+    """Return the ConcurrencyLimits of get_demand, without those that are not numbers."""
+    raw = demand.get("concurrency_limits")
+    tables = [raw.get(key) if isinstance(raw, dict) else None for key in ("maxima", "used")]
+    return ConcurrencyLimits(
+        *({str(name): n for name, n in one.items() if _is_number(n)} if isinstance(one, dict) else {} for one in tables)
+    )
 
 
 def removals(supply):

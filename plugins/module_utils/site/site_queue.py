@@ -100,4 +100,5 @@ class SiteQueue:
         end = credential_expires(self.directory.credential)
         result = queue_result(self.site, counted, self.user, time.time(), usage, end)
         longest_s = max(entry["walltime_s"] for entry in self.site["entries"].values())
-        return counted, dict(result, drains=drains, access=self.scheduler.access(longest_s))
+        access = self.scheduler.access(longest_s)
+        return counted, dict(result, drains=drains, access=access, htcondor=self.directory.htcondor_versions())

@@ -6,6 +6,7 @@
 from typing import Any, NamedTuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input import NOTHING_SUPPLIED
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_classes import is_job_attribute
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine_ad import machine_ad, sampled_ad
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import (
     fits,
@@ -76,6 +77,24 @@ class EntryShape(NamedTuple):
     overdue: int = 0
     overdue_s: int = 0
     withdrawn: Any = None
+
+    def unknown(self, condition, job):
+        """Return the machine's attributes that a condition of a job ad reaches and that no source knows.
+
+        The first glidein of the entry that registers shows them. Only glideins with GPUs show properties of GPUs.
+        """
+        names = condition.target | (condition.bare - set(job))
+        gpus = (self.ad.get("availablegpus") or [{}])[0]
+        of_gpus = "requiregpus" in condition.my | condition.bare or any(map(_is_of_gpus, names))
+        if self.supply["sample"] and (gpus or not self.size[3] or not of_gpus):
+            return set()
+        missing = {name for name in names if name not in self.ad and name not in gpus and not is_job_attribute(name)}
+        return missing if self.size[3] else {name for name in missing if not _is_of_gpus(name)}
+
+    @property
+    def is_present(self):
+        """Return whether a glidein has started, or is in the queue and will not start."""
+        return bool(self.registered or self.starting or self.late or (self.counts and self.counts["sick"]))
 
     @property
     def registered(self):
@@ -150,6 +169,7 @@ class OtherMachines(NamedTuple):
     ad: Any
     free: list
 
+    key = None
     path = None
     entry = None
     size = None
@@ -166,12 +186,19 @@ def entry_shapes(pool, now_s):
     Entries come by priority, then shapes from small to large, those with GPUs last.
     """
     shapes = []
+    samples = {key[:2]: supply["sample"] for key, supply in sorted(pool.supplied.items()) if supply["sample"]}
     for site in pool.sites:
+        # An earlier version of queue_info does not return it.
+        htcondor = (site["queue"].get("htcondor") or ()) if site["counts"] else ()
         for entry in site["site"]["entries"].values():
             for name in entry["shapes"]:
-                supply = pool.supplied.get((site["site"]["site"], entry["name"], name), NOTHING_SUPPLIED)
+                path = (site["site"]["site"], entry["name"])
+                supply = pool.supplied.get((*path, name), NOTHING_SUPPLIED)
+                supply = dict(supply, sample=supply["sample"] or samples.get(path))
                 counts = site["counts"].get((entry["name"], name))
-                shapes.append(_entry_shape(site["site"], entry, name, counts, supply, now_s, pool.supply_age_s))
+                shapes.append(
+                    _entry_shape(site["site"], entry, name, counts, supply, now_s, pool.supply_age_s, htcondor)
+                )
     return tuple(sorted(shapes, key=_preference))
 
 
@@ -235,7 +262,7 @@ def fill(slots, job_class, jobs):
     return placed, (_merged(after) if placed else slots)
 
 
-def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s):
+def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s, htcondor):
     # Glideins that run and are not registered. Those that were too old when the collector was read are late.
     absent = max(0, counts["running"] - supply["registered"]) if counts else 0
     ages = (counts or {}).get("running_ages") or []
@@ -249,12 +276,16 @@ def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s):
         size=tuple(entry["shapes"][name][resource] for resource in RESOURCES),
         counts=counts,
         supply=supply,
-        ad=machine_ad(site, entry, name, supply["sample"], now_s),
+        ad=machine_ad(site, entry, name, supply["sample"], now_s, htcondor),
         queued=counts["queued"] if counts else 0,
         starting=starting,
         late=absent - starting,
         passed_over_groups={group: row for group, row in remembered.items() if now_s < row["until"]},
     )
+
+
+def _is_of_gpus(name):
+    return name.startswith(("availablegpus", "cuda", "gpus"))
 
 
 def _preference(shape):

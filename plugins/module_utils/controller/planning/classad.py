@@ -16,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ex
     name_of,
     quoted,
     spelling_of,
+    whole,
     without_own,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
@@ -91,27 +92,46 @@ class Matcher:
 
         The ads need only what `parts` returns. For an opaque condition, aliases are made for each other ad.
         """
-        own = parts(condition, own, {})[0]
-        bare = condition.bare - set(own)
-        tree, ad = self._prepare(condition, own, bare)
+        value_at = self._evaluator(condition, own)
 
         def is_true(other):
+            value = value_at(other)
+            return isinstance(value, (bool, int, float)) and bool(value)
+
+        return is_true
+
+    def value(self, text, own, other):
+        """Return the value of an expression of the ad `own` beside the ad `other`; None if undefined or an error."""
+        condition = whole(text)
+        own, other = parts(condition, own, other)
+        key = (text, frozen(own), frozen(other))
+        if key not in self._results:
+            self._results[key] = self._evaluator(condition, own)(self.ad(other))
+        return self._results[key]
+
+    def _evaluator(self, condition, own):
+        """Return a function of an ad (of `ad`) that returns the value of a condition of the ad `own` beside it."""
+        condition = reached(condition, own)
+        own = parts(condition, own, {})[0]
+        tree, ad = self._prepare(condition, own, condition.bare - set(own))
+
+        def value_at(other):
             if other is None or tree is None:
-                return False
+                return None
             mine, expression = ad, tree
             if condition.opaque:
                 names = {name.lower() for name in other} - set(own)
                 expression, mine = self._prepare(condition, own, names)
                 if expression is None:
-                    return False
+                    return None
             try:
                 value = expression.eval(mine, other)
             except _ERRORS:
-                return False
+                return None
             # Undefined and error are numbers to Python.
-            return isinstance(value, (bool, int, float)) and not isinstance(value, classad2.Value) and bool(value)
+            return None if isinstance(value, classad2.Value) else value
 
-        return is_true
+        return value_at
 
     def ad(self, values):
         """Return {name: value} as the library's ad; None when it cannot hold one of the values."""
@@ -123,6 +143,10 @@ class Matcher:
     def _prepare(self, condition, own, aliases):
         """Return (expression, own ad with aliases for these names of the other ad); (None, None) if it is invalid."""
         text = without_own(condition, aliases) if aliases & condition.my else condition.text
+        own = {
+            name: Expression(without_own(whole(value), aliases)) if isinstance(value, Expression) else value
+            for name, value in own.items()
+        }
         try:
             if text not in self._trees:
                 self._trees[text] = classad2.ExprTree(text)
@@ -139,8 +163,29 @@ class Matcher:
         return self._aliases[name]
 
 
+def reached(condition, own):
+    """Return a condition of the ad `own` with the references of the expressions in `own` that it reaches."""
+    pending = [name for name in condition.my | condition.bare if isinstance(own.get(name), Expression)]
+    seen = set()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        inner = whole(own[name])
+        condition = condition._replace(
+            my=condition.my | inner.my,
+            target=condition.target | inner.target,
+            bare=condition.bare | inner.bare,
+            opaque=condition.opaque or inner.opaque,
+        )
+        pending += [name for name in inner.my | inner.bare if isinstance(own.get(name), Expression)]
+    return condition
+
+
 def parts(condition, own, other):
-    """Return the parts of two ads that a condition refers to."""
+    """Return the parts of two ads that a condition of the ad `own` reaches."""
+    condition = reached(condition, own)
     if condition.opaque:
         return own, other
     mine = {name: own[name] for name in condition.my | condition.bare if name in own}

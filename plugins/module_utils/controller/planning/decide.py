@@ -25,7 +25,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ex
     unserved_jobs,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import Fit
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_classes import job_classes_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_classes import (
+    job_classes_of,
+    with_variants,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Usage
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.misfit import Misfits
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import plan_options
@@ -35,7 +38,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pl
     plan_items,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_pool
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.subtract import Subtracted, subtract
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.subtract import (
+    JobLimits,
+    Subtracted,
+    subtract,
+)
 
 # Two or three are usual, see _assign_jobs. The bound is for the pool in which two groups always take each other's
 # place.
@@ -61,6 +68,12 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     shapes = entry_shapes(pool, now_s)
     shapes, findings = guard.assess(shapes, pool, settings["guard"], now_s)
     misfits = Misfits(matcher, pool.reported_attributes)
+    limits = JobLimits()
+
+    def limit_reached(job_class, shape):
+        name = limits.reached(job_class.at(shape))
+        return pool.job_limits.text(name) if name else None
+
     if pool.stop:
         decisions = [without_jobs(shape, shape.queued if pool.stale else 0) for shape in shapes]
         unserved, unserved_at = {(group["id"], pool.stop): group["count"] for group in pool.groups}, {}
@@ -68,10 +81,15 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         budgets = budget.budgets_of(pool, shapes, now_s)
         shapes = budget.withdraw(withdraw_drained(guard.withdraw(shapes, findings)), budgets)
         fit = Fit(shapes + other_machines(pool, shapes), matcher)
-        matches = [fit.mask(job_class) for job_class in job_classes]
-        outcome = _assign_jobs(job_classes, matches, fit.capacities, shapes, pool, findings, settings, budgets)
+        job_classes = [with_variants(job_class, shapes, matcher, now_s) for job_class in job_classes]
+        masks = [fit.masks(job_class) for job_class in job_classes]
+        matches, doubts = [certain for certain, _doubt in masks], [doubt for _certain, doubt in masks]
+        outcome = _assign_jobs(job_classes, matches, doubts, fit.capacities, shapes, pool, findings, settings, budgets)
+        limits = JobLimits(outcome.packed.room)
         decisions = decide_shapes(shapes, job_classes, *outcome)
-        unserved, unserved_at = unserved_jobs(job_classes, matches, decisions, outcome.packed, fit, misfits)
+        unserved, unserved_at = unserved_jobs(
+            job_classes, matches, doubts, decisions, outcome.packed, fit, misfits, limit_reached
+        )
         decisions, held_back = guard.apply(decisions, findings, pool.sites, settings, now_s, budgets)
         decisions = budget.with_notes(decisions, budgets)
         unserved.update(held_back)
@@ -81,7 +99,9 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         "unserved": [{"group": key, "count": n, "reason": why} for (key, why), n in unserved.items() if n],
         "unserved_at": unserved_at,
         "table": table(plan),
-        "explanation": explanation(explain, job_classes, decisions, pool.queue_errors, misfits) if explain else [],
+        "explanation": explanation(explain, job_classes, decisions, pool.queue_errors, misfits, limit_reached)
+        if explain
+        else [],
         "notes": findings.notes + invalid_histories(shapes),
         "lease_requests": {} if pool.stale else lease_requests_of(plan, [key[:2] for key in pool.supplied]),
     }
@@ -96,7 +116,7 @@ class _Outcome(NamedTuple):
     redundant: eagerness.Redundant
 
 
-def _assign_jobs(job_classes, matches, capacities, shapes, pool, findings, settings, budgets):
+def _assign_jobs(job_classes, matches, doubts, capacities, shapes, pool, findings, settings, budgets):
     """Subtract, limit and pack, and return the _Outcome.
 
     The planned glideins are planned again as if they were queued, until nothing changes: the next plan, which finds
@@ -106,13 +126,14 @@ def _assign_jobs(job_classes, matches, capacities, shapes, pool, findings, setti
     spread = settings["allocation"] == "spread"
     eager = eagerness.masks_of(shapes, matches)
     queued = [shape.queued for shape in shapes]
+    room = pool.job_limits.room(job_classes)
     for _round in range(MOST_ROUNDS):
-        subtracted = subtract(job_classes, matches, capacities, queued)
+        subtracted = subtract(job_classes, matches, capacities, queued, doubts, room)
         extra = eagerness.redundant(job_classes, eager, shapes, subtracted.placements, subtracted.unused)
         unused = [number - more for number, more in zip(subtracted.unused, extra.glideins)]
         kept = _without_surplus(shapes, queued, unused, pool.silent_schedds, budgets)
         usage = Usage.of(pool.sites, shapes, kept, settings["limits"], findings.unproven, budgets)
-        packed = pack(job_classes, matches, shapes, subtracted.unplaced, usage, spread)
+        packed = pack(job_classes, matches, shapes, subtracted.unplaced, usage, spread, doubts, subtracted.room)
         ordered = packed.ordered
         if not any(ordered) and any(one.jobs for one in extra.missing):
             ordered = pack(job_classes, eager, shapes, extra.missing, usage, spread).ordered

@@ -64,12 +64,12 @@ def decide_shapes(shapes, job_classes, queued, subtracted, packed, redundant):
     jobs = [Counter() for _shape in shapes]
     serves = [Counter() for _shape in shapes]
     waits = [Counter() for _shape in shapes]
-    requests = {}
+    classes = {}
     for number, index, kind, placed in subtracted.placements + packed.placements:
         if index >= len(shapes):
             continue  # a machine that no shape stands for
         group_id = job_classes[number].group_id
-        requests[group_id] = job_classes[number].request
+        classes[group_id] = job_classes[number]
         jobs[index][kind] += placed
         if kind not in (FREE, OVERDUE):
             serves[index][group_id] += placed
@@ -82,7 +82,7 @@ def decide_shapes(shapes, job_classes, queued, subtracted, packed, redundant):
             wanted=queued[index] - redundant.glideins[index],
             jobs=jobs[index],
             serves=serves[index],
-            waits={key: (n, _per_glidein(shape, requests[key])) for key, n in waits[index].items()},
+            waits={key: (n, _per_glidein(shape, classes[key].at(shape).request)) for key, n in waits[index].items()},
             unused=subtracted.unused[index] - redundant.glideins[index],
             limited_by=packed.limited_by.get(index),
             notes=_notes(shape, redundant.glideins[index]),

@@ -76,7 +76,9 @@ def _fill(job_class, some, shapes, waiting, slots, jobs_of):
     for index in some:
         path = shapes[index].path
         most = allowed.get(path, jobs - waiting[path])
-        placed, slots[index] = fill(slots[index], job_class, most if path in everywhere else min(most, first))
+        placed, slots[index] = fill(
+            slots[index], job_class.at(shapes[index]), most if path in everywhere else min(most, first)
+        )
         allowed[path] = most - placed
         first = max(0, first - placed)
         if placed:

@@ -26,29 +26,35 @@ _MOST_SICK_REASONS = 3
 _MOST_EXPLAINED = 20
 
 
-def unserved_jobs(job_classes, matches, decisions, packed, fit, misfits):
+def unserved_jobs(job_classes, matches, doubts, decisions, packed, fit, misfits, limit_reached):
     """Return ({(group id, reason): jobs} without a glidein, {group id: {site: reason}} of the largest groups of them).
 
-    matches: the mask of each job class; packed: pack.Packed.
+    matches: the mask of each job class; doubts: the mask where its jobs may fit; packed: pack.Packed;
+    limit_reached: a function of job class and shape that returns the concurrency limit reached there, or None.
     """
     left, at_sites = {}, {}
     largest = set(sorted((one.jobs for one in packed.unplaced), reverse=True)[:_MOST_EXPLAINED])
-    for job_class, mask, unplaced in zip(job_classes, matches, packed.unplaced):
+    for job_class, mask, doubt, unplaced in zip(job_classes, matches, doubts, packed.unplaced):
         if not unplaced.jobs:
             continue
         group_id = job_class.group_id
-        fitting = [index for index in indices(mask) if index < len(decisions)]
-        key = (group_id, _why_left(job_class, unplaced, fitting, decisions, packed, fit, misfits))
-        left[key] = left.get(key, 0) + unplaced.jobs
+        fitting = [index for index in indices(mask | doubt) if index < len(decisions)]
+        reached = {limit_reached(job_class, decisions[index].shape) for index in fitting} - {None}
+        if reached:
+            why = "; ".join(sorted(reached))
+        else:
+            why = _why_left(job_class, unplaced, fitting, mask, decisions, packed, fit, misfits)
+        left[group_id, why] = left.get((group_id, why), 0) + unplaced.jobs
         if unplaced.jobs in largest and group_id not in at_sites and len(at_sites) < _MOST_EXPLAINED:
-            at_sites[group_id] = _why_at_sites(job_class, mask, decisions, misfits)
+            at_sites[group_id] = _why_at_sites(job_class, mask | doubt, decisions, misfits)
     return left, at_sites
 
 
-def explanation(group_id, job_classes, decisions, errors, misfits):
+def explanation(group_id, job_classes, decisions, errors, misfits, limit_reached):
     """Return a mapping per shape: how many jobs of the group it serves, whether they fit, and why.
 
-    errors: {site: why its queue is not known}. Raises InputError for an unknown group.
+    errors: {site: why its queue is not known}; limit_reached: as in unserved_jobs. Raises InputError for an unknown
+    group.
     """
     chosen = [job_class for job_class in job_classes if job_class.group_id == group_id]
     if not chosen:
@@ -56,7 +62,7 @@ def explanation(group_id, job_classes, decisions, errors, misfits):
     rows = []
     for decision in sorted(decisions, key=lambda decision: decision.shape.key):
         site, entry, shape = decision.shape.key
-        verdicts = [_explained(one, len(chosen) > 1, decision, errors, misfits) for one in chosen]
+        verdicts = [_explained(one, len(chosen) > 1, decision, errors, misfits, limit_reached) for one in chosen]
         rows.append(
             {
                 "site": site,
@@ -64,6 +70,7 @@ def explanation(group_id, job_classes, decisions, errors, misfits):
                 "shape": shape,
                 "serves": decision.serves.get(group_id, 0),
                 "fits": any(fits for fits, _reason in verdicts),
+                "passed_over": any(misfits.is_passed_over(one, decision.shape) for one in chosen),
                 "reason": "; ".join(dict.fromkeys(reason for _fits, reason in verdicts)),
             }
         )
@@ -106,8 +113,11 @@ def item_reason(decision, silent_schedds):
     return "; ".join([text, *decision.notes])
 
 
-def _why_left(job_class, unplaced, fitting, decisions, packed, fit, misfits):
-    """Return why the jobs that are left of a class are not served. fitting: indices of the shapes where they fit."""
+def _why_left(job_class, unplaced, fitting, mask, decisions, packed, fit, misfits):
+    """Return why the jobs that are left of a class are not served. fitting: indices of the shapes where they may fit.
+
+    mask: the shapes where they fit.
+    """
     limits = sorted({packed.reached[index] for index in fitting if index in packed.reached})
     overdue = sorted("/".join(path) for path, jobs in unplaced.allowed.items() if not jobs)
     texts = [f"limits reached where these jobs fit: {listed(limits)}"] if limits else []
@@ -115,6 +125,10 @@ def _why_left(job_class, unplaced, fitting, decisions, packed, fit, misfits):
         texts.append(f"glideins for these jobs are overdue in the queue of {listed(overdue)}")
     if texts:
         return "; ".join(texts)
+    unknown = [misfits.unknown(job_class, decisions[index].shape) for index in fitting if not mask >> index & 1]
+    if unknown:
+        names = listed(sorted({name for names in unknown for name in names}))
+        return f"the first glidein of an entry shows whether these jobs fit: {names} not known of its machines yet"
     if fitting:
         paths = sorted("/".join(decisions[index].shape.path) for index in fitting)
         return f"the queue is not known where these jobs fit: {listed(paths)}"
@@ -152,18 +166,22 @@ def _why_no_more(decision):
     return _overdue(decision) if decision.overdue else "no room for more"
 
 
-def _explained(job_class, has_others, decision, errors, misfits):
+def _explained(job_class, has_others, decision, errors, misfits, limit_reached):
     """Return (whether the jobs of a class fit the shape, why it serves them or does not)."""
     shape = decision.shape
     why = misfits.reason(job_class, shape)
     fits = why is None
+    unknown = misfits.unknown(job_class, shape) if fits else []
     if why is None and shape.counts is None:
         why = f"fits, but the queue is not known: {errors.get(shape.path[0]) or 'no reading was given'}"
     elif why is None:
-        each = jobs_per_slot(shape.size, job_class.request)
+        each = jobs_per_slot(shape.size, job_class.at(shape).request)
         why = f"fits {each} job{'s' if each > 1 else ''} per glidein"
-        if decision.limited_by:
-            why += f"; {decision.limited_by} reached"
+        if unknown:
+            why = f"may fit: the first glidein of the entry shows {listed(unknown)}"
+        reached = limit_reached(job_class, shape) or (f"{decision.limited_by} reached" if decision.limited_by else None)
+        if reached:
+            why += f"; {reached}"
         why = "; ".join([why] + ([_overdue(decision)] if decision.overdue else []) + list(decision.notes))
     return fits, f"of {job_class.user}: {why}" if has_others and job_class.user else why
 

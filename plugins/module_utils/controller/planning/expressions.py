@@ -8,6 +8,7 @@ therefore evaluated one by one, and the reason can name the one that fails.
 """
 
 import collections
+import functools
 import re
 
 # A condition of an expression. my, target, bare: names of the attributes that it refers to, in lower case: with MY.,
@@ -47,6 +48,18 @@ def conditions_of(text, now_s=None):
     """
     parts = _conjuncts(tokens_of(text))
     return [_condition(part if now_s is None else _at(part, now_s), part) for part in parts]
+
+
+@functools.lru_cache(maxsize=None)
+def whole(text):
+    """Return an expression as one Condition."""
+    tokens = tokens_of(text)
+    return _condition(tokens, tokens)
+
+
+def at_time(text, now_s):
+    """Return an expression, with time() replaced by a number."""
+    return text_of(_at(tokens_of(text), now_s)) if "time" in text.lower() else text
 
 
 def text_of(tokens):

@@ -14,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.cl
     UnparsableError,
     frozen,
     parts,
+    reached,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import conditions_of
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, longest_job_s
@@ -56,6 +57,10 @@ class Fit:
         # START takes only what ends before the glidein does.
         self._longest = _Thresholds([one.entry and longest_job_s(one.entry) for one in capacities])
         self._with_ad = sum(1 << index for index, one in enumerate(capacities) if one.ad is not None)
+        # Of the others, a sample shows all attributes.
+        self._incomplete = sum(
+            1 << index for index, one in enumerate(capacities) if one.size and (one.size[3] or not one.supply["sample"])
+        )
         self._ads = {}
         self._true_at = {}
         self._accepting = self._accept_requirements()
@@ -65,18 +70,26 @@ class Fit:
             for group in one.passed_over_groups:
                 self._passed_over_groups[group] = self._passed_over_groups.get(group, 0) | 1 << index
 
-    def mask(self, job_class):
-        """Return the capacities whose machines the negotiator would match with the jobs."""
-        mask = self._by_size(job_class) & self._by_expressions(job_class)
-        mask &= ~self._passed_over_groups.get(job_class.group_id, 0)
+    def masks(self, job_class):
+        """Return (capacities whose machines the negotiator would match with the jobs, those where it may do so).
+
+        What jobs require of the latter is unknown until a glidein has registered there.
+        """
+        certain, possible = self._by_expressions(job_class)
+        if job_class.variants:
+            unknown = [index for index, one in enumerate(self.capacities) if job_class.at(one).unknown]
+            certain &= ~sum(1 << index for index in unknown)
+        mask = self._by_size(job_class) & possible & ~self._passed_over_groups.get(job_class.group_id, 0)
         for index in self._passed_over:
-            if mask >> index & 1 and self.capacities[index].passed_over_for(job_class.request):
+            one = self.capacities[index]
+            if mask >> index & 1 and one.passed_over_for(job_class.at(one).request):
                 mask &= ~(1 << index)
-        return mask
+        return mask & certain, mask & ~certain
 
     def nearest_misses(self, job_class):
         """Return the shapes where the jobs do not fit; first those that are large enough."""
-        fitting = self.mask(job_class)
+        certain, possible = self.masks(job_class)
+        fitting = certain | possible
         large = self._by_size(job_class) & ~fitting
         return [
             self.capacities[index]
@@ -86,42 +99,61 @@ class Fit:
         ]
 
     def _by_size(self, job_class):
+        if not job_class.variants:
+            return self._where_large_enough(job_class)
+        masks, mask = {}, 0
+        for index, one in enumerate(self.capacities):
+            variant = job_class.at(one)
+            key = (variant.request, variant.runtime_s)
+            if key not in masks:
+                masks[key] = self._where_large_enough(variant)
+            mask |= masks[key] & (0 if variant.ad_error else 1 << index)
+        return mask
+
+    def _where_large_enough(self, job_class):
         mask = self._all
         for asked, sizes in zip(job_class.request, self._sizes):
             mask &= sizes.at_least(asked)
-        for resource, (most, least) in zip(RESOURCES, self._bounds):
-            mask &= most.at_least(job_class.group[resource]) & least.at_most(job_class.group[resource])
-        if job_class.group["max_runtime_s"] is not None:
-            mask &= self._longest.at_least(job_class.group["max_runtime_s"])
+        for asked, (most, least) in zip(job_class.request, self._bounds):
+            mask &= most.at_least(asked) & least.at_most(asked)
+        if job_class.runtime_s is not None:
+            mask &= self._longest.at_least(job_class.runtime_s)
         return mask
 
     def _by_expressions(self, job_class):
+        """Return (capacities where all conditions are true, those where none is known to be false)."""
         try:
             conditions = conditions_of_class(job_class, self._matcher)
         except UnparsableError:
-            return 0
+            return 0, 0
         if job_class.ad_error:
-            return 0
-        mask = self._all
+            return 0, 0
+        certain = possible = self._all
         for condition in conditions:
-            mask &= self._where(condition, job_class.ad) | ~self._with_ad
+            true, unknown = self._where(condition, job_class.ad)
+            certain &= true | ~self._with_ad
+            possible &= true | unknown | ~self._with_ad
         for expression, own, others in self._accepting:
-            if mask & others and not self._accepts(expression, own, job_class):
-                mask &= ~others
-        return mask
+            if possible & others and not self._accepts(expression, own, job_class):
+                possible &= ~others
+        return certain & possible, possible
 
     def _where(self, condition, ad):
-        """Return the capacities (of those with a known ad) where a condition of the job ad `ad` is true."""
+        """Return the capacities (of those with a known ad) where a condition of a job ad is (true, unknown)."""
         own = parts(condition, ad, {})[0]
         key = (condition.text, frozen(own))
         if key not in self._true_at:
+            condition = reached(condition, own)
             names = None if condition.opaque else condition.target | (condition.bare - set(own))
             is_true = self._matcher.test(condition, own)
-            mask = 0
+            true = 0
             for other, having in self._ads_by(names):
                 if is_true(other):
-                    mask |= having
-            self._true_at[key] = mask
+                    true |= having
+            unknown = [
+                index for index in indices(self._incomplete & ~true) if self.capacities[index].unknown(condition, ad)
+            ]
+            self._true_at[key] = (true, sum(1 << index for index in unknown))
         return self._true_at[key]
 
     def _ads_by(self, names):

@@ -16,12 +16,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ex
 MOST_NAMES = 20
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
-# Attributes that every group has: see job_classes.job_ad.
+# Attributes that every group has: see job_classes.job_ad. It has RequestGPUs only if that is not 0.
 _ALWAYS = frozenset(
     (
-        "currenttime", "diskusage", "executablesize", "imagesize", "jobstatus", "jobuniverse", "memoryusage", "owner",
-        "requestcpus", "requestdisk", "requestgpus", "requestmemory", "requiregpus", "requirements", "residentsetsize",
-        "transferinputsizemb", "user",
+        "currenttime", "jobstatus", "jobuniverse", "owner", "requestcpus", "requestdisk", "requestmemory",
+        "requiregpus", "requirements", "user",
     )
 )  # fmt: skip
 

@@ -6,15 +6,28 @@
 A demand group is one job class. If a site's accept_requirements refer to the user, it is one job class for each user.
 """
 
+import math
 import re
 from typing import Any, NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Expression
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import is_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input import MOST
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
+    Expression,
+    reached,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import (
+    at_time,
+    is_text,
+    whole,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import rounded_request
 
-# Attributes that the demand server leaves out: the group states them otherwise, or they differ from job to job.
-_MEASURED = {"executablesize": 1, "jobstatus": 1, "jobuniverse": 5, "residentsetsize": 1, "transferinputsizemb": 0}
+# The demand server counts only such jobs.
+_EVERY_JOB = {"jobstatus": 1, "jobuniverse": 5}
+
+# {attribute: its unit in that of the shape}, in the order of RESOURCES.
+_REQUESTS = {"requestcpus": 1, "requestmemory": 1, "requestdisk": 1024, "requestgpus": 1}
+_LIMITS = "concurrencylimits"
 
 _USER_NAMES = frozenset(("owner", "user"))
 
@@ -30,8 +43,11 @@ class JobClass(NamedTuple):
 
     group: the demand group (of plan_input.read_groups); group_id: its id; jobs: their number; user: name@domain or
     None; leased: further jobs of the group, which other controllers lease; request: what one job requests, in the order
-    of RESOURCES; until: epoch seconds at which a job that started now would end, or None if jobs do not state it; ad:
-    the job ad, {name in lower case: value}; ad_error: why no machine can be matched with this ad, or None.
+    of RESOURCES; runtime_s: how long a job runs at most, or None if jobs do not state it; until: epoch seconds at which
+    a job that started now would end, or None; ad: the job ad, {name in lower case: value}; ad_error: why no machine can
+    be matched with this ad, or None; limits: {concurrency limit: usage of one job}, of limits that depend on the
+    machine; unknown: names of the machine's attributes that these values depend on and that no source knows; variants:
+    {EntryShape.key: the job class there}, if requests, run time or limits depend on the machine.
     """
 
     group: dict
@@ -40,9 +56,17 @@ class JobClass(NamedTuple):
     user: Any
     leased: int
     request: tuple
+    runtime_s: Any
     until: Any
     ad: dict
     ad_error: Any
+    limits: Any = ()
+    unknown: Any = ()
+    variants: Any = ()
+
+    def at(self, capacity):
+        """Return the job class as it is beside the machines of a capacity."""
+        return self.variants.get(capacity.key, self) if self.variants else self
 
 
 def job_classes_of(groups, matcher, sites, order, now_s):
@@ -85,25 +109,43 @@ def request_of(group):
 
 
 def job_ad(group, now_s, user=None):
-    """Return {name: value} of a job of the group, with the attributes that the demand server reports."""
-    ad = dict(_MEASURED)
-    ad.update((name.lower(), value) for name, value in group["attributes"].items())
-    kib = group["disk_mb"] * 1024
+    """Return {name: value} of a job of the group: all that its conditions reach. Other attributes are undefined."""
+    ad = dict(_EVERY_JOB)
     ad.update(
         currenttime=now_s,
         requestcpus=group["cpus"],
         requestmemory=group["memory_mb"],
-        requestdisk=kib,
-        diskusage=kib,
-        imagesize=kib,
-        memoryusage=group["memory_mb"],
-        requestgpus=group["gpus"],
+        requestdisk=group["disk_mb"] * 1024,
     )
+    if group["gpus"]:
+        ad["requestgpus"] = group["gpus"]
+    ad.update((name.lower(), value) for name, value in group["attributes"].items())
+    ad.update((name.lower(), Expression(at_time(text, now_s))) for name, text in group["expressions"].items())
     if group["gpu_requirements"]:
         ad["requiregpus"] = Expression(group["gpu_requirements"])
     if user is not None:
         ad.update(user=user, owner=user.split("@")[0])
     return ad
+
+
+def with_variants(job_class, shapes, matcher, now_s):
+    """Return the job class with its variants: its requests, run time and limits beside the machines of each shape."""
+    by_machine = {*_REQUESTS, _LIMITS, *(name.lower() for name in job_class.group["runtime_attributes"])}
+    if not any(isinstance(job_class.ad.get(name), Expression) for name in by_machine):
+        return job_class
+    return job_class._replace(variants={one.key: _variant(job_class, one, matcher, now_s) for one in shapes})
+
+
+def limit_names(text):
+    """Return {concurrency limit: usage of one job} of ConcurrencyLimits such as "xlic,matlab:2"."""
+    found = {}
+    for part in text.replace(",", " ").lower().split() if isinstance(text, str) else ():
+        name, _colon, number = part.partition(":")
+        try:
+            found[name] = float(number or 1)
+        except ValueError:
+            found[name] = 1.0
+    return {name: uses if math.isfinite(uses) and uses > 0 else 1.0 for name, uses in found.items()}
 
 
 def is_job_attribute(name):
@@ -113,8 +155,46 @@ def is_job_attribute(name):
 
 def _job_class(group, jobs, now_s, user=None, leased=0):
     ad = job_ad(group, now_s, user)
-    until = None if group["max_runtime_s"] is None else now_s + group["max_runtime_s"]
-    return JobClass(group, group["id"], jobs, user, leased, request_of(group), until, ad, _ad_error(ad))
+    runtime_s = group["max_runtime_s"]
+    until = None if runtime_s is None else now_s + runtime_s
+    return JobClass(group, group["id"], jobs, user, leased, request_of(group), runtime_s, until, ad, _ad_error(ad))
+
+
+def _variant(job_class, shape, matcher, now_s):
+    unknown = set()
+
+    def value(name):
+        expression = job_class.ad.get(name)
+        if not isinstance(expression, Expression):
+            return None
+        found = matcher.value(expression, job_class.ad, shape.ad)
+        if found is None:
+            unknown.update(shape.unknown(reached(whole(expression), job_class.ad), job_class.ad))
+        return found
+
+    request, ad_error = list(job_class.request), job_class.ad_error
+    for position, (name, unit) in enumerate(_REQUESTS.items()):
+        if isinstance(job_class.ad.get(name), Expression):
+            asked = value(name)
+            if _is_quantity(asked):
+                request[position] = max(0 if name == "requestgpus" else 1, math.ceil(asked / unit))
+            elif not unknown:
+                ad_error = f"their {name}, {job_class.ad[name]}, has no value there"
+    runtimes_s = [value(name.lower()) for name in job_class.group["runtime_attributes"]]
+    runtimes_s = [math.ceil(one) for one in (*runtimes_s, job_class.runtime_s) if _is_quantity(one) and one > 0]
+    runtime_s = min(runtimes_s, default=None)
+    return job_class._replace(
+        request=tuple(request),
+        runtime_s=runtime_s,
+        until=None if runtime_s is None else now_s + runtime_s,
+        ad_error=ad_error,
+        limits=limit_names(value(_LIMITS)),
+        unknown=frozenset(unknown),
+    )
+
+
+def _is_quantity(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MOST
 
 
 def _by_user(group, now_s):

@@ -69,17 +69,19 @@ _CHECK_PREFIXES = ("glidein", "pyglidein")
 _GPU_PREFIX = "gpus_"
 
 
-def machine_ad(site, entry, shape_name, sample, now_s):
+def machine_ad(site, entry, shape_name, sample, now_s, htcondor=()):
     """Return {name: value}.
 
     site: result of normalise_site; entry: one of its entries; sample: attributes of an earlier glidein's ad, of any
-    shape of the entry, or None.
+    shape of the entry, or None; htcondor: the versions in the tarballs. A single one is that of the next glidein.
     """
     shape = entry["shapes"][shape_name]
     ad = dict(ASSUMED)
     for name, value in (sample or {}).items():
         if _is_of_any_shape(name.lower(), shape):
             ad[name.lower()] = value
+    if len(htcondor) == 1 and f" {htcondor[0]} " not in str(ad.get("condorversion")):
+        ad["condorversion"] = f"$CondorVersion: {htcondor[0]} $"
     ad.update(NAMES)
     ad.update(_sizes(shape))
     ad.update(_when_it_starts(now_s))

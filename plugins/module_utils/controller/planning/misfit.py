@@ -8,6 +8,7 @@ import time
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
     UnparsableError,
     parts,
+    reached,
     spelled,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import (
@@ -37,13 +38,27 @@ class Misfits:
 
     def reason(self, job_class, shape):
         """Return None if a glidein of the shape can run the jobs, else why not."""
+        here = job_class.at(shape)
         return (
-            job_class.ad_error
-            or _too_large(job_class, shape)
-            or self._not_accepted(job_class, shape)
-            or self._not_required(job_class, shape)
-            or _passed_over(job_class, shape)
+            here.ad_error
+            or _too_large(here, shape)
+            or self._not_accepted(here, shape)
+            or self._not_required(here, shape)
+            or _passed_over(here, shape)
         )
+
+    def is_passed_over(self, job_class, shape):
+        """Return whether only the negotiator's decision keeps the jobs away, although they fit."""
+        here = job_class.at(shape)
+        return _passed_over(here, shape) is not None and self.reason(job_class, shape) == _passed_over(here, shape)
+
+    def unknown(self, job_class, shape):
+        """Return the names of machine attributes that decide whether the jobs fit, and that no source knows yet."""
+        found = set(job_class.at(shape).unknown)
+        for condition in conditions_of_class(job_class, self._matcher):
+            if not self._matcher.holds(condition, job_class.ad, shape.ad):
+                found.update(_unknown(condition, job_class, shape))
+        return sorted(found)
 
     def _not_accepted(self, job_class, shape):
         expression = shape.entry["accept_requirements"]
@@ -64,7 +79,7 @@ class Misfits:
         except UnparsableError as error:
             return f"their Requirements cannot be read: {error}"
         for condition in conditions:
-            if not self._matcher.holds(condition, job_class.ad, shape.ad):
+            if not self._matcher.holds(condition, job_class.ad, shape.ad) and not _unknown(condition, job_class, shape):
                 if condition in GPU_CONDITIONS:
                     return self._gpus_not_required(job_class, shape)
                 return _deferral(condition, job_class.ad) or (
@@ -92,6 +107,14 @@ class Misfits:
         return text + _unknown_names(names, "of its GPUs") + f": state {stated} in the entry's attributes"
 
 
+def _unknown(condition, job_class, shape):
+    """Return the names of a condition's machine attributes that no source knows, spelled as in the condition."""
+    condition = reached(condition, job_class.ad)
+    names = shape.unknown(condition, job_class.ad)
+    in_text = spelled(condition, names)
+    return in_text + sorted(names - {name.lower() for name in in_text})
+
+
 def _passed_over(job_class, shape):
     """Return how the negotiator passed these jobs over here, or None."""
     found = shape.passed_over_for(job_class.request)
@@ -106,13 +129,14 @@ def _passed_over(job_class, shape):
 
 def _too_large(job_class, shape):
     """Return which request or run time the entry and shape do not admit, or None."""
+    request = dict(zip(RESOURCES, job_class.request))
     for resource, bounds in sorted(shape.entry["accept"].items()):
         low, high = bounds["min"], bounds["max"]
-        if low is not None and job_class.group[resource] < low:
-            return f"asks for {job_class.group[resource]} {resource}, accept has min {low}"
-        if high is not None and job_class.group[resource] > high:
-            return f"asks for {job_class.group[resource]} {resource}, accept has max {high}"
-    runtime_s = job_class.group["max_runtime_s"]
+        if low is not None and request[resource] < low:
+            return f"asks for {request[resource]} {resource}, accept has min {low}"
+        if high is not None and request[resource] > high:
+            return f"asks for {request[resource]} {resource}, accept has max {high}"
+    runtime_s = job_class.runtime_s
     if runtime_s is not None and runtime_s > longest_job_s(shape.entry):
         return f"may run {runtime_s} s, a glidein there has {longest_job_s(shape.entry)} s for a job"
     for resource, asked, there in zip(RESOURCES, job_class.request, shape.size):
@@ -154,6 +178,7 @@ def _is_number(value):
 
 def _why_false(condition, job, machine):
     """Return why a condition of the job ad is not true for the machine ad, as far as the ads show it."""
+    condition = reached(condition, job)
     missing = condition.bare - set(job) - set(machine)
     of_jobs = (condition.my - set(job)) | {name for name in missing if is_job_attribute(name)}
     of_machines = ((condition.target - set(machine)) | missing) - of_jobs

@@ -17,7 +17,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pa
     jobs_per_slot,
     part_of,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.subtract import Placement, Unplaced
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.subtract import (
+    JobLimits,
+    Placement,
+    Unplaced,
+)
 
 # Spreading many glideins one by one would take long; this many steps make it even enough.
 _STEPS = 200
@@ -28,7 +32,8 @@ class Packed(NamedTuple):
 
     placements: list of Placement in new glideins; unplaced: Unplaced by job class; ordered: new glideins by shape;
     limited_by: {shape: name of the limit that held back glideins}; reached: {shape: name of the limit that is reached},
-    for the shapes where jobs without a slot fit. Shapes are indices.
+    for the shapes where jobs without a slot fit; room: of
+    JobLimits, after these jobs. Shapes are indices.
     """
 
     placements: list
@@ -36,33 +41,43 @@ class Packed(NamedTuple):
     ordered: list
     limited_by: dict
     reached: dict
+    room: dict
 
 
-def pack(job_classes, matches, shapes, unplaced, usage, spread):
+def pack(job_classes, matches, shapes, unplaced, usage, spread, doubts=(), room=None):
     """Return the Packed of the jobs that no existing slot will serve.
 
     matches: the mask of shapes of each job class; shapes: each EntryShape, in the order of preference; unplaced:
-    Unplaced by job class; usage: limit.Usage; spread: whether entries of one priority share the jobs.
+    Unplaced by job class; usage: limit.Usage; spread: whether entries of one priority share the jobs; doubts: as
+    matches, of the shapes where the jobs may fit: an entry without glideins gets one, which shows it; room: of
+    JobLimits.
 
     Within an entry the smallest shape that fits is taken. Glideins that were ordered for other jobs are filled first.
     """
-    packing = _Packing(shapes, usage, spread)
+    packing = _Packing(shapes, usage, spread, JobLimits(room))
     for number, (job_class, mask) in enumerate(zip(job_classes, matches)):
         if unplaced[number].jobs:
             packing.place(number, job_class, mask, unplaced[number])
+    for number, (job_class, mask) in enumerate(zip(job_classes, doubts)):
+        left = packing.unplaced.get(number, unplaced[number])
+        if left.jobs and mask:
+            packing.probe(number, job_class, mask, left, usage.kept)
     after = [packing.unplaced.get(number, one) for number, one in enumerate(unplaced)]
     unserved = 0
-    for mask, one in zip(matches, after):
-        unserved |= mask if one.jobs else 0
+    for masks in (matches, doubts):
+        for mask, one in zip(masks, after):
+            unserved |= mask if one.jobs else 0
     reached = packing.reached(unserved & ((1 << len(shapes)) - 1))
-    return Packed(packing.placements, after, packing.ordered, {**packing.limited_by, **reached}, reached)
+    limited_by = {**packing.limited_by, **reached}
+    return Packed(packing.placements, after, packing.ordered, limited_by, reached, packing.limits.room)
 
 
 class _Packing:
     """The working state of the stage."""
 
-    def __init__(self, shapes, usage, spread):
+    def __init__(self, shapes, usage, spread, limits):
         self.shapes = shapes
+        self.limits = limits
         self.spread = spread
         self.headroom = Headroom(usage)
         self.placements = []
@@ -85,6 +100,19 @@ class _Packing:
         self._place(jobs, mask)
         self.unplaced[number] = Unplaced(jobs.left, jobs.allowed)
 
+    def probe(self, number, job_class, mask, unplaced, kept):
+        """Order a single glidein of each entry without glideins, until the jobs have a slot."""
+        jobs = _Jobs(number, job_class, unplaced.jobs, dict(unplaced.allowed))
+        for index in indices(mask & self._open):
+            path = self.shapes[index].path
+            present = any(
+                kept[other] or self.ordered[other] or self.shapes[other].is_present
+                for other in indices(self._shapes_of[path])
+            )
+            if not present and jobs.most(path):
+                self._order(index, jobs, 1)
+        self.unplaced[number] = Unplaced(jobs.left, jobs.allowed)
+
     def reached(self, mask):
         """Return {shape: name of the limit} of the shapes in `mask` that get no further glidein."""
         return {
@@ -102,6 +130,8 @@ class _Packing:
             for path, allowed in jobs.allowed.items():
                 if not allowed:
                     mask &= ~self._shapes_of[path]
+            if jobs.job_class.variants:
+                mask = sum(1 << index for index in indices(mask & self._open) if self._most(index, jobs))
             some = self._most_preferred(mask & self._open)
             if not some:
                 return
@@ -115,15 +145,21 @@ class _Packing:
 
     def _fill(self, index, jobs):
         """Give jobs to the ordered glideins of a shape."""
-        path = self.shapes[index].path
-        placed, self._slots[index] = fill(self._slots[index], jobs.job_class, jobs.most(path))
+        here = jobs.job_class.at(self.shapes[index])
+        placed, self._slots[index] = fill(self._slots[index], here, self._most(index, jobs))
         if placed:
             self.placements.append(Placement(jobs.number, index, NEW, placed))
-            jobs.take(path, placed)
+            self.limits.take(here, placed)
+            jobs.take(self.shapes[index].path, placed)
         if self._slots[index]:
             self._with_slots |= 1 << index
         else:
             self._with_slots &= ~(1 << index)
+
+    def _most(self, index, jobs):
+        """Return how many of the jobs may have a glidein of a shape."""
+        shape = self.shapes[index]
+        return self.limits.most(jobs.job_class.at(shape), jobs.most(shape.path))
 
     def _most_preferred(self, mask):
         """Return the shapes of the highest priority; all of them if nothing is spread, as they are in order."""
@@ -158,7 +194,7 @@ class _Packing:
     def _order(self, index, jobs, most):
         """Order glideins of a shape, at most `most` (None: as many as the jobs need); return how many."""
         shape = self.shapes[index]
-        wanted = -(-jobs.most(shape.path) // jobs.per_glidein(shape))
+        wanted = -(-self._most(index, jobs) // jobs.per_glidein(shape))
         if most is not None:
             wanted = min(wanted, most)
         room = self.headroom.left(shape)
@@ -198,4 +234,5 @@ class _Jobs:
 
     def per_glidein(self, shape):
         """Return how many of them one glidein of a shape runs."""
-        return jobs_per_slot(part_of(shape.size, self.job_class.request, shape.parts), self.job_class.request)
+        request = self.job_class.at(shape).request
+        return jobs_per_slot(part_of(shape.size, request, shape.parts), request)

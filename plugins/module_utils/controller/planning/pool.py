@@ -12,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input 
     hides_requirements,
     idle_jobs,
     others_free,
+    read_concurrency_limits,
     read_core_hours,
     read_groups,
     read_queue,
@@ -39,7 +40,7 @@ class Pool(NamedTuple):
     of schedds that did not answer, as text, or None; sites: of make_plan, with counts and orphans; supplied: of
     plan_input.read_supply; supply_age_s: seconds since the supply was read; others_free: free slots of machines that
     are no glideins; core_hours: of plan_input.read_core_hours; stale: why nothing may be changed, or None; stop: why no
-    job is given a glidein, or None.
+    job is given a glidein, or None; job_limits: plan_input.ConcurrencyLimits.
     """
 
     groups: list
@@ -55,6 +56,7 @@ class Pool(NamedTuple):
     core_hours: Any
     stale: Any
     stop: Any
+    job_limits: Any
 
     @property
     def queue_errors(self):
@@ -87,6 +89,7 @@ def read_pool(demand, supply, sites, matcher, now_s, max_age_s):
         core_hours=read_core_hours(supply),
         stale=stale,
         stop=stale or (PAUSED if demand.get("paused") else None),
+        job_limits=read_concurrency_limits(demand),
     )
 
 

@@ -230,7 +230,15 @@ def test_invalid_directives_are_found_before_any_change():
 def test_plan_explains_a_group():
     result = planned([a_site()], explain="a")
     assert result["explanation"] == [
-        {"site": "lab", "entry": "main", "shape": "core", "serves": 2, "fits": True, "reason": "fits 1 job per glidein"}
+        {
+            "site": "lab",
+            "entry": "main",
+            "shape": "core",
+            "serves": 2,
+            "fits": True,
+            "passed_over": False,
+            "reason": "fits 1 job per glidein",
+        }
     ]
 
 

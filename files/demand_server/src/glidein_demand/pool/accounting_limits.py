@@ -111,11 +111,45 @@ def apply(groups: Iterable[dict[str, Any]], limits: Limits | None) -> list[dict[
     return found
 
 
+def for_plan(groups: Iterable[Mapping[str, Any]], limits: Limits | None) -> dict[str, Any] | None:
+    """Return {"maxima", "used"} of the concurrency limits; None if no group has limits that depend on the machine.
+
+    groups: of `apply`. Their jobs count as used: the plan subtracts those of the other groups only.
+    """
+    if not limits or not any(ATTRIBUTE in group.get("expressions", ()) for group in groups):
+        return None
+    used = dict(limits["used"])
+    for group in groups:
+        text = group["attributes"].get(ATTRIBUTE)
+        for name, each in parse(text).items() if isinstance(text, str) else ():
+            used[name] = used.get(name, 0) + each * group["count"]
+    return {"maxima": limits["concurrency"], "used": used}
+
+
+def applies(reason: str, group: Mapping[str, Any]) -> bool:
+    """Return whether a reason of `limited_by` may hold for a group of one user and accounting group."""
+    text = group["attributes"].get(ATTRIBUTE)
+    keys = [
+        *(("concurrency", name) for name in (parse(text) if isinstance(text, str) else ())),
+        ("submitters", submitter(group)),
+        *(("groups", parent) for parent in _tree(group.get("accounting_group") or "")),
+    ]
+    is_of_group = reason.rpartition(": ")[0] in {f"{_LABELS[kind]} {name}" for kind, name in keys}
+    return is_of_group or not reason.startswith(tuple(_LABELS.values()))
+
+
 def submitter(group: Mapping[str, Any]) -> str:
     """Return the name of a group's submitter in the negotiator: that of its accounting group, if it has one."""
     user = next(iter(group["users"]), "")
     name = group.get("accounting_group")
     return (f"{name}@{user.partition('@')[2]}" if name else user).lower()
+
+
+_LABELS = {
+    "concurrency": "concurrency limit",
+    "submitters": "ceiling of submitter",
+    "groups": "quota of accounting group",
+}
 
 
 class _Remaining:
@@ -164,12 +198,12 @@ class _Remaining:
 
     def _reason(self, key: tuple[str, str]) -> str:
         kind, name = key
+        label = _LABELS[kind]
         if kind == "concurrency":
             most, used = self._limits["concurrency"].get(name), self._limits["used"].get(name, 0)
             most = _default_maximum(self._limits["concurrency"], name) if most is None else most
-            return f"concurrency limit {name}: {most:g}, {used:g} in use"
-        most, used = self._limits[kind][name]
-        label = "ceiling of submitter" if kind == "submitters" else "quota of accounting group"
+        else:
+            most, used = self._limits[kind][name]
         return f"{label} {name}: {most:g}, {used:g} in use"
 
 

@@ -10,13 +10,16 @@ from collections.abc import Iterable
 from typing import Any, Callable
 
 IDENTITY = (
-    "cpus", "memory_mb", "disk_mb", "gpus", "gpu_requirements", "requirements", "attributes", "max_runtime_s",
+    "cpus", "memory_mb", "disk_mb", "gpus", "gpu_requirements", "requirements", "attributes", "expressions",
+    "max_runtime_s", "runtime_attributes",
 )  # fmt: skip
 """The values that identify a group: groups with equal values are merged. The values are already rounded."""
 
 _COUNTS = ("count", "unmaterialized", "over_limit", "stale")
 
-_FOR_CALLERS_WITH_TOKEN = ("gpu_requirements", "requirements", "attributes", "users", "limited_by")
+_FOR_CALLERS_WITH_TOKEN = (
+    "gpu_requirements", "requirements", "attributes", "expressions", "runtime_attributes", "users", "limited_by",
+)  # fmt: skip
 
 
 def group_id(group: dict[str, Any]) -> str:

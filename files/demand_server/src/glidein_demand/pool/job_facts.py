@@ -63,7 +63,9 @@ def read(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
         first = jobs.evaluate(factory, "JobMaterializeNextProcId")
         if isinstance(first, int) and first <= proc < first + startable + waiting:
             facts = _facts(factory, "factory", query, late_materialization.demand_groups)
-            return {"facts": {**facts, "status": 1}}
+            # The cluster's ad has the first item's values.
+            of_items = {"group": None, "unreadable": None} if "JobMaterializeItemsFile" in factory else {}
+            return {"facts": {**facts, **of_items, "status": 1}}
     return {"facts": None}
 
 

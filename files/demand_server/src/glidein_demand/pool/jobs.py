@@ -8,6 +8,7 @@ Runs in the processes of queries.py only: it needs HTCondor's ClassAd library, w
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,25 +18,36 @@ import classad2
 from . import accounting_limits
 from .demand import group_id, merge_by_user
 
-IDLE = 'JobStatus == 1 && JobUniverse == 5 && Managed isnt "External"'
+IDLE = (
+    'JobStatus == 1 && JobUniverse == 5 && Managed isnt "External" '
+    "&& (JobCoolDownExpiration is undefined || JobCoolDownExpiration < time())"
+)
 """Idle jobs that can run on a glidein: not local, scheduler and grid jobs, and not those that a job router has routed.
-Container jobs are in universe 5, too."""
+Container jobs are in universe 5, too. The schedd does not offer a job in its cool-down to the negotiator (`Runnable` in
+HTCondor's qmgmt.cpp)."""
 
 REQUESTS = ("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs")
+_REQUESTS = frozenset(name.lower() for name in REQUESTS)
 
-# Job attributes that Requirements may refer to, and that a group has in another form or that are measurements of single
-# jobs. With measurements, every job that has run once would be a separate group.
-_MEASURED = (
-    "DiskUsage", "ExecutableSize", "ImageSize", "MemoryProvisioned", "MemoryUsage", "ResidentSetSize",
-    "ScratchDirFileCount", "TransferInputSizeMB",
+# Measurements of single jobs. HTCondor's default requests are expressions of them.
+_MEASURED = frozenset(
+    name.lower()
+    for name in (
+        "DiskUsage", "ExecutableSize", "ImageSize", "MemoryProvisioned", "MemoryUsage", "ResidentSetSize",
+        "ScratchDirFileCount", "TransferInputSizeMB",
+    )
 )  # fmt: skip
+
+# Attributes that a group has in another form, and those of the query's result.
 _NOT_PART_OF_A_GROUP = frozenset(
     name.lower()
     for name in (
-        *REQUESTS, *_MEASURED, "Requirements", "JobStatus", "JobUniverse", "RequireGPUs", "AutoClusterId", "Id",
-        "User", "Owner", "JobCount", "JobIds",
+        *REQUESTS, "Requirements", "JobStatus", "JobUniverse", "RequireGPUs", "AutoClusterId", "Id", "JobCount",
+        "JobIds",
     )
 )  # fmt: skip
+
+_TIME = re.compile(r"\btime\s*\(", re.IGNORECASE)
 
 
 class UnreadableError(Exception):
@@ -69,14 +81,14 @@ def constraint(extra: str, users: Iterable[str] = (), part: tuple[int, int] = (0
 
     part (i, n): only the clusters whose number is i modulo n, so that n processes can share the work.
     The schedd tests the constraint on every job, and then on every *group's* ad, which has only the attributes of the
-    projection. A group has no ProcId. Because of this test, the program's own conditions need no columns, each of which
+    projection. A job has no JobCount. Because of this test, the program's own conditions need no columns, each of which
     costs time. They come first, as most jobs satisfy them. The projection must have the attributes of `extra` (see
     `projection`).
     """
     number, parts = part
     own = [f"ClusterId % {parts} == {number}"] if parts > 1 else []
     own += [IDLE, *filter(None, [users_constraint(users)])]
-    return " && ".join([f"({' && '.join(own)} || ProcId is undefined)", *([f"({extra})"] if extra else ())])
+    return " && ".join([f"({' && '.join(own)} || JobCount isnt undefined)", *([f"({extra})"] if extra else ())])
 
 
 def users_constraint(users: Iterable[str]) -> str:
@@ -151,15 +163,20 @@ def demand_group(
     count = _count(row)
     memory_step = rounding.memory_usage_mb if _is_measured(row, "RequestMemory") else rounding.memory_mb
     disk_step = rounding.disk_usage_mb if _is_measured(row, "RequestDisk") else rounding.disk_mb
+    gpus = max(0, math.ceil(_number(row, "RequestGPUs", 0)))
+    by_machine = [name for name in (*REQUESTS, *runtime_attributes) if _refers_to_target(row, name)]
+    values, expressions = _attributes(row, attributes, by_machine)
     group = {
         "cpus": max(1, math.ceil(_number(row, "RequestCpus", None))),
         "memory_mb": round_up(_number(row, "RequestMemory", None), memory_step),
         "disk_mb": round_up(_number(row, "RequestDisk", None) / 1024, disk_step),
-        "gpus": (gpus := max(0, math.ceil(_number(row, "RequestGPUs", 0)))),
+        "gpus": gpus,
         "gpu_requirements": _text(row, "RequireGPUs") if gpus else None,
         "requirements": _requirements(row),
-        "attributes": _attributes(row, attributes),
+        "attributes": values,
+        "expressions": expressions,
         "max_runtime_s": _max_runtime(row, runtime_attributes),
+        "runtime_attributes": sorted(set(by_machine) - set(REQUESTS)),
     }
     user, accounting = evaluate(row, "User"), evaluate(row, "AccountingGroup")
     return {
@@ -206,9 +223,12 @@ def _number(row: Mapping[str, Any], name: str, default: float | None) -> float:
     """Return the value of a request, and `default` for an undefined one. Without a default, it is unreadable.
 
     No slot's WithinResourceLimits is true for undefined cores, memory or disk: with 23.9, such a job never started. A
-    job whose RequestGPUs is undefined started.
+    job whose RequestGPUs is undefined started. A request that only a machine gives a value is 0 here. The plan
+    evaluates its expression.
     """
     value = evaluate(row, name)
+    if value is None and _refers_to_target(row, name):
+        return 0
     if value is None and default is not None:
         return default
     if value is None or isinstance(value, (str, bool)) or not is_scalar(value) or abs(value) > MAX_VALUE:
@@ -243,7 +263,7 @@ def _is_measured(row: Mapping[str, Any], name: str) -> bool:
     if not isinstance(tree, classad2.ExprTree) or not isinstance(row, classad2.ClassAd):
         return False
     references = {reference.lower() for reference in row.internalRefs(tree)}
-    return any(each.lower() in references and evaluate(row, each) is not None for each in _MEASURED)
+    return any(each in references and evaluate(row, each) is not None for each in _MEASURED)
 
 
 def _text(row: Mapping[str, Any], name: str) -> str | None:
@@ -262,25 +282,87 @@ def _requirements(row: Mapping[str, Any]) -> str | None:
     return "undefined" if _stored(row, "Requirements") is classad2.Value.Undefined else _text(row, "Requirements")
 
 
-def _attributes(row: Mapping[str, Any], requested: Iterable[str]) -> dict[str, Any]:
-    """Return the job attributes that Requirements refers to, and the `requested` ones: scalars and lists of scalars.
+def _attributes(
+    row: Mapping[str, Any], requested: Iterable[str], by_machine: Iterable[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the job attributes that the negotiator needs to match the jobs, and the `requested` ones.
 
-    The result has ConcurrencyLimits, because jobs with a concurrency limit must not share a group with others.
+    The result is ({name: scalar or list of scalars}, {name: expression as text}). The expressions are those whose value
+    depends on the machine or on the time. Names of the job that no attribute here reaches are left out: they would
+    divide the group. Requests are not followed, because the group has their values; those of `by_machine` are included.
     """
-    names = {name.lower() for name in (accounting_limits.ATTRIBUTE, *requested)}
-    tree = _stored(row, "Requirements")
-    if isinstance(row, classad2.ClassAd) and isinstance(tree, classad2.ExprTree):
-        names.update(name.lower() for name in row.internalRefs(tree))
-        # classad2 returns MY.Name, which is also the job's attribute, as an external reference.
-        own = [name for name in row.externalRefs(tree) if name.lower().startswith("my.")]
-        names.update(_without_scope(name).lower() for name in own)
-    found = {}
+    reached = {name.lower(): name for name in (accounting_limits.ATTRIBUTE, *requested, *by_machine)}
+    pending = ["Requirements", "RequireGPUs", *reached.values()]
+    while pending:
+        for name in _references(row, pending.pop())[0]:
+            if name.lower() not in reached:
+                reached[name.lower()] = name
+                if name.lower() not in _REQUESTS:
+                    pending.append(name)
+    wanted = {name.lower() for name in by_machine}
+    values: dict[str, Any] = {}
+    expressions: dict[str, str] = {}
     for name in row:
-        if name.lower() in names and name.lower() not in _NOT_PART_OF_A_GROUP:
-            value = evaluate(row, name)
-            if is_scalar(value) or (isinstance(value, list) and all(map(is_scalar, value))):
-                found[name] = value
-    return dict(sorted(found.items()))
+        key = name.lower()
+        if key not in reached or (key in _NOT_PART_OF_A_GROUP and key not in wanted and key != "requestgpus"):
+            continue
+        value = evaluate(row, name)
+        if key in wanted or (key not in _REQUESTS and _depends_on_machine(row, name)):
+            expressions[name] = str(_stored(row, name))
+        elif key == "requestgpus":
+            # For a condition, 0 and undefined differ.
+            values.update({name: 0} if value == 0 else {})
+        elif is_scalar(value) or (isinstance(value, list) and all(map(is_scalar, value))):
+            values[name] = value
+    return dict(sorted(values.items())), dict(sorted(expressions.items()))
+
+
+def _references(row: Mapping[str, Any], name: str) -> tuple[set[str], set[str]]:
+    """Return the names of the (own, other) attributes that an attribute's expression itself refers to.
+
+    A name without MY. and TARGET. that the job does not have may be the machine's.
+    """
+    tree = _stored(row, name)
+    if not isinstance(tree, classad2.ExprTree):
+        return set(), set()
+    # In an empty ad, none of the references are followed.
+    names = set(classad2.ClassAd().externalRefs(tree))
+    own = {each for each in map(_without_my, names) if not _is_target(each) and each in row}
+    return own, {each for each in names if _without_my(each) not in own}
+
+
+def _depends_on_machine(row: Mapping[str, Any], name: str) -> bool:
+    """Return whether the value of an attribute may be another one beside a machine, or at another time."""
+    pending, seen = [name], set()
+    while pending:
+        name = pending.pop()
+        if name.lower() in seen:
+            continue
+        seen.add(name.lower())
+        own, other = _references(row, name)
+        if _TIME.search(str(_stored(row, name))) or any(each.lower() not in _MEASURED for each in other):
+            return True
+        pending += own
+    return False
+
+
+def _without_my(name: str) -> str:
+    return name[3:] if name.lower().startswith("my.") else name
+
+
+def _is_target(name: str) -> bool:
+    return name.lower().startswith("target.")
+
+
+def _refers_to_target(row: Mapping[str, Any], name: str) -> bool:
+    """Return whether the value of an attribute depends on an attribute of the machine, with TARGET.
+
+    A name without TARGET that neither job nor machine has is the usual mistake in a request.
+    """
+    tree = _stored(row, name)
+    if not isinstance(row, classad2.ClassAd) or not isinstance(tree, classad2.ExprTree):
+        return False
+    return any(map(_is_target, row.externalRefs(tree)))
 
 
 def _max_runtime(row: Mapping[str, Any], names: Iterable[str]) -> int | None:

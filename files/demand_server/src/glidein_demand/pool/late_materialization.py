@@ -23,11 +23,12 @@ def constraint(extra: str, users: Iterable[str]) -> str:
 
 
 def unmaterialized_jobs(ad: classad2.ClassAd) -> tuple[int, int]:
-    """Return (jobs that can be materialized without the end of another job, other unmaterialized jobs).
+    """Return (jobs that can be idle at once with those in the queue, other unmaterialized jobs).
 
     The schedd counts the jobs from JobMaterializeNextProcId on (UnMaterializedJobCount in its qmgmt_factory.cpp).
-    max_idle limits the idle jobs in the queue. Each job that starts permits the next one, so all of them can start.
-    max_materialize limits the idle and running jobs. The jobs beyond it must wait.
+    max_idle limits the jobs in the queue that do not run (CheckMaterializePolicyExpression in its qmgmt.cpp), and
+    max_materialize the idle and running ones. Each job that starts permits the next one: that one is demand then, with
+    its own request.
     The result is (0, 0) for a factory that is paused, by the user, by an error or at its end, and for a factory that
     submits its jobs on hold.
     """
@@ -39,8 +40,9 @@ def unmaterialized_jobs(ad: classad2.ClassAd) -> tuple[int, int]:
         total = _integer(ad, "TotalSubmitProcs", 0)
     count = max(0, total - _integer(ad, "JobMaterializeNextProcId", total))
     startable = count
-    if _integer(ad, "JobMaterializeMaxIdle", 1) < 1:
-        startable = 0  # the schedd makes no job until the user changes the limit
+    max_idle = _integer(ad, "JobMaterializeMaxIdle", -1)
+    if max_idle >= 0:
+        startable = max(0, min(startable, max_idle - _integer(ad, "JobsIdle", 0) - _integer(ad, "JobsHeld", 0)))
     limit = _integer(ad, "JobMaterializeLimit", 0)
     if limit > 0:
         startable = max(0, min(startable, limit - _integer(ad, "JobsPresent", 0)))

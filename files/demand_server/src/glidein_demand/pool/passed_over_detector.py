@@ -6,8 +6,9 @@ The negotiator would pass over another glidein of the same entry and shape, too.
 they are registered. After an unused glidein has ended, the next plan would order another one. Therefore
 store/passed_over_groups.py stores the group, each time for longer.
 
-A group was passed over at a glidein if its oldest job and the glidein were both idle since before the last three
-negotiation cycles. LastRejMatchTime cannot be used: the negotiator never considers the jobs of a group without
+A group was passed over at a glidein if the oldest job of each submitter and the glidein were idle since before the last
+three negotiation cycles. One stuck job therefore does not close its group for other users, and the first new job of a
+closed group opens it again. LastRejMatchTime cannot be used: the negotiator never considers the jobs of a group without
 quota, so it does not reject them (HTCondor 23.9).
 """
 
@@ -19,6 +20,7 @@ from typing import Any, Callable, NamedTuple, Protocol
 
 from ..values import Key
 from . import free_slots
+from .demand import job_order
 from .slots import Slot, positive_int
 
 MIN_CYCLES = 3
@@ -34,7 +36,7 @@ ORDER_LIFETIME_S = 6 * 3600
 
 
 class OldestJob(NamedTuple):
-    """A group's oldest idle job, when it was first the oldest (epoch seconds), and its stated run time."""
+    """A submitter's oldest idle job in a group, since when it is the oldest (epoch seconds), and its run time."""
 
     job: str
     since: int
@@ -49,6 +51,10 @@ class Store(Protocol):
     """The interface of store.passed_over_groups.PassedOverGroups."""
 
     def add(self, found: Iterable[PassedOver], now: int) -> None: ...
+
+    def reopen(self, groups: Collection[str], now: int) -> None: ...
+
+    def closed(self, now: float) -> dict[Key, dict[str, dict[str, Any]]]: ...
 
 
 class Leases(Protocol):
@@ -86,28 +92,32 @@ def empty_glideins(
 
 def passed_over(
     idle: Iterable[Iterable[Any]],
-    groups: Mapping[str, OldestJob],
+    oldest_jobs: Mapping[tuple[str, str], OldestJob],
     cycles: Iterable[int],
     ordered: Mapping[tuple[str, str], Iterable[str]],
     now: int,
 ) -> list[PassedOver]:
     """Return the groups that the last negotiation cycles left idle beside free glideins that were ordered for them.
 
-    idle: rows of empty_glideins; cycles: when the last negotiation cycles began; ordered: {(site, entry): group ids}.
+    idle: rows of empty_glideins; oldest_jobs: {(group id, submitter): OldestJob}; cycles: when the last negotiation
+    cycles began; ordered: {(site, entry): group ids}.
     """
     began = sorted(cycles)[-MIN_CYCLES:]
     if len(began) < MIN_CYCLES:
         return []
+    of_group: dict[str, list[OldestJob]] = {}
+    for (group, _submitter), oldest in oldest_jobs.items():
+        of_group.setdefault(group, []).append(oldest)
     found = []
     for site, entry, shape, working, slots in idle:
         total = sum(number for _since, _until, number in slots)
         least = min(working, max(MIN_SLOTS, -(-working // SHARE_OF_ALL)))
         for group in sorted(ordered.get((site, entry), ())):
-            oldest = groups.get(group)
-            if oldest is None or oldest.since >= began[0]:
+            waiting = of_group.get(group)
+            if not waiting or any(oldest.since >= began[0] for oldest in waiting):
                 continue
             # START refuses a job that would end after the glidein; a new glidein would end later.
-            ends = now + (oldest.runtime_s or 0)
+            ends = now + (waiting[0].runtime_s or 0)
             number = sum(
                 number for since, until, number in slots if since < began[0] and (until is None or ends < until)
             )
@@ -125,7 +135,7 @@ class PassedOverDetector:
         self._lock = threading.Lock()
         self._empty_glideins: list[Any] = []
         self._ordered: dict[tuple[str, str], dict[str, int]] = {}
-        self._oldest_jobs: dict[str, OldestJob] = {}
+        self._oldest_jobs: dict[tuple[str, str], OldestJob] = {}
 
     def store_empty_glideins(self, rows: list[Any]) -> None:
         """Store the rows of empty_glideins of the last supply query."""
@@ -133,12 +143,21 @@ class PassedOverDetector:
             self._empty_glideins = rows
 
     def detect(self, groups: Callable[[], Iterable[Mapping[str, Any]]], cycles: Iterable[int], now: int) -> None:
-        """Store the groups that were passed over. Call it at the end of a refresh; groups() is called if needed."""
+        """Store the groups that were passed over. Call it at the end of a refresh.
+
+        groups() returns the groups of each submitter (QueryResults.by_submitter); it is called if needed.
+        """
         with self._lock:
             self._ordered = _updated_orders(self._ordered, self._leases.rows(), now)
+            closed = {group for groups_of_key in self._store.closed(now).values() for group in groups_of_key}
             wanted = {group for row in self._empty_glideins for group in self._ordered.get((row[0], row[1]), ())}
-            self._oldest_jobs = _oldest_jobs(self._oldest_jobs, groups() if wanted else (), wanted, now)
+            known = self._oldest_jobs
+            wanted |= closed
+            self._oldest_jobs = _oldest_jobs(known, groups() if wanted else (), wanted, now)
+            changed = closed & _with_new_jobs(known, self._oldest_jobs)
             found = passed_over(self._empty_glideins, self._oldest_jobs, cycles, self._ordered, now)
+        if changed:
+            self._store.reopen(changed, now)
         if found:
             self._store.add(found, now)
 
@@ -157,14 +176,30 @@ def _updated_orders(
 
 
 def _oldest_jobs(
-    known: Mapping[str, OldestJob], groups: Iterable[Mapping[str, Any]], wanted: Collection[str], now: int
-) -> dict[str, OldestJob]:
-    """Return the oldest idle job of each wanted group; `since` stays while it is the same job."""
-    found = {}
+    known: Mapping[tuple[str, str], OldestJob], groups: Iterable[Mapping[str, Any]], wanted: Collection[str], now: int
+) -> dict[tuple[str, str], OldestJob]:
+    """Return the oldest idle job of each submitter in the wanted groups; `since` stays while it is the same job."""
+    found: dict[tuple[str, str], OldestJob] = {}
     for group in groups:
-        job = group["first_job"]
-        if group["id"] in wanted and group["count"] and job:
-            old = known.get(group["id"])
+        job, key = group["first_job"], (group["id"], group["submitter"])
+        # Several schedds may have jobs of one submitter.
+        if (
+            group["id"] in wanted
+            and group["count"]
+            and job
+            and (key not in found or job_order(job) < job_order(found[key].job))
+        ):
+            old = known.get(key)
             since = old.since if old is not None and old.job == job else now
-            found[group["id"]] = OldestJob(job, since, group["max_runtime_s"])
+            found[key] = OldestJob(job, since, group["max_runtime_s"])
     return found
+
+
+def _with_new_jobs(known: Mapping[tuple[str, str], OldestJob], jobs: Mapping[tuple[str, str], OldestJob]) -> set[str]:
+    """Return the groups in which a submitter has another oldest job than before, or none. After a start: no group."""
+    tracked = {group for group, _submitter in known}
+    return {
+        group
+        for group, submitter in {*known, *jobs}
+        if group in tracked and known.get((group, submitter)) != jobs.get((group, submitter))
+    }

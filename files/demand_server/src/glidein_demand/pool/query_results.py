@@ -70,11 +70,18 @@ class QueryResults:
                 self._demand = _make_results(self.states, self.fresh_from, self.about, self.pool_limits)
         return self._demand.demand if with_token else self._demand.demand_anonymous
 
+    def by_submitter(self) -> list[dict[str, Any]]:
+        """Return the groups before those of several submitters are merged: {"id", "count", "first_job", ...}."""
+        self.demand()
+        assert self._demand is not None
+        return self._demand.by_submitter
+
 
 @dataclass(frozen=True)
 class _Demand:
     demand: dict[str, Any]
     demand_anonymous: dict[str, Any]
+    by_submitter: list[dict[str, Any]]
 
 
 def _about(states: Sequence[ScheddState]) -> dict[str, Any]:
@@ -109,6 +116,9 @@ def _as_of(states: Iterable[ScheddState]) -> int | None:
     return min(answered) if answered else max((as_of for as_of, _error in known), default=None)
 
 
+_OF_SUBMITTER = ("id", "count", "first_job", "max_runtime_s")
+
+
 def _make_results(
     states: Iterable[ScheddState],
     fresh_from: float,
@@ -126,18 +136,25 @@ def _make_results(
             row = {"schedd": state.name, "count": result.over_limit, "limit": result.limit}
             waiting_for_limit.append(row)
     groups = accounting_limits.apply(groups, pool_limits)
+    by_submitter = [
+        {**{name: group[name] for name in _OF_SUBMITTER}, "submitter": accounting_limits.submitter(group)}
+        for group in groups
+    ]
     for group in groups:
         group["stale"] = group["count"] if group["stale"] else 0
         group.pop("accounting_group", None)
     merged = demand.merge(groups)
     whole = {**about, "groups": merged, "unreadable": unreadable, "waiting_for_limit": waiting_for_limit}
+    concurrency_limits = accounting_limits.for_plan(groups, pool_limits)
     # An expression's value may be a user's private text: callers without a token get only the job and the attribute.
     anonymous = {
         **whole,
         "groups": [demand.without_private_data(group) for group in merged],
         "unreadable": [{key: row[key] for key in ("schedd", "count", "first_job", "attribute")} for row in unreadable],
     }
-    return _Demand(whole, anonymous)
+    if concurrency_limits:
+        whole["concurrency_limits"] = concurrency_limits
+    return _Demand(whole, anonymous, by_submitter)
 
 
 def _jobs(groups: Iterable[dict[str, Any]]) -> int:

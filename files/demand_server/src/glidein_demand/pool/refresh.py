@@ -168,7 +168,7 @@ class Refresher:
             limits.result()
         if self._passed_over is not None:
             results = self._pool_state.snapshot().results
-            self._passed_over.detect(lambda: results.demand()["groups"], self._cycles, now)
+            self._passed_over.detect(results.by_submitter, self._cycles, now)
 
     def read_waits_once(self) -> None:
         """Read from each schedd how long the jobs waited that have ended since the last call, and call on_waits."""

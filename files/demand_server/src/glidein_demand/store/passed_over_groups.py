@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, select, update
 
 from ..values import Key
 from . import schema
@@ -54,6 +54,16 @@ class PassedOverGroups:
                 connection.execute(upsert(connection, schema.passed_over, _KEYS), rows)
                 connection.execute(delete(schema.passed_over).where(schema.passed_over.c.until <= now - FORGET_S))
                 _keep_last(connection)
+                self._rows = _read(connection)
+
+    def reopen(self, groups: Collection[str], now: int) -> None:
+        """End the time of closed groups: their jobs are no longer those that were passed over."""
+        with self._lock:
+            table = schema.passed_over
+            with self._db.begin() as connection:
+                connection.execute(
+                    update(table).where(table.c.group.in_(sorted(groups)), table.c.until > now).values(until=now)
+                )
                 self._rows = _read(connection)
 
     def closed(self, now: float) -> dict[Key, dict[str, dict[str, Any]]]:

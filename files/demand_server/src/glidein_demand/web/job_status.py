@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..config import Settings
+from ..pool import accounting_limits
 from .formatting import format_age, format_count, format_duration, format_number, format_time, printable_values
 
 IDLE, RUNNING, REMOVED, COMPLETED, HELD, TRANSFERRING, SUSPENDED = range(1, 8)
@@ -137,6 +138,11 @@ def _obstacles(
             "The demand server is paused: nothing is submitted until it is resumed there",
             "Resume it: `glidein-demand resume` on the demand server's host.",
         ))  # fmt: skip
+    if facts["place"] == "factory" and facts["group"] is None:
+        found.append(obstacle(
+            "Its submission is materialized late: what it requests is unknown until it is in the queue",
+            "Wait until jobs of the submission start and end, or raise its max_idle and max_materialize.",
+        ))  # fmt: skip
     if row is None and not any(each["blocks"] for each in found):
         found.append(_not_counted(schedd, facts, demand, settings, now))
     return found
@@ -206,11 +212,11 @@ def _later(job: str, facts: Mapping[str, Any], now: float) -> list[dict[str, Any
 def _limits(
     schedd: str, facts: Mapping[str, Any], row: Mapping[str, Any] | None, demand: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the limits on running jobs that the job's group exceeds. Without a limit, they are of the whole group."""
+    """Return the limits on running jobs that exclude jobs of the group. Those of other users are left out."""
     if row is None:
         return []
     limited, over = row.get("limited_by") or {}, row.get("over_limit", 0)
-    every = not row["count"]  # no job of the group can start now
+    every = not any(row["users"].get(user) for user in facts["group"]["users"])  # no job of the user can start now
 
     def which(jobs: int) -> str:
         total = row["count"] + over
@@ -225,6 +231,7 @@ def _limits(
             every,
         )
         for reason, jobs in limited.items()
+        if accounting_limits.applies(reason, facts["group"])
     ]
     if over <= sum(limited.values()):
         return found
@@ -238,8 +245,8 @@ def _limits(
         ))  # fmt: skip
     if facts["place"] == "factory" and (every or not limits):
         found.append(obstacle(
-            "The max_materialize of its submission keeps jobs out of the queue until others end",
-            "Wait until jobs of the submission end, or raise max_materialize.",
+            "The max_idle or max_materialize of its submission keeps jobs out of the queue until others start or end",
+            "Wait until jobs of the submission start and end, or raise max_idle and max_materialize.",
             every,
         ))  # fmt: skip
     return found

@@ -14,6 +14,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     queue,
     raw_entry,
     site,
+    supplied,
     supply,
 )
 from hypothesis import given
@@ -56,9 +57,9 @@ def job(state="idle", asked=None, **changes):
     )
 
 
-def explained(one, *groups, counts=None, analysis=None, sites=None, **demand_changes):
+def explained(one, *groups, counts=None, analysis=None, sites=None, known=(), **demand_changes):
     """Return (lines as one text, next step). groups: the idle jobs; counts: numbers of the queue of main/core."""
-    now = {"demand": demand(*groups, **demand_changes), "supply": supply()}
+    now = {"demand": demand(*groups, **demand_changes), "supply": supply(*known)}
     planned = SKIPPED
     if one["group"] and one["state"] in ("idle", "held"):
         if sites is None:
@@ -213,6 +214,7 @@ def test_any_texts_stay_within_the_width(text, user, reason, requirements, condi
     obstacle = {"reason": reason, "action": reason, "blocks": False}
     analysis = dict(ANALYSIS, conditions=[{"slots": count, "condition": condition}], last_failure=condition)
     row = {"site": "s" * 64, "entry": "e" * 64, "shape": "h" * 64, "serves": 0, "fits": False, "reason": reason}
+    row["passed_over"] = False
     now = {"demand": demand(group("a", count))}
     result = job_explanation(
         job(text=text, user=user, group=asked, obstacles=[obstacle]), now, {"explanation": [row]}, analysis
@@ -220,3 +222,10 @@ def test_any_texts_stay_within_the_width(text, user, reason, requirements, condi
     assert max(map(len, result["lines"])) <= WIDTH
     assert all(line.isprintable() for line in result["lines"])
     assert result["lines"][-1].strip()
+
+
+def test_a_job_that_the_negotiator_passes_over_is_a_matter_of_priorities_and_quotas():
+    passed_over = supplied("main", "core", passed_over_groups={"a": {"until": NOW + 600}})
+    text, step = explained(job(), group("a", 3), known=[passed_over])
+    assert "the negotiator left these jobs idle beside free glideins there" in text
+    assert step.startswith("Look at the priority of the job's user and at the quota of its accounting group")

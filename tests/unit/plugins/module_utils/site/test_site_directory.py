@@ -40,6 +40,15 @@ def test_a_site_that_was_never_deployed_has_no_versions(tmp_path):
     assert (directory.versions(), directory.current(), directory.records()) == ([], None, {})
 
 
+def test_the_versions_of_htcondor_are_those_of_the_list_of_tarballs(site_home):
+    directory = SiteDirectory(str(site_home), "lab")
+    assert directory.htcondor_versions() == []
+    lines = ["from https://cm.example.org/tarballs"]
+    lines += [f"{name} x86_64 2.28 23.9.6 {'0' * 64} {name}-000000000000.tar.gz" for name in ("el8", "el9")]
+    (site_home / "lab" / "current" / "tarballs.list").write_text("\n".join(lines) + "\n")
+    assert directory.htcondor_versions() == ["23.9.6"]
+
+
 def test_only_versions_that_a_glidein_may_need_are_in_use():
     records = {
         "a" * 12: [],

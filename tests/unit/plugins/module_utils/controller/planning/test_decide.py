@@ -600,7 +600,7 @@ def test_sick_glideins_are_shown_with_the_batch_systems_reasons():
 
 def test_a_group_can_be_explained_entry_by_entry():
     sites = [planned_site(site({"a": entry(accept={"cpus": {"min": 2}}), "b": entry()}))]
-    shown = {"site": "lab", "shape": "core"}
+    shown = {"site": "lab", "shape": "core", "passed_over": False}
     assert planned([group(count=3)], sites, explain="a")["explanation"] == [
         dict(shown, entry="a", serves=0, fits=False, reason="asks for 1 cpus, accept has min 2"),
         dict(shown, entry="b", serves=3, fits=True, reason="fits 1 job per glidein"),

@@ -22,6 +22,7 @@ def names(text, **entry):
         ('ProjectName == "icecube" && projectname isnt undefined', ["ProjectName"]),
         ("TARGET.'Zone' == 1 || MY.Rack == 2", ["Zone"]),
         ('stringListMember(Owner, "alice") && RequestCpus > 2', []),
+        ("TARGET.ImageSize < 5 && TARGET.RequestGPUs =?= 0", ["ImageSize", "RequestGPUs"]),
         ("TARGET.'odd name' == 1", []),
         ("true", []),
         (None, []),

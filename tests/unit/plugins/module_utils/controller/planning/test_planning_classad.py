@@ -135,8 +135,10 @@ def test_attributes_of_every_machine_are_assumed():
 
 
 @needs_library
-def test_an_unknown_machine_attribute_does_not_match_and_is_named():
-    assert why("TARGET.HAS_CVMFS") == "Requirements want TARGET.HAS_CVMFS, and HAS_CVMFS is not known of its machines"
+def test_an_attribute_that_no_machine_of_the_entry_has_does_not_match_and_is_named():
+    assert why("TARGET.HAS_CVMFS", sample={"Arch": "X86_64"}) == (
+        "Requirements want TARGET.HAS_CVMFS, and HAS_CVMFS is not known of its machines"
+    )
     assert why('OpSysAndVer == "RHEL9"', machine={"OpSysAndVer": "RHEL8"}) == (
         "Requirements want OpSysAndVer == \"RHEL9\"; there opsysandver is 'RHEL8'"
     )
@@ -266,7 +268,8 @@ def test_values_that_no_ad_can_hold_match_nothing_and_affect_no_other_group():
 
 @needs_library
 def test_an_unknown_name_is_reported_as_spelled():
-    assert why("TARGET.'Odd \\'name'").endswith("and Odd 'name is not known of its machines")
+    told = why("TARGET.'Odd \\'name'", sample={"Arch": "X86_64"})
+    assert told.endswith("and Odd 'name is not known of its machines")
 
 
 NESTED = []
@@ -306,7 +309,8 @@ def test_such_text_of_a_machine_matches_nothing(where):
 def test_gpu_properties_are_evaluated():
     def served(requirement, **gpu):
         entry = raw_entry(shapes={"gpu": shape(gpus=1)}, attributes=gpu)
-        result = planned([group(gpus=1, gpu_requirements=requirement)], {"main": entry})
+        known = [supplied(shape_name="gpu", sample={"GPUs_DeviceName": "Tesla T4"})]
+        result = planned([group(gpus=1, gpu_requirements=requirement)], {"main": entry}, known)
         return result["unserved"][0]["reason"] if result["unserved"] else None
 
     assert served("Capability >= 7.5", GPUs_Capability=8.0) is None
@@ -318,10 +322,11 @@ def test_gpu_properties_are_evaluated():
 
 @needs_library
 def test_a_jobs_own_word_on_gpus_is_not_looked_for_in_the_inventory():
-    entry = raw_entry(shapes={"gpu": shape(gpus=1)})
+    entry = raw_entry(shapes={"gpu": shape(gpus=1)}, attributes={"GPUs_DeviceName": "Tesla T4"})
     wanted = "GlobalMemoryMb >= GPUsMinMemory && Capability >= 7.5"
     jobs = [group(gpus=1, gpu_requirements=wanted, attributes={"GPUsMinMemory": 4000})]
-    assert planned(jobs, {"main": entry})["unserved"][0]["reason"].endswith(
+    known = [supplied(shape_name="gpu", sample={"Arch": "X86_64"})]
+    assert planned(jobs, {"main": entry}, known)["unserved"][0]["reason"].endswith(
         "and Capability, GlobalMemoryMb are not known of its GPUs: "
         "state GPUs_Capability and GPUs_GlobalMemoryMb in the entry's attributes"
     )
@@ -333,7 +338,8 @@ def test_free_slots_of_unknown_sites_are_matched_with_their_sample():
     jobs = [group(count=1, requirements="HAS_CVMFS")]
 
     def unserved(has):
-        return planned(jobs, known=[supplied(free=[slot], site_name="gone", sample={"HAS_CVMFS": has})])["unserved"]
+        gone = supplied(free=[slot], site_name="gone", sample={"HAS_CVMFS": has})
+        return planned(jobs, known=[gone, supplied(sample={"Arch": "X86_64"})])["unserved"]
 
     assert unserved(True) == []
     assert len(unserved(False)) == 1
@@ -409,3 +415,206 @@ def test_jobs_whose_requirements_are_hidden_change_nothing():
     assert result["plan"][0]["reason"].startswith("the demand lacks what jobs require")
     assert result["plan"][0]["reason"].endswith("check glidein_demand_token of the sites: nothing is changed")
     assert [row["count"] for row in result["unserved"]] == [5, 2]
+
+
+# What the conditions of jobs reach.
+
+GPU_JOB = "countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs"
+GLIDEIN_TIME = "ifThenElse(isUndefined(TARGET.PYGLIDEIN_TIME_TO_LIVE), OriginalTime, TARGET.PYGLIDEIN_TIME_TO_LIVE)"
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "requirements, attributes, expressions, fits",
+    [
+        ("TargetTime > OriginalTime", {"OriginalTime": 3600}, {"TargetTime": GLIDEIN_TIME}, True),
+        ("MY.TargetTime > OriginalTime", {"OriginalTime": 7200}, {"TargetTime": GLIDEIN_TIME}, False),
+        ("A", {"D": 8}, {"A": "MY.B + 1 > 8", "B": "C", "C": "D * TARGET.Cpus"}, True),
+        ("A", {}, {"A": 'MY.Arch is undefined && Arch == "X86_64"'}, True),
+        ("Waited >= 600", {"QDate": NOW - 600}, {"Waited": "time() - QDate"}, True),
+        ("Waited > 600", {"QDate": NOW - 600}, {"Waited": "CurrentTime - QDate"}, False),
+        ("A", {}, {"A": "B", "B": "A"}, False),
+        ("(Memory * 1024) >= ImageSize", {"ImageSize": 45}, {}, True),
+        ("ImageSize is undefined && DiskUsage is undefined && MemoryUsage is undefined", {}, {}, True),
+        ("ResidentSetSize is undefined && TransferInputSizeMB is undefined", {}, {}, True),
+        ("RequestGPUs is undefined", {}, {}, True),
+        ("RequestGPUs is undefined", {"RequestGPUs": 0}, {}, False),
+        ("RequestGPUs =?= 0", {"RequestGPUs": 0}, {}, True),
+    ],
+)
+def test_a_condition_sees_the_real_job_ad(requirements, attributes, expressions, fits):
+    jobs = [group(requirements=requirements, attributes=attributes, expressions=expressions)]
+    sample = {"Arch": "X86_64", "HasFileTransfer": True}
+    assert (planned(jobs, known=[supplied(sample=sample)])["unserved"] == []) is fits
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "required, attributes, memory_mb, fits",
+    [
+        ("GlobalMemoryMb >= GPUsMinMemory", {"GPUsMinMemory": 4096}, 16160, True),
+        ("GlobalMemoryMb >= GPUsMinMemory", {"GPUsMinMemory": 4096}, 4000, False),
+        ("Capability >= GPUsMinCapability && MaxSupportedVersion >= GPUsMinRuntime",
+         {"GPUsMinCapability": 7.5, "GPUsMinRuntime": 12010}, 16160, True),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("requirements", [GPU_JOB, None])
+def test_the_minimum_gpu_properties_of_a_job_are_its_own_attributes(
+    required, attributes, memory_mb, fits, requirements
+):
+    stated = {"GPUs_GlobalMemoryMb": memory_mb, "GPUs_Capability": 8.6, "GPUs_MaxSupportedVersion": 12040}
+    entry = raw_entry(shapes={"gpu": shape(gpus=1)}, attributes=stated)
+    jobs = [group(gpus=1, gpu_requirements=required, requirements=requirements, attributes=attributes)]
+    assert (planned(jobs, {"main": entry})["unserved"] == []) is fits
+
+
+# What no source knows.
+
+SHAPES = {"core": shape(), "node": shape(cpus=4, memory_mb=8000)}
+VERSION = 'versionGE(split(TARGET.CondorVersion)[1], "8.9.7")'
+
+
+def plan_of(jobs, queued=(), known=(), entries=None):
+    entries = entries or {"a": raw_entry(shapes=SHAPES), "b": raw_entry(shapes=SHAPES)}
+    reading = queue({(name, "core"): {"queued": number} for name, number in dict(queued).items()})
+    result = make_plan(demand(*jobs), supply(*known), [planned_site(site(entries), reading)], NOW, 900, explain="a")
+    present = {}
+    for item in result["plan"]:
+        present[item["entry"]] = present.get(item["entry"], 0) + item["present"]
+    return present, result
+
+
+@needs_library
+@pytest.mark.parametrize("requirements", ["TARGET.HAS_CVMFS", "HAS_CVMFS =?= true", VERSION])
+def test_one_glidein_of_each_entry_finds_out_what_no_source_knows(requirements):
+    jobs = [group("a", 9, requirements=requirements)]
+    present, result = plan_of(jobs)
+    assert present == {"a": 1, "b": 1}
+    name = "CondorVersion" if "Condor" in requirements else "HAS_CVMFS"
+    assert result["unserved"][0]["reason"] == (
+        f"the first glidein of an entry shows whether these jobs fit: {name} not known of its machines yet"
+    )
+    assert result["explanation"][0]["reason"].startswith(f"may fit: the first glidein of the entry shows {name}")
+    assert result["explanation"][0]["fits"]
+    # The next plan leaves them in the queue, and orders no other.
+    assert plan_of(jobs, {"a": 1, "b": 1})[0] == {"a": 1, "b": 1}
+
+
+@needs_library
+def test_a_glidein_that_is_present_finds_it_out():
+    jobs = [group("a", 9, requirements="HAS_CVMFS"), group("b", 1, cpus=4)]
+    present, result = plan_of(jobs)
+    # One for the group b, whose other cores are taken; none in addition.
+    assert present == {"a": 1, "b": 1}
+    assert plan_of(jobs, known=[supplied("a", registered=1), supplied("b", registered=1)])[0] == {"a": 1, "b": 0}
+
+
+@needs_library
+def test_what_an_earlier_glidein_has_shown_decides():
+    jobs = [group("a", 9, requirements="HAS_CVMFS")]
+    known = [supplied("a", sample={"HAS_CVMFS": True}), supplied("b", sample={"Arch": "X86_64"})]
+    present, result = plan_of(jobs, known=known)
+    assert (present["b"], result["unserved"]) == (0, [])
+    assert present["a"] == 9
+
+
+@needs_library
+def test_the_gpus_of_an_entry_are_unknown_while_only_glideins_without_gpus_have_registered():
+    entries = {"a": raw_entry(shapes={"core": shape(), "gpu": shape(gpus=1)})}
+    jobs = [group("a", 3, gpus=1, gpu_requirements="Capability >= 7.5")]
+    assert plan_of(jobs, known=[supplied("a", sample={"Arch": "X86_64"})], entries=entries)[0] == {"a": 1}
+    known = [supplied("a", sample={"GPUs_Capability": 7.0})]
+    assert plan_of(jobs, known=known, entries=entries)[0] == {"a": 0}
+
+
+@needs_library
+def test_a_condition_that_fails_for_another_reason_orders_nothing():
+    assert plan_of([group("a", 9, requirements='HAS_CVMFS && TARGET.Arch == "ppc64le"')])[0] == {"a": 0, "b": 0}
+
+
+# Requests, run times and limits that the machine decides.
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "expressions, entries, present",
+    [
+        # A job for each whole glidein.
+        ({"RequestCpus": "TARGET.TotalSlotCpus", "RequestMemory": "TARGET.TotalSlotMemory"},
+         {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 6),
+        ({"RequestMemory": "TARGET.Cpus * 2000"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 6),
+        ({"RequestMemory": "TARGET.Cpus * 500"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 2),
+        ({"RequestMemory": "TARGET.Cpus * 3000"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 0),
+        ({"RequestCpus": "TARGET.NoSuchName"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 0),
+        ({"RequestGPUs": "ifThenElse(TARGET.GPUs > 0, 1, 0)"}, {"a": raw_entry(shapes={"gpu": shape(gpus=2)})}, 6),
+        ({"Longest": "TARGET.GLIDEIN_Max_Walltime / 2"}, {"a": raw_entry()}, 6),
+        ({"Longest": "TARGET.GLIDEIN_Max_Walltime * 2"}, {"a": raw_entry()}, 0),
+    ],
+)  # fmt: skip
+def test_a_request_or_run_time_is_evaluated_beside_the_machine(expressions, entries, present):
+    jobs = [group("a", 6, expressions=expressions, runtime_attributes=["Longest"], requirements=DEFAULT)]
+    known = [supplied("a", sample={"Arch": "X86_64", "GPUs_DeviceName": "Tesla T4"})]
+    assert plan_of(jobs, known=known, entries=entries)[0] == {"a": present}
+
+
+NETWORKS = {"a": raw_entry(attributes={"NETWORK": "net_a"}), "b": raw_entry(attributes={"NETWORK": "net_b"})}
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "maxima, used, present, reason",
+    [
+        ({"net_a": 1, "net_b": 0}, {}, {"a": 1, "b": 0},
+         "concurrency limit net_a: 1, 0 in use; concurrency limit net_b: 0, 0 in use"),
+        ({"net_a": 1}, {}, {"a": 1, "b": 3}, None),
+        ({"net_a": 5, "net_b": 1}, {"net_a": 3, "net_b": 1}, {"a": 2, "b": 0}, None),
+        ({"": 2}, {}, {"a": 1, "b": 0}, None),
+        ({"swx": 6}, {}, {"a": 3, "b": 0}, "concurrency limit swx: 6, 0 in use"),
+        ({}, {}, {"a": 4, "b": 0}, None),
+    ],
+)  # fmt: skip
+def test_a_concurrency_limit_that_depends_on_the_machine_holds_back_glideins(maxima, used, present, reason):
+    jobs = [group("a", 4, expressions={"ConcurrencyLimits": 'strcat("swx:2 ", TARGET.NETWORK)'})]
+    one = planned_site(site(NETWORKS))
+    read = demand(*jobs, concurrency_limits={"maxima": maxima, "used": used})
+    result = make_plan(read, supply(), [one], NOW, 900, explain="a")
+    assert {item["entry"]: item["present"] for item in result["plan"]} == present
+    if reason:
+        assert [row["reason"] for row in result["unserved"]] == [reason]
+        assert reason.split(";")[0] in result["explanation"][0]["reason"]
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "installed, sample, present",
+    [
+        (["23.9.6"], None, 9),
+        (["8.9.6"], None, 0),
+        (["23.9.6", "8.9.6"], None, 1),
+        ([], None, 1),
+        # The tarball was renewed after the glidein of the sample had started.
+        (["23.9.6"], {"CondorVersion": "$CondorVersion: 8.8.1 2019-01-01 $"}, 9),
+        (["23.9.6"], {"CondorVersion": "$CondorVersion: 23.9.6 2026-07-12 PackageID: 1 $"}, 9),
+    ],
+)
+def test_the_version_of_htcondor_is_that_of_the_tarball(installed, sample, present):
+    reading = dict(queue(), htcondor=installed)
+    known = [supplied(sample=sample)] if sample else []
+    # As condor_submit adds it for checkpoint_exit_code.
+    jobs = [group("a", 9, requirements=f"{DEFAULT} && {VERSION}")]
+    result = make_plan(demand(*jobs), supply(*known), [planned_site(site(), reading)], NOW, 900)
+    assert [item["present"] for item in result["plan"]] == [present]
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "expressions",
+    [{"ConcurrencyLimits": "TARGET.NETWORK"}, {"RequestMemory": "TARGET.Share * 1000"}, {"Longest": "TARGET.Share"}],
+)
+def test_one_glidein_finds_out_a_request_run_time_or_limit(expressions):
+    jobs = [group("a", 5, expressions=expressions, runtime_attributes=["Longest"])]
+    present, result = plan_of(jobs)
+    assert present == {"a": 1, "b": 1}
+    assert "the first glidein of the entry shows" in result["explanation"][0]["reason"]
+    sample = {"NETWORK": "x", "Share": 1}
+    assert sum(plan_of(jobs, known=[supplied("a", sample=sample), supplied("b", sample=sample)])[0].values()) == 5

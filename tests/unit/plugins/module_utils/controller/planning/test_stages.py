@@ -67,7 +67,7 @@ def test_each_stage_returns_a_new_value_and_leaves_its_input_as_it_is():
     shapes, findings = twice(guard.assess, shapes, pool, settings["guard"], NOW)
     shapes = twice(guard.withdraw, shapes, findings)
     fit = Fit(shapes, matcher)
-    matches = [fit.mask(one) for one in job_classes]
+    matches = [fit.masks(one)[0] for one in job_classes]
     queued = [one.queued for one in shapes]
     subtracted = twice(subtract, job_classes, matches, shapes, queued)
     usage = twice(Usage.of, pool.sites, shapes, queued, settings["limits"], findings.unproven)
