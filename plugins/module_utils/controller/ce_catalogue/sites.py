@@ -42,7 +42,7 @@ _NOT_IN_GROUPS = re.compile(r"[^A-Za-z0-9_]")
 # Names in OSG_BatchSystems that have another name here.
 _BATCH_SYSTEM_NAMES = {"condor": "htcondor"}
 _RESERVED = ("localhost", "all", "ungrouped")
-# What a pilot gets if the catalogue does not say it: the smallest one, with the memory that HTCondor-CE requests by default.
+# The size of a pilot, if the catalogue does not have it.
 _ASSUMED_CPUS = 1
 _ASSUMED_MEMORY_PER_CPU_MB = 2000
 # The largest plausible values of a catalogue.
