@@ -46,9 +46,11 @@ make_scratch
 # Each step runs in a process of its own with a time limit (seconds), because servers and drivers may not respond.
 try_step 60 remove_stale || log "removing stale scratch directories took more than 60 s: continuing without it"
 run_step 120 "checking the node" check_node
-unpacking_cs=$(uptime_cs)
+read_uptime
+unpacked_from=$HUNDREDTHS
 run_step 900 "installing HTCondor" install_condor
-unpacking_cs=$(($(uptime_cs) - unpacking_cs))
+read_uptime
+unpacking_cs=$((HUNDREDTHS - unpacked_from))
 run_step 60 "copying the credential" copy_credential
 run_step 180 "configuring HTCondor" configure
 run_step 150 "connecting to the collector" check_pool

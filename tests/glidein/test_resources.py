@@ -238,3 +238,17 @@ def test_the_machine_that_runs_the_tests(shell, tmp_path):
     cpus, of_node, memory_mb = map(int, subprocess.check_output(command, timeout=120).split())
     assert 1 <= cpus <= len(os.sched_getaffinity(0)) <= of_node
     assert 0 < memory_mb < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB
+
+
+# --- the node's uptime, by which the glidein measures its times
+
+
+@pytest.mark.parametrize(
+    ("uptime", "hundredths"),
+    [("354321.07", 35432107), ("0.48", 48), ("0.08", 8), ("12.5", 1250), ("7", 700), ("10.123", 1012), ("0.00", 0)],
+)
+def test_the_uptime_may_have_zeros_and_any_number_of_decimals(shell, uptime, hundredths):
+    """Read the forms of lxcfs and gVisor, too."""
+    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; in_hundredths "$1"; echo "$HUNDREDTHS"']
+    command += [str(ROOT / "files" / "glidein" / "lib"), uptime]
+    assert int(subprocess.check_output(command, timeout=120)) == hundredths

@@ -49,8 +49,8 @@ write_config() {
 
 # log_ready UNPACK_CS: log how long the preparation took.
 log_ready() {
-  prepared_cs=$(uptime_cs)
-  log "ready to start HTCondor after $(in_seconds $((prepared_cs - STARTED_CS))) s, $(in_seconds "$1") s of them to unpack it"
+  read_uptime
+  log "ready to start HTCondor after $(in_seconds $((HUNDREDTHS - STARTED_CS))) s, $(in_seconds "$1") s of them to unpack it"
 }
 
 # check_clashes: end if an attribute has the name of another setting. Attributes and settings share one name space.

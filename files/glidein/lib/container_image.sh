@@ -40,6 +40,7 @@ enter_image() {
   GLIDEIN_IMAGE='' GLIDEIN_GRANTED=asked GLIDEIN_STARTED_AT=$STARTED_AT
   export GLIDEIN_IMAGE GLIDEIN_GRANTED GLIDEIN_STARTED_AT
   export GLIDEIN_CPUS GLIDEIN_MEMORY_MB GLIDEIN_DISK_MB GLIDEIN_GPUS
-  trap - EXIT HUP INT USR1 USR2 TERM
+  # shellcheck disable=SC2086 # a list of signals
+  trap - EXIT $SIGNALS
   exec "$program" "$@" "$PAYLOAD/glidein.sh"
 }

@@ -21,11 +21,12 @@ start_master() {
   {
     # Some notices reach every process, whatever its session. The daemons ignore them; this script stops the daemons.
     # shellcheck disable=SC2086 # a list of signals
-    [ -z "$GLIDEIN_NOTICE_TO_ALL" ] || trap '' $GLIDEIN_NOTICE_TO_ALL
+    trap '' XCPU $GLIDEIN_NOTICE_TO_ALL
     use_condor && exec $session "$SCRATCH/condor/sbin/condor_master" -f
   } >"$SCRATCH/log/master.out" 2>&1 </dev/null &
   MASTER_PID=$!
-  MASTER_AT=$(now_s)
+  read_now
+  MASTER_AT=$now
   log "condor_master started, process $MASTER_PID"
   [ -z "$session" ] || start_guard
 }
@@ -57,31 +58,37 @@ watch_master() {
   counted=$COUNTED_BYTES
   while :; do
     if [ -n "$registered" ]; then pause "$LOOK_S"; else pause "$often"; fi
-    now=$(now_s)
-    stop_if_signalled
-    stop_if_ended
-    if [ -z "$registered" ]; then
-      wait_to_register
-      used=$now
-    fi
-    hold_killed_jobs
-    watch_disk
-    ship_logs
-    count_jobs
-    stop_if_failing
-    stop_if_over
-    if [ $((now - renewed)) -ge "$RENEW_S" ]; then
-      renewed=$now
-      run_limited "$RENEWAL_S" renew_credential || [ -n "$SIGNAL" ] ||
-        log "GLIDEIN_CREDENTIAL=$GLIDEIN_CREDENTIAL cannot be read within $RENEWAL_S s; the glidein keeps its copy"
-      watch_collector
-      limit_logs
-      write_state
-    elif [ "$COUNTED_BYTES" -ne "$counted" ]; then
-      counted=$COUNTED_BYTES
-      write_state
-    fi
+    # If a process cannot be started, dash and busybox abandon this look. The next one does what was left.
+    command eval look
   done
+}
+
+# look: check the signals, the daemons and the jobs once.
+look() {
+  read_now
+  stop_if_signalled
+  stop_if_ended
+  if [ -z "$registered" ]; then
+    wait_to_register
+    used=$now
+  fi
+  hold_killed_jobs
+  watch_disk
+  ship_logs
+  count_jobs
+  stop_if_failing
+  stop_if_over
+  if [ $((now - renewed)) -ge "$RENEW_S" ]; then
+    renewed=$now
+    run_limited "$RENEWAL_S" renew_credential || [ -n "$SIGNAL" ] ||
+      log "GLIDEIN_CREDENTIAL=$GLIDEIN_CREDENTIAL cannot be read within $RENEWAL_S s; the glidein keeps its copy"
+    watch_collector
+    limit_logs
+    write_state
+  elif [ "$COUNTED_BYTES" -ne "$counted" ]; then
+    counted=$COUNTED_BYTES
+    write_state
+  fi
 }
 
 stop_if_signalled() {
@@ -172,7 +179,11 @@ stop_if_failing() {
 # has_jobs: true if a job has a directory, or if a starter has written to its log since the last call.
 JOBS_LAST=
 has_jobs() {
-  jobs_now=$(ls -ln "$SCRATCH"/log/StarterLog.slot* 2>/dev/null)
+  jobs_now=
+  for each in "$SCRATCH"/log/StarterLog.slot*; do
+    [ ! -e "$each" ] || jobs_now=$(ls -ln "$SCRATCH"/log/StarterLog.slot* 2>/dev/null) || return 0
+    break
+  done
   if [ -n "$(ls -A "$SCRATCH/execute" 2>/dev/null)" ] || [ "$jobs_now" != "$JOBS_LAST" ]; then
     JOBS_LAST=$jobs_now
     return 0
@@ -190,7 +201,8 @@ log_has() {
 # which needs the same right. (An error of an early update stays in the log when a job runs.)
 has_registered() {
   [ -z "$(ls -A "$SCRATCH/execute" 2>/dev/null)" ] || return 0
-  log_has StartLog 'Initial update sent to collector' && [ -z "$(startd_error)" ] &&
+  why=$(startd_error) || return 1
+  log_has StartLog 'Initial update sent to collector' && [ -z "$why" ] &&
     log_has SharedPortLog 'CCBListener: registered with CCB server'
 }
 
@@ -208,7 +220,8 @@ wait_to_register() {
     # shellcheck disable=SC2034 # for summary.sh
     REGISTERED_AT=$now
     write_state
-    log "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $(($(uptime_cs) - STARTED_CS))) s after start"
+    read_uptime
+    log "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $((HUNDREDTHS - STARTED_CS))) s after start"
   elif [ $((now - MASTER_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
     why=$(startd_error)
     stop_master 5
@@ -244,8 +257,8 @@ log_daemon_tails() {
 # and the clean-up take at most one and a half times SECONDS (which is 6 or more), as much as the batch system allows.
 stop_master() {
   [ -n "$MASTER_PID" ] || return 0
-  log "stopping condor_master; running jobs have $1 s to vacate"
   kill -s TERM "$MASTER_PID" 2>/dev/null
+  log "stopping condor_master; running jobs have $1 s to vacate"
   wait_for_master "$1" && return 0
   log "condor_master still runs after $1 s: stopping it fast"
   kill -s QUIT "$MASTER_PID" 2>/dev/null
@@ -258,9 +271,11 @@ stop_master() {
 
 # wait_for_master SECONDS: true if condor_master ends within that time.
 wait_for_master() {
-  deadline=$(($(now_s) + $1))
+  read_now
+  deadline=$((now + $1))
   while kill -0 "$MASTER_PID" 2>/dev/null; do
-    [ "$(now_s)" -lt "$deadline" ] || return 1
+    [ "$now" -lt "$deadline" ] || return 1
     pause 1
+    read_now
   done
 }

@@ -154,7 +154,7 @@ make_reserve() {
 # watch_disk: if the disk is full, hold the jobs that use more of it than their slot has. End the glidein if the disk stays
 # full: other users or jobs within their limits have filled it.
 watch_disk() {
-  now=$(now_s)
+  read_now
   free=$(free_mb "$SCRATCH")
   [ -n "$free" ] || return 0
   if [ -n "$DISK_FULL_AT" ] && [ "$free" -ge $((DISK_FULL_MB + 2 * RESERVE_MB)) ]; then

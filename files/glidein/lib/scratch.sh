@@ -127,22 +127,23 @@ kill_leftovers() {
   [ -n "$SCRATCH" ] || return 0
   for round in 1 2 3 4; do
     left=$(leftovers)
-    [ -n "$left" ] || return 0
+    [ "$left" != end ] || return 0
     [ "$round" -eq 1 ] || sleep 1
     # shellcheck disable=SC2086 # a list of process ids
-    kill -s KILL $left 2>/dev/null
+    kill -s KILL ${left%end} 2>/dev/null
   done
   log "processes that cannot be killed: $left"
 }
 
 # leftovers: print the ids of this user's processes whose program, working directory or environment is in the scratch
-# directory. The kernel shows the real path of the directory; the environment may have another one. (grep -z is not POSIX;
+# directory, and `end` if all processes were searched. The kernel shows the real path of the directory; the environment may have another one. (grep -z is not POSIX;
 # where it is missing, a job that has left the directory is not found.)
 leftovers() {
   real=$(cd "$SCRATCH" 2>/dev/null && pwd -P) || real=$SCRATCH
   # shellcheck disable=SC2012 # find does not print the targets of links
   {
-    ls -l /proc/[0-9]*/exe /proc/[0-9]*/cwd | awk -v inside=" -> $real/" 'index($0, inside)'
+    ls -l /proc/[0-9]*/exe /proc/[0-9]*/cwd | awk -v inside=" -> $real/" 'index($0, inside); END { exit NR == 0 }' || exit
     grep -lzF -e "$SCRATCH/" -e "$real/" -- /proc/[0-9]*/environ
-  } 2>/dev/null | sed -n 's|^[^/]*/proc/\([0-9]*\)/.*|\1|p' | sort -u | grep -vx "$$"
+    echo end
+  } 2>/dev/null | sed -n -e 's|^[^/]*/proc/\([0-9]*\)/.*|\1|p' -e '/^end$/p' | sort -u | grep -vx "$$"
 }
