@@ -9,6 +9,9 @@
 
 set -u
 umask 077
+# Settings of a login environment for the programs that are used here.
+unset CDPATH BLOCKSIZE BLOCK_SIZE DF_BLOCK_SIZE DU_BLOCK_SIZE LS_BLOCK_SIZE GREP_COLOR GREP_COLORS GREP_OPTIONS GZIP \
+  POSIXLY_CORRECT QUOTING_STYLE TAR_OPTIONS TIME_STYLE WGETRC _POSIX2_VERSION
 LC_ALL=C
 export LC_ALL
 PATH="${PATH:-/usr/bin:/bin}:/usr/bin:/bin:/usr/sbin:/sbin"

@@ -241,9 +241,9 @@ def program(site, name, body):
 def advance_clock(site, seconds=0):
     """Advance the clock of the site's glideins, which they read from a file after this function has been called."""
     report = site.home / "lib" / "report.sh"
-    clock = "now=$((CLOCK_AT"
+    clock = "NOW=$((CLOCK_AT"
     if clock in report.read_text():
-        report.write_text(report.read_text().replace(clock, f"now=$(($(cat '{site.root}/clock') + CLOCK_AT"))
+        report.write_text(report.read_text().replace(clock, f"NOW=$(($(cat '{site.root}/clock') + CLOCK_AT"))
     new = site.root / "clock.new"
     new.write_text(str(seconds))
     new.chmod(0o644)

@@ -448,7 +448,23 @@ def test_a_killed_master_ends_with_its_children(together, shell):
     master = glidein.wait_for("registered").output.split("condor_master started, process ")[1].split()[0]
     assert processes_in(glidein.directory() / "execute")
     os.kill(int(master), signal.SIGKILL)
-    assert_ended(site, *glidein.end(), 18, "condor_master ended by itself with status 137")
+    assert_ended(site, *glidein.end(), 18, "condor_master ended by itself with status 137, signal KILL")
+
+
+def test_files_that_cannot_be_removed_do_not_keep_a_glidein(site, shell):
+    """A job in a container may leave files of another user. No starter runs for them."""
+    if os.getuid() != 0:
+        pytest.skip("only root can make files that the glidein cannot remove")
+    glidein = site.start(shell, GLIDEIN_IDLE_TIMEOUT_S=15).wait_for("condor_master started")
+    left = glidein.directory() / "execute" / "dir_4194305"  # no process has such a number
+    (left / "rootfs").mkdir(parents=True)
+    (left / "rootfs" / "file").write_text("")
+    left.chmod(0o755)
+    status, output = glidein.end()
+    assert status == 0, output
+    assert "ended because no job ran for 15 s" in output.splitlines()[-1]
+    assert f"could not remove all of {left.parents[1]}: " in output and "/execute/dir_4194305/rootfs/file" in output
+    shutil.rmtree(left.parents[1])
 
 
 def test_unwritable_log_directory_does_not_matter(together, shell):
@@ -567,7 +583,7 @@ def reasons_of_the_script():
     for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
         text = part.read_text().replace("\\\n", "")
         calls = re.findall(
-            r"""(?:\bend_with|write_summary) (\d+) (?:"\$now" )?"""
+            r"""(?:\bend_with|write_summary) (\d+) (?:"\$NOW" )?"""
             r"""\"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
             text,
         )
@@ -610,6 +626,12 @@ def test_every_exit_status_is_documented_and_tested():
     assert used <= explained
     assert explained - {10, 35, 36} - SIGNALLED <= provoked, explained - provoked
     assert "35, " in tests and "36, " in tests
+
+
+def test_the_demand_server_knows_the_statuses_of_signals():
+    server = ROOT / "files/demand_server/src/glidein_demand/store/glidein_tracking.py"
+    (numbers,) = re.findall(r"^SIGNALS = \((.*)\)$", server.read_text(), re.MULTILINE)
+    assert set(map(int, numbers.split(", "))) == SIGNALLED
 
 
 def test_glideins_on_one_node_do_not_interfere(site, any_shell):

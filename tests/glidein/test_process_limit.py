@@ -94,7 +94,7 @@ def test_a_search_for_processes_that_fails_does_not_mean_that_there_are_none(she
 
 def test_records_of_jobs_that_could_not_be_read_are_counted_later(shell, tmp_path):
     (tmp_path / "jobs").mkdir()
-    record = 'CompletionDate = 9\nExitCode = 0\nJobPid = 7\n*** Offset = 0\n'
+    record = "CompletionDate = 9\nExitCode = 0\nJobPid = 7\n*** Offset = 0\n"
     (tmp_path / "jobs" / "history.1").write_text(record)
     (tmp_path / "jobs" / "history").write_text(record)
     script = """
@@ -106,7 +106,7 @@ def test_records_of_jobs_that_could_not_be_read_are_counted_later(shell, tmp_pat
         echo "$JOBS $FAST_FAILURES $LAST_JOB_AT $COUNTED_BYTES"
     """
     assert lib(shell, script, tmp_path) == f"2 0 9 {len(record)}\n"
-    assert os.listdir(tmp_path / "jobs") == ["history"]
+    assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["history"]
 
 
 def test_a_failed_look_at_the_logs_counts_as_a_job(shell, tmp_path):

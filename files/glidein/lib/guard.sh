@@ -37,7 +37,7 @@ clean_up_killed() {
     count_jobs
     run_limited 30 save_logs
     read_now
-    write_summary 137 "$now" "glidein.sh was killed"
+    write_summary 137 "$NOW" "glidein.sh was killed"
   fi
   run_limited 60 until_done remove_scratch
 }
@@ -53,4 +53,4 @@ kill -s QUIT "$master" 2>/dev/null
 pause 3
 until_done clean_up_killed
 [ -z "$SUMMARY_WRITTEN" ] ||
-  log "ended because glidein.sh was killed (exit status 137, after $((now - STARTED_AT)) s)"
+  log "ended because glidein.sh was killed (exit status 137, after $((NOW - STARTED_AT)) s)"

@@ -30,11 +30,11 @@ read_uptime
 STARTED_CS=$HUNDREDTHS
 CLOCK_AT=$(date +%s)
 
-# read_now: store the time in epoch seconds in `now`, by the clock as it was at the start. It does not jump when the node's
+# read_now: store the time in epoch seconds in NOW, by the clock as it was at the start. It does not jump when the node's
 # clock is set, so that the glidein retires, ends and stops in time.
 read_now() {
   read_uptime
-  now=$((CLOCK_AT + (HUNDREDTHS - STARTED_CS) / 100))
+  NOW=$((CLOCK_AT + (HUNDREDTHS - STARTED_CS) / 100))
 }
 
 # in_seconds HUNDREDTHS: print them as seconds.
@@ -64,8 +64,8 @@ until_done() {
 # busy_wait: wait for at least a second without starting a process.
 busy_wait() {
   read_now
-  waits_until=$((now + 2))
-  while [ "$now" -lt "$waits_until" ]; do
+  waits_until=$((NOW + 2))
+  while [ "$NOW" -lt "$waits_until" ]; do
     read_now
   done
 }
@@ -155,7 +155,7 @@ finish() {
   }
   until_done clean_up
   read_now
-  log "ended because $END_REASON (exit status $END_STATUS, after $((now - STARTED_AT)) s)"
+  log "ended because $END_REASON (exit status $END_STATUS, after $((NOW - STARTED_AT)) s)"
   exit "$END_STATUS"
 }
 
@@ -174,9 +174,10 @@ clean_up() {
   if [ -n "$SETTINGS_VALID" ]; then
     [ -z "$MASTER_AT" ] || count_jobs
     read_now
-    write_summary "$END_STATUS" "$now" "$END_REASON"
+    write_summary "$END_STATUS" "$NOW" "$END_REASON"
   fi
-  [ -z "$SCRATCH" ] || run_limited 60 until_done remove_scratch || log "could not remove all of $SCRATCH"
+  [ -z "$SCRATCH${GLIDEIN_IMAGE_CACHE-}" ] || run_limited 60 until_done remove_scratch ||
+    log "could not remove all of $SCRATCH"
 }
 
 show_help() {
