@@ -18,6 +18,9 @@
 
 set -u
 umask 077
+# Settings of a login environment for the programs that are used here.
+unset CDPATH BLOCKSIZE BLOCK_SIZE DF_BLOCK_SIZE DU_BLOCK_SIZE LS_BLOCK_SIZE GREP_COLOR GREP_COLORS GREP_OPTIONS \
+  POSIXLY_CORRECT QUOTING_STYLE TIME_STYLE _POSIX2_VERSION
 LC_ALL=C
 export LC_ALL
 PATH="${PATH:-/usr/bin:/bin}:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -156,6 +159,7 @@ CANDIDATES
 report_gpus() {
   # shellcheck disable=SC2086 # names
   assigned=$(gpus_named $NVIDIA_VARIABLES $AMD_VARIABLES)
+  [ -n "$assigned" ] || assigned=$(gpus_granted)
   fact gpus_assigned "$assigned"
   if command -v nvidia-smi >/dev/null 2>&1; then
     listed=$(nvidia-smi --query-gpu=name,memory.total --format=csv,noheader,nounits 2>&1) || {

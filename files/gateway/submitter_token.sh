@@ -24,8 +24,10 @@ replace() {
         return
     fi
     mkdir -p "${token%/*}"
-    cp "$1" "$token.new"
-    mv "$token.new" "$token"
+    # Not in tokens.d, because HTCondor reads every file there as a token.
+    new=$HOME/.condor/gateway-$site.new
+    cp "$1" "$new"
+    mv "$new" "$token"
     echo changed
     # Pilots that the gateway has refused because of an expired token.
     timeout 20 condor_release -constraint "JobStatus == 5 && regexp(\"^condor gateway-$site@ \", GridResource)

@@ -9,6 +9,9 @@
 
 set -u
 umask 077
+# Settings of a login environment for the programs that are used here.
+unset CDPATH BLOCKSIZE BLOCK_SIZE DF_BLOCK_SIZE DU_BLOCK_SIZE LS_BLOCK_SIZE GREP_COLOR GREP_COLORS GREP_OPTIONS GZIP \
+  POSIXLY_CORRECT QUOTING_STYLE TAR_OPTIONS TIME_STYLE WGETRC _POSIX2_VERSION
 LC_ALL=C
 export LC_ALL
 PATH="${PATH:-/usr/bin:/bin}:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -46,9 +49,11 @@ make_scratch
 # Each step runs in a process of its own with a time limit (seconds), because servers and drivers may not respond.
 try_step 60 remove_stale || log "removing stale scratch directories took more than 60 s: continuing without it"
 run_step 120 "checking the node" check_node
-unpacking_cs=$(uptime_cs)
+read_uptime
+unpacked_from=$HUNDREDTHS
 run_step 900 "installing HTCondor" install_condor
-unpacking_cs=$(($(uptime_cs) - unpacking_cs))
+read_uptime
+unpacking_cs=$((HUNDREDTHS - unpacked_from))
 run_step 60 "copying the credential" copy_credential
 run_step 180 "configuring HTCondor" configure
 run_step 150 "connecting to the collector" check_pool

@@ -53,21 +53,21 @@ failing | failing_full)
   ;;
 busy)
   register
-  mkdir "$root/execute/dir_1"
+  mkdir "$root/execute/dir_$$"
   ;;
 worked)
   register
-  mkdir "$root/execute/dir_1"
+  mkdir "$root/execute/dir_$$"
   sleep 2
-  rmdir "$root/execute/dir_1"
+  rmdir "$root/execute/dir_$$"
   echo "01/01/26 00:00:00 the job has ended" >"$log/StarterLog.slot1_1" # if glidein.sh has not seen the directory
   ;;
 stubborn)
   trap '' TERM QUIT HUP
   register
   # A job in a session of its own. Only its working directory shows that it belongs to the glidein.
-  mkdir "$root/execute/dir_1"
-  (cd "$root/execute/dir_1" && exec setsid env -i /bin/sleep 300) >/dev/null 2>&1 &
+  mkdir "$root/execute/dir_$$"
+  (cd "$root/execute/dir_$$" && exec setsid env -i /bin/sleep 300) >/dev/null 2>&1 &
   ;;
 deaf)
   trap '' TERM
@@ -76,13 +76,13 @@ deaf)
   ;;
 silent) ;;
 refused | refused_at_first)
-  [ "$behaviour" = refused ] || mkdir "$root/execute/dir_1"
+  [ "$behaviour" = refused ] || mkdir "$root/execute/dir_$$"
   answer='01/01/26 00:00:00 ERROR: SECMAN:2010:Received "DENIED" from server' # in the same moment as the update
   register
   ;;
 lost | lost_busy)
   register
-  [ "$behaviour" != lost_busy ] || mkdir "$root/execute/dir_1"
+  [ "$behaviour" != lost_busy ] || mkdir "$root/execute/dir_$$"
   sleep 1
   echo "01/01/26 00:00:00 CCBListener: connection to CCB server cm:9618 failed; will try to reconnect in 60 seconds." \
     >>"$log/SharedPortLog"

@@ -141,6 +141,17 @@ def test_gpu_runs_the_program_on_the_first_assigned_gpu(shell, tmp_path, given, 
     assert (tmp_path / "seen").read_text() == first + "\n"
 
 
+def test_gpu_names_an_assigned_gpu_of_amd_in_its_variable(shell, tmp_path):
+    discovery = tmp_path / "condor" / "libexec" / "condor_gpu_discovery"
+    discovery.parent.mkdir(parents=True)
+    discovery.write_text("#!/bin/sh\necho 'DetectedGPUs=\"HIP2\"'\n")
+    discovery.chmod(0o755)
+    own(tmp_path, f'echo "${{CUDA_VISIBLE_DEVICES-unset}} $ROCR_VISIBLE_DEVICES" >"{tmp_path}/seen"')
+    given = {"GLIDEIN_GPU_LIST": "2,3", "GLIDEIN_GPU_VARIABLE": "ROCR_VISIBLE_DEVICES"}
+    assert run(shell, tmp_path, "gpu", str(tmp_path / "own_check"), **given)["GLIDEIN_Resource_gpu"] == "True"
+    assert (tmp_path / "seen").read_text() == "unset 2\n"
+
+
 def test_endpoint_connects(shell, tmp_path):
     if shutil.which("bash") is None and shutil.which("nc") is None:
         pytest.skip("neither bash nor nc is installed: the check cannot tell then")

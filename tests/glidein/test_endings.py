@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of every ending: the exit status, the last line, and a node without leftovers."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -204,7 +205,17 @@ BY_ITSELF = {
     ),
     "no CCB": ("alone", {"GLIDEIN_REGISTER_S": 1}, 19, "could not be joined within 1 s"),
 }
-SIGNALS = {"HUP": 129, "INT": 130, "USR1": 138, "USR2": 140, "TERM": 143}
+SIGNALS = {
+    "HUP": 129,
+    "INT": 130,
+    "QUIT": 131,
+    "USR1": 138,
+    "USR2": 140,
+    "PIPE": 141,
+    "TERM": 143,
+    "XCPU": 152,
+    "XFSZ": 153,
+}
 VACATE = "MACHINEMAXVACATETIME = "
 SLOW_TO_START = b"#!/bin/sh\nsleep 300\n"
 
@@ -351,6 +362,33 @@ def test_signal_to_the_whole_group_reaches_the_daemons_only_through_the_script(t
     assert (kept / "MasterLog").read_text().count("got TERM") == 1
 
 
+def test_the_limit_of_cpu_time_reaches_the_daemons_only_through_the_script(site, shell):
+    """Send XCPU to every process of the job, whatever its session, as Grid Engine at s_cpu and LSF at CPULIMIT."""
+    glidein = site.bring("busy").start(shell).wait_for("registered")
+    for process in processes_in(site.scratch):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGXCPU)
+    status, output = glidein.signal(signal.SIGXCPU).end()
+    assert_ended(site, status, output, 152, "signal XCPU")
+    (kept,) = site.logs.iterdir()
+    assert "got TERM" in (kept / "MasterLog").read_text()
+
+
+def test_a_glidein_whose_output_has_no_reader_leaves_nothing(site, shell):
+    """Close the other end of the pipe, as a batch system's daemon that fails does."""
+    site.bring("busy").give_to_user()
+    reader, writer = os.pipe()
+    glidein = site.start(shell, output=writer)
+    os.close(writer)
+    assert becomes(lambda: list(site.scratch.glob("glidein.*/log/SharedPortLog")))
+    os.close(reader)
+    # It writes to its output next when it registers or stops.
+    glidein.signal(signal.SIGTERM)
+    assert glidein.process.wait(120) in (141, 143)
+    assert list(site.scratch.iterdir()) == []
+    assert not processes_in(site.scratch)
+
+
 def test_a_stop_uses_at_most_two_thirds_of_the_notice(together, shell):
     site, glidein = together[shell, "patient"]
     directory = glidein.wait_for("registered").directory()
@@ -410,7 +448,23 @@ def test_a_killed_master_ends_with_its_children(together, shell):
     master = glidein.wait_for("registered").output.split("condor_master started, process ")[1].split()[0]
     assert processes_in(glidein.directory() / "execute")
     os.kill(int(master), signal.SIGKILL)
-    assert_ended(site, *glidein.end(), 18, "condor_master ended by itself with status 137")
+    assert_ended(site, *glidein.end(), 18, "condor_master ended by itself with status 137, signal KILL")
+
+
+def test_files_that_cannot_be_removed_do_not_keep_a_glidein(site, shell):
+    """A job in a container may leave files of another user. No starter runs for them."""
+    if os.getuid() != 0:
+        pytest.skip("only root can make files that the glidein cannot remove")
+    glidein = site.start(shell, GLIDEIN_IDLE_TIMEOUT_S=15).wait_for("condor_master started")
+    left = glidein.directory() / "execute" / "dir_4194305"  # no process has such a number
+    (left / "rootfs").mkdir(parents=True)
+    (left / "rootfs" / "file").write_text("")
+    left.chmod(0o755)
+    status, output = glidein.end()
+    assert status == 0, output
+    assert "ended because no job ran for 15 s" in output.splitlines()[-1]
+    assert f"could not remove all of {left.parents[1]}: " in output and "/execute/dir_4194305/rootfs/file" in output
+    shutil.rmtree(left.parents[1])
 
 
 def test_unwritable_log_directory_does_not_matter(together, shell):
@@ -470,7 +524,7 @@ def test_processes_are_found_if_the_scratch_path_has_links(shell, tmp_path, name
     lib = ROOT / "files" / "glidein" / "lib"
     try:
         command = [*SHELLS[shell], "-c", script, str(lib), str(tmp_path / name)]
-        assert subprocess.check_output(command, timeout=120, text=True).split() == [str(job.pid)]
+        assert subprocess.check_output(command, timeout=120, text=True).split() == [str(job.pid), "end"]
     finally:
         job.kill()
         job.wait()
@@ -511,7 +565,7 @@ def is_in(process, directory):
 
 
 TABLE = ROOT / "docs" / "glidein.md"
-SIGNALLED = {129, 130, 138, 140, 143}
+SIGNALLED = set(SIGNALS.values())
 
 
 def table_of_endings():
@@ -529,7 +583,7 @@ def reasons_of_the_script():
     for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
         text = part.read_text().replace("\\\n", "")
         calls = re.findall(
-            r"""(?:\bend_with|write_summary) (\d+) (?:"\$\(now_s\)" )?"""
+            r"""(?:\bend_with|write_summary) (\d+) (?:"\$NOW" )?"""
             r"""\"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
             text,
         )
@@ -570,8 +624,14 @@ def test_every_exit_status_is_documented_and_tested():
     provoked = {int(number) for number in re.findall(r"(?:\.run\(.*\)|\.end\(\)|\}|output|ended|\)), (\d+), ", tests)}
     assert explained == told
     assert used <= explained
-    assert explained - {10, 35, 36, 129, 130, 138, 140} <= provoked, explained - provoked
+    assert explained - {10, 35, 36} - SIGNALLED <= provoked, explained - provoked
     assert "35, " in tests and "36, " in tests
+
+
+def test_the_demand_server_knows_the_statuses_of_signals():
+    server = ROOT / "files/demand_server/src/glidein_demand/store/glidein_tracking.py"
+    (numbers,) = re.findall(r"^SIGNALS = \((.*)\)$", server.read_text(), re.MULTILINE)
+    assert set(map(int, numbers.split(", "))) == SIGNALLED
 
 
 def test_glideins_on_one_node_do_not_interfere(site, any_shell):

@@ -58,10 +58,39 @@ def lib(shell, script, **environment):
             "MIG-a0223300-4445-5667-899a-abbccddeeff0",
         ),
         ({"ROCR_VISIBLE_DEVICES": "1"}, ""),
+        ({"CUDA_VISIBLE_DEVICES": "0 1"}, "0,1"),
+        ({"CUDA_VISIBLE_DEVICES": " 0,\t1 \n"}, "0,1"),
+        # The container toolkit sets it if the GPUs come by CDI.
+        ({"NVIDIA_VISIBLE_DEVICES": "void"}, ""),
+        ({"CUDA_VISIBLE_DEVICES": "3", "NVIDIA_VISIBLE_DEVICES": "void"}, "3"),
     ],
 )
 def test_the_first_variable_with_a_list_counts(shell, variables, named):
     assert lib(shell, "gpus_named " + NVIDIA, **variables).strip() == named
+
+
+@pytest.mark.parametrize(
+    ("variables", "granted"),
+    [
+        ({}, ""),
+        ({"SGE_HGR_gpu": "2"}, "2"),
+        ({"SGE_HGR_gpu": "1 3"}, "1,3"),
+        ({"SGE_HGR_gpu_card": "gpu0 gpu3"}, "0,3"),
+        ({"SGE_HGR_cuda": "/dev/nvidia1"}, "1"),
+        ({"SGE_HGR_NVIDIA_GPUS": "GPU-3ac1f,GPU-12345678"}, "GPU-3ac1f,GPU-12345678"),
+        # Other resources that have names, too.
+        ({"SGE_HGR_fthread": "4", "SGE_HGR_port": "5001"}, ""),
+        ({"SGE_HGR_fthread": "4", "SGE_HGR_gpu": "0"}, "0"),
+        ({"PBS_GPUFILE": "node12-gpu3\nnode12-gpu0\n"}, "3,0"),
+        ({"PBS_GPUFILE": "gpu07.example.org-gpu1\n"}, "1"),
+        ({"PBS_GPUFILE": ""}, ""),
+    ],
+)
+def test_gpus_that_grid_engine_and_torque_name(shell, tmp_path, variables, granted):
+    if "PBS_GPUFILE" in variables:
+        (tmp_path / "7.servergpu").write_text(variables["PBS_GPUFILE"])
+        variables = {"PBS_GPUFILE": str(tmp_path / "7.servergpu")}
+    assert lib(shell, "gpus_granted", **variables).strip() == granted
 
 
 @pytest.mark.parametrize(
@@ -106,8 +135,9 @@ def test_fewer_gpus_than_configured(site, any_shell, printed, settings, words):
         (
             {"ROCR_VISIBLE_DEVICES": "0,1", "CUDA_VISIBLE_DEVICES": ""},
             "-properties -by-index -device 0,1",
-            "ROCR_VISIBLE_DEVICES=/(GPU|CUDA|OCL)//",
+            "ROCR_VISIBLE_DEVICES=/(GPU|CUDA|OCL|HIP)//",
         ),
+        ({"SGE_HGR_gpu": "1 3"}, "-properties -device 1,3", "CUDA_VISIBLE_DEVICES=/CUDA//"),
         ({"GLIDEIN_GPU_DISCOVERY": "-extra"}, "-properties -extra", "CUDA_VISIBLE_DEVICES=/CUDA//"),
         (
             {
@@ -133,6 +163,36 @@ def test_the_startd_uses_the_assigned_gpus(site, shell, settings, arguments, env
     # The variables that the daemons inherit no longer list any.
     seen = (directory / "log" / "EnvironmentLog").read_text()
     assert "VISIBLE_DEVICES" not in seen
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
+@pytest.mark.parametrize(("visible", "status"), [(V100S, 143), (TWO_KINDS + V100S.replace("GPU-", "GPU-c"), 17)])
+def test_gpus_that_are_hidden_from_the_job_leave_other_numbers(site, any_shell, visible, status):
+    """Grid Engine names GPUs 2 and 3. If the others are hidden, they are 0 and 1."""
+    settings = {"SGE_HGR_gpu": "2 3"}
+    body = f"case $* in *-device*) echo 'DetectedGPUs=0' ;; *) cat <<'END'\n{visible}END\n;; esac\n"
+    site.bring("good", {"libexec/condor_gpu_discovery": (("#!/bin/sh\n" + body).encode(), 0o755)})
+    glidein = site.start(any_shell, GLIDEIN_GPUS=2, **settings)
+    if status == 143:
+        glidein.wait_for("registered").signal(signal.SIGTERM)
+    assert_ended(site, *glidein.end(), status, "signal TERM" if status == 143 else "-device 2,3 found 0")
+
+
+ALL_VENDORS = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"), "2,3")
+
+
+@pytest.mark.parametrize("variables", [ALL_VENDORS, {"CUDA_VISIBLE_DEVICES": "2,3"}, {"HIP_VISIBLE_DEVICES": "2 3"}])
+def test_gpus_of_amd_are_given_to_jobs_and_checks_in_their_own_variable(site, shell, variables):
+    """Slurm without AutoDetect sets the variables of all vendors."""
+    (site.root / "dev").mkdir()
+    (site.root / "dev" / "kfd").write_text("")
+    script = site.home / "lib" / "gpus.sh"
+    script.write_text(script.read_text().replace("GPU_ROOT= ", f"GPU_ROOT='{site.root}' "))
+    glidein = start(site, shell, V100S, GLIDEIN_CHECKS="gpu", **variables).wait_for("registered")
+    config = (glidein.directory() / "condor_config").read_text()
+    assert "condor_gpu_discovery' -properties -by-index -device 2,3\"\n" in config
+    assert "ENVIRONMENT_FOR_AssignedGPUs = ROCR_VISIBLE_DEVICES=" in config
+    assert 'GLIDEIN_GPU_LIST=2,3 GLIDEIN_GPU_VARIABLE=ROCR_VISIBLE_DEVICES"\n' in config
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 

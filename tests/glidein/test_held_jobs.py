@@ -150,12 +150,12 @@ def test_a_job_that_fills_the_disk_is_held(site, shell):
         (job / "output").write_bytes(b"x" * size)
     site.give_to_user()
     free.write_text("0")
-    glidein.wait_for("job cm#1.0#1795344333/1 uses 2 MB of disk, its slot has 1 MB: the job is held")
+    glidein.wait_for("job cm#1.0#1795344333/1 uses more disk than its slot has, 1 MB: the job is held")
     config = (directory / "condor_config").read_text()
     assert config.endswith("\nGLIDEIN_DISK_JOBS = $(GLIDEIN_DISK_JOBS),cm#1.0#1795344333/1\n")
     assert not (directory / "reserve").exists()
     free.write_text("200000")
-    glidein.wait_for("has 195 MB free again")
+    glidein.wait_for("has room again")
     assert glidein.signal(15).end()[0] == 143
     assert glidein.output.count("the job is held") == 1
 
@@ -168,3 +168,11 @@ def test_a_disk_that_stays_full_ends_a_glidein(site, shell):
     status, output = glidein.end()
     assert (status, "is full: 0 MB free after" in output.splitlines()[-1]) == (13, True), output
     assert list(site.scratch.iterdir()) == []
+
+
+def test_a_job_that_could_not_be_held_is_held_in_the_next_round(shell, tmp_path):
+    (tmp_path / "killed" / "1").mkdir(parents=True)
+    (tmp_path / "killed" / "1" / "job").write_text(JOB + "\n")
+    script = "SCRATCH=$1; log() { :; }; hold_job() { return 1; }; hold_killed_jobs; "
+    script += 'hold_job() { echo "$2"; }; hold_killed_jobs; hold_killed_jobs'
+    assert run(shell, script, str(tmp_path)) == JOB + "\n"

@@ -10,12 +10,13 @@ import io
 import itertools
 import shutil
 import signal
+import subprocess
 import tarfile
 import threading
 from pathlib import Path
 
 import pytest
-from conftest import SELECTED, TOKEN, becomes, limit, processes_in, program, report_killed, require
+from conftest import ROOT, SELECTED, SHELLS, TOKEN, becomes, limit, processes_in, program, report_killed, require
 from test_endings import assert_ended
 
 FORM = "url {}\nkey glidein-logs/site-1/\nx-amz-algorithm AWS4-HMAC-SHA256\npolicy eyJ9\nx-amz-signature 0a1b\n"
@@ -199,3 +200,38 @@ def test_a_server_that_does_not_respond_does_not_keep_the_glidein(site, bucket, 
     assert_ended(site, status, output, 18, "status 44")
     assert "the daemons' logs could not be uploaded within 10 s" in output
     assert "glidein: summary {" in output.splitlines()[-2]
+
+
+def lib(shell, script, directory):
+    text = '. "$0/report.sh"; . "$0/logs.sh"; SCRATCH=$1; ' + script
+    command = [*SHELLS[shell], "-c", text, str(ROOT / "files/glidein/lib"), str(directory)]
+    return subprocess.run(command, stdout=-1, text=True, timeout=120, check=True).stdout.split()
+
+
+@pytest.fixture()
+def two_logs(tmp_path):
+    for name in ("tmp", "log", "logs"):
+        (tmp_path / name).mkdir()
+    for name in ("MasterLog", "StartLog"):
+        (tmp_path / "log" / name).write_text("line\n")
+    return tmp_path
+
+
+def test_logs_that_could_not_be_copied_are_copied_in_the_next_round(shell, two_logs):
+    script = """
+        GLIDEIN_LOG_DIR=$SCRATCH/logs NAME=name
+        copy_log() { return 1; }
+        copy_changed_logs; echo "$?"
+        copy_log() { echo "${1##*/}"; }
+        copy_changed_logs; copy_changed_logs
+    """
+    assert lib(shell, script, two_logs) == ["0", "MasterLog", "StartLog"]
+
+
+def test_an_incomplete_archive_is_not_uploaded(shell, two_logs):
+    script = """
+        NAME=name upload=$SCRATCH/tmp/upload; mkdir -p "$upload/$NAME"
+        without_tokens() { return 1; }
+        pack_logs; echo "$?"; ls "$upload"
+    """
+    assert lib(shell, script, two_logs) == ["1", "name"]

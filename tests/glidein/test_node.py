@@ -33,9 +33,19 @@ while :; do
   *) break ;;
   esac
 done
-[ "$1" = /images/el9.sif ] || {{ echo "FATAL: could not open image $1: no such file or directory" >&2; exit 255; }}
+echo "cache ${{APPTAINER_CACHEDIR-}}" >>"$log"
+case $1 in
+docker://*)
+  # It downloads the image.
+  [ ! -e "$log.busy" ] || {{ rm "$log.busy"; echo "FATAL: 503 Service Unavailable" >&2; exit 255; }}
+  mkdir -p "$APPTAINER_CACHEDIR/cache"
+  ;;
+/images/el9.sif) ;;
+*) echo "FATAL: could not open image $1: no such file or directory" >&2; exit 255 ;;
+esac
 shift
 cd /
+[ -z "${{APPTAINER_CLEANENV-}}" ] && [ ! -e "$log.clean" ] || exec env -i PATH="$PATH" "$@"
 INSIDE=yes
 export INSIDE
 exec "$@"
@@ -177,6 +187,32 @@ def test_inside_an_image(site, shell, name):
     assert_ended(site, status, output, 143, "signal TERM")
     assert output.count("start of site-1/short/small") == 1
     assert "starting again in the image /images/el9.sif" in output
+
+
+def test_an_image_from_a_registry_is_kept_in_the_scratch_directory(site, shell):
+    directory, log = put_apptainer(site)
+    log.with_name(log.name + ".busy").write_text("")
+    settings = {"PATH": f"{directory}:/usr/bin:/bin", "GLIDEIN_IMAGE": "docker://example.org/el9:1", "HOME": "/nowhere"}
+    glidein = site.start(shell, **settings).wait_for("registered")
+    assert (glidein.directory() / "image" / "cache").is_dir()
+    (cache,) = {line for line in log.read_text().splitlines() if line.startswith("cache ")}
+    assert cache.startswith(f"cache {site.scratch}/glidein-image.")
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
+def test_an_image_that_cannot_be_entered_leaves_no_cache(site, any_shell):
+    directory, log = put_apptainer(site)
+    log.with_name(log.name + ".clean").write_text("")
+    settings = {"PATH": f"{directory}:/usr/bin:/bin", "GLIDEIN_IMAGE": "docker://example.org/el9:1"}
+    status, output = site.run(any_shell, **settings)
+    assert_ended(site, status, output, 21, "apptainer does not pass the environment to the inside")
+
+
+def test_a_site_that_cleans_the_environment_does_not_remove_the_settings(site, shell):
+    directory, _log = put_apptainer(site)
+    settings = {"PATH": f"{directory}:/usr/bin:/bin", "GLIDEIN_IMAGE": "/images/el9.sif", "APPTAINER_CLEANENV": "1"}
+    glidein = site.start(shell, **settings).wait_for("registered")
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
 def test_an_image_without_apptainer(site, shell):

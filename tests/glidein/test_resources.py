@@ -131,7 +131,7 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
     """Return (cpus, memory_mb) of a glidein that requested 2 and 1000 on a node with these files."""
     for name, text in {key: value for tree in trees for key, value in tree.items()}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text.rstrip("\n") + "\n")
+        (root / name).write_text(str(text).rstrip("\n") + "\n")
     script = '. "$0/report.sh"; . "$0/resources.sh"; apply_node_limits "$1" >/dev/null; '
     script += 'echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
@@ -140,6 +140,19 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
     done = subprocess.run(command, env=environment, stdout=-1, stderr=-1, timeout=120, check=True)
     assert done.stderr == b""
     return tuple(int(value) for value in done.stdout.split())
+
+
+@pytest.mark.parametrize("version", ["v2", "v1"])
+@pytest.mark.parametrize("task", ["12[3].server", "12[3]$(id) *.server", "1?2.server", "a:b\\\\5b.server"])
+def test_the_control_group_of_an_array_task_is_not_that_of_another_job(shell, tmp_path, version, task):
+    """PBS makes 12[3].server beside the groups of the jobs 123.server and so on."""
+    place = "sys/fs/cgroup/" + ("" if version == "v2" else "memory/") + "pbs_jobs.service/jobid/"
+    name = "memory.max" if version == "v2" else "memory.limit_in_bytes"
+    text = "0::{}\n" if version == "v2" else "9:cpuset:/\n5:memory:{}\n"
+    own = {"proc/self/cgroup": text.format("/pbs_jobs.service/jobid/" + task), place + task + "/" + name: 4096 * MIB}
+    others = {place + other + "/" + name: 128 * MIB for other in ("123.server", "1x2.server", "12.server")}
+    found = from_node(shell, tmp_path, V2 if version == "v2" else {}, own, others, how="node")
+    assert found == (2, 4096)
 
 
 @pytest.mark.parametrize(
@@ -238,3 +251,17 @@ def test_the_machine_that_runs_the_tests(shell, tmp_path):
     cpus, of_node, memory_mb = map(int, subprocess.check_output(command, timeout=120).split())
     assert 1 <= cpus <= len(os.sched_getaffinity(0)) <= of_node
     assert 0 < memory_mb < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB
+
+
+# --- the node's uptime, by which the glidein measures its times
+
+
+@pytest.mark.parametrize(
+    ("uptime", "hundredths"),
+    [("354321.07", 35432107), ("0.48", 48), ("0.08", 8), ("12.5", 1250), ("7", 700), ("10.123", 1012), ("0.00", 0)],
+)
+def test_the_uptime_may_have_zeros_and_any_number_of_decimals(shell, uptime, hundredths):
+    """Read the forms of lxcfs and gVisor, too."""
+    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; in_hundredths "$1"; echo "$HUNDREDTHS"']
+    command += [str(ROOT / "files" / "glidein" / "lib"), uptime]
+    assert int(subprocess.check_output(command, timeout=120)) == hundredths

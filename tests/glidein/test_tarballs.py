@@ -3,18 +3,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of a glidein's choice of a tarball, its download, and its end without a valid one."""
 
+import contextlib
 import functools
 import http.server
 import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SHELLS
+from conftest import NOBODY, ROOT, SHELLS, becomes, limit
 from test_endings import assert_ended
 
 LIST = """\
@@ -94,10 +97,114 @@ def test_no_tarball_fits(site, shell):
     assert_ended(site, status, output, 15, "there are: arm (aarch65, glibc >= 2.0), newer (")
 
 
+@pytest.mark.parametrize("program", ["gzip", "tar", "sha256sum"])
+def test_a_node_without_a_program_that_the_glidein_needs(site, any_shell, program):
+    programs = tools(site)
+    (programs / program).unlink()
+    script = site.home / "glidein.sh"
+    script.write_text(script.read_text().replace(':/usr/bin:/bin:/usr/sbin:/sbin"', '"'))
+    assert_ended(site, *site.run(any_shell, PATH=programs), 15, f"this node has no {program}")
+
+
+# --- programs that are killed
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "why"),
+    [
+        (1, "first\nlast\n\n", "last"),
+        (2, "", "status 2"),
+        (139, "", "status 139, signal SEGV"),
+        (137, "some output", "some output; status 137, signal KILL"),
+        (153, "", "status 153, signal XFSZ: a file is larger than the limit, ulimit -f is 40"),
+        (152, "", "status 152, signal XCPU: the limit of CPU time is reached, ulimit -t is 50"),
+    ],
+)
+def test_the_reason_of_a_failure_names_the_signal_and_the_limit_and_is_never_empty(shell, status, output, why):
+    script = 'ulimit -f 40; ulimit -t 50; . "$0"; failure_of "$@"'
+    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/timeouts.sh"), str(status), output]
+    assert subprocess.check_output(command, text=True, timeout=120).rstrip() == why
+
+
+def test_a_file_size_limit_that_kills_tar(site, shell):
+    """Limit files to 4 MiB, as LSF's -F and Grid Engine's h_fsize do."""
+    site.bring("good", {"etc/filler": (b"\0" * 6 * 2**20, 0o644)})
+    script = site.home / "glidein.sh"
+    blocks = 4096 if shell == "bash" else 8192
+    script.write_text(script.read_text().replace("set -u\n", f"set -u\nulimit -f {blocks}\n", 1))
+    assert_ended(site, *site.run(shell), 14, f"signal XFSZ: a file is larger than the limit, ulimit -f is {blocks}")
+
+
+def test_a_program_of_htcondor_that_is_killed(site, shell):
+    site.bring("good", master=b"#!/bin/sh\nkill -s ILL $$\n")
+    assert_ended(site, *site.run(shell), 15, "native: status 132, signal ILL;")
+
+
+def test_no_file_is_older_than_the_glidein(site, shell):
+    """The tarball's files are of 1970. Nodes remove old files in /tmp, also under a running glidein."""
+    (site.home / "files").mkdir()
+    (site.home / "files" / "old").write_text("")
+    os.utime(site.home / "files" / "old", (0, 0))
+    began = site.home.stat().st_mtime
+    directory = site.start(shell).wait_for("registered").directory()
+    files = [*directory.rglob("*")]
+    assert (directory / "condor" / "sbin" / "condor_master") in files and (directory / "files" / "old") in files
+    assert [path for path in files if path.lstat().st_mtime < began] == []
+
+
+# The settings of a login environment that changes what programs print, and curl's file of options.
+LOGIN = {
+    "CDPATH": ".:/tmp",
+    "GREP_OPTIONS": "--color=always -n",
+    "QUOTING_STYLE": "shell-always",
+    "TAR_OPTIONS": "--verbose --to-stdout",
+    "GZIP": "--verbose",
+    "POSIXLY_CORRECT": "1",
+    "DF_BLOCK_SIZE": "1",
+    "BLOCK_SIZE": "1M",
+    "TIME_STYLE": "+%s",
+}
+
+
+def test_a_login_environment_has_no_influence(site, web, any_shell):
+    (site.root / ".curlrc").write_text("fail = nothing\noutput = /dev/null\nproxy = http://127.0.0.1:1\n")
+    site.list.write_text("")
+    site.add("good", base=web)
+    site.give_to_user()
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {}
+    environment = site.settings(**LOGIN, HOME=site.root, GLIDEIN_DISK_MB=1000)
+    with (site.root / "output").open("w") as output:
+        # A relative call, for which `cd` would print the directory.
+        command = [*SHELLS[any_shell], f"{site.home.name}/glidein.sh"]
+        process = subprocess.Popen(command, cwd=site.home.parent, env=environment, stdout=output, stderr=output, **user)
+    read = (site.root / "output").read_text
+    try:
+        assert becomes(lambda: "registered with" in read() or process.poll() is not None), read()
+        assert "registered with" in read(), read()
+        assert "jobs get" not in read()
+    finally:
+        process.terminate()
+        status = process.wait(120)
+    assert_ended(site, status, read(), 143, "signal TERM")
+
+
 # --- from a web server
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
+    fails = []  # how the next requests fail
+
+    def do_GET(self):
+        if not self.fails:
+            return super().do_GET()
+        failure = self.fails.pop()
+        if failure == "reset":
+            # The connection ends with RST.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            return self.connection.close()
+        return self.send_error(failure)
+
     def log_message(self, *unused):
         pass
 
@@ -148,6 +255,27 @@ def test_download_with_curl_or_wget(site, web, shell, program):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
+@pytest.mark.parametrize("failures", [[503], ["reset"], [502, "reset", 503]])
+def test_a_download_is_tried_again(site, web, any_shell, failures):
+    Handler.fails[:] = failures
+    glidein = from_web(site, web, any_shell, tools(site, "curl", "wget")).wait_for("registered")
+    assert Handler.fails == []
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+
+
+def test_a_transfer_is_repeated_with_growing_pauses_and_keeps_its_status(shell):
+    script = """
+        . "$0"
+        sleep() { printf 'sleep %s ' "$1"; }
+        fail() { printf 'try '; return 22; }
+        transfer fail; echo "$?"
+        transfer true; echo "$?"
+    """
+    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/timeouts.sh")]
+    found = subprocess.run(command, stdout=-1, text=True, timeout=120, check=True).stdout
+    assert found.splitlines() == ["try sleep 1 try sleep 4 try sleep 9 try sleep 16 try 22", "0"]
+
+
 def test_download_without_curl_and_wget(site, web, shell):
     status, output = from_web(site, web, shell, tools(site)).end()
     assert_ended(site, status, output, 20, "this node has neither curl nor wget")
@@ -155,6 +283,7 @@ def test_download_without_curl_and_wget(site, web, shell):
 
 @pytest.mark.parametrize(("path", "words"), [("/other", "/other/more-"), ("", "http://127.0.0.1:1/more-")])
 def test_download_of_a_missing_file_or_from_a_missing_server(site, web, shell, path, words):
+    limit(site, "TRANSFERS", 1)
     site.list.write_text("")
     site.add("good", base=web + path if path else "http://127.0.0.1:1")
     status, output = site.run(shell)
@@ -230,6 +359,27 @@ def test_a_disk_that_becomes_full_while_unpacking(site, shell, mounted):
     mounted("size=70m")
     site.bring("good", {"etc/filler": (b"\0" * 90 * 2**20, 0o644)})
     assert_ended(site, *site.run(shell), 13, "is full: ")
+
+
+def test_a_file_system_without_free_inodes_ends_the_glidein_like_a_full_one(site, shell, mounted):
+    mounted("size=200m,nr_inodes=400")
+    site.give_to_user()
+    limit(site, "DISK_FULL_S", 1)
+    glidein = site.start(shell).wait_for("registered")
+    others = site.scratch / "of another user"
+    others.mkdir()
+
+    def fill():
+        with contextlib.suppress(OSError):
+            for number in range(400):
+                (others / f"{time.monotonic_ns()}.{number}").touch()
+        return glidein.process.poll() is not None
+
+    # It frees the files that it has kept for the daemons; others use these, too.
+    assert becomes(fill), glidein.output
+    shutil.rmtree(others)
+    status, output = glidein.end()
+    assert_ended(site, status, output, 13, "is full: no file can be made after ")
 
 
 def test_a_read_only_home_and_an_empty_environment(site, shell):

@@ -138,10 +138,22 @@ def test_the_last_line_is_written_if_the_scratch_directory_cannot_be_removed(sit
     assert "is missing or empty (exit status 16, " in output.splitlines()[-1]
 
 
+@pytest.mark.parametrize("program_name", ["df", "du"])
+def test_a_signal_stops_the_daemons_at_once_while_a_file_system_does_not_respond(site, shell, program_name):
+    """Use a df, and a du of the logs, that hang once HTCondor runs."""
+    limit(site, "RENEW_S", 1)
+    limit(site, "MEASURE_S", 300)
+    hangs = f"[ ! -e '{site.root}/hangs' ] || {{{{ {HANGS}; }}}}\nexec {{real}} \"$@\""
+    glidein = site.bring("busy").start(shell, PATH=program(site, program_name, hangs)).wait_for("registered")
+    (site.root / "hangs").write_text("")
+    assert becomes(hanging), glidein.output
+    assert_ended(site, *glidein.signal(signal.SIGTERM).end(60), 143, "signal TERM")
+
+
 def test_a_killed_step_ends_the_glidein(site, shell):
     """Kill a step, as the kernel does if the memory is exhausted."""
     path = program(site, "cp", 'case $* in *credential*) kill -KILL $PPID ;; esac; exec {real} "$@"')
-    assert_ended(site, *site.run(shell, PATH=path), 34, "copying the credential was killed (status 137)")
+    assert_ended(site, *site.run(shell, PATH=path), 34, "copying the credential was killed: status 137, signal KILL")
 
 
 # --- the pool, with the output of condor_ping 23.9.6
@@ -205,7 +217,7 @@ def test_a_lost_collector_does_not_end_a_glidein_with_a_job(site, any_shell):
 
 
 def lib(shell, script, *arguments, **environment):
-    text = '. "$0/report.sh"; . "$0/timeouts.sh"; . "$0/configure.sh"; . "$0/daemons.sh"; ' + script
+    text = 'for part in report timeouts configure held_jobs daemons; do . "$0/$part.sh"; done; ' + script
     command = [*SHELLS[shell], "-u", "-c", text, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
     environment["PATH"] = "/usr/bin:/bin"
     return subprocess.check_output(command, text=True, timeout=120, env=environment)

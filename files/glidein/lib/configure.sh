@@ -24,6 +24,7 @@ copy_files() {
   if [ -d "$PAYLOAD/files" ]; then
     cp -Rp "$PAYLOAD/files" "$SCRATCH/files" ||
       end_with 11 "$PAYLOAD/files cannot be copied to $SCRATCH: the error of cp is above"
+    find "$SCRATCH/files" ! -type l -exec touch {} + 2>/dev/null # nodes remove old files in /tmp
   fi
   if [ -f "$PAYLOAD/job_wrapper" ]; then
     { cp "$PAYLOAD/job_wrapper" "$SCRATCH/job_wrapper_of_site" && chmod 700 "$SCRATCH/job_wrapper_of_site"; } 2>/dev/null ||
@@ -49,8 +50,8 @@ write_config() {
 
 # log_ready UNPACK_CS: log how long the preparation took.
 log_ready() {
-  prepared_cs=$(uptime_cs)
-  log "ready to start HTCondor after $(in_seconds $((prepared_cs - STARTED_CS))) s, $(in_seconds "$1") s of them to unpack it"
+  read_uptime
+  log "ready to start HTCondor after $(in_seconds $((HUNDREDTHS - STARTED_CS))) s, $(in_seconds "$1") s of them to unpack it"
 }
 
 # check_clashes: end if an attribute has the name of another setting. Attributes and settings share one name space.
@@ -336,7 +337,8 @@ quote_environment() {
 # ignored.
 job_wrapper() {
   echo "#!/bin/sh"
-  [ -z "$GLIDEIN_NOTICE_TO_ALL" ] || echo "trap '' $GLIDEIN_NOTICE_TO_ALL"
+  # Such batch systems send these at a limit of CPU time or swap space, too.
+  [ -z "$GLIDEIN_NOTICE_TO_ALL" ] || echo "trap '' QUIT XCPU $GLIDEIN_NOTICE_TO_ALL"
   cat <<'WRAPPER'
 fail() {
   echo "$1" >"$_CONDOR_WRAPPER_ERROR_FILE"

@@ -3,11 +3,24 @@
 # shellcheck shell=sh
 # Run the whole glidein inside a container image: apptainer or singularity starts glidein.sh again in the image.
 
-IMAGE_S=900 # time limit; the image may have to be downloaded and converted
+IMAGE_S=900    # time limit; the image may have to be downloaded and converted
+NO_SETTINGS=78 # exit status of try_image
 
 # container_program: print the path of apptainer or singularity, or nothing.
 container_program() {
   command -v apptainer 2>/dev/null || command -v singularity 2>/dev/null
+}
+
+# set_image_cache: keep an image that is downloaded in GLIDEIN_SCRATCH, unless the operator or the site has named another place.
+# The default is in the home directory, which may be small or not writable.
+set_image_cache() {
+  case $GLIDEIN_IMAGE in *://*) ;; *) return 0 ;; esac
+  [ -z "${APPTAINER_CACHEDIR-}${SINGULARITY_CACHEDIR-}" ] || return 0
+  read -r random </proc/sys/kernel/random/uuid || return 0
+  GLIDEIN_IMAGE_CACHE=$GLIDEIN_SCRATCH/glidein-image.${random%%-*}
+  APPTAINER_CACHEDIR=$GLIDEIN_IMAGE_CACHE
+  SINGULARITY_CACHEDIR=$GLIDEIN_IMAGE_CACHE
+  export GLIDEIN_IMAGE_CACHE APPTAINER_CACHEDIR SINGULARITY_CACHEDIR
 }
 
 # enter_image: if GLIDEIN_IMAGE is set, replace this process by glidein.sh in the image. The environment is passed on. The
@@ -28,10 +41,15 @@ enter_image() {
     [ ! -e /dev/nvidiactl ] || set -- "$@" --nv
     [ ! -e /dev/kfd ] || set -- "$@" --rocm
   fi
+  # These settings of a site would remove the glidein's settings.
+  unset APPTAINER_CLEANENV APPTAINER_CONTAINALL SINGULARITY_CLEANENV SINGULARITY_CONTAINALL
+  set_image_cache
   set -- "$@" "$GLIDEIN_IMAGE" /bin/sh
   # Its output goes to the log, because the scratch directory does not exist yet.
-  run_limited "$IMAGE_S" "$program" "$@" -c : 2>&1
+  run_limited "$IMAGE_S" try_image "$program" "$@" 2>&1
   status=$?
+  [ "$status" -ne "$NO_SETTINGS" ] || end_with 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE cannot be used: $program does not pass the" \
+    "environment to the inside: correct its configuration on this node"
   [ "$status" -ne 124 ] || end_with 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE cannot be used: $program took longer than $IMAGE_S s"
   [ "$status" -eq 0 ] ||
     end_with 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE cannot be used: $program ended with status $status; its output is above"
@@ -40,6 +58,17 @@ enter_image() {
   GLIDEIN_IMAGE='' GLIDEIN_GRANTED=asked GLIDEIN_STARTED_AT=$STARTED_AT
   export GLIDEIN_IMAGE GLIDEIN_GRANTED GLIDEIN_STARTED_AT
   export GLIDEIN_CPUS GLIDEIN_MEMORY_MB GLIDEIN_DISK_MB GLIDEIN_GPUS
-  trap - EXIT HUP INT USR1 USR2 TERM
+  # shellcheck disable=SC2086 # a list of signals
+  trap - EXIT $SIGNALS
   exec "$program" "$@" "$PAYLOAD/glidein.sh"
+}
+
+# try_image PROGRAM ARGUMENT...: start a shell in the image, which may have to be downloaded. The status is NO_SETTINGS if the
+# glidein's settings do not reach the inside.
+try_image() {
+  set -- "$@" -c "[ -n \"\${GLIDEIN_BATCH_ID-}\" ] || exit $NO_SETTINGS"
+  case $GLIDEIN_IMAGE in
+  *://*) transfer "$@" ;;
+  *) "$@" ;;
+  esac
 }

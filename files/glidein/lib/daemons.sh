@@ -21,11 +21,12 @@ start_master() {
   {
     # Some notices reach every process, whatever its session. The daemons ignore them; this script stops the daemons.
     # shellcheck disable=SC2086 # a list of signals
-    [ -z "$GLIDEIN_NOTICE_TO_ALL" ] || trap '' $GLIDEIN_NOTICE_TO_ALL
+    trap '' XCPU $GLIDEIN_NOTICE_TO_ALL
     use_condor && exec $session "$SCRATCH/condor/sbin/condor_master" -f
   } >"$SCRATCH/log/master.out" 2>&1 </dev/null &
   MASTER_PID=$!
-  MASTER_AT=$(now_s)
+  read_now
+  MASTER_AT=$NOW
   log "condor_master started, process $MASTER_PID"
   [ -z "$session" ] || start_guard
 }
@@ -57,31 +58,39 @@ watch_master() {
   counted=$COUNTED_BYTES
   while :; do
     if [ -n "$registered" ]; then pause "$LOOK_S"; else pause "$often"; fi
-    now=$(now_s)
-    stop_if_signalled
-    stop_if_ended
-    if [ -z "$registered" ]; then
-      wait_to_register
-      used=$now
-    fi
-    hold_killed_jobs
-    watch_disk
-    ship_logs
-    count_jobs
-    stop_if_failing
-    stop_if_over
-    if [ $((now - renewed)) -ge "$RENEW_S" ]; then
-      renewed=$now
-      run_limited "$RENEWAL_S" renew_credential || [ -n "$SIGNAL" ] ||
-        log "GLIDEIN_CREDENTIAL=$GLIDEIN_CREDENTIAL cannot be read within $RENEWAL_S s; the glidein keeps its copy"
-      watch_collector
-      limit_logs
-      write_state
-    elif [ "$COUNTED_BYTES" -ne "$counted" ]; then
-      counted=$COUNTED_BYTES
-      write_state
-    fi
+    # If a process cannot be started, dash and busybox abandon this look. The next one does what was left.
+    command eval look
   done
+}
+
+# look: check the signals, the daemons and the jobs once.
+look() {
+  read_now
+  stop_if_signalled
+  stop_if_ended
+  if [ -z "$registered" ]; then
+    wait_to_register
+    used=$NOW
+  fi
+  hold_killed_jobs
+  watch_disk
+  stop_if_signalled
+  ship_logs
+  count_jobs
+  stop_if_failing
+  stop_if_over
+  if [ $((NOW - renewed)) -ge "$RENEW_S" ]; then
+    renewed=$NOW
+    run_limited "$RENEWAL_S" renew_credential || [ -n "$SIGNAL" ] ||
+      log "GLIDEIN_CREDENTIAL=$GLIDEIN_CREDENTIAL cannot be read within $RENEWAL_S s; the glidein keeps its copy"
+    stop_if_signalled
+    watch_collector
+    limit_logs
+    write_state
+  elif [ "$COUNTED_BYTES" -ne "$counted" ]; then
+    counted=$COUNTED_BYTES
+    write_state
+  fi
 }
 
 stop_if_signalled() {
@@ -111,12 +120,12 @@ watch_collector() {
     "$SCRATCH/log/SharedPortLog" 2>/dev/null | tail -n 1) in
   *' failed'*)
     [ -z "$LOST_AT" ] || return 0
-    LOST_AT=$now
+    LOST_AT=$NOW
     log "the pool's collector, $GLIDEIN_COLLECTOR, cannot be reached"
     ;;
   *registered*)
     [ -n "$LOST_AT" ] || return 0
-    log "the pool's collector can be reached again, after $((now - LOST_AT)) s"
+    log "the pool's collector can be reached again, after $((NOW - LOST_AT)) s"
     LOST_AT=
     ;;
   esac
@@ -125,30 +134,29 @@ watch_collector() {
 # limit_logs: remove rotated logs if all logs together are too large. Jobs that request no core may make more slots, and so
 # more logs, than there are cores.
 limit_logs() {
-  logs_kb=$(du -sk "$SCRATCH/log" 2>/dev/null | cut -f 1)
-  [ "${logs_kb:-0}" -le $((GLIDEIN_LOG_MB * 1024)) ] || rm -f "$SCRATCH"/log/*.old
+  ! run_limited "$MEASURE_S" is_larger "$SCRATCH/log" $((GLIDEIN_LOG_MB * 1024)) || rm -f "$SCRATCH"/log/*.old
 }
 
 # stop_if_over: end if the walltime is over, if the glidein has retired and its last job has ended, if the collector cannot be
 # reached, or if no job has run for too long.
 stop_if_over() {
-  if [ "$now" -ge "$TO_DIE" ]; then
+  if [ "$NOW" -ge "$TO_DIE" ]; then
     stop_master $((MARGIN_S * 2 / 3))
     end_with 0 "its walltime is over"
   fi
   if has_jobs; then
-    used=$now
+    used=$NOW
     idle_s=$GLIDEIN_IDLE_AFTER_JOB_S
-  elif [ -n "$FAILING" ] && [ "$now" -ge $((FAILING + SETTLE_S)) ]; then
+  elif [ -n "$FAILING" ] && [ "$NOW" -ge $((FAILING + SETTLE_S)) ]; then
     stop_master "$EMPTY_STOP_S"
     end_with 30 "$FAST_FAILURES_SEEN jobs in a row failed within $GLIDEIN_FAST_FAILURE_S s each"
-  elif [ "$now" -ge $((TO_RETIRE + SETTLE_S)) ]; then
+  elif [ "$NOW" -ge $((TO_RETIRE + SETTLE_S)) ]; then
     stop_master "$EMPTY_STOP_S"
     end_with 0 "it has retired and has no job left"
-  elif [ -n "$LOST_AT" ] && [ "$GLIDEIN_LOST_S" -gt 0 ] && [ $((now - LOST_AT)) -ge "$GLIDEIN_LOST_S" ]; then
+  elif [ -n "$LOST_AT" ] && [ "$GLIDEIN_LOST_S" -gt 0 ] && [ $((NOW - LOST_AT)) -ge "$GLIDEIN_LOST_S" ]; then
     stop_master "$EMPTY_STOP_S"
-    end_with 36 "the pool's collector, $GLIDEIN_COLLECTOR, could not be reached for $((now - LOST_AT)) s"
-  elif [ "$idle_s" -gt 0 ] && [ $((now - used)) -ge "$idle_s" ]; then
+    end_with 36 "the pool's collector, $GLIDEIN_COLLECTOR, could not be reached for $((NOW - LOST_AT)) s"
+  elif [ "$idle_s" -gt 0 ] && [ $((NOW - used)) -ge "$idle_s" ]; then
     stop_master "$EMPTY_STOP_S"
     end_with 0 "no job ran for $idle_s s"
   fi
@@ -159,7 +167,7 @@ stop_if_over() {
 FAILING= # since when
 stop_if_failing() {
   [ -z "$FAILING" ] && [ "$GLIDEIN_FAST_FAILURES" -gt 0 ] && [ "$FAST_FAILURES" -ge "$GLIDEIN_FAST_FAILURES" ] || return 0
-  FAILING=$now
+  FAILING=$NOW
   FAST_FAILURES_SEEN=$FAST_FAILURES
   log "$FAST_FAILURES jobs in a row failed within $GLIDEIN_FAST_FAILURE_S s each: accepting no more jobs"
   { echo "START = False" >>"$SCRATCH/condor_config"; } 2>/dev/null || {
@@ -169,11 +177,28 @@ stop_if_failing() {
   kill -s HUP "$MASTER_PID" 2>/dev/null # the master passes it on, and all daemons read the configuration again
 }
 
-# has_jobs: true if a job has a directory, or if a starter has written to its log since the last call.
+# jobs_run: true if the starter of a job's directory, execute/dir_<process id of the starter>, runs. A job may leave files
+# that this user cannot remove.
+jobs_run() {
+  for each in "$SCRATCH"/execute/*; do
+    case ${each##*/dir_} in
+    */\*) ;;
+    *[!0-9]*) return 0 ;;
+    *) ! kill -0 "${each##*/dir_}" 2>/dev/null || return 0 ;;
+    esac
+  done
+  return 1
+}
+
+# has_jobs: true if a job runs, or if a starter has written to its log since the last call.
 JOBS_LAST=
 has_jobs() {
-  jobs_now=$(ls -ln "$SCRATCH"/log/StarterLog.slot* 2>/dev/null)
-  if [ -n "$(ls -A "$SCRATCH/execute" 2>/dev/null)" ] || [ "$jobs_now" != "$JOBS_LAST" ]; then
+  jobs_now=
+  for each in "$SCRATCH"/log/StarterLog.slot*; do
+    [ ! -e "$each" ] || jobs_now=$(ls -ln "$SCRATCH"/log/StarterLog.slot* 2>/dev/null) || return 0
+    break
+  done
+  if jobs_run || [ "$jobs_now" != "$JOBS_LAST" ]; then
     JOBS_LAST=$jobs_now
     return 0
   fi
@@ -189,8 +214,9 @@ log_has() {
 # the collector has refused it), no error was returned, and the collector has accepted the glidein as a client of its CCB,
 # which needs the same right. (An error of an early update stays in the log when a job runs.)
 has_registered() {
-  [ -z "$(ls -A "$SCRATCH/execute" 2>/dev/null)" ] || return 0
-  log_has StartLog 'Initial update sent to collector' && [ -z "$(startd_error)" ] &&
+  ! jobs_run || return 0
+  why=$(startd_error) || return 1
+  log_has StartLog 'Initial update sent to collector' && [ -z "$why" ] &&
     log_has SharedPortLog 'CCBListener: registered with CCB server'
 }
 
@@ -206,10 +232,11 @@ wait_to_register() {
   elif has_registered; then
     registered=yes
     # shellcheck disable=SC2034 # for summary.sh
-    REGISTERED_AT=$now
+    REGISTERED_AT=$NOW
     write_state
-    log "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $(($(uptime_cs) - STARTED_CS))) s after start"
-  elif [ $((now - MASTER_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
+    read_uptime
+    log "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $((HUNDREDTHS - STARTED_CS))) s after start"
+  elif [ $((NOW - MASTER_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
     why=$(startd_error)
     stop_master 5
     log_daemon_tails
@@ -232,7 +259,7 @@ master_ended() {
   fi
   [ ! -s "$SCRATCH/log/master.out" ] || log_tail "$SCRATCH/log/master.out" 5
   log_daemon_tails
-  end_with 18 "condor_master ended by itself with status $master_status"
+  end_with 18 "condor_master ended by itself with $(ending_of "$master_status")"
 }
 
 log_daemon_tails() {
@@ -244,8 +271,8 @@ log_daemon_tails() {
 # and the clean-up take at most one and a half times SECONDS (which is 6 or more), as much as the batch system allows.
 stop_master() {
   [ -n "$MASTER_PID" ] || return 0
-  log "stopping condor_master; running jobs have $1 s to vacate"
   kill -s TERM "$MASTER_PID" 2>/dev/null
+  log "stopping condor_master; running jobs have $1 s to vacate"
   wait_for_master "$1" && return 0
   log "condor_master still runs after $1 s: stopping it fast"
   kill -s QUIT "$MASTER_PID" 2>/dev/null
@@ -258,9 +285,11 @@ stop_master() {
 
 # wait_for_master SECONDS: true if condor_master ends within that time.
 wait_for_master() {
-  deadline=$(($(now_s) + $1))
+  read_now
+  deadline=$((NOW + $1))
   while kill -0 "$MASTER_PID" 2>/dev/null; do
-    [ "$(now_s)" -lt "$deadline" ] || return 1
+    [ "$NOW" -lt "$deadline" ] || return 1
     pause 1
+    read_now
   done
 }

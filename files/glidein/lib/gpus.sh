@@ -7,19 +7,21 @@
 NVIDIA_VARIABLES="CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 AMD_VARIABLES="ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES"
 NO_GPU=10000   # HTCondor's number for a missing device
+GPU_ROOT=      # the root of /dev, for tests
 DISCOVERY_S=60 # time limit for condor_gpu_discovery
 
-# gpus_named VARIABLE...: print the first list in these variables, without blanks; "none" if some are set and have no list;
+# gpus_named VARIABLE...: print the first list in these variables, separated by commas; "none" if some are set and have no list;
 # nothing if none is set.
 gpus_named() {
   none=
   for variable in "$@"; do
     eval "value=\${$variable-unset}"
-    value=$(printf '%s' "$value" | tr -d ' ')
+    value=$(printf '%s' "$value" | comma_list)
     case $value in
-    unset | all) ;;
+    # `void`: the container toolkit has given the GPUs to the container by another way (CDI).
+    unset | all | void) ;;
     # Values that Slurm, HTCondor and the container toolkit use for "no GPU".
-    '' | NoDevFiles | -1 | 10000 | none | void) none=none ;;
+    '' | NoDevFiles | -1 | 10000 | none) none=none ;;
     *)
       echo "$value"
       return 0
@@ -27,6 +29,26 @@ gpus_named() {
     esac
   done
   [ -z "$none" ] || echo "$none"
+}
+
+# comma_list: read words from standard input, separated by blanks, commas or line feeds; print them separated by commas.
+comma_list() {
+  tr ' \t\n' ',,,' | tr -s ',' | sed 's/^,//; s/,$//'
+}
+
+# gpus_granted: print the numbers of the GPUs that Grid Engine names in SGE_HGR_<resource> ("1 3", "gpu1", "/dev/nvidia3"; sites
+# call the resource gpu, gpu_card, cuda and so on) or Torque in a file (lines HOST-gpu3), separated by commas; or nothing.
+gpus_granted() {
+  for variable in $(env | sed -n 's/^\(SGE_HGR_[A-Za-z0-9_]*\)=.*/\1/p' | grep -i -e gpu -e cuda); do
+    eval "printf '%s' \"\$$variable\"" | comma_list | tr ',' '\n' | sed 's/^[^0-9]*\([0-9]\{1,3\}\)$/\1/' | comma_list
+    return 0
+  done
+  [ ! -r "${PBS_GPUFILE-}" ] || sed -n 's/.*-gpu\([0-9][0-9]*\)$/\1/p' "$PBS_GPUFILE" | comma_list
+}
+
+# is_amd_node ROOT: true if the node has the driver of AMD's GPUs and not that of NVIDIA's. ROOT is empty, except in tests.
+is_amd_node() {
+  [ -e "$1/dev/kfd" ] && [ ! -e "$1/dev/nvidiactl" ]
 }
 
 # find_gpus: end if there are fewer GPUs than GLIDEIN_GPUS, because jobs for GPUs would fail here. Set GPU_ARGUMENTS, the
@@ -38,13 +60,17 @@ find_gpus() {
   [ "$GLIDEIN_GPUS" -gt 0 ] || return 0
   # shellcheck disable=SC2086 # names
   named=$(gpus_named $NVIDIA_VARIABLES)
-  if [ -z "$named" ] || [ "$named" = none ]; then
-    # shellcheck disable=SC2086
-    amd=$(gpus_named $AMD_VARIABLES)
-    if [ -n "$amd" ] && [ "$amd" != none ]; then
-      named=$amd
-      AMD=yes
-    fi
+  # shellcheck disable=SC2086
+  amd=$(gpus_named $AMD_VARIABLES)
+  # Some batch systems set the variables of all vendors.
+  if is_amd_node "$GPU_ROOT" || [ "${named:-none}" = none ]; then
+    [ "${amd:-none}" = none ] || named=$amd AMD=yes
+  fi
+  ! is_amd_node "$GPU_ROOT" || AMD=yes
+  granted=
+  if [ "${named:-none}" = none ]; then
+    granted=$(gpus_granted)
+    named=${granted:-$named}
   fi
   case $named in
   none) end_with 17 "the batch system assigned no GPU, its variables are empty; expected GLIDEIN_GPUS=$GLIDEIN_GPUS" ;;
@@ -54,9 +80,21 @@ find_gpus() {
   GPU_ARGUMENTS="-properties${AMD:+ -by-index}${GLIDEIN_GPU_DISCOVERY:+ $GLIDEIN_GPU_DISCOVERY}${named:+ -device $named}"
   unset_gpu_variables
   discover_gpus
+  if [ -n "$granted" ] && [ "$found" -lt "$GLIDEIN_GPUS" ]; then
+    # If the other GPUs are hidden from this job, the visible ones have other numbers.
+    named_arguments=$GPU_ARGUMENTS
+    GPU_ARGUMENTS=${GPU_ARGUMENTS%%" -device "*}
+    discover_gpus
+    if [ "$found" -eq "$(printf '%s\n' "$granted" | tr ',' '\n' | wc -l)" ]; then
+      named=
+    else
+      GPU_ARGUMENTS=$named_arguments
+      discover_gpus
+    fi
+  fi
   [ "$found" -ge "$GLIDEIN_GPUS" ] ||
     end_with 17 "fewer GPUs than GLIDEIN_GPUS=$GLIDEIN_GPUS: condor_gpu_discovery $GPU_ARGUMENTS found $found:" \
-      "$(last_line "$output")"
+      "$(failure_of "$discovered" "$output")"
   case $GLIDEIN_GRANTED in
   auto | node) [ -z "$named" ] || GLIDEIN_GPUS=$found ;; # may be more than requested
   esac
@@ -82,7 +120,8 @@ unset_gpu_variables() {
 discover_gpus() {
   # shellcheck disable=SC2086 # arguments
   run_limited "$DISCOVERY_S" run_condor libexec/condor_gpu_discovery $GPU_ARGUMENTS >"$SCRATCH/tmp/gpus.out" 2>&1
-  [ "$?" -ne 124 ] || end_with 17 "condor_gpu_discovery $GPU_ARGUMENTS did not end within" \
+  discovered=$?
+  [ "$discovered" -ne 124 ] || end_with 17 "condor_gpu_discovery $GPU_ARGUMENTS did not end within" \
     "$DISCOVERY_S s: a driver hangs"
   output=$(cat "$SCRATCH/tmp/gpus.out")
   found=$(detected_gpus "$output" | wc -l)
@@ -117,7 +156,7 @@ MACHINE_RESOURCE_INVENTORY_GPUs = "'\$(LIBEXEC)/condor_gpu_discovery' $GPU_ARGUM
 ENVIRONMENT_VALUE_FOR_UnAssignedGPUs = $NO_GPU
 CONFIG
   if [ -n "$AMD" ]; then
-    echo 'ENVIRONMENT_FOR_AssignedGPUs = ROCR_VISIBLE_DEVICES=/(GPU|CUDA|OCL)//'
+    echo 'ENVIRONMENT_FOR_AssignedGPUs = ROCR_VISIBLE_DEVICES=/(GPU|CUDA|OCL|HIP)//'
   else
     echo 'ENVIRONMENT_FOR_AssignedGPUs = GPU_DEVICE_ORDINAL=/(CUDA|OCL)//  CUDA_VISIBLE_DEVICES=/CUDA//'
   fi

@@ -12,28 +12,45 @@ export LC_ALL
 glidein=$1
 master=$2
 # The functions are loaded now, because these files are in the scratch directory.
-for part in report scratch logs summary stale_glideins; do
+for part in report timeouts scratch logs summary stale_glideins; do
   # shellcheck source=/dev/null
   . "${0%/*}/$part.sh"
 done
 SCRATCH=$3
-trap '' HUP INT USR1 USR2 TERM
+# shellcheck disable=SC2086 # a list of signals
+trap '' $SIGNALS
+
+# read_parent: store the id of this process's parent in `parent`. If it cannot be read, `parent` does not change.
+read_parent() {
+  { read -r stat <"/proc/$$/stat"; } 2>/dev/null || return 0
+  # shellcheck disable=SC2086 # fields
+  set -- ${stat##*) }
+  parent=$2
+}
+
+# clean_up_killed: stop the daemons, save their logs, write the summary, and remove the scratch directory. It may be called
+# again.
+clean_up_killed() {
+  run_limited 20 until_done kill_leftovers
+  if read_state "$SCRATCH/state"; then
+    [ "$GLIDEIN_LOG_DIR" != - ] || exec 2>&3
+    count_jobs
+    run_limited 30 save_logs
+    read_now
+    write_summary 137 "$NOW" "glidein.sh was killed"
+  fi
+  run_limited 60 until_done remove_scratch
+}
 
 # If its parent dies, a process gets another parent.
-while [ "$(sed -n 's/^PPid:[^0-9]*//p' "/proc/$$/status" 2>/dev/null)" = "$glidein" ]; do
-  sleep 2
+parent=$glidein
+while [ "$parent" = "$glidein" ]; do
+  pause 2
+  read_parent
 done
 exec >&3 2>/dev/null
 kill -s QUIT "$master" 2>/dev/null
-sleep 3
-kill_leftovers
-if read_state "$SCRATCH/state"; then
-  [ "$GLIDEIN_LOG_DIR" != - ] || exec 2>&3
-  count_jobs
-  save_logs
-  write_summary 137 "$(now_s)" "glidein.sh was killed"
-  remove_scratch
-  log "ended because glidein.sh was killed (exit status 137, after $(($(now_s) - STARTED_AT)) s)"
-else
-  remove_scratch
-fi
+pause 3
+until_done clean_up_killed
+[ -z "$SUMMARY_WRITTEN" ] ||
+  log "ended because glidein.sh was killed (exit status 137, after $((NOW - STARTED_AT)) s)"

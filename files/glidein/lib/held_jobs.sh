@@ -16,9 +16,11 @@
 # their slot has.
 
 HOLD_S=60       # how long job_exit waits for the hold; after that the job leaves the queue as it has ended
-RESERVE_MB=2    # the reserve for the daemons' logs on a full disk
+RESERVE_MB=2    # the reserve for the daemons' logs on a full disk, in files of any size
+RESERVE_FILES=20
 DISK_FULL_MB=2  # the disk is full if it has less than this free
 DISK_FULL_S=120 # the glidein ends if the disk is full for so long; a job that is held may need most of it to vacate
+MEASURE_S=20    # time limit to measure a file system or a directory; a file server or quota server may not respond
 DISK_FULL_AT=   # since when the disk is full
 DISK_JOBS=' '   # the jobs that were held for that
 
@@ -26,11 +28,9 @@ DISK_JOBS=' '   # the jobs that were held for that
 # the memory was exhausted; print nothing if the kernel does not count them. ROOT is empty, except in tests.
 oom_kills() {
   {
-    cgroup_values "$1" memory.events
-    for directory in $(cgroup_directories "$1" memory | tr ' ' '?'); do
-      cat "$directory/memory.oom_control" 2>/dev/null
-    done
-  } | awk '$1 == "oom_kill" && $2 ~ /^[0-9]+$/ && !known { print $2; known = 1 }'
+    cgroup_values "$1" "" memory.events
+    cgroup_values "$1" memory memory.oom_control
+  } | awk '{ for (i = 1; i < NF; i++) if ($i == "oom_kill" && $(i + 1) ~ /^[0-9]+$/ && !known) { print $(i + 1); known = 1 } }'
 }
 
 # condor_series: print the major version of HTCondor. With HTCondor 25.14.1 and an exit hook, the starter removes the job's
@@ -132,10 +132,10 @@ hold_killed_jobs() {
   for found in "$SCRATCH"/killed/*/job; do
     [ -f "$found" ] || continue
     job=$(head -n 1 "$found")
+    ! is_job_id "$job" || hold_job GLIDEIN_KILLED_JOBS "$job" || return 0 # on a full disk, the next look tries again
     rm -f "$found"
-    is_job_id "$job" || continue
-    hold_job GLIDEIN_KILLED_JOBS "$job" || return 0
-    log "the kernel killed a process of job $job because the memory was exhausted: the job is held"
+    ! is_job_id "$job" ||
+      log "the kernel killed a process of job $job because the memory was exhausted: the job is held"
   done
 }
 
@@ -146,44 +146,73 @@ hold_job() {
   kill -s HUP "$MASTER_PID" 2>/dev/null # the master passes it on
 }
 
-# make_reserve: allocate the room that watch_disk frees. Without it, the glidein runs as well.
+# make_reserve: allocate the room and the files that watch_disk frees. Without it, the glidein runs as well.
 make_reserve() {
-  dd if=/dev/zero of="$SCRATCH/reserve" bs=1048576 count="$RESERVE_MB" 2>/dev/null || rm -f "$SCRATCH/reserve"
+  mkdir -p "$SCRATCH/reserve" || return 0
+  dd if=/dev/zero of="$SCRATCH/reserve/room" bs=1048576 count="$RESERVE_MB" || rm -f "$SCRATCH/reserve/room"
+  number=0
+  while [ "$number" -lt "$RESERVE_FILES" ]; do
+    number=$((number + 1))
+    true >"$SCRATCH/reserve/$number"
+  done
+} 2>/dev/null
+
+# measure_disk: exit with 100 + the MiB that are free, at most 10 of them; with 111 if no file can be made, for want of inodes
+# for example; with 99 if df does not show it. (A full disk has no room for an answer.)
+measure_disk() {
+  { true >"$SCRATCH/tmp/probe"; } 2>/dev/null || exit 111
+  rm -f "$SCRATCH/tmp/probe"
+  free=$(free_mb "$SCRATCH")
+  [ -n "$free" ] || exit 99
+  [ "$free" -le 10 ] || free=10
+  exit $((100 + free))
 }
 
 # watch_disk: if the disk is full, hold the jobs that use more of it than their slot has. End the glidein if the disk stays
 # full: other users or jobs within their limits have filled it.
 watch_disk() {
-  now=$(now_s)
-  free=$(free_mb "$SCRATCH")
-  [ -n "$free" ] || return 0
+  run_limited "$MEASURE_S" measure_disk
+  free=$(($? - 100))
+  room="$free MB free"
+  case $free in
+  11) free=0 room="no file can be made" ;;
+  10 | ?) ;;
+  *) return 0 ;;
+  esac
+  read_now
   if [ -n "$DISK_FULL_AT" ] && [ "$free" -ge $((DISK_FULL_MB + 2 * RESERVE_MB)) ]; then
-    log "$GLIDEIN_SCRATCH has $free MB free again"
+    log "$GLIDEIN_SCRATCH has room again"
     DISK_FULL_AT=
     make_reserve
   elif [ -z "$DISK_FULL_AT" ] && [ "$free" -lt "$DISK_FULL_MB" ]; then
-    log "$GLIDEIN_SCRATCH is full: jobs that use more disk than their slot has are held"
-    DISK_FULL_AT=$now
-    rm -f "$SCRATCH/reserve"
+    log "$GLIDEIN_SCRATCH is full, $room: jobs that use more disk than their slot has are held"
+    DISK_FULL_AT=$NOW
+    rm -rf "$SCRATCH/reserve"
   fi
   [ -n "$DISK_FULL_AT" ] || return 0
   hold_large_jobs
-  [ $((now - DISK_FULL_AT)) -ge "$DISK_FULL_S" ] || return 0
+  [ $((NOW - DISK_FULL_AT)) -ge "$DISK_FULL_S" ] || return 0
   stop_master "$EMPTY_STOP_S"
-  end_with 13 "$GLIDEIN_SCRATCH is full: $free MB free after $((now - DISK_FULL_AT)) s"
+  end_with 13 "$GLIDEIN_SCRATCH is full: $room after $((NOW - DISK_FULL_AT)) s"
 }
 
 # hold_large_jobs: hold the jobs whose directory is larger than the disk of their slot.
 hold_large_jobs() {
   for directory in "$SCRATCH"/execute/dir_*; do
     slot_kb=$(sed -n 's/^Disk = \([0-9][0-9]*\).*/\1/p' "$directory/.machine.ad" 2>/dev/null)
-    used_kb=$(du -sk "$directory" 2>/dev/null | cut -f 1)
     job=$(awk '$1 == "GlobalJobId" { id = $3 } $1 == "NumShadowStarts" { starts = $3 } END { print id "/" starts }' \
       "$directory/.job.ad" 2>/dev/null | tr -d '"')
     case $DISK_JOBS in *" $job "*) continue ;; esac
-    if [ -z "$slot_kb" ] || [ "${used_kb:-0}" -le "$slot_kb" ] || ! is_job_id "$job"; then continue; fi
+    if [ -z "$slot_kb" ] || ! is_job_id "$job"; then continue; fi
+    run_limited "$MEASURE_S" is_larger "$directory" "$slot_kb" || continue
     hold_job GLIDEIN_DISK_JOBS "$job" || return 0
     DISK_JOBS="$DISK_JOBS$job "
-    log "job $job uses $((used_kb / 1024)) MB of disk, its slot has $((slot_kb / 1024)) MB: the job is held"
+    log "job $job uses more disk than its slot has, $((slot_kb / 1024)) MB: the job is held"
   done
+}
+
+# is_larger DIRECTORY KIB: true if a directory uses more disk.
+is_larger() {
+  used_kb=$(du -sk "$1" 2>/dev/null | cut -f 1)
+  [ "${used_kb:-0}" -gt "$2" ]
 }

@@ -20,9 +20,8 @@ SHIPPED_AT=
 # not respond. If the previous copy still runs, leave this one out.
 ship_logs() {
   [ "$GLIDEIN_LOG_INTERVAL_S" -gt 0 ] || return 0
-  # shellcheck disable=SC2154 # `now` is of daemons.sh
-  [ $((now - ${SHIPPED_AT:=$MASTER_AT})) -ge "$GLIDEIN_LOG_INTERVAL_S" ] || return 0
-  SHIPPED_AT=$now
+  [ $((NOW - ${SHIPPED_AT:=$MASTER_AT})) -ge "$GLIDEIN_LOG_INTERVAL_S" ] || return 0
+  SHIPPED_AT=$NOW
   if [ -n "$SHIPPER_PID" ] && kill -0 "$SHIPPER_PID" 2>/dev/null; then
     log "the previous copy of the daemons' logs has not ended: leaving this one out"
     return 0
@@ -70,9 +69,10 @@ copy_changed_logs() {
     log "the daemons' logs cannot be copied: $LOGS cannot be made"
     return 0
   }
+  # (the loop is in a process of its own; after a failure, the next copy includes these logs)
   changed_logs | while IFS= read -r log; do
-    copy_log "$log" || return 0
-  done
+    copy_log "$log" || exit 1
+  done || return 0
   mv -f "$SCRATCH/tmp/copying" "$SCRATCH/tmp/copied"
 }
 
@@ -132,8 +132,8 @@ upload_logs() {
     rm -rf "$upload"
     return 0
   }
-  post_body "$address" "$upload/body" >"$upload/answer" 2>&1 ||
-    log "the daemons' logs cannot be uploaded to $address: $(last_line "$(cut -c 1-300 "$upload/answer")")"
+  transfer post_body "$address" "$upload/body" >"$upload/answer" 2>&1 ||
+    log "the daemons' logs cannot be uploaded to $address: $(failure_of "$?" "$(cut -c 1-300 "$upload/answer")")"
   rm -rf "$upload"
 }
 
@@ -141,8 +141,8 @@ pack_logs() {
   for log in "$SCRATCH"/log/*Log*; do
     [ ! -s "$log" ] || echo "$log"
   done | head -n "$MOST_LOGS" | while IFS= read -r log; do
-    tail -c "$UPLOAD_BYTES" "$log" | without_tokens >"$upload/$NAME/${log##*/}" || return 1
-  done
+    tail -c "$UPLOAD_BYTES" "$log" | without_tokens >"$upload/$NAME/${log##*/}" || exit 1
+  done || return 1
   tar -C "$upload" -cf - "$NAME" | gzip >"$upload/logs" && rm -r "${upload:?}/$NAME"
 }
 
@@ -165,9 +165,9 @@ form_body() {
 post_body() {
   type="Content-Type: multipart/form-data; boundary=glidein-${SCRATCH##*.}"
   if command -v curl >/dev/null 2>&1; then
-    curl --fail --silent --show-error --connect-timeout 20 --header "$type" --header Expect: --data-binary "@$2" "$1"
+    curl -q --fail --silent --show-error --connect-timeout 20 --header "$type" --header Expect: --data-binary "@$2" "$1"
   elif command -v wget >/dev/null 2>&1; then
-    wget -T 60 -O /dev/null --header "$type" --post-file "$2" "$1"
+    HOME=$SCRATCH/tmp wget -T 60 -O /dev/null --header "$type" --post-file "$2" "$1"
   else
     echo "this node has neither curl nor wget"
     return 1

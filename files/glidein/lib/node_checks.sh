@@ -12,6 +12,9 @@ PING_INTERVAL_S=10
 MAX_CLOCK_OFFSET_S=300 # other machines' clocks decide whether tokens are valid and when GLIDEIN_ToDie is reached
 
 check_node() {
+  for program in tar gzip sha256sum; do
+    command -v "$program" >/dev/null 2>&1 || end_with 15 "this node has no $program"
+  done
   [ -z "$GLIDEIN_JOB_SETUP" ] || [ -r "$GLIDEIN_JOB_SETUP" ] ||
     end_with 11 "GLIDEIN_JOB_SETUP=$GLIDEIN_JOB_SETUP is missing on this node or cannot be read"
   check_memory
@@ -88,12 +91,12 @@ check_pool() {
     run_limited "$PING_S" run_condor bin/condor_ping -type collector -verbose ADVERTISE_STARTD >"$SCRATCH/tmp/ping.out" 2>&1
     pinged=$?
     [ "$pinged" -ne 0 ] || return 0
-    why=$(last_line "$(without_tokens <"$SCRATCH/tmp/ping.out")")
+    why=$(failure_of "$pinged" "$(without_tokens <"$SCRATCH/tmp/ping.out")")
     case $pinged$why in
     124*) why="no answer within $PING_S s" ;;
     *'failed to make connection'* | *'locate'*) ;;
     *)
-      log "the pool's collector responds with an error: ${why:-condor_ping ended with status $pinged}"
+      log "the pool's collector responds with an error: $why"
       return 0
       ;;
     esac
@@ -154,6 +157,7 @@ CHECKS
 config_checks() {
   [ -n "$GLIDEIN_CHECKS" ] || return 0
   names=
+  gpus=${GPU_LIST:+ GLIDEIN_GPU_LIST=$GPU_LIST}${AMD:+ GLIDEIN_GPU_VARIABLE=ROCR_VISIBLE_DEVICES}
   echo
   echo "# --- Checks, every $GLIDEIN_CHECK_PERIOD_S s; each sets GLIDEIN_Resource_<name> to True or False in the machine ad"
   while read -r check arguments; do
@@ -161,7 +165,7 @@ config_checks() {
     cat <<CONFIG
 STARTD_CRON_${check}_EXECUTABLE = /bin/sh
 STARTD_CRON_${check}_ARGS = "'$SCRATCH/checks/.run' $check $arguments"
-STARTD_CRON_${check}_ENV = "GLIDEIN_CHECK_TIMEOUT_S=$GLIDEIN_CHECK_TIMEOUT_S${GPU_LIST:+ GLIDEIN_GPU_LIST=$GPU_LIST}"
+STARTD_CRON_${check}_ENV = "GLIDEIN_CHECK_TIMEOUT_S=$GLIDEIN_CHECK_TIMEOUT_S$gpus"
 STARTD_CRON_${check}_CWD = \$(TMP_DIR)
 STARTD_CRON_${check}_MODE = WaitForExit
 STARTD_CRON_${check}_PERIOD = ${GLIDEIN_CHECK_PERIOD_S}s

@@ -9,22 +9,32 @@ SETTINGS_VALID= # set when all settings were checked
 STARTED_AT=${GLIDEIN_STARTED_AT:-$(date +%s)} # container_image.sh sets GLIDEIN_STARTED_AT
 unset GLIDEIN_STARTED_AT
 
-# uptime_cs: print the node's uptime in hundredths of a second. It measures intervals, because date has whole seconds only.
-uptime_cs() {
+# read_uptime: store the node's uptime in hundredths of a second in HUNDREDTHS. It measures intervals, because date has whole
+# seconds only. It starts no process, because a job may have filled the user's process limit.
+read_uptime() {
   if read -r uptime _ 2>/dev/null </proc/uptime; then
-    echo "${uptime%.*}${uptime#*.}"
+    in_hundredths "$uptime"
   else
-    echo "$(date +%s)00"
+    HUNDREDTHS=$(date +%s)00
   fi
 }
-# shellcheck disable=SC2034 # for other files
-STARTED_CS=$(uptime_cs)
+
+# in_hundredths SECONDS: store a decimal number of seconds in hundredths in HUNDREDTHS. The shell reads a number with a leading
+# zero as octal.
+in_hundredths() {
+  decimals=${1#"${1%%.*}"}
+  decimals=${decimals#.}00
+  HUNDREDTHS=$((${1%%.*} * 100 + 1${decimals%"${decimals#??}"} - 100))
+}
+read_uptime
+STARTED_CS=$HUNDREDTHS
 CLOCK_AT=$(date +%s)
 
-# now_s: print the time in epoch seconds by the clock as it was at the start. It does not jump when the node's clock is set, so
-# that the glidein retires, ends and stops in time.
-now_s() {
-  echo $((CLOCK_AT + ($(uptime_cs) - STARTED_CS) / 100))
+# read_now: store the time in epoch seconds in NOW, by the clock as it was at the start. It does not jump when the node's
+# clock is set, so that the glidein retires, ends and stops in time.
+read_now() {
+  read_uptime
+  NOW=$((CLOCK_AT + (HUNDREDTHS - STARTED_CS) / 100))
 }
 
 # in_seconds HUNDREDTHS: print them as seconds.
@@ -32,9 +42,32 @@ in_seconds() {
   printf '%d.%02d' $(($1 / 100)) $(($1 % 100))
 }
 
-# log TEXT...: print one line that begins with the time (UTC).
+# log TEXT...: print one line that begins with the time (UTC). If no process can be started, that is the time of an earlier line.
+LOGGED_AT=
 log() {
-  printf '%s glidein: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$*"
+  command eval 'LOGGED_AT=$(date -u +%Y-%m-%dT%H:%M:%SZ)'
+  printf '%s glidein: %s\n' "${LOGGED_AT:--}" "$*"
+}
+
+# until_done COMMAND...: run a command of this shell again until it has reached its end, and return its status. If a process
+# cannot be started ("Cannot fork"), dash and busybox abandon a script, unless it is in `command eval`. (bash tries for 15 s, and
+# then ends the script.)
+until_done() {
+  while :; do
+    done_status=
+    command eval ': | : | : | : | :; "$@"; done_status=$?'
+    [ -z "$done_status" ] || return "$done_status"
+    busy_wait
+  done
+}
+
+# busy_wait: wait for at least a second without starting a process.
+busy_wait() {
+  read_now
+  waits_until=$((NOW + 2))
+  while [ "$NOW" -lt "$waits_until" ]; do
+    read_now
+  done
 }
 
 # end_with STATUS REASON...: end the glidein. The EXIT trap cleans up and logs the reason.
@@ -58,15 +91,22 @@ without_tokens() {
   sed 's/eyJ[A-Za-z0-9_=-]*\.[A-Za-z0-9_.=-]*/<token>/g'
 }
 
-# Signals of batch systems: TERM (scancel, qdel), HUP and INT (a terminal), USR1 and USR2 (warnings before a kill).
+# Signals of batch systems: TERM (scancel, qdel), HUP and INT (a terminal), USR1 and USR2 (warnings before a kill), XCPU (Grid
+# Engine at s_cpu, LSF at CPULIMIT), QUIT (LSF at SWAPLIMIT). Of the kernel: PIPE (the output has no reader), XFSZ (the output
+# is larger than the limit of a file's size).
+SIGNALS="HUP INT QUIT PIPE USR1 USR2 TERM XCPU XFSZ"
 SIGNAL=
 catch_signals() {
   trap finish EXIT
   trap 'on_signal HUP 129' HUP
   trap 'on_signal INT 130' INT
+  trap 'on_signal QUIT 131' QUIT
   trap 'on_signal USR1 138' USR1
   trap 'on_signal USR2 140' USR2
+  trap 'on_signal PIPE 141' PIPE
   trap 'on_signal TERM 143' TERM
+  trap 'on_signal XCPU 152' XCPU
+  trap 'on_signal XFSZ 153' XFSZ
 }
 
 # on_signal NAME STATUS: before condor_master is started, a signal ends the script. After that, watch_master stops it first.
@@ -84,9 +124,12 @@ on_signal() {
 PAUSE_PID=
 INTERRUPTED=
 pause() {
-  sleep "$1" >/dev/null 2>&1 &
-  PAUSE_PID=$!
-  [ -n "$INTERRUPTED" ] || wait "$PAUSE_PID" 2>/dev/null
+  command eval 'sleep "$1" >/dev/null 2>&1 & PAUSE_PID=$!'
+  if [ -z "$PAUSE_PID" ]; then
+    busy_wait
+  elif [ -z "$INTERRUPTED" ]; then
+    wait "$PAUSE_PID" 2>/dev/null
+  fi
   stop_pausing
   INTERRUPTED=
 }
@@ -102,29 +145,39 @@ finish() {
   # Not in a child process: bash may run this trap in a child if a signal arrives at the moment of the fork.
   { read -r self _ </proc/self/stat; } 2>/dev/null || self=$$
   [ "$self" = "$$" ] || exit "$END_EXIT"
-  trap '' HUP INT TERM USR1 USR2
+  # shellcheck disable=SC2086 # a list of signals
+  trap '' $SIGNALS
   trap - EXIT
   [ -n "$END_STATUS" ] || {
     END_STATUS=$END_EXIT
     END_REASON="of an error in the script itself"
+    stop_master "$EMPTY_STOP_S"
   }
+  until_done clean_up
+  read_now
+  log "ended because $END_REASON (exit status $END_STATUS, after $((NOW - STARTED_AT)) s)"
+  exit "$END_STATUS"
+}
+
+# clean_up: stop what runs, save the logs, write the summary, remove the scratch directory. It may be called again.
+clean_up() {
   stop_pausing
   stop_limited
   stop_shipping
   stop_guard
   # With time limits, so that the summary is written even if a file system does not respond.
   if [ -n "$SCRATCH" ]; then
-    run_limited 20 kill_leftovers
+    run_limited 20 until_done kill_leftovers
     run_limited 30 save_logs || log "the daemons' logs could not be copied within 30 s"
     [ -z "${GLIDEIN_LOG_S3-}" ] || run_limited 10 upload_logs || log "the daemons' logs could not be uploaded within 10 s"
   fi
   if [ -n "$SETTINGS_VALID" ]; then
     [ -z "$MASTER_AT" ] || count_jobs
-    write_summary "$END_STATUS" "$(now_s)" "$END_REASON"
+    read_now
+    write_summary "$END_STATUS" "$NOW" "$END_REASON"
   fi
-  [ -z "$SCRATCH" ] || run_limited 60 remove_scratch || log "could not remove all of $SCRATCH"
-  log "ended because $END_REASON (exit status $END_STATUS, after $(($(now_s) - STARTED_AT)) s)"
-  exit "$END_STATUS"
+  [ -z "$SCRATCH${GLIDEIN_IMAGE_CACHE-}" ] || run_limited 60 until_done remove_scratch ||
+    log "could not remove all of $SCRATCH"
 }
 
 show_help() {
@@ -199,6 +252,7 @@ Exit status:
    35  the pool's collector does not respond
    36  the pool's collector could not be reached for too long
   137  glidein.sh was killed (logged by its guard)
-  129 130 138 140 143  stopped by HUP, INT, USR1, USR2, TERM
+  129 130 131 138 140 141 143 152 153
+       stopped by HUP, INT, QUIT, USR1, USR2, PIPE, TERM, XCPU, XFSZ
 HELP
 }

@@ -92,11 +92,8 @@ cpus_granted() {
   {
     sed -n 's/^Cpus_allowed_list:[ \t]*//p' "$1/proc/self/status" 2>/dev/null | tr ',' '\n' |
       awk -F - '/^[0-9]+(-[0-9]+)?$/ { count += NF == 2 ? $2 - $1 + 1 : 1 } END { if (count) print count }'
-    cgroup_values "$1" cpu.max | awk '$1 ~ /^[0-9]+$/ && $2 > 0 { print int($1 / $2) }'
-    for directory in $(cgroup_directories "$1" cpu | tr ' ' '?'); do
-      cat "$directory/cpu.cfs_quota_us" "$directory/cpu.cfs_period_us" 2>/dev/null | tr '\n' ' '
-      echo
-    done | awk '$1 > 0 && $2 > 0 { print int($1 / $2) }'
+    cgroup_values "$1" "" cpu.max | awk '$1 ~ /^[0-9]+$/ && $2 > 0 { print int($1 / $2) }'
+    cgroup_values "$1" cpu cpu.cfs_quota_us cpu.cfs_period_us | awk '$1 > 0 && $2 > 0 { print int($1 / $2) }'
   } | awk '{ number = $1 < 1 ? 1 : $1; if (least == "" || number < least) least = number } END { print least }'
 }
 
@@ -109,28 +106,33 @@ memory_of_node_mb() {
 # memory_granted_mb ROOT: print the lowest limit of this process's control groups. No limit is "max" or a very large number.
 memory_granted_mb() {
   {
-    cgroup_values "$1" memory.max
-    for directory in $(cgroup_directories "$1" memory | tr ' ' '?'); do
-      cat "$directory/memory.limit_in_bytes" 2>/dev/null
-    done
+    cgroup_values "$1" "" memory.max
+    cgroup_values "$1" memory memory.limit_in_bytes
   } | awk '
-    /^[0-9]+$/ && $1 >= 1048576 && $1 < 1e15 { mb = int($1 / 1048576); if (least == "" || mb < least) least = mb }
+    $1 ~ /^[0-9]+$/ && $1 >= 1048576 && $1 < 1e15 { mb = int($1 / 1048576); if (least == "" || mb < least) least = mb }
     END { print least }'
 }
 
-# cgroup_values ROOT FILE: print this file of each control group (v2) of this process, from its own to the topmost.
+# cgroup_values ROOT CONTROLLER FILE...: print a line with the words of these files for each control group of this process, from
+# its own to the topmost. (PBS names the group of an array task 12[3].server, beside 123.server.)
 cgroup_values() {
-  for directory in $(cgroup_directories "$1" "" | tr ' ' '?'); do
-    cat "$directory/$2" 2>/dev/null
+  cgroup_root=$1
+  controller=$2
+  shift 2
+  cgroup_directories "$cgroup_root" "$controller" | while IFS= read -r directory; do
+    for file in "$@"; do
+      cat "$directory/$file" 2>/dev/null
+    done | tr '\n' ' '
+    echo
   done
 }
 
 # cgroup_directories ROOT CONTROLLER: print the directories of this process's control groups, from its own to the topmost. An
 # empty CONTROLLER means version 2. A container sees its own group as the topmost, but the path may begin with the groups above
-# it, which are left out. (The callers replace blanks by '?', a pattern that matches them.)
+# it, which are left out.
 cgroup_directories() {
   if [ -n "$2" ]; then
-    path=$(awk -F : -v name="$2" '{ n = split($2, names, ","); for (i = 1; i <= n; i++) if (names[i] == name) print $3 }' \
+    path=$(awk -F : -v name="$2" '{ n = split($2, names, ","); for (i = 1; i <= n; i++) if (names[i] == name && sub(/^[^:]*:[^:]*:/, "")) print }' \
       "$1/proc/self/cgroup" 2>/dev/null | head -n 1)
     top=$1/sys/fs/cgroup/$2
   else
@@ -148,8 +150,8 @@ cgroup_directories() {
   done
   path=${first:+/$first}
   while [ -n "$path" ] && [ "$path" != / ]; do
-    echo "$top$path"
+    printf '%s\n' "$top$path"
     path=${path%/*}
   done
-  echo "$top"
+  printf '%s\n' "$top"
 }

@@ -5,7 +5,7 @@
 #   condor/      the tarball's content        credential/  token or pool password (0600)
 #   log/         the daemons' logs            execute/     one directory per running job
 #   jobs/        what the jobs have used      checks/      those that the startd runs
-#   files/       the operator's files
+#   files/       the operator's files            image/       the cache of the image in which the glidein runs
 #   state        for the guard, and for later glideins    condor_config, lock/ spool/ tmp/
 
 unset SCRATCH NAME # a site may export variables of these names
@@ -56,6 +56,7 @@ make_scratch() {
   NAME=glidein_$(printf '%s' "$GLIDEIN_BATCH_ID" | tr -c 'A-Za-z0-9_.-' '_')_${SCRATCH##*.}
   log "scratch directory $SCRATCH, name $NAME"
   run_step "$SCRATCH_S" "filling the scratch directory" fill_scratch
+  [ -z "${GLIDEIN_IMAGE_CACHE-}" ] || unset GLIDEIN_IMAGE_CACHE APPTAINER_CACHEDIR SINGULARITY_CACHEDIR
   GLIDEIN_DISK_MB=$(cat "$SCRATCH/disk_mb")
 }
 
@@ -63,6 +64,8 @@ fill_scratch() {
   for directory in credential log execute jobs lock spool tmp; do
     mkdir "$SCRATCH/$directory" || end_with 13 "the directory $SCRATCH/$directory cannot be made"
   done
+  # The guard and later glideins remove the image's cache with this directory. (The image stays mounted.)
+  [ ! -d "${GLIDEIN_IMAGE_CACHE-}" ] || mv "$GLIDEIN_IMAGE_CACHE" "$SCRATCH/image"
   check_room
   write_state || end_with 13 "$SCRATCH/state cannot be written"
   make_reserve
@@ -98,6 +101,7 @@ free_mb() {
 
 # remove_scratch: remove the scratch directory, the state file last.
 remove_scratch() {
+  [ -z "${GLIDEIN_IMAGE_CACHE-}" ] || rm -rf "$GLIDEIN_IMAGE_CACHE" # if the glidein did not start in the image
   [ -n "$SCRATCH" ] || return 0
   # If the removal is interrupted, a later glidein must not write the summary again.
   [ -z "$SUMMARY_WRITTEN" ] || (: >"$SCRATCH/summary_written") 2>/dev/null
@@ -106,18 +110,23 @@ remove_scratch() {
     find "$SCRATCH" -type d ! -perm -700 -exec chmod u+rwx {} \; 2>/dev/null
     empty_scratch
   } || sleep 1
-  { empty_scratch && rm -rf "$SCRATCH"; } || log "could not remove all of $SCRATCH"
+  { empty_scratch && rm -rf "$SCRATCH"; } || log "could not remove all of $SCRATCH${REMAINS:+: $REMAINS}"
   [ -z "${GLIDEIN_SCRATCH_MADE-}" ] || rmdir "${SCRATCH%/*}" 2>/dev/null
 }
 
-# empty_scratch: remove all but the state. If the removal is interrupted, a later glidein finds the rest by it.
+# empty_scratch: remove all but the state. If the removal is interrupted, a later glidein finds the rest by it. Store the first
+# error of rm in REMAINS.
 empty_scratch() {
   emptied=0
+  REMAINS=
   for each in "$SCRATCH"/* "$SCRATCH"/.[!.]* "$SCRATCH"/..?*; do
     case ${each##*/} in
     state | summary_written) continue ;;
     esac
-    rm -rf "$each" 2>/dev/null || emptied=1
+    errors=$(rm -rf "$each" 2>&1) || {
+      emptied=1
+      : "${REMAINS:=$(printf '%s\n' "$errors" | head -n 1)}"
+    }
   done
   return "$emptied"
 }
@@ -127,22 +136,23 @@ kill_leftovers() {
   [ -n "$SCRATCH" ] || return 0
   for round in 1 2 3 4; do
     left=$(leftovers)
-    [ -n "$left" ] || return 0
+    [ "$left" != end ] || return 0
     [ "$round" -eq 1 ] || sleep 1
     # shellcheck disable=SC2086 # a list of process ids
-    kill -s KILL $left 2>/dev/null
+    kill -s KILL ${left%end} 2>/dev/null
   done
   log "processes that cannot be killed: $left"
 }
 
 # leftovers: print the ids of this user's processes whose program, working directory or environment is in the scratch
-# directory. The kernel shows the real path of the directory; the environment may have another one. (grep -z is not POSIX;
+# directory, and `end` if all processes were searched. The kernel shows the real path of the directory; the environment may have another one. (grep -z is not POSIX;
 # where it is missing, a job that has left the directory is not found.)
 leftovers() {
   real=$(cd "$SCRATCH" 2>/dev/null && pwd -P) || real=$SCRATCH
   # shellcheck disable=SC2012 # find does not print the targets of links
   {
-    ls -l /proc/[0-9]*/exe /proc/[0-9]*/cwd | awk -v inside=" -> $real/" 'index($0, inside)'
+    ls -l /proc/[0-9]*/exe /proc/[0-9]*/cwd | awk -v inside=" -> $real/" 'index($0, inside); END { exit NR == 0 }' || exit
     grep -lzF -e "$SCRATCH/" -e "$real/" -- /proc/[0-9]*/environ
-  } 2>/dev/null | sed -n 's|^[^/]*/proc/\([0-9]*\)/.*|\1|p' | sort -u | grep -vx "$$"
+    echo end
+  } 2>/dev/null | sed -n -e 's|^[^/]*/proc/\([0-9]*\)/.*|\1|p' -e '/^end$/p' | sort -u | grep -vx "$$"
 }

@@ -20,18 +20,19 @@ count_jobs() {
   [ -n "$SCRATCH" ] || return 0
   for full in "$SCRATCH"/jobs/history.*; do
     [ -f "$full" ] || continue
-    count_records "$full"
+    count_records "$full" || return 0
     rm -f "$full"
     COUNTED_BYTES=0
   done
   count_records "$SCRATCH/jobs/history"
 }
 
-# count_records FILE: count the ads in a file. An ad has one line for each attribute, sorted by name, and ends with a line of
+# count_records FILE: count the ads in a file; return false if it cannot be read. An ad has one line for each attribute, sorted by name, and ends with a line of
 # asterisks. A job ended by itself if its "ticket of execution" (ToE) says so and belongs to this run of the job.
 count_records() {
   [ -s "$1" ] || return 0
-  there=$(($(wc -c <"$1") - COUNTED_BYTES))
+  there=$(wc -c <"$1") || return 1
+  there=$((there - COUNTED_BYTES))
   [ "$there" -gt 0 ] || return 0
   counts=$(tail -c "+$((COUNTED_BYTES + 1))" "$1" 2>/dev/null |
     awk -v there="$there" -v most="$GLIDEIN_CPUS" -v fast="$FAST_FAILURES" -v fast_s="$GLIDEIN_FAST_FAILURE_S" '
@@ -66,6 +67,7 @@ count_records() {
         counted = bytes
       }
       END { printf "%.0f %.0f %.0f %.0f %.0f %.0f\n", counted, jobs, failed, busy, fast, last }')
+  [ -n "$counts" ] || return 1
   read -r more_bytes more_jobs more_failed more_busy FAST_FAILURES last_at <<COUNTS
 $counts
 COUNTS
@@ -74,13 +76,13 @@ COUNTS
   JOBS=$((JOBS + more_jobs))
   JOBS_FAILED=$((JOBS_FAILED + more_failed))
   BUSY_CORE_S=$((BUSY_CORE_S + more_busy))
+  return 0
 }
 
 # write_summary STATUS ENDED REASON...: write the summary, once. STATUS is empty if the glidein and its guard were killed.
 # ENDED is in epoch seconds.
 write_summary() {
   [ -z "$SUMMARY_WRITTEN" ] || return 0
-  SUMMARY_WRITTEN=yes
   ended=$2
   [ "$ended" -ge "$STARTED_AT" ] || ended=$STARTED_AT # the clock was set back
   exit_status=${1:-null}
@@ -93,6 +95,7 @@ write_summary() {
     "\"granted_cpus\":$GLIDEIN_CPUS,\"granted_core_s\":$((GLIDEIN_CPUS * (ended - STARTED_AT)))," \
     "\"busy_core_s\":$BUSY_CORE_S,\"jobs\":$JOBS,\"jobs_failed\":$JOBS_FAILED," \
     "\"exit_status\":$exit_status,\"reason\":$(json_text "$*")}"
+  SUMMARY_WRITTEN=yes
 }
 
 # json_text TEXT: print the first 300 characters as a JSON string. Characters other than printable ASCII become '?'.

@@ -29,7 +29,7 @@ install_condor() {
       INSTALLED=$name
       break
     fi
-    failures="$failures $name: $(last_line "$output");"
+    failures="$failures $name: $(failure_of "$tried" "$output");"
     rm -rf "$SCRATCH/condor"
   done <<FITTING
 $fitting
@@ -77,9 +77,11 @@ unpack_tarball() {
   [ "$found" = "$sha256" ] ||
     end_with 12 "$where is damaged: its sha256 is $found, expected $sha256; deploy the site again"
   mkdir -p "$SCRATCH/condor" || end_with 13 "the directory $SCRATCH/condor cannot be made"
-  output=$(tar -xzf "$tarball" -C "$SCRATCH/condor" 2>&1 </dev/null) || {
-    is_disk_full "$output" && end_with 13 "$GLIDEIN_SCRATCH is full: $(last_line "$output")"
-    end_with 14 "$where could not be unpacked into $SCRATCH/condor: $(last_line "$output")"
+  # (-m: the files get the time of now. Nodes remove old files in /tmp.)
+  output=$(tar -xmzf "$tarball" -C "$SCRATCH/condor" 2>&1 </dev/null) || {
+    why=$(failure_of "$?" "$output")
+    is_disk_full "$output" && end_with 13 "$GLIDEIN_SCRATCH is full: $why"
+    end_with 14 "$where could not be unpacked into $SCRATCH/condor: $why"
   }
   [ -s "$SCRATCH/condor/SHA256SUMS" ] || end_with 14 "$where has no SHA256SUMS"
   output=$(cd "$SCRATCH/condor" && sha256sum -c SHA256SUMS 2>&1 </dev/null) ||
@@ -87,24 +89,26 @@ unpack_tarball() {
   [ "${tarball#"$SCRATCH/"}" = "$tarball" ] || rm -f "$tarball"
 }
 
-# fetch ADDRESS FILE: download with curl or wget. A proxy is taken from the environment.
+# fetch ADDRESS FILE: download with curl or wget. A proxy is taken from the environment, and nothing from ~/.curlrc or ~/.wgetrc.
 fetch() {
   if command -v curl >/dev/null 2>&1; then
-    set -- "$2" curl --fail --silent --show-error --location --connect-timeout 20 --output "$2" "$1"
+    set -- "$2" curl -q --fail --silent --show-error --location --connect-timeout 20 --speed-limit 1 --speed-time 60 \
+      --output "$2" "$1"
   elif command -v wget >/dev/null 2>&1; then
-    set -- "$2" wget -T 60 -O "$2" "$1"
+    set -- "$2" env HOME="$SCRATCH/tmp" wget -T 60 -O "$2" "$1"
   else
     end_with 20 "$1 cannot be downloaded: this node has neither curl nor wget"
   fi
   fetched=$1
   shift
-  run_limited "$FETCH_S" "$@" >"$SCRATCH/tmp/fetch.out" 2>&1
+  run_limited "$FETCH_S" transfer "$@" >"$SCRATCH/tmp/fetch.out" 2>&1
   status=$?
   [ "$status" -ne 124 ] || end_with 20 "$where cannot be downloaded: it took longer than $FETCH_S s"
   [ "$status" -eq 0 ] || {
     output=$(cat "$SCRATCH/tmp/fetch.out")
-    is_disk_full "$output" && end_with 13 "$GLIDEIN_SCRATCH is full: $(last_line "$output")"
-    end_with 20 "$where cannot be downloaded: $(last_line "$output")"
+    why=$(failure_of "$status" "$output")
+    is_disk_full "$output" && end_with 13 "$GLIDEIN_SCRATCH is full: $why"
+    end_with 20 "$where cannot be downloaded: $why"
   }
   [ -s "$fetched" ] || end_with 20 "$where cannot be downloaded: the file is empty"
 }
@@ -114,10 +118,6 @@ is_disk_full() {
   *'No space left'* | *'uota exceeded'*) return 0 ;;
   esac
   return 1
-}
-
-last_line() {
-  printf '%s\n' "$1" | grep . | tail -n 1
 }
 
 # use_condor: set the library path and the configuration for programs of the tarball. Call it in a subshell, because programs

@@ -42,6 +42,39 @@ run_limited() {
   return "$ended"
 }
 
+# transfer COMMAND...: run a command that transfers a file. If it fails, try again, with growing pauses: a server may be busy or
+# just be restarting.
+TRANSFERS=5 # number of attempts
+transfer() {
+  attempt=1
+  until "$@"; do
+    transferred=$?
+    [ "$attempt" -lt "$TRANSFERS" ] || return "$transferred"
+    sleep $((attempt * attempt))
+    attempt=$((attempt + 1))
+  done
+}
+
+# ending_of STATUS: print the status of a program and the signal that has killed it, with the limit that it may have reached.
+ending_of() {
+  signal=
+  [ "$1" -le 128 ] || signal=$(kill -l "$1" 2>/dev/null)
+  # shellcheck disable=SC3045 # dash, busybox and bash have `ulimit -t`
+  case $signal in
+  XFSZ) signal="XFSZ: a file is larger than the limit, ulimit -f is $(ulimit -f)" ;;
+  XCPU) signal="XCPU: the limit of CPU time is reached, ulimit -t is $(ulimit -t)" ;;
+  esac
+  echo "status $1${signal:+, signal $signal}"
+}
+
+# failure_of STATUS OUTPUT: print why a program has failed: its last line, or how it has ended if it was killed or printed
+# nothing.
+failure_of() {
+  line=$(printf '%s\n' "$2" | grep . | tail -n 1)
+  if [ -z "$line" ] || [ "$1" -gt 128 ]; then line="${line:+$line; }$(ending_of "$1")"; fi
+  echo "$line"
+}
+
 # send_alarm SECONDS PID: send ALRM to a process after so many seconds, every second until this process is killed.
 send_alarm() {
   passed=0
@@ -82,7 +115,7 @@ tree_of() {
 # run_step SECONDS NAME FUNCTION: run a step that HTCondor's start needs. If the step fails or takes longer, the glidein ends.
 run_step() {
   try_step "$1" "$3" && return 0
-  [ "$status" -eq 124 ] || end_with 34 "$2 was killed (status $status)"
+  [ "$status" -eq 124 ] || end_with 34 "$2 was killed: $(ending_of "$status")"
   end_with 34 "$2 took longer than $1 s: this node, or a server that it needs, does not respond"
 }
 

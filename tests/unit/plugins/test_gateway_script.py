@@ -158,6 +158,21 @@ def gateway(tmp_path):
     made.kill()
 
 
+def test_a_login_environment_has_no_influence(gateway):
+    """A relative call with CDPATH would find two directories."""
+    environment = {
+        "PATH": f"{gateway.home / 'bin'}:{os.environ['PATH']}",
+        "HOME": str(gateway.home),
+        "CDPATH": f".:{gateway.home}",
+        "GREP_OPTIONS": "-v",
+        "GZIP": "--verbose",
+        "TAR_OPTIONS": "--to-stdout",
+    }
+    command = f"cd '{gateway.dir.parent}' && '{gateway.dir.name}/gateway' unpack two '{gateway.home}/one.tar.gz'"
+    run_program(["sh", "-c", command], environment)
+    assert (gateway.dir / "release/sbin/condor_master").is_file()
+
+
 def test_cron_starts_the_gateway_and_keeps_it_alive(gateway):
     gateway.table.write_text("5 * * * * other\n")
     assert gateway("install", "cron").split() == ["changed", "changed"]

@@ -84,6 +84,15 @@ def test_a_token_is_stored_for_the_user_alone_once(submitter):
     assert [path.name for path in submitter.token.parent.iterdir()] == ["gateway-lab"]
 
 
+def test_no_other_file_is_ever_among_the_tokens(submitter):
+    """HTCondor reads every file there as a token."""
+    submitter.command("cp", f'/bin/cp "$@"\nls {submitter.token.parent} >>{submitter.home}/tokens')
+    submitter.run("store", "lab", stdin="one")
+    submitter.run("store", "lab", stdin="two")
+    assert (submitter.home / "tokens").read_text() == "gateway-lab\n"
+    assert [path.name for path in submitter.token.parents[1].iterdir()] == ["tokens.d"]
+
+
 def test_a_new_token_releases_the_pilots_that_were_refused(submitter):
     submitter.run("store", "lab", stdin="one")
     submitter.run("store", "lab", stdin="one")

@@ -27,7 +27,7 @@ EARLY_S = 300
 JOBS_FAILING = 30
 """The exit status of a glidein that ended because its jobs failed fast (files/glidein/README.md)."""
 
-SIGNALS = (129, 130, 138, 140, 143)
+SIGNALS = (129, 130, 131, 138, 140, 141, 143, 152, 153)
 """The exit statuses of a glidein that a signal of the batch system or of a person ended (docs/glidein.md)."""
 
 MOST_PLANS = 20
