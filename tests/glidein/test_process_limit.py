@@ -120,3 +120,18 @@ def test_a_failed_look_at_the_logs_counts_as_a_job(shell, tmp_path):
         has_jobs; echo "$?"; has_jobs; echo "$?"
     """
     assert lib(shell, script, tmp_path).split() == ["1", "0", "0"]
+
+
+def test_a_child_process_with_an_error_does_not_continue_the_script(shell, tmp_path):
+    """A shell error in a child process of busybox continues the script in the child, after `command eval`."""
+    (tmp_path / "script.sh").write_text(f"""
+        . {ROOT}/files/glidein/lib/report.sh
+        child() {{ (: >/nonexistent/x; exit 3); log "in a child" | cat >/dev/null; echo done; }}
+        attempt child
+        echo "$?"
+        attempt false
+        echo "$?"
+    """)
+    command = [*SHELLS[shell], str(tmp_path / "script.sh")]
+    done = subprocess.run(command, stdout=-1, stderr=-1, text=True, timeout=120, check=False)
+    assert done.stdout.split() == ["done", "0", "1"]

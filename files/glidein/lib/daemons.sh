@@ -59,7 +59,7 @@ watch_master() {
   while :; do
     if [ -n "$registered" ]; then pause "$LOOK_S"; else pause "$often"; fi
     # If a process cannot be started, dash and busybox abandon this look. The next one does what was left.
-    command eval look
+    attempt look
   done
 }
 

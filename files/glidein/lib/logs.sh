@@ -63,7 +63,7 @@ changed_logs() {
 }
 
 copy_changed_logs() {
-  : >"$SCRATCH/tmp/copying" 2>/dev/null || return 0 # on a full disk, the last copy stays
+  { true >"$SCRATCH/tmp/copying"; } 2>/dev/null || return 0 # on a full disk, the last copy stays
   LOGS=$GLIDEIN_LOG_DIR/$NAME
   mkdir -p "$LOGS" 2>/dev/null || {
     log "the daemons' logs cannot be copied: $LOGS cannot be made"

@@ -73,7 +73,7 @@ check_clock() {
 # clock, by the time of a new file. Print 0 if the directory is local, and nothing if no file can be written there.
 clock_offset() {
   probe=$1/.clock.$$.${SCRATCH##*.}
-  (: >"$probe") 2>/dev/null || return 0 # save_logs will log the reason
+  { true >"$probe"; } 2>/dev/null || return 0 # save_logs will log the reason
   made=$(date -r "$probe" +%s 2>/dev/null)
   now=$(date +%s)
   rm -f "$probe"

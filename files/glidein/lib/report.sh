@@ -45,20 +45,48 @@ in_seconds() {
 # log TEXT...: print one line that begins with the time (UTC). If no process can be started, that is the time of an earlier line.
 LOGGED_AT=
 log() {
-  command eval 'LOGGED_AT=$(date -u +%Y-%m-%dT%H:%M:%SZ)'
+  attempt read_date
   printf '%s glidein: %s\n' "${LOGGED_AT:--}" "$*"
 }
 
-# until_done COMMAND...: run a command of this shell again until it has reached its end, and return its status. If a process
+read_date() {
+  LOGGED_AT=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+}
+
+# attempt COMMAND...: run a command of this shell, and return its status, or 255 if it has not reached its end. If a process
 # cannot be started ("Cannot fork"), dash and busybox abandon a script, unless it is in `command eval`. (bash tries for 15 s, and
-# then ends the script.)
+# then ends the script.) In busybox, a child process with such an error would return from here, too: it is killed.
+attempt() {
+  read -r self _ </proc/self/stat
+  set -- "$self" "$@"
+  attempted=
+  command eval 'run_attempted "$@"; attempted=$?'
+  read -r self _ </proc/self/stat
+  [ "$self" = "$1" ] || kill -s KILL "$self"
+  set -- "${attempted:-255}"
+  attempted= # for an attempt that this one is a part of
+  return "$1"
+}
+
+run_attempted() {
+  shift
+  "$@"
+}
+
+# until_done COMMAND...: attempt a command until it has reached its end, and return its status.
 until_done() {
   while :; do
-    done_status=
-    command eval ': | : | : | : | :; "$@"; done_status=$?'
-    [ -z "$done_status" ] || return "$done_status"
+    attempt with_processes "$@"
+    done_status=$?
+    [ "$done_status" -eq 255 ] || return "$done_status"
     busy_wait
   done
+}
+
+# with_processes COMMAND...: run a command if several processes can be started.
+with_processes() {
+  : | : | : | : | :
+  "$@"
 }
 
 # busy_wait: wait for at least a second without starting a process.
@@ -124,7 +152,7 @@ on_signal() {
 PAUSE_PID=
 INTERRUPTED=
 pause() {
-  command eval 'sleep "$1" >/dev/null 2>&1 & PAUSE_PID=$!'
+  attempt start_pausing "$1"
   if [ -z "$PAUSE_PID" ]; then
     busy_wait
   elif [ -z "$INTERRUPTED" ]; then
@@ -132,6 +160,11 @@ pause() {
   fi
   stop_pausing
   INTERRUPTED=
+}
+
+start_pausing() {
+  sleep "$1" >/dev/null 2>&1 &
+  PAUSE_PID=$!
 }
 
 stop_pausing() {

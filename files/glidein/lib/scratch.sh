@@ -104,7 +104,7 @@ remove_scratch() {
   [ -z "${GLIDEIN_IMAGE_CACHE-}" ] || rm -rf "$GLIDEIN_IMAGE_CACHE" # if the glidein did not start in the image
   [ -n "$SCRATCH" ] || return 0
   # If the removal is interrupted, a later glidein must not write the summary again.
-  [ -z "$SUMMARY_WRITTEN" ] || (: >"$SCRATCH/summary_written") 2>/dev/null
+  [ -z "$SUMMARY_WRITTEN" ] || { true >"$SCRATCH/summary_written"; } 2>/dev/null
   # The first attempt may fail: a job may have made directories without write permission, and killed processes may still write.
   empty_scratch || {
     find "$SCRATCH" -type d ! -perm -700 -exec chmod u+rwx {} \; 2>/dev/null

@@ -131,7 +131,7 @@ use_condor() {
 
 # try_condor: run condor_master -version. A wrong architecture, an old glibc, a missing library or noexec make it fail.
 try_condor() {
-  : >"$SCRATCH/condor_config"
+  true >"$SCRATCH/condor_config"
   run_limited "$TRY_S" run_condor sbin/condor_master -version >"$SCRATCH/tmp/try.out" 2>&1
   tried=$?
   output=$(cat "$SCRATCH/tmp/try.out")
