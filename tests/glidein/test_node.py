@@ -108,7 +108,8 @@ def test_apptainer_is_configured(site, shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-PLUGIN = b'#!/bin/sh\n[ "$*" = -classad ] && echo \'SupportedMethods = "http,https"\'\n'
+# As the real one, it needs the libraries of the tarball.
+PLUGIN = b'#!/bin/sh\ncase $LD_LIBRARY_PATH in */condor/lib:*) ;; *) exit 127 ;; esac\n[ "$*" = -classad ] && echo \'SupportedMethods = "http,https"\'\n'
 OPERATORS = "FILETRANSFER_PLUGINS = /cvmfs/example.org/pelican_plugin"
 
 

@@ -161,7 +161,7 @@ CONFIG
 # Without a plug-in that works they must be off: an empty FILETRANSFER_PLUGINS makes the starter of 23.9 crash.
 url_transfers() {
   ! printf '%s\n' "$GLIDEIN_CONDOR_CONFIG" | grep -q '^FILETRANSFER_PLUGINS *=' || return 0
-  if "$SCRATCH/condor/libexec/curl_plugin" -classad >/dev/null 2>&1; then
+  if run_limited "$TRY_S" run_condor libexec/curl_plugin -classad >/dev/null 2>&1; then
     echo "FILETRANSFER_PLUGINS = \$(LIBEXEC)/curl_plugin"
   else
     echo "# The tarball has no curl_plugin, or it does not start on this node."
