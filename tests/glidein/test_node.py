@@ -109,7 +109,10 @@ def test_apptainer_is_configured(site, shell):
 
 
 # As the real one, it needs the libraries of the tarball.
-PLUGIN = b'#!/bin/sh\ncase $LD_LIBRARY_PATH in */condor/lib:*) ;; *) exit 127 ;; esac\n[ "$*" = -classad ] && echo \'SupportedMethods = "http,https"\'\n'
+PLUGIN = b"""#!/bin/sh
+case $LD_LIBRARY_PATH in */condor/lib:*) ;; *) exit 127 ;; esac
+[ "$*" = -classad ] && echo 'SupportedMethods = "http,https"'
+"""
 OPERATORS = "FILETRANSFER_PLUGINS = /cvmfs/example.org/pelican_plugin"
 
 
