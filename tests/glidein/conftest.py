@@ -37,7 +37,7 @@ TOKEN = ".".join(["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiJnbGlkZWluIn0", "c2lnbmF0dX
 
 # A shell cannot catch signals that were ignored when it started, as under nohup or in the background. A handler that
 # does nothing has the same effect here, and child processes do not inherit it.
-for _number in (signal.SIGHUP, signal.SIGINT):
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *unused: None)
 
