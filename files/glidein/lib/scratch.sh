@@ -141,12 +141,12 @@ kill_leftovers() {
     # shellcheck disable=SC2086 # a list of process ids
     kill -s KILL ${left%end} 2>/dev/null
   done
-  log "processes that cannot be killed: $left"
+  log "processes that cannot be killed: ${left%end}"
 }
 
 # leftovers: print the ids of this user's processes whose program, working directory or environment is in the scratch
-# directory, and `end` if all processes were searched. The kernel shows the real path of the directory; the environment may have another one. (grep -z is not POSIX;
-# where it is missing, a job that has left the directory is not found.)
+# directory, and `end` if all processes were searched. The kernel shows the real path of the directory; the environment may have
+# another one. (grep -z is not POSIX; where it is missing, a job that has left the directory is not found.)
 leftovers() {
   real=$(cd "$SCRATCH" 2>/dev/null && pwd -P) || real=$SCRATCH
   # shellcheck disable=SC2012 # find does not print the targets of links
