@@ -444,7 +444,9 @@ def test_a_change_anywhere_in_real_output_leaves_at_most_gaps(data):
     "before, after", [("CLUSTER: genius\n", ""), ("*** Welcome ***\n\n", "\nsee https://a/?b=c\n")]
 )
 def test_text_around_the_output_changes_nothing(before, after):
-    change = lambda argv, output: output if argv[0] == "id" else before + output + after  # noqa: E731
+    def change(argv, output):
+        return output if argv[0] == "id" else before + output + after
+
     assert facts(change=change) == facts()
 
 
