@@ -455,14 +455,16 @@ def test_files_that_cannot_be_removed_do_not_keep_a_glidein(site, shell):
     """A job in a container may leave files of another user. No starter runs for them."""
     if os.getuid() != 0:
         pytest.skip("only root can make files that the glidein cannot remove")
-    glidein = site.start(shell, GLIDEIN_IDLE_TIMEOUT_S=15).wait_for("condor_master started")
+    advance_clock(site)
+    glidein = site.start(shell).wait_for("registered")
     left = glidein.directory() / "execute" / "dir_4194305"  # no process has such a number
     (left / "rootfs").mkdir(parents=True)
     (left / "rootfs" / "file").write_text("")
     left.chmod(0o755)
+    advance_clock(site, 1200)
     status, output = glidein.end()
     assert status == 0, output
-    assert "ended because no job ran for 15 s" in output.splitlines()[-1]
+    assert "ended because no job ran for 1200 s" in output.splitlines()[-1]
     assert f"could not remove all of {left.parents[1]}: " in output and "/execute/dir_4194305/rootfs/file" in output
     shutil.rmtree(left.parents[1])
 

@@ -219,7 +219,7 @@ def test_a_lost_collector_does_not_end_a_glidein_with_a_job(site, any_shell):
 def lib(shell, script, *arguments, **environment):
     text = 'for part in report timeouts configure held_jobs daemons; do . "$0/$part.sh"; done; ' + script
     command = [*SHELLS[shell], "-u", "-c", text, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
-    environment["PATH"] = "/usr/bin:/bin"
+    environment.update(PATH="/usr/bin:/bin", GLIDEIN_CONDOR_CONFIG="")
     return subprocess.check_output(command, text=True, timeout=120, env=environment)
 
 

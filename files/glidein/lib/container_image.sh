@@ -66,9 +66,8 @@ enter_image() {
 # try_image PROGRAM ARGUMENT...: start a shell in the image, which may have to be downloaded. The status is NO_SETTINGS if the
 # glidein's settings do not reach the inside.
 try_image() {
-  set -- "$@" -c "[ -n \"\${GLIDEIN_BATCH_ID-}\" ] || exit $NO_SETTINGS"
   case $GLIDEIN_IMAGE in
-  *://*) transfer "$@" ;;
-  *) "$@" ;;
+  *://*) transfer "$DOWNLOADS" "$@" -c : || return ;;
   esac
+  "$@" -c "[ -n \"\${GLIDEIN_BATCH_ID-}\" ] || exit $NO_SETTINGS"
 }

@@ -117,7 +117,7 @@ copy_form() {
 }
 
 # upload_logs: put the ends of the daemons' logs as one object into the bucket. S3 replaces the previous object when it has
-# the whole new one. A failed upload is one line in the log, and is not tried again before the next interval.
+# the whole new one. An upload that fails twice is one line in the log; the next interval tries it again.
 upload_logs() {
   [ -s "$SCRATCH/log/MasterLog" ] || return 0
   copy_form || {
@@ -132,7 +132,7 @@ upload_logs() {
     rm -rf "$upload"
     return 0
   }
-  transfer post_body "$address" "$upload/body" >"$upload/answer" 2>&1 ||
+  transfer 2 post_body "$address" "$upload/body" >"$upload/answer" 2>&1 ||
     log "the daemons' logs cannot be uploaded to $address: $(failure_of "$?" "$(cut -c 1-300 "$upload/answer")")"
   rm -rf "$upload"
 }

@@ -29,12 +29,15 @@ run_limited() {
   done
   # (KILL, because the new process may not have set its handlers for other signals yet.)
   kill -s KILL "$watchdog" 2>/dev/null
-  wait "$watchdog" 2>/dev/null # else bash prints a message about it
+  wait "$watchdog" 2>/dev/null
   if kill -0 "$worker" 2>/dev/null; then
-    kill_tree "$worker"
+    # (2>/dev/null, because bash prints a message about the killed process.)
+    {
+      kill_tree "$worker"
+      sleep 1
+      [ "$(start_of "$worker")" != 0 ] || wait "$worker"
+    } 2>/dev/null
     ended=124
-    sleep 1
-    [ "$(start_of "$worker")" != 0 ] || wait "$worker" 2>/dev/null # else bash prints a message about it
   fi
   LIMITED_RUNNING=
   # If ALRM arrives when the command has just ended, its status is lost.
@@ -42,14 +45,16 @@ run_limited() {
   return "$ended"
 }
 
-# transfer COMMAND...: run a command that transfers a file. If it fails, try again, with growing pauses: a server may be busy or
-# just be restarting.
-TRANSFERS=5 # number of attempts
+# transfer ATTEMPTS COMMAND...: run a command that transfers a file. If it fails, try again, with growing pauses: a server may be
+# busy or just be restarting.
+DOWNLOADS=5 # number of attempts
 transfer() {
+  attempts=$1
+  shift
   attempt=1
   until "$@"; do
     transferred=$?
-    [ "$attempt" -lt "$TRANSFERS" ] || return "$transferred"
+    [ "$attempt" -lt "$attempts" ] || return "$transferred"
     sleep $((attempt * attempt))
     attempt=$((attempt + 1))
   done
