@@ -27,15 +27,15 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - One mapping for each tarball, with C(name), C(arch), C(glibc), C(htcondor), C(sha256), C(file), and C(line), the
-      whole line.
+    - One mapping for each tarball, with C(name), C(arch), C(glibc), C(htcondor) (its version), C(platform),
+      C(sha256), C(file), and C(line), the whole line.
   type: list
   elements: dict
 """
 
 from ansible.errors import AnsibleFilterError
 
-FIELDS = ("name", "arch", "glibc", "htcondor", "sha256", "file")
+FIELDS = ("name", "arch", "glibc", "htcondor", "platform", "sha256", "file")
 
 
 def tarball_list(text):

@@ -153,10 +153,10 @@ queue:
       type: dict
       sample: {due: false, valid: true, problems: []}
     htcondor:
-      description: HTCondor's versions in the tarballs that the next glidein gets.
+      description: HTCondor's version and platform in each tarball of the payload, each pair once.
       type: list
-      elements: str
-      sample: [23.9.6]
+      elements: list
+      sample: [[23.9.6, x86_64_AlmaLinux9]]
     versions:
       description: The versions of the payload on the login node. C(in_use) is true if a glidein may need the version,
         C(current) if the next glidein gets it.

@@ -64,7 +64,7 @@ def pack(files):
 
 def list_line(name, arch, glibc, packed):
     """Return a line of tarballs.list, as the role `site` writes it."""
-    return " ".join([name, arch, glibc, "0.0.0", hashlib.sha256(packed).hexdigest(), name + ".tar.gz"]) + "\n"
+    return " ".join([name, arch, glibc, "0.0.0", "none", hashlib.sha256(packed).hexdigest(), name + ".tar.gz"]) + "\n"
 
 
 @functools.lru_cache(maxsize=None)

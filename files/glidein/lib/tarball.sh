@@ -4,8 +4,8 @@
 # The tarball: choose one that fits this node, verify and unpack it, and test whether HTCondor runs. Each failure has a status
 # of its own.
 #
-# tarballs.list in the payload has one line for each tarball: NAME ARCH GLIBC HTCONDOR SHA256 FILE. GLIBC is the oldest glibc
-# that the node may have. FILE is in `tarballs` of the payload. With a line "from ADDRESS", the tarball is downloaded from
+# tarballs.list in the payload has one line for each tarball: NAME ARCH GLIBC HTCONDOR PLATFORM SHA256 FILE. GLIBC is the oldest
+# glibc that the node may have. HTCONDOR is a version. FILE is in `tarballs` of the payload. With a line "from ADDRESS", the tarball is downloaded from
 # ADDRESS/NAME-<first 12 digits of SHA256>.tar.gz instead. The checksum is in the payload, so the server need not be trusted.
 
 TARBALLS=tarballs.list
@@ -22,7 +22,7 @@ install_condor() {
     "there are: $(list_tarballs <"$GLIDEIN_HOME/$TARBALLS")"
   failures=
   unset INSTALLED # a site may export a variable of this name
-  while read -r name its_arch its_glibc htcondor sha256 file; do
+  while read -r name its_arch its_glibc htcondor _ sha256 file; do
     unpack_tarball
     log "tarball $name verified: HTCondor $htcondor for $its_arch, glibc >= $its_glibc"
     if try_condor; then
@@ -43,14 +43,14 @@ FITTING
 fitting_tarballs() {
   awk -v arch="$1" -v glibc="$2" '
     function number(version, part) { split(version, part, "."); return part[1] * 1000 + part[2] }
-    NF == 6 && $1 !~ /^#/ && $2 == arch && (glibc == "" || number($3) <= number(glibc)) {
+    NF == 7 && $1 !~ /^#/ && $2 == arch && (glibc == "" || number($3) <= number(glibc)) {
       print number($3), NR, $0
     }' | sort -k1,1nr -k2,2n | cut -d ' ' -f 3-
 }
 
 # list_tarballs: read the list from standard input; print it for a message.
 list_tarballs() {
-  awk 'NF == 6 && $1 !~ /^#/ { printf "%s%s (%s, glibc >= %s)", sep, $1, $2, $3; sep = ", " }'
+  awk 'NF == 7 && $1 !~ /^#/ { printf "%s%s (%s, glibc >= %s)", sep, $1, $2, $3; sep = ", " }'
 }
 
 # node_glibc: print the version of glibc, such as 2.34, or nothing.

@@ -169,8 +169,9 @@ def to_json(value):
 
 
 def list_line(name, manifest, tarball_sha256, file_name):
-    """Return a line of tarballs.list: name, architecture, least glibc, version, SHA-256, file."""
-    return " ".join((name, manifest["arch"], manifest["glibc"], manifest["htcondor"], tarball_sha256, file_name)) + "\n"
+    """Return a line of tarballs.list: name, architecture, least glibc, HTCondor's version and platform, SHA-256, file."""
+    about = (manifest[key] for key in ("arch", "glibc", "htcondor", "platform"))
+    return " ".join((name, *about, tarball_sha256, file_name)) + "\n"
 
 
 # --- Directory -------------------------------------------------------------------------------------------------------

@@ -66,12 +66,12 @@ class SiteDirectory:
             return None
         return version if version in self.versions() else None
 
-    def htcondor_versions(self):
-        """Return HTCondor's versions in the tarballs of the current version, sorted, each once."""
+    def htcondor_builds(self):
+        """Return HTCondor's (version, platform) in the tarballs of the current version, sorted, each once."""
         current = self.current()
         text = read_text(os.path.join(self.version_dir(current), "tarballs.list")) if current else ""
         lines = [line.split() for line in text.splitlines()]
-        return sorted({fields[3] for fields in lines if len(fields) == 6})
+        return sorted({(fields[3], fields[4]) for fields in lines if len(fields) == 7})
 
     def records(self):
         """Return {version: lines of its submissions.jsonl}."""

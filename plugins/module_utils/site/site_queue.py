@@ -101,4 +101,4 @@ class SiteQueue:
         result = queue_result(self.site, counted, self.user, time.time(), usage, end)
         longest_s = max(entry["walltime_s"] for entry in self.site["entries"].values())
         access = self.scheduler.access(longest_s)
-        return counted, dict(result, drains=drains, access=access, htcondor=self.directory.htcondor_versions())
+        return counted, dict(result, drains=drains, access=access, htcondor=self.directory.htcondor_builds())

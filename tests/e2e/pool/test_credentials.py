@@ -178,7 +178,7 @@ def rotated_under_a_running_job(alice, cm, slurm, cluster, inventory, kept_at):
     assert "withpassword: 1 glidein was retired." in rotate.output
     folder = "/home/glidein/.glidein/withpassword"
     assert not slurm.file(f"{folder}/drain.json").exists
-    tarball = f"{folder}/current/tarballs/$(awk '{{print $6}}' {folder}/current/tarballs.list)"
+    tarball = f"{folder}/current/tarballs/$(awk '{{print $7}}' {folder}/current/tarballs.list)"
     assert slurm.check_output(f"tar -xzOf {tarball} --wildcards '*etc/pool_password' | base64 -w0") == after
 
 

@@ -12,7 +12,7 @@ from conftest import ROOT, playbook, wait_for
 
 def tarballs_are_whole(slurm, folder):
     """Return whether the checksums of a version's tarballs are those in its list."""
-    sums = "awk '{print $5 \"  tarballs/\" $6}' tarballs.list | sha256sum -c"
+    sums = "awk '{print $6 \"  tarballs/\" $7}' tarballs.list | sha256sum -c"
     return slurm.check_output(f"cd {folder}/ && {sums}") == "tarballs/native.tar.gz: OK"
 
 

@@ -188,8 +188,7 @@ def entry_shapes(pool, now_s):
     shapes = []
     samples = {key[:2]: supply["sample"] for key, supply in sorted(pool.supplied.items()) if supply["sample"]}
     for site in pool.sites:
-        # An earlier version of queue_info does not return it.
-        htcondor = (site["queue"].get("htcondor") or ()) if site["counts"] else ()
+        htcondor = site["queue"].get("htcondor", ()) if site["counts"] else ()
         for entry in site["site"]["entries"].values():
             for name in entry["shapes"]:
                 path = (site["site"]["site"], entry["name"])

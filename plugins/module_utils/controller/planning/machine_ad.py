@@ -73,15 +73,17 @@ def machine_ad(site, entry, shape_name, sample, now_s, htcondor=()):
     """Return {name: value}.
 
     site: result of normalise_site; entry: one of its entries; sample: attributes of an earlier glidein's ad, of any
-    shape of the entry, or None; htcondor: the versions in the tarballs. A single one is that of the next glidein.
+    shape of the entry, or None; htcondor: the (version, platform) of each tarball.
     """
     shape = entry["shapes"][shape_name]
     ad = dict(ASSUMED)
     for name, value in (sample or {}).items():
         if _is_of_any_shape(name.lower(), shape):
             ad[name.lower()] = value
-    if len(htcondor) == 1 and f" {htcondor[0]} " not in str(ad.get("condorversion")):
-        ad["condorversion"] = f"$CondorVersion: {htcondor[0]} $"
+    # What all tarballs have in common, the next glidein has, too.
+    for name, values in zip(("CondorVersion", "CondorPlatform"), zip(*htcondor)):
+        if len(set(values)) == 1 and f" {values[0]} " not in str(ad.get(name.lower())):
+            ad[name.lower()] = f"${name}: {values[0]} $"
     ad.update(NAMES)
     ad.update(_sizes(shape))
     ad.update(_when_it_starts(now_s))

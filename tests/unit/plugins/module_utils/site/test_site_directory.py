@@ -40,13 +40,13 @@ def test_a_site_that_was_never_deployed_has_no_versions(tmp_path):
     assert (directory.versions(), directory.current(), directory.records()) == ([], None, {})
 
 
-def test_the_versions_of_htcondor_are_those_of_the_list_of_tarballs(site_home):
+def test_the_builds_of_htcondor_are_those_of_the_list_of_tarballs(site_home):
     directory = SiteDirectory(str(site_home), "lab")
-    assert directory.htcondor_versions() == []
+    assert directory.htcondor_builds() == []
     lines = ["from https://cm.example.org/tarballs"]
-    lines += [f"{name} x86_64 2.28 23.9.6 {'0' * 64} {name}-000000000000.tar.gz" for name in ("el8", "el9")]
+    lines += [f"{name} x86_64 2.34 23.9.6 x86_64_AlmaLinux9 {'0' * 64} {name}.tar.gz" for name in ("el9", "own")]
     (site_home / "lab" / "current" / "tarballs.list").write_text("\n".join(lines) + "\n")
-    assert directory.htcondor_versions() == ["23.9.6"]
+    assert directory.htcondor_builds() == [("23.9.6", "x86_64_AlmaLinux9")]
 
 
 def test_only_versions_that_a_glidein_may_need_are_in_use():

@@ -588,20 +588,22 @@ def test_a_concurrency_limit_that_depends_on_the_machine_holds_back_glideins(max
 @pytest.mark.parametrize(
     "installed, sample, present",
     [
-        (["23.9.6"], None, 9),
-        (["8.9.6"], None, 0),
-        (["23.9.6", "8.9.6"], None, 1),
+        (["23.9.6 EL9"], None, 9),
+        (["8.9.6 EL9"], None, 0),
+        (["23.9.6 EL8"], None, 0),
+        (["23.9.6 EL9", "8.9.6 EL9"], None, 1),
+        (["23.9.6 EL9", "23.9.6 EL8"], None, 1),
         ([], None, 1),
         # The tarball was renewed after the glidein of the sample had started.
-        (["23.9.6"], {"CondorVersion": "$CondorVersion: 8.8.1 2019-01-01 $"}, 9),
-        (["23.9.6"], {"CondorVersion": "$CondorVersion: 23.9.6 2026-07-12 PackageID: 1 $"}, 9),
+        (["23.9.6 EL9"], {"CondorVersion": "$CondorVersion: 8.8.1 2019-01-01 $"}, 9),
+        (["23.9.6 EL9"], {"CondorVersion": "$CondorVersion: 23.9.6 2026-07-12 PackageID: 1 $"}, 9),
     ],
 )
-def test_the_version_of_htcondor_is_that_of_the_tarball(installed, sample, present):
-    reading = dict(queue(), htcondor=installed)
+def test_version_and_platform_of_htcondor_are_those_of_the_tarball(installed, sample, present):
+    reading = dict(queue(), htcondor=[build.split() for build in installed])
     known = [supplied(sample=sample)] if sample else []
-    # As condor_submit adds it for checkpoint_exit_code.
-    jobs = [group("a", 9, requirements=f"{DEFAULT} && {VERSION}")]
+    # VERSION is what condor_submit adds for checkpoint_exit_code.
+    jobs = [group("a", 9, requirements=f'{DEFAULT} && {VERSION} && TARGET.CondorPlatform == "$CondorPlatform: EL9 $"')]
     result = make_plan(demand(*jobs), supply(*known), [planned_site(site(), reading)], NOW, 900)
     assert [item["present"] for item in result["plan"]] == [present]
 
