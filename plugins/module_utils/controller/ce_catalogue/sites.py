@@ -7,6 +7,7 @@ Sources: HTCondor-CE 25.0 (condor_ce_info_status, 01-ce-router-defaults.conf, 01
 resource catalogue that osg-configure 4.2 writes, and GlideinWMS's OSG_autoconf.
 """
 
+import itertools
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.collectors import printable
@@ -198,15 +199,16 @@ class _Entry:
         minutes = _known(gaps, _whole, transform, "set_maxWallTime", 1, longest) or self.minutes
         # Otherwise each pilot up to this size is accepted.
         self.is_fixed = self.is_pilot or self.whole_node or cpus is not None or memory_mb is not None
-        self.cpus = cpus or item_cpus
-        if self.cpus is None:
-            self.cpus = _ASSUMED_CPUS
+        self.known_cpus = cpus or item_cpus
+        self.cpus = self.known_cpus or _ASSUMED_CPUS
+        if not self.known_cpus:
             gaps.append(f"CPUs: missing; {_ASSUMED_CPUS} is assumed")
-        self.memory_mb = memory_mb or item_memory_mb
-        if self.memory_mb is None:
-            self.memory_mb = _ASSUMED_MEMORY_PER_CPU_MB * self.cpus
+        self.known_memory_mb = memory_mb or item_memory_mb
+        self.memory_mb = self.known_memory_mb or _ASSUMED_MEMORY_PER_CPU_MB * self.cpus
+        if not self.known_memory_mb:
             gaps.append(f"Memory: missing; {self.memory_mb} MB are assumed ({_ASSUMED_MEMORY_PER_CPU_MB} for each CPU)")
-        self.name = _known(gaps, _entry_name, item) or self._size_name()
+        self.catalogue_name = _known(gaps, _entry_name, item)
+        self.name = self.catalogue_name or self._size_name()
         self.variables = {"walltime": duration_text(minutes * 60 if minutes else defaults["walltime_s"])}
         queue = next((transform[key] for key in _QUEUES if transform.get(key) is not None), item.get("queue"))
         for key, name, value in (("queue", "queue", queue), ("account", _ACCOUNT, transform.get(_ACCOUNT))):
@@ -226,7 +228,8 @@ class _Entry:
         self.variables.update(self._size(defaults["disk_per_core_mb"]))
 
     def _size_name(self):
-        return f"{self.cpus}c-{self.memory_mb}m" + (f"-{self.gpus}g" if self.gpus else "")
+        is_known = self.known_cpus or not self.whole_node
+        return (f"{self.cpus}c-{self.memory_mb}m" if is_known else "whole-node") + (f"-{self.gpus}g" if self.gpus else "")
 
     def _size(self, disk_per_core_mb):
         """Return the option that has the size of the pilots."""
@@ -252,8 +255,8 @@ class _Entry:
         """Return whether the entry fits the filters."""
         return (
             (not filters["vo"] or not self.vos or filters["vo"].lower() in self.vos)
-            and self.cpus >= filters["min_cpus"]
-            and self.memory_mb >= filters["min_memory_mb"]
+            and (not self.known_cpus or self.known_cpus >= filters["min_cpus"])
+            and (not self.known_memory_mb or self.known_memory_mb >= filters["min_memory_mb"])
             and (not self.minutes or self.minutes * 60 >= filters["min_walltime_s"])
         )
 
@@ -309,11 +312,14 @@ def _entries(site, filters, defaults, check, warnings):
     for entry in found:
         if (only_pilots and not entry.is_pilot) or not entry.is_selected(filters):
             continue
-        if entry.name in entries:
-            warnings.append(f"{site.where}: two items of the catalogue have the name {entry.name}; one is skipped")
+        name = entry.name
+        if name in entries and entry.catalogue_name:
+            warnings.append(f"{site.where}: two items of the catalogue have the name {name}; one is skipped")
             continue
-        warnings.extend(f"{site.where}: {entry.name}: {gap}" for gap in entry.gaps)
-        entries[entry.name] = entry
+        if name in entries:
+            name = next(f"{name}-{n}" for n in itertools.count(2) if f"{name}-{n}" not in entries)
+        warnings.extend(f"{site.where}: {name}: {gap}" for gap in entry.gaps)
+        entries[name] = entry
     return entries
 
 

@@ -56,7 +56,8 @@ _CUT_CHARS = 80
 
 # Messages on standard error of a command that did not get the answer.
 _FAILURE = re.compile(
-    r"error|fail|cannot|can't|could not|unable|refused|denied|not (?:found|respond)|tim(?:ed |e)-?out|no such|invalid",
+    r"error|fail|cannot|can't|could not|unable|refused|denied|unauthori[sz]ed|permission|no such|invalid|unreachable"
+    r"|not (?:found|respond)|tim(?:ed|e)[ -]?out|is down|connection (?:closed|lost|reset)",
     re.I,
 )
 
@@ -427,7 +428,10 @@ def unknown_state(state):
 
 
 def printed_nothing(rc, stdout, stderr):
-    """Return whether a command succeeded without output, and standard error has no failure."""
+    """Return whether a command succeeded without output, and standard error has no failure.
+
+    Other text instead of records is no empty queue: its cause is unknown, and glideins might be submitted without end.
+    """
     return rc == 0 and not stdout.strip() and not _FAILURE.search(stderr)
 
 

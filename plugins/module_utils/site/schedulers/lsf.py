@@ -340,10 +340,7 @@ class Lsf(Scheduler):
         return self.argv["bsub"] + never_again + array
 
     def parse_submission(self, stdout):
-        found = _SUBMITTED.findall(stdout)
-        if len(found) != 1:
-            raise self.output_error("the job id that bsub printed", stdout)
-        return found[0]
+        return self.only_id(_SUBMITTED, stdout)
 
     def may_have_submitted(self, error):
         # The request was sent and the answer was lost: mbatchd may have accepted it.

@@ -310,6 +310,14 @@ def test_only_the_fitting_entries_remain():
     assert list(entries) == ["sc1"]
 
 
+def test_pilots_without_names_and_sizes_are_two_entries_that_every_filter_of_sizes_lets_pass():
+    items = [{"IsPilotEntry": True, "WholeNode": True, "Queue": queue} for queue in ("a", "b")]
+    result = built(dict(CE, OSG_ResourceCatalog=items), min_cpus=8, min_memory_mb=64000)
+    (host,) = result["hosts"].values()
+    entries = host["variables"]["glidein_entries"]
+    assert {name: entry["queue"] for name, entry in entries.items()} == {"whole-node": "a", "whole-node-2": "b"}
+
+
 # --- invalid ads
 
 

@@ -92,9 +92,7 @@ def test_any_number_is_one_command_that_reads_the_description():
     assert made.submit_argv("/s", "g", None)[-2:] == ["-queue", "1"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "1.0", "1.0 - 2.0", "1 job(s) submitted to cluster 5.\n", "5.0 - 5.2\n6.0 - 6.0\n"]
-)
+@pytest.mark.parametrize("text", ["", "1.0", "1.0 - 2.0", "1 job(s) submitted to cluster 5.\n"])
 def test_without_readable_job_ids_the_outcome_is_unknown(text):
     with pytest.raises(OutcomeUnknownError, match="cannot read the job id"):
         answering(text).submit("/s", "g", 1)

@@ -277,6 +277,11 @@ def test_commands_that_print_nothing_without_jobs_have_an_empty_queue(kind):
         "Error: cannot connect to the server\n",
         "-- Failed to fetch ads from: <10.0.0.1:9618> : schedd\n",
         "batch system daemon not responding ... still trying\n",
+        "qstat: Unauthorized Request\n",
+        "No Permission.\n",
+        "connection timed-out\n",
+        "Request time out\n",
+        "schedd is down\n",
     ],
 )
 def test_no_records_and_a_failure_on_standard_error_are_an_error_that_quotes_it(kind, stderr):
