@@ -22,7 +22,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_
 _QUOTED_CHARS = 120
 # The number of keys up to which an error lists all of them.
 _KEYS_LISTED = 10
-UNQUOTED = "YAML reads it as a number, a date or a truth value unless it is in quotes"
+UNQUOTED = "put it in quotes, because YAML reads it as a number, a date or a truth value"
 _INTEGER = re.compile(r"^[+-]?[0-9]+\Z")
 # The message of ArgumentSpecValidator for a value that a type refuses; the text is that of Type.
 _REFUSED_BY_TYPE = re.compile(

@@ -15,7 +15,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQU
 PREFIX = "glidein_"
 _HOSTS_MOST = 5
 _NAMES = ("glidein_site", "glidein_deployment", "glidein_demand_token")
-_UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z")
+_UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z|^'[a-z]+ object' has no attribute '[A-Za-z0-9_]+'\Z")
+_TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _VAULT = (
     "the vault that holds it cannot be decrypted: the vault password is missing or wrong (--ask-vault-pass, "
     "--vault-password-file)"
@@ -136,7 +137,7 @@ def _read(variables, name):
         return None, f"{name}: {why_unreadable(error)}"
     # ansible-core before 2.19 returns a template with an undefined variable as it is.
     if isinstance(value, str) and "{{" in value:
-        return None, f"{name}: it refers to an undefined variable: {value}"
+        return None, f"{name}: it refers to an undefined variable: {', '.join(_TEMPLATE.findall(value))}"
     return value, None
 
 

@@ -169,7 +169,7 @@ def to_json(value):
 
 
 def list_line(name, manifest, tarball_sha256, file_name):
-    """Return a line of tarballs.list: name, architecture, least glibc, HTCondor's version and platform, SHA-256, file."""
+    """Return a line of tarballs.list: name, architecture, glibc, HTCondor's version and platform, SHA-256, file."""
     about = (manifest[key] for key in ("arch", "glibc", "htcondor", "platform"))
     return " ".join((name, *about, tarball_sha256, file_name)) + "\n"
 

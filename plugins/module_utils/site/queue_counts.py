@@ -149,8 +149,7 @@ def _unknown_states(jobs):
         if job.state == QUEUED and not job.cancellable and job.reason:
             ids.setdefault(job.reason, []).append(job.id)
     return [
-        f"{reason}; {len(found)} in it, such as job {found[0]}, "
-        "counted as queued and cancelled only if running ones are"
+        f"{reason}: glideins in it, such as job {found[0]}, count as queued, and are cancelled only with running ones"
         for reason, found in sorted(ids.items())
     ]
 

@@ -18,7 +18,8 @@ except ImportError:  # ansible-core before 2.19
     trust_as_template = str
 
 ROOT = pathlib.Path(__file__).parents[3]
-FILES = sorted([*ROOT.glob("playbooks/*.yml"), *ROOT.glob("playbooks/tasks/*.yml"), *ROOT.glob("roles/*/tasks/*.yml")])
+PATTERNS = ("playbooks/*.yml", "playbooks/*/*.yml", "roles/*/tasks/*.yml", "roles/*/handlers/*.yml")
+FILES = sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern))
 _INHERITED = ("delegate_to", "run_once")
 ADD_HOST = "ansible.builtin.add_host"
 # The inventory may say for all hosts how to become root and which Python to use, and may name localhost.

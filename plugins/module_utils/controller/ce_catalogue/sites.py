@@ -228,8 +228,9 @@ class _Entry:
         self.variables.update(self._size(defaults["disk_per_core_mb"]))
 
     def _size_name(self):
-        is_known = self.known_cpus or not self.whole_node
-        return (f"{self.cpus}c-{self.memory_mb}m" if is_known else "whole-node") + (f"-{self.gpus}g" if self.gpus else "")
+        is_unknown = self.whole_node and not self.known_cpus
+        size = "whole-node" if is_unknown else f"{self.cpus}c-{self.memory_mb}m"
+        return size + (f"-{self.gpus}g" if self.gpus else "")
 
     def _size(self, disk_per_core_mb):
         """Return the option that has the size of the pilots."""

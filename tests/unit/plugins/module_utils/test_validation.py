@@ -54,7 +54,7 @@ def test_defaults_are_filled_in_at_all_levels_and_values_get_their_normal_form()
 @pytest.mark.parametrize("changes", [{"queue": 2022_123}, {"queue": True}, {"modules": ["gcc", 2024]}])
 def test_text_that_yaml_reads_as_a_number_is_to_be_quoted(changes):
     (problem,) = checked({"walltime": 60, **changes})[1]
-    assert problem.endswith("; YAML reads it as a number, a date or a truth value unless it is in quotes")
+    assert problem.endswith("; put it in quotes, because YAML reads it as a number, a date or a truth value")
 
 
 def test_null_is_the_same_as_absent():

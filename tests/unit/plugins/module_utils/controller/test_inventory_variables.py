@@ -10,6 +10,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     KNOWN,
     invalid_values,
     unknown_variables,
+    unreadable,
 )
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
@@ -88,6 +89,11 @@ def test_a_profile_that_cannot_be_read_is_an_error_that_names_the_host():
     assert error.startswith("odd: glidein_profile: ")
 
 
+def test_of_a_value_with_an_unresolved_template_only_the_template_is_shown():
+    (error,) = unreadable({"glidein_demand_token": "s3cret-{{ x }}-part"}, "glidein_demand_token", "glidein_site")
+    assert error == "glidein_demand_token: it refers to an undefined variable: {{ x }}"
+
+
 def test_names_that_yaml_reads_as_numbers_are_to_be_quoted():
     text = """
     glidein_site: 012345
@@ -99,6 +105,6 @@ def test_names_that_yaml_reads_as_numbers_are_to_be_quoted():
     """
     (*errors,) = invalid_values({"h": yaml.safe_load(text), "good": {"glidein_site": "012345"}}, ["h", "good"])
     names = ["site", "deployment", "demand_token", "entries.2022123", "entries.2022123.shapes.8"]
-    remedy = "not text; YAML reads it as a number, a date or a truth value unless it is in quotes"
+    remedy = "not text; put it in quotes, because YAML reads it as a number, a date or a truth value"
     assert errors == [f"h: glidein_{name}: {remedy}" for name in names]
     assert "12345678" not in " ".join(errors)

@@ -116,10 +116,10 @@ def test_a_token_in_an_undecryptable_vault_is_reported():
     assert site["error"].startswith("glidein_entries: the vault that holds it cannot be decrypted")
 
 
-def test_a_token_that_refers_to_a_missing_variable_names_it():
-    error = RuntimeError("'vault_token' is undefined")
-    (site,) = define({"h": Unreadable(TOKEN_OF_A_SITE, host(), error)})
-    assert site["error"].endswith("it refers to an undefined variable: 'vault_token' is undefined")
+@pytest.mark.parametrize("error", ["'vault_token' is undefined", "'dict object' has no attribute 'token'"])
+def test_a_token_that_refers_to_a_missing_variable_names_it(error):
+    (site,) = define({"h": Unreadable(TOKEN_OF_A_SITE, host(), RuntimeError(error))})
+    assert site["error"].endswith("it refers to an undefined variable: " + error)
 
 
 def test_a_site_with_a_misspelt_variable_is_left_as_it_is_and_stops_no_other():
@@ -224,6 +224,6 @@ def test_the_tokens_of_all_sites_are_returned_or_an_error_that_names_the_host():
 
 def test_a_site_whose_name_yaml_reads_as_a_number_is_left_as_it_is():
     odd, good = define({"odd": host(glidein_site=5349), "h": host()})
-    assert odd["error"].startswith("glidein_site: not text; YAML reads it as a number")
+    assert odd["error"].startswith("glidein_site: not text; put it in quotes, because YAML")
     assert odd["queue"] is None
     assert good["error"] is None

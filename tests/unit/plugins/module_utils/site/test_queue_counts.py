@@ -57,7 +57,8 @@ def test_glideins_in_an_unknown_state_are_present_and_named():
     queue = result([*jobs, job("1_3", MAIN), job("2_1", MAIN, cancellable=False)])
     assert queue["entries"][0]["queued"] == 4
     assert queue["unknown_states"] == [
-        "state DREAMING is unknown; 2 in it, such as job 1_1, counted as queued and cancelled only if running ones are"
+        "state DREAMING is unknown: glideins in it, such as job 1_1, count as queued, and are cancelled only with "
+        "running ones"
     ]
 
 
