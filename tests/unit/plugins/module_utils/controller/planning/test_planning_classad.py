@@ -545,15 +545,21 @@ def test_a_condition_that_fails_for_another_reason_orders_nothing():
         ({"RequestMemory": "TARGET.Cpus * 2000"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 6),
         ({"RequestMemory": "TARGET.Cpus * 500"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 2),
         ({"RequestMemory": "TARGET.Cpus * 3000"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 0),
+        # IceProd's: a name that the job does not have is the machine's.
+        ({"RequestCpus": "(!isUndefined(Cpus)) ? Resized : 1", "Resized": "(Cpus>3) ? 3 : Cpus"},
+         {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 6),
         ({"RequestCpus": "TARGET.NoSuchName"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 0),
-        ({"RequestGPUs": "ifThenElse(TARGET.GPUs > 0, 1, 0)"}, {"a": raw_entry(shapes={"gpu": shape(gpus=2)})}, 6),
+        # Glideins with GPUs do not have the required capability, others need none.
+        ({"RequestGPUs": "ifThenElse(TARGET.GPUs > 0, 1, 0)"}, {"a": raw_entry(shapes={"gpu": shape(gpus=2)})}, 0),
+        ({"RequestGPUs": "ifThenElse(isUndefined(TARGET.GPUs), 0, 1)"}, {"a": raw_entry(shapes={"core": shape()})}, 6),
         ({"Longest": "TARGET.GLIDEIN_Max_Walltime / 2"}, {"a": raw_entry()}, 6),
         ({"Longest": "TARGET.GLIDEIN_Max_Walltime * 2"}, {"a": raw_entry()}, 0),
     ],
 )  # fmt: skip
 def test_a_request_or_run_time_is_evaluated_beside_the_machine(expressions, entries, present):
-    jobs = [group("a", 6, expressions=expressions, runtime_attributes=["Longest"], requirements=DEFAULT)]
-    known = [supplied("a", sample={"Arch": "X86_64", "GPUs_DeviceName": "Tesla T4"})]
+    more = {"gpu_requirements": "Capability >= 8"} if "RequestGPUs" in expressions else {}
+    jobs = [group("a", 6, expressions=expressions, runtime_attributes=["Longest"], requirements=DEFAULT, **more)]
+    known = [supplied("a", sample={"Arch": "X86_64", "GPUs_Capability": 7.5})]
     assert plan_of(jobs, known=known, entries=entries)[0] == {"a": present}
 
 
