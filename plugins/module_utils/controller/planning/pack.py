@@ -101,13 +101,19 @@ class _Packing:
         self.unplaced[number] = Unplaced(jobs.left, jobs.allowed)
 
     def probe(self, number, job_class, mask, unplaced, kept):
-        """Order a single glidein of each entry without glideins, until the jobs have a slot."""
+        """Order a single glidein of each entry without glideins, until the jobs have a slot.
+
+        Glideins without GPUs do not count for jobs that request GPUs. Nor do they if there is a sample: then only
+        properties of GPUs are unknown.
+        """
         jobs = _Jobs(number, job_class, unplaced.jobs, dict(unplaced.allowed))
         for index in indices(mask & self._open):
-            path = self.shapes[index].path
+            shape, path = self.shapes[index], self.shapes[index].path
+            of_gpus = shape.supply["sample"] or job_class.at(shape).request[3]
             present = any(
                 kept[other] or self.ordered[other] or self.shapes[other].is_present
                 for other in indices(self._shapes_of[path])
+                if self.shapes[other].size[3] or not of_gpus
             )
             if not present and jobs.most(path):
                 self._order(index, jobs, 1)

@@ -523,6 +523,11 @@ def test_the_gpus_of_an_entry_are_unknown_while_only_glideins_without_gpus_have_
     entries = {"a": raw_entry(shapes={"core": shape(), "gpu": shape(gpus=1)})}
     jobs = [group("a", 3, gpus=1, gpu_requirements="Capability >= 7.5")]
     assert plan_of(jobs, known=[supplied("a", sample={"Arch": "X86_64"})], entries=entries)[0] == {"a": 1}
+    # Glideins without GPUs do not show them, whether they have registered or are in the queue.
+    assert plan_of(jobs, known=[supplied("a", registered=1, sample={"Arch": "X86_64"})], entries=entries)[0] == {"a": 1}
+    assert plan_of([*jobs, group("b", 2)], {"a": 2}, entries=entries)[0] == {"a": 3}
+    gpu = supplied("a", "gpu", registered=1)
+    assert plan_of(jobs, known=[supplied("a", sample={"Arch": "X86_64"}), gpu], entries=entries)[0] == {"a": 0}
     known = [supplied("a", sample={"GPUs_Capability": 7.0})]
     assert plan_of(jobs, known=known, entries=entries)[0] == {"a": 0}
 
