@@ -81,7 +81,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         budgets = budget.budgets_of(pool, shapes, now_s)
         shapes = budget.withdraw(withdraw_drained(guard.withdraw(shapes, findings)), budgets)
         fit = Fit(shapes + other_machines(pool, shapes), matcher)
-        job_classes = [with_variants(job_class, shapes, matcher, now_s) for job_class in job_classes]
+        job_classes = [with_variants(job_class, fit.capacities, matcher, now_s) for job_class in job_classes]
         masks = [fit.masks(job_class) for job_class in job_classes]
         matches, doubts = [certain for certain, _doubt in masks], [doubt for _certain, doubt in masks]
         outcome = _assign_jobs(job_classes, matches, doubts, fit.capacities, shapes, pool, findings, settings, budgets)

@@ -345,6 +345,19 @@ def test_free_slots_of_unknown_sites_are_matched_with_their_sample():
     assert len(unserved(False)) == 1
 
 
+@needs_library
+@pytest.mark.parametrize(
+    "sample, present",
+    [({"Memory": 4000}, 0), ({"Memory": 4002}, 2), ({"Arch": "X86_64"}, 2), (None, 2)],
+)
+def test_a_request_is_evaluated_beside_machines_of_no_entry_if_their_ad_is_known(sample, present):
+    slots = [{"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 1}] * 2
+    known = supply(supplied(free=slots, site_name="gone", sample=sample), others_free=slots)
+    jobs = [group("a", 2, expressions={"RequestMemory": "TARGET.Memory / 2"}, memory_mb=1)]
+    plan = make_plan(demand(*jobs), known, [planned_site(site())], NOW, 900)["plan"]
+    assert [item["present"] for item in plan] == [present]
+
+
 # An expression of the site.
 
 
