@@ -41,11 +41,11 @@ def planned(jobs, entries=None, known=(), **more):
     return make_plan(demand(*jobs), supply(*known), [one], NOW, 900, **more)
 
 
-def why(requirements, attributes=None, machine=None, sample=None, **more):
+def why(requirements, attributes=None, machine=None, sample=None, expressions=None, **more):
     """Return the reason why a job with these Requirements is not served, or None."""
     known = [supplied(sample=sample)] if sample else []
     entries = {"main": raw_entry(attributes=machine or {}, **more)}
-    jobs = [group(requirements=requirements, attributes=attributes or {})]
+    jobs = [group(requirements=requirements, attributes=attributes or {}, expressions=expressions or {})]
     reasons = [row["reason"] for row in planned(jobs, entries, known)["unserved"]]
     return reasons[0].replace("no shape fits: lab/main/core: ", "") if reasons else None
 
@@ -138,6 +138,11 @@ def test_attributes_of_every_machine_are_assumed():
 def test_an_attribute_that_no_machine_of_the_entry_has_does_not_match_and_is_named():
     assert why("TARGET.HAS_CVMFS", sample={"Arch": "X86_64"}) == (
         "Requirements want TARGET.HAS_CVMFS, and HAS_CVMFS is not known of its machines"
+    )
+    expressions = {"A": "TARGET.Has_Y && WantZ", "WantZ": "MY.WantB"}
+    assert why("A && B || Has_X", sample={"Arch": "X86_64"}, expressions=expressions) == (
+        "Requirements want A && B || Has_X, and B, Has_X, has_y are not known of its machines, "
+        "and wantb is not known of these jobs"
     )
     assert why('OpSysAndVer == "RHEL9"', machine={"OpSysAndVer": "RHEL8"}) == (
         "Requirements want OpSysAndVer == \"RHEL9\"; there opsysandver is 'RHEL8'"
