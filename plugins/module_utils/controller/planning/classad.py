@@ -79,13 +79,12 @@ class Matcher:
         return known
 
     def holds(self, condition, own, other):
-        """Return whether a condition of the ad `own` is true against the ad `other`. Results are cached."""
-        own, other = parts(condition, own, other)
-        key = (condition.text, frozen(own), frozen(other))
-        if key not in self._results:
-            test = self.test(condition, own)
-            self._results[key] = test(self.ad(other))
-        return self._results[key]
+        """Return whether a condition of the ad `own` is true against the ad `other`."""
+        return _is_true(self._value(condition, own, other))
+
+    def value(self, text, own, other):
+        """Return the value of an expression of the ad `own` beside the ad `other`; None if undefined or an error."""
+        return self._value(whole(text), own, other)
 
     def test(self, condition, own):
         """Return a function of an ad (of `ad`) that returns whether a condition of the ad `own` is true against it.
@@ -93,18 +92,11 @@ class Matcher:
         The ads need only what `parts` returns. For an opaque condition, aliases are made for each other ad.
         """
         value_at = self._evaluator(condition, own)
+        return lambda other: _is_true(value_at(other))
 
-        def is_true(other):
-            value = value_at(other)
-            return isinstance(value, (bool, int, float)) and bool(value)
-
-        return is_true
-
-    def value(self, text, own, other):
-        """Return the value of an expression of the ad `own` beside the ad `other`; None if undefined or an error."""
-        condition = whole(text)
+    def _value(self, condition, own, other):
         own, other = parts(condition, own, other)
-        key = (text, frozen(own), frozen(other))
+        key = (condition.text, frozen(own), frozen(other))
         if key not in self._results:
             self._results[key] = self._evaluator(condition, own)(self.ad(other))
         return self._results[key]
@@ -224,6 +216,10 @@ def _parse(text, now_s):
     except _ERRORS:
         shown = text if len(text) <= _SHOWN_MOST else text[: _SHOWN_MOST - 3] + "..."
         return UnparsableError(f"{shown!r} is not a ClassAd expression")
+
+
+def _is_true(value):
+    return isinstance(value, (bool, int, float)) and bool(value)
 
 
 def _ad(values):
