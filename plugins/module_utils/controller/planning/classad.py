@@ -79,12 +79,13 @@ class Matcher:
         return known
 
     def holds(self, condition, own, other):
-        """Return whether a condition of the ad `own` is true against the ad `other`."""
-        return _is_true(self._value(condition, own, other))
-
-    def value(self, text, own, other):
-        """Return the value of an expression of the ad `own` beside the ad `other`; None if undefined or an error."""
-        return self._value(whole(text), own, other)
+        """Return whether a condition of the ad `own` is true against the ad `other`. Results are cached."""
+        own, other = parts(condition, own, other)
+        key = (condition.text, frozen(own), frozen(other))
+        if key not in self._results:
+            test = self.test(condition, own)
+            self._results[key] = test(self.ad(other))
+        return self._results[key]
 
     def test(self, condition, own):
         """Return a function of an ad (of `ad`) that returns whether a condition of the ad `own` is true against it.
@@ -92,14 +93,30 @@ class Matcher:
         The ads need only what `parts` returns. For an opaque condition, aliases are made for each other ad.
         """
         value_at = self._evaluator(condition, own)
-        return lambda other: _is_true(value_at(other))
 
-    def _value(self, condition, own, other):
-        own, other = parts(condition, own, other)
-        key = (condition.text, frozen(own), frozen(other))
-        if key not in self._results:
-            self._results[key] = self._evaluator(condition, own)(self.ad(other))
-        return self._results[key]
+        def is_true(other):
+            value = value_at(other)
+            return isinstance(value, (bool, int, float)) and bool(value)
+
+        return is_true
+
+    def values(self, text, own):
+        """Return a function of another ad that returns the value of an expression of the ad `own` beside it.
+
+        The value is None if it is undefined or an error. It is evaluated once for the same values in the other ad.
+        """
+        condition = reached(whole(text), own)
+        names = condition.target | (condition.bare - set(own))
+        value_at, known = self._evaluator(condition, own), {}
+
+        def value(other):
+            other = other if condition.opaque else {name: other[name] for name in names if name in other}
+            key = frozen(other)
+            if key not in known:
+                known[key] = value_at(self.ad(other))
+            return known[key]
+
+        return value
 
     def _evaluator(self, condition, own):
         """Return a function of an ad (of `ad`) that returns the value of a condition of the ad `own` beside it."""
@@ -216,10 +233,6 @@ def _parse(text, now_s):
     except _ERRORS:
         shown = text if len(text) <= _SHOWN_MOST else text[: _SHOWN_MOST - 3] + "..."
         return UnparsableError(f"{shown!r} is not a ClassAd expression")
-
-
-def _is_true(value):
-    return isinstance(value, (bool, int, float)) and bool(value)
 
 
 def _ad(values):

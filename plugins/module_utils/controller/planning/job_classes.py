@@ -134,10 +134,12 @@ def with_variants(job_class, capacities, matcher, now_s):
     A capacity whose machine ad is unknown has no variant.
     """
     by_machine = {*_REQUESTS, _LIMITS, *(name.lower() for name in job_class.group["runtime_attributes"])}
-    if not any(isinstance(job_class.ad.get(name), Expression) for name in by_machine):
+    ad = job_class.ad
+    values = {name: matcher.values(ad[name], ad) for name in by_machine if isinstance(ad.get(name), Expression)}
+    if not values:
         return job_class
     known = [one for one in capacities if one.ad is not None]
-    return job_class._replace(variants={one.key: _variant(job_class, one, matcher, now_s) for one in known})
+    return job_class._replace(variants={one.key: _variant(job_class, one, values, now_s) for one in known})
 
 
 def limit_names(text):
@@ -164,21 +166,21 @@ def _job_class(group, jobs, now_s, user=None, leased=0):
     return JobClass(group, group["id"], jobs, user, leased, request_of(group), runtime_s, until, ad, _ad_error(ad))
 
 
-def _variant(job_class, capacity, matcher, now_s):
+def _variant(job_class, capacity, values, now_s):
+    """Return the job class beside the machines of a capacity. values: {attribute: of Matcher.values}."""
     unknown = set()
 
     def value(name):
-        expression = job_class.ad.get(name)
-        if not isinstance(expression, Expression):
+        if name not in values:
             return None
-        found = matcher.value(expression, job_class.ad, capacity.ad)
+        found = values[name](capacity.ad)
         if found is None:
-            unknown.update(capacity.unknown(reached(whole(expression), job_class.ad), job_class.ad))
+            unknown.update(capacity.unknown(reached(whole(job_class.ad[name]), job_class.ad), job_class.ad))
         return found
 
     request, ad_error = list(job_class.request), job_class.ad_error
     for position, (name, unit) in enumerate(_REQUESTS.items()):
-        if isinstance(job_class.ad.get(name), Expression):
+        if name in values:
             asked = value(name)
             if _is_quantity(asked):
                 request[position] = max(0 if name == "requestgpus" else 1, math.ceil(asked / unit))

@@ -121,15 +121,6 @@ def test_an_expression_is_evaluated_as_by_the_negotiator(expression, result):
 
 
 @needs_library
-def test_a_value_that_was_a_condition_before_is_not_a_truth_value():
-    matcher, machine = Matcher(), {"cpus": 4}
-    assert matcher.holds(matcher.conditions("TARGET.Cpus")[0], {}, machine) is True
-    assert matcher.value("TARGET.Cpus", {}, machine) == 4
-    assert matcher.value("TARGET.Memory", {}, machine) is None
-    assert matcher.holds(matcher.conditions("TARGET.Memory")[0], {}, machine) is False
-
-
-@needs_library
 @pytest.mark.parametrize("now", ["time()", "CurrentTime"])
 def test_the_time_is_that_of_the_plan(now):
     assert why(f"TARGET.GLIDEIN_ToDie - {now} >= 7080") is None
