@@ -148,10 +148,12 @@ def limit_names(text):
     for part in text.replace(",", " ").lower().split() if isinstance(text, str) else ():
         name, _colon, number = part.partition(":")
         try:
-            found[name] = float(number or 1)
+            uses = float(number or 1)
         except ValueError:
-            found[name] = 1.0
-    return {name: uses if math.isfinite(uses) and uses > 0 else 1.0 for name, uses in found.items()}
+            uses = 1.0
+        if name:
+            found[name] = uses if math.isfinite(uses) and uses > 0 else 1.0
+    return found
 
 
 def is_job_attribute(name):

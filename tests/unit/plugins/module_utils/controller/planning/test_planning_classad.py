@@ -609,7 +609,8 @@ NETWORKS = {
     ],
 )  # fmt: skip
 def test_a_concurrency_limit_that_depends_on_the_machine_holds_back_glideins(maxima, used, present, reason):
-    jobs = [group("a", 4, expressions={"ConcurrencyLimits": 'strcat("swx:2 ", TARGET.NETWORK)'})]
+    # The limit without a name is none.
+    jobs = [group("a", 4, expressions={"ConcurrencyLimits": 'strcat(":2, swx:2 ", TARGET.NETWORK)'})]
     one = planned_site(site(NETWORKS))
     read = demand(*jobs, concurrency_limits={"maxima": maxima, "used": used})
     result = make_plan(read, supply(), [one], NOW, 900, explain="a")
