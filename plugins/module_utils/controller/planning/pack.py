@@ -32,8 +32,7 @@ class Packed(NamedTuple):
 
     placements: list of Placement in new glideins; unplaced: Unplaced by job class; ordered: new glideins by shape;
     limited_by: {shape: name of the limit that held back glideins}; reached: {shape: name of the limit that is reached},
-    for the shapes where jobs without a slot fit; room: of
-    JobLimits, after these jobs. Shapes are indices.
+    for the shapes where jobs without a slot fit; room: of JobLimits, after these jobs. Shapes are indices.
     """
 
     placements: list
