@@ -74,7 +74,11 @@ def test_descriptions_of_states(changes, text):
             "condor_qedit 12.0 RequestMemory",
         ),
         ({"deferred_until": NOW + 7200}, "It is deferred: its DeferralTime is 2026-11-20 23:47:53 UTC", "Wait"),
-        ({"cool_down_until": NOW + 60}, "It cools down until", "Wait"),
+        (
+            {"cool_down_until": NOW + 60},
+            "It cools down until 2026-11-20 21:48:53 UTC after an interrupted start",
+            "Wait",
+        ),
         ({"paused": True}, "The demand server is paused", "glidein-demand resume"),
     ],
 )
@@ -232,6 +236,7 @@ def test_the_page_without_a_job_has_the_field_only():
 def test_a_job_whose_items_are_not_read_has_no_request():
     found = only_obstacle(counted=False, place="factory", group=None)
     assert "unknown until it is in the queue" in found["reason"]
+    assert found["action"] == "Explain a job of the submission that is in the queue: `condor_q 12`."
     assert found["blocks"]
 
 

@@ -75,7 +75,7 @@ def test_undefined_gpus_are_zero():
 def test_jobs_with_an_undefined_request_never_start_and_are_not_demand(name):
     """Assert that such jobs are excluded, because no slot's WithinResourceLimits is true for them."""
     groups, unreadable = jobs.demand_groups(
-        [job_row(f"{name} = undefined;", JobCount=3), job_row(f"{name} = NoSuchName;", JobCount=2)], jobs.Rounding()
+        [job_row(f"{name} = undefined;", JobCount=3), job_row(f"{name} = NumHolds;", JobCount=2)], jobs.Rounding()
     )
     assert groups == []
     assert [(row["count"], row["attribute"], row["error"]) for row in unreadable] == [(5, name, f"{name} is undefined")]
@@ -314,20 +314,32 @@ def test_a_group_has_all_that_its_conditions_reach(ad, attributes, expressions):
     assert (found["attributes"], found["expressions"]) == (attributes, expressions)
 
 
-def test_requests_and_run_times_that_a_machine_decides_are_expressions():
-    found = only_group(
-        job_row("RequestCpus = TARGET.TotalSlotCpus; RequestMemory = Share * TARGET.TotalSlotMemory; Share = 2;"
-                "Longest = TARGET.GLIDEIN_Max_Walltime / 2;"),
-        runtime_attributes=["Longest"],
-    )  # fmt: skip
-    assert (found["cpus"], found["memory_mb"], found["max_runtime_s"]) == (1, 1, None)
-    assert found["runtime_attributes"] == ["Longest"]
-    assert found["attributes"] == {"Share": 2}
-    assert found["expressions"] == {
-        "RequestCpus": "TARGET.TotalSlotCpus",
-        "RequestMemory": "Share * TARGET.TotalSlotMemory",
-        "Longest": "TARGET.GLIDEIN_Max_Walltime / 2",
-    }
+@pytest.mark.parametrize(
+    ("ad", "alone", "by_machine"),
+    [
+        ("RequestCpus = TARGET.TotalSlotCpus;", {"cpus": 1}, ["RequestCpus"]),
+        ("RequestMemory = Share * TARGET.TotalSlotMemory; Share = 2;", {"memory_mb": 1}, ["RequestMemory"]),
+        # IceProd's and CMS's; a name that the job does not have is the machine's.
+        ("RequestCpus = (!isUndefined(Cpus)) ? RequestResizedCpus : JobCpus; JobCpus = 4;"
+         "RequestResizedCpus = (Cpus>MaxCores) ? MaxCores : Cpus; MaxCores = 8;",
+         {"cpus": 4}, ["RequestCpus", "RequestResizedCpus"]),
+        ("RequestMemory = quantize(TARGET.Memory / 2, {128});", {"memory_mb": 1}, ["RequestMemory"]),
+        ("Longest = TARGET.GLIDEIN_Max_Walltime / 2;", {"max_runtime_s": None}, ["Longest"]),
+        ("Longest = ifThenElse(isUndefined(GLIDEIN_ToDie), 3600, GLIDEIN_ToDie);", {"max_runtime_s": None},
+         ["Longest"]),
+        ("RequestGPUs = ifThenElse(TARGET.TotalGPUs > 0, 1, 0); RequireGPUs = Capability >= 8;",
+         {"gpus": 0, "gpu_requirements": "Capability >= 8"}, ["RequestGPUs"]),
+        # Only jobs have these names.
+        ("RequestMemory = ifthenelse(MemoryUsage =!= undefined,MemoryUsage,(ImageSize + 1023) / 1024);"
+         "ImageSize = 4096000;", {"memory_mb": 4096}, []),
+        ("RequestMemory = ifThenElse(LastHoldReasonCode =?= 34, 8000, 4000);", {"memory_mb": 4000}, []),
+    ],
+)  # fmt: skip
+def test_requests_and_run_times_that_a_machine_decides_are_expressions(ad, alone, by_machine):
+    found = only_group(job_row(ad), runtime_attributes=["Longest"])
+    assert {name: found[name] for name in alone} == alone
+    assert sorted(found["expressions"]) == by_machine
+    assert found["runtime_attributes"] == [name for name in by_machine if name == "Longest"]
 
 
 def test_a_groups_ad_that_has_a_job_id_satisfies_the_constraint():

@@ -102,7 +102,14 @@ def test_the_emptiest_partitionable_slot_is_the_sample():
         slot("slot1_1@b@n", SlotType="Dynamic", Cpus=4),
     ]  # fmt: skip
     assert machine_ads.slots_to_fetch(pool_of(slots).glideins, [], 50) == {("A", "q"): "slot1@b@n"}
-    assert machine_ads.slots_to_fetch(pool_of(slots).glideins, [("A", "q")], 50) == {}
+    assert machine_ads.slots_to_fetch(pool_of(slots).glideins, [("A", "q", False)], 50) == {}
+
+
+@pytest.mark.parametrize(("fresh", "name"), [([], "b"), ([False], "b"), ([True], None)])
+def test_a_slot_with_gpus_is_the_sample_of_an_entry_that_has_both(fresh, name):
+    slots = [slot("a", Cpus=9), slot("b", TotalSlotGPUs=1), slot("c", Cpus=9)]
+    known = [("A", "q", has_gpus) for has_gpus in fresh]
+    assert machine_ads.slots_to_fetch(pool_of(slots).glideins, known, 50).get(("A", "q")) == name
 
 
 @pytest.fixture
@@ -118,7 +125,7 @@ def test_samples_outlive_a_restart(database):
     store.MachineAds(database).add([row(), row(entry="r")], NOW)
     again = store.MachineAds(database)
     assert again.all() == {("A", "q"): {"Arch": "X86_64"}, ("A", "r"): {"Arch": "X86_64"}}
-    assert sorted(again.recent(NOW + 3599)) == [["A", "q"], ["A", "r"]]
+    assert sorted(again.recent(NOW + 3599)) == [["A", "q", False], ["A", "r", False]]
     assert again.recent(NOW + 3600) == []
 
 
@@ -127,6 +134,16 @@ def test_a_new_sample_replaces_the_old_one(database):
     kept.add([row()], NOW)
     kept.add([row(Arch="ppc64le")], NOW + 3600)
     assert kept.all() == {("A", "q"): {"Arch": "ppc64le"}}
+
+
+def test_an_ad_without_gpus_does_not_replace_the_gpus_of_its_entry(database):
+    kept = store.MachineAds(database)
+    kept.add([row(GPUs=2, GPUs_Capability=7.5, Old=1)], NOW)
+    kept.add([row(GPUs=0, Arch="ppc64le")], NOW + 60)
+    assert kept.all() == {("A", "q"): {"Arch": "ppc64le", "GPUs": 2, "GPUs_Capability": 7.5}}
+    assert kept.recent(NOW + 60) == [["A", "q", True]]
+    kept.add([row(GPUs=1, GPUs_DeviceName="A100")], NOW + 120)
+    assert kept.all() == {("A", "q"): {"Arch": "X86_64", "GPUs": 1, "GPUs_DeviceName": "A100"}}
 
 
 def test_a_site_that_used_a_token_is_stored_for_two_days(database):

@@ -169,14 +169,14 @@ def test_with_the_slot_states_of_a_result_the_next_one_detects_passed_over_slots
 
 def test_a_sample_is_not_fetched_again_while_it_is_fresh():
     collector = Collector(*recorded_ads())
-    assert supply.read(query(sampled=[["slurm", "cpu"]]), collector)["samples"] == []
+    assert supply.read(query(sampled=[["slurm", "cpu", False]]), collector)["samples"] == []
     assert [projection for _adtype, _constraint, projection in collector.asked if not projection] == []
 
 
 def test_at_most_so_many_samples_are_fetched_at_a_time(monkeypatch):
     monkeypatch.setattr(supply, "MAX_SAMPLES", 2)
     machines = [classad2.ClassAd(slot(f'slot1@g"{n}@n', GLIDEIN_Entry=f"q{n}")) for n in range(4)]
-    answer = supply.read(query(sampled=[["A", "q0"]]), Collector(*machines))
+    answer = supply.read(query(sampled=[["A", "q0", False]]), Collector(*machines))
     assert [sample["entry"] for sample in answer["samples"]] == ["q1", "q2"]
 
 
@@ -223,6 +223,6 @@ def test_the_next_query_has_the_state_of_the_last_result(tmp_path):
     assert state.query_parameters(NOW + 60) == {
         "slot_states": {"slot1@glidein_2_1_VvfUujia@slurm": [0, 512, 0, 1795230549, 1795230550]},
         "token_sites": ["slurm"],
-        "sampled": [["slurm", "cpu"]],
+        "sampled": [["slurm", "cpu", False]],
     }
     assert glideins.summary(NOW)[("slurm", "cpu", "small")]["registered"] == 1

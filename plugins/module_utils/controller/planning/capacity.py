@@ -163,17 +163,21 @@ class OtherMachines(NamedTuple):
     """Free slots that belong to no entry of this plan's sites; they take jobs all the same.
 
     Their site is not in this plan, their entry or shape has left the configuration, or they are no glideins. ad: their
-    machine ad, or None if it is unknown; free: as in plan_input.read_supply.
+    machine ad, or None if it is unknown; free: as in plan_input.read_supply; key: (site, entry, shape), or None.
     """
 
     ad: Any
     free: list
+    key: Any = None
 
-    key = None
     path = None
     entry = None
     size = None
     passed_over_groups = ()
+
+    def unknown(self, _condition, _job):
+        """Return the unknown attributes of the machine: none, because a sample has all."""
+        return set()
 
     def slots(self, _queued):
         """Return {kind: slots that exist}."""
@@ -211,11 +215,10 @@ def withdraw_drained(shapes):
 def other_machines(pool, shapes):
     """Return an OtherMachines for each supply that belongs to no shape, and one for machines that are no glideins."""
     ours = {shape.key for shape in shapes}
-    supplied = pool.supplied
     found = [
-        OtherMachines(sampled_ad(supplied[key]["sample"]) if supplied[key]["sample"] else None, supplied[key]["free"])
-        for key in sorted(supplied, key=repr)
-        if key not in ours and supplied[key]["free"]
+        OtherMachines(sampled_ad(row["sample"]) if row["sample"] else None, row["free"], key)
+        for key, row in sorted(pool.supplied.items(), key=repr)
+        if key not in ours and row["free"]
     ]
     return tuple(found + ([OtherMachines(None, pool.others_free)] if pool.others_free else []))
 

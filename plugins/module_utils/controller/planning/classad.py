@@ -100,14 +100,23 @@ class Matcher:
 
         return is_true
 
-    def value(self, text, own, other):
-        """Return the value of an expression of the ad `own` beside the ad `other`; None if undefined or an error."""
-        condition = whole(text)
-        own, other = parts(condition, own, other)
-        key = (text, frozen(own), frozen(other))
-        if key not in self._results:
-            self._results[key] = self._evaluator(condition, own)(self.ad(other))
-        return self._results[key]
+    def values(self, text, own):
+        """Return a function of another ad that returns the value of an expression of the ad `own` beside it.
+
+        The value is None if it is undefined or an error. It is evaluated once for the same values in the other ad.
+        """
+        condition = reached(whole(text), own)
+        names = condition.target | (condition.bare - set(own))
+        value_at, known = self._evaluator(condition, own), {}
+
+        def value(other):
+            other = other if condition.opaque else {name: other[name] for name in names if name in other}
+            key = frozen(other)
+            if key not in known:
+                known[key] = value_at(self.ad(other))
+            return known[key]
+
+        return value
 
     def _evaluator(self, condition, own):
         """Return a function of an ad (of `ad`) that returns the value of a condition of the ad `own` beside it."""

@@ -81,7 +81,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         budgets = budget.budgets_of(pool, shapes, now_s)
         shapes = budget.withdraw(withdraw_drained(guard.withdraw(shapes, findings)), budgets)
         fit = Fit(shapes + other_machines(pool, shapes), matcher)
-        job_classes = [with_variants(job_class, shapes, matcher, now_s) for job_class in job_classes]
+        job_classes = [with_variants(job_class, fit.capacities, matcher, now_s) for job_class in job_classes]
         masks = [fit.masks(job_class) for job_class in job_classes]
         matches, doubts = [certain for certain, _doubt in masks], [doubt for _certain, doubt in masks]
         outcome = _assign_jobs(job_classes, matches, doubts, fit.capacities, shapes, pool, findings, settings, budgets)
@@ -94,12 +94,15 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         decisions = budget.with_notes(decisions, budgets)
         unserved.update(held_back)
     plan = plan_items(decisions, pool)
+    is_unserved = any(n and key == explain for (key, _why), n in unserved.items())
     return {
         "plan": plan,
         "unserved": [{"group": key, "count": n, "reason": why} for (key, why), n in unserved.items() if n],
         "unserved_at": unserved_at,
         "table": table(plan),
-        "explanation": explanation(explain, job_classes, decisions, pool.queue_errors, misfits, limit_reached)
+        "explanation": explanation(
+            explain, job_classes, decisions, pool.queue_errors, misfits, limit_reached if is_unserved else None
+        )
         if explain
         else [],
         "notes": findings.notes + invalid_histories(shapes),

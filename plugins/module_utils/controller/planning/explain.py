@@ -40,10 +40,7 @@ def unserved_jobs(job_classes, matches, doubts, decisions, packed, fit, misfits,
         group_id = job_class.group_id
         fitting = [index for index in indices(mask | doubt) if index < len(decisions)]
         reached = {limit_reached(job_class, decisions[index].shape) for index in fitting} - {None}
-        if reached:
-            why = "; ".join(sorted(reached))
-        else:
-            why = _why_left(job_class, unplaced, fitting, mask, decisions, packed, fit, misfits)
+        why = _why_left(job_class, unplaced, fitting, mask, sorted(reached), decisions, packed, fit, misfits)
         left[group_id, why] = left.get((group_id, why), 0) + unplaced.jobs
         if unplaced.jobs in largest and group_id not in at_sites and len(at_sites) < _MOST_EXPLAINED:
             at_sites[group_id] = _why_at_sites(job_class, mask | doubt, decisions, misfits)
@@ -53,8 +50,8 @@ def unserved_jobs(job_classes, matches, doubts, decisions, packed, fit, misfits,
 def explanation(group_id, job_classes, decisions, errors, misfits, limit_reached):
     """Return a mapping per shape: how many jobs of the group it serves, whether they fit, and why.
 
-    errors: {site: why its queue is not known}; limit_reached: as in unserved_jobs. Raises InputError for an unknown
-    group.
+    errors: {site: why its queue is not known}; limit_reached: as in unserved_jobs, or None if all jobs are served.
+    Raises InputError for an unknown group.
     """
     chosen = [job_class for job_class in job_classes if job_class.group_id == group_id]
     if not chosen:
@@ -113,14 +110,14 @@ def item_reason(decision, silent_schedds):
     return "; ".join([text, *decision.notes])
 
 
-def _why_left(job_class, unplaced, fitting, mask, decisions, packed, fit, misfits):
+def _why_left(job_class, unplaced, fitting, mask, reached, decisions, packed, fit, misfits):
     """Return why the jobs that are left of a class are not served. fitting: indices of the shapes where they may fit.
 
-    mask: the shapes where they fit.
+    mask: the shapes where they fit; reached: the concurrency limits that are reached there.
     """
     limits = sorted({packed.reached[index] for index in fitting if index in packed.reached})
     overdue = sorted("/".join(path) for path, jobs in unplaced.allowed.items() if not jobs)
-    texts = [f"limits reached where these jobs fit: {listed(limits)}"] if limits else []
+    texts = [*reached, *([f"limits reached where these jobs fit: {listed(limits)}"] if limits else ())]
     if overdue:
         texts.append(f"glideins for these jobs are overdue in the queue of {listed(overdue)}")
     if texts:
@@ -179,10 +176,12 @@ def _explained(job_class, has_others, decision, errors, misfits, limit_reached):
         why = f"fits {each} job{'s' if each > 1 else ''} per glidein"
         if unknown:
             why = f"may fit: the first glidein of the entry shows {listed(unknown)}"
-        reached = limit_reached(job_class, shape) or (f"{decision.limited_by} reached" if decision.limited_by else None)
-        if reached:
-            why += f"; {reached}"
-        why = "; ".join([why] + ([_overdue(decision)] if decision.overdue else []) + list(decision.notes))
+        reasons = [
+            limit_reached and limit_reached(job_class, shape),
+            decision.limited_by and f"{decision.limited_by} reached",
+            decision.overdue and _overdue(decision),
+        ]
+        why = "; ".join([why, *filter(None, reasons), *decision.notes])
     return fits, f"of {job_class.user}: {why}" if has_others and job_class.user else why
 
 

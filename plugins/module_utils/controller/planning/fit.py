@@ -107,7 +107,8 @@ class Fit:
             key = (variant.request, variant.runtime_s)
             if key not in masks:
                 masks[key] = self._where_large_enough(variant)
-            mask |= masks[key] & (0 if variant.ad_error else 1 << index)
+            # Beside a machine whose ad is unknown, the request is unknown.
+            mask |= masks[key] & (0 if variant.ad_error or one.ad is None else 1 << index)
         return mask
 
     def _where_large_enough(self, job_class):

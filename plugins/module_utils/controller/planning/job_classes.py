@@ -47,7 +47,7 @@ class JobClass(NamedTuple):
     a job that started now would end, or None; ad: the job ad, {name in lower case: value}; ad_error: why no machine can
     be matched with this ad, or None; limits: {concurrency limit: usage of one job}, of limits that depend on the
     machine; unknown: names of the machine's attributes that these values depend on and that no source knows; variants:
-    {EntryShape.key: the job class there}, if requests, run time or limits depend on the machine.
+    {key of a capacity: the job class there}, if requests, run time or limits depend on the machine.
     """
 
     group: dict
@@ -128,12 +128,18 @@ def job_ad(group, now_s, user=None):
     return ad
 
 
-def with_variants(job_class, shapes, matcher, now_s):
-    """Return the job class with its variants: its requests, run time and limits beside the machines of each shape."""
+def with_variants(job_class, capacities, matcher, now_s):
+    """Return the job class with its variants: its requests, run time and limits beside the machines of each capacity.
+
+    A capacity whose machine ad is unknown has no variant.
+    """
     by_machine = {*_REQUESTS, _LIMITS, *(name.lower() for name in job_class.group["runtime_attributes"])}
-    if not any(isinstance(job_class.ad.get(name), Expression) for name in by_machine):
+    ad = job_class.ad
+    values = {name: matcher.values(ad[name], ad) for name in by_machine if isinstance(ad.get(name), Expression)}
+    if not values:
         return job_class
-    return job_class._replace(variants={one.key: _variant(job_class, one, matcher, now_s) for one in shapes})
+    known = [one for one in capacities if one.ad is not None]
+    return job_class._replace(variants={one.key: _variant(job_class, one, values, now_s) for one in known})
 
 
 def limit_names(text):
@@ -142,10 +148,12 @@ def limit_names(text):
     for part in text.replace(",", " ").lower().split() if isinstance(text, str) else ():
         name, _colon, number = part.partition(":")
         try:
-            found[name] = float(number or 1)
+            uses = float(number or 1)
         except ValueError:
-            found[name] = 1.0
-    return {name: uses if math.isfinite(uses) and uses > 0 else 1.0 for name, uses in found.items()}
+            uses = 1.0
+        if name:
+            found[name] = uses if math.isfinite(uses) and uses > 0 else 1.0
+    return found
 
 
 def is_job_attribute(name):
@@ -160,21 +168,21 @@ def _job_class(group, jobs, now_s, user=None, leased=0):
     return JobClass(group, group["id"], jobs, user, leased, request_of(group), runtime_s, until, ad, _ad_error(ad))
 
 
-def _variant(job_class, shape, matcher, now_s):
+def _variant(job_class, capacity, values, now_s):
+    """Return the job class beside the machines of a capacity. values: {attribute: of Matcher.values}."""
     unknown = set()
 
     def value(name):
-        expression = job_class.ad.get(name)
-        if not isinstance(expression, Expression):
+        if name not in values:
             return None
-        found = matcher.value(expression, job_class.ad, shape.ad)
+        found = values[name](capacity.ad)
         if found is None:
-            unknown.update(shape.unknown(reached(whole(expression), job_class.ad), job_class.ad))
+            unknown.update(capacity.unknown(reached(whole(job_class.ad[name]), job_class.ad), job_class.ad))
         return found
 
     request, ad_error = list(job_class.request), job_class.ad_error
     for position, (name, unit) in enumerate(_REQUESTS.items()):
-        if isinstance(job_class.ad.get(name), Expression):
+        if name in values:
             asked = value(name)
             if _is_quantity(asked):
                 request[position] = max(0 if name == "requestgpus" else 1, math.ceil(asked / unit))

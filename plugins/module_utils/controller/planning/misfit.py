@@ -108,9 +108,13 @@ class Misfits:
 
 
 def _unknown(condition, job_class, shape):
-    """Return the names of a condition's machine attributes that no source knows, spelled as in the condition."""
+    """Return the names of a condition's machine attributes that no source knows, as _named."""
     condition = reached(condition, job_class.ad)
-    names = shape.unknown(condition, job_class.ad)
+    return _named(condition, shape.unknown(condition, job_class.ad))
+
+
+def _named(condition, names):
+    """Return names (in lower case): those in the condition's text first, spelled as there, then the others."""
     in_text = spelled(condition, names)
     return in_text + sorted(names - {name.lower() for name in in_text})
 
@@ -183,11 +187,11 @@ def _why_false(condition, job, machine):
     of_jobs = (condition.my - set(job)) | {name for name in missing if is_job_attribute(name)}
     of_machines = ((condition.target - set(machine)) | missing) - of_jobs
     looked_up = condition.target | (condition.bare - set(job))
-    names = spelled(condition, {name for name in looked_up if is_unknown_name(machine, name)})
-    text = _unknown_names(spelled(condition, of_machines), "of its machines")
+    names = _named(condition, {name for name in looked_up if is_unknown_name(machine, name)})
+    text = _unknown_names(_named(condition, of_machines), "of its machines")
     if names:
         text += f", and the name of a glidein's node is not known beforehand ({', '.join(names)})"
-    return text + _unknown_names(spelled(condition, of_jobs), "of these jobs") or _values(condition, job, machine)
+    return text + _unknown_names(_named(condition, of_jobs), "of these jobs") or _values(condition, job, machine)
 
 
 def _unknown_names(names, whose):

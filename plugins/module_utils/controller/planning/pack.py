@@ -32,8 +32,7 @@ class Packed(NamedTuple):
 
     placements: list of Placement in new glideins; unplaced: Unplaced by job class; ordered: new glideins by shape;
     limited_by: {shape: name of the limit that held back glideins}; reached: {shape: name of the limit that is reached},
-    for the shapes where jobs without a slot fit; room: of
-    JobLimits, after these jobs. Shapes are indices.
+    for the shapes where jobs without a slot fit; room: of JobLimits, after these jobs. Shapes are indices.
     """
 
     placements: list
@@ -101,13 +100,19 @@ class _Packing:
         self.unplaced[number] = Unplaced(jobs.left, jobs.allowed)
 
     def probe(self, number, job_class, mask, unplaced, kept):
-        """Order a single glidein of each entry without glideins, until the jobs have a slot."""
+        """Order a single glidein of each entry without glideins, until the jobs have a slot.
+
+        Glideins without GPUs do not count for jobs that request GPUs. Nor do they if there is a sample: then only
+        properties of GPUs are unknown.
+        """
         jobs = _Jobs(number, job_class, unplaced.jobs, dict(unplaced.allowed))
         for index in indices(mask & self._open):
-            path = self.shapes[index].path
+            shape, path = self.shapes[index], self.shapes[index].path
+            of_gpus = shape.supply["sample"] or job_class.at(shape).request[3]
             present = any(
                 kept[other] or self.ordered[other] or self.shapes[other].is_present
                 for other in indices(self._shapes_of[path])
+                if self.shapes[other].size[3] or not of_gpus
             )
             if not present and jobs.most(path):
                 self._order(index, jobs, 1)

@@ -49,8 +49,8 @@ NEGOTIATOR_ATTRIBUTES = tuple(
 )
 
 SLOT_ATTRIBUTES = (
-    "SlotType", "State", "Draining", "Start", "Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "GLIDEIN_ToRetire",
-    "GLIDEIN_ToDie", "NumDynamicSlotsTime", "EnteredCurrentState", "MyCurrentTime", "LastHeardFrom",
+    "SlotType", "State", "Draining", "Start", "Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotGPUs",
+    "GLIDEIN_ToRetire", "GLIDEIN_ToDie", "NumDynamicSlotsTime", "EnteredCurrentState", "MyCurrentTime", "LastHeardFrom",
 )  # fmt: skip
 
 

@@ -38,6 +38,13 @@ _MEASURED = frozenset(
     )
 )  # fmt: skip
 
+# Names that only jobs have, as in the plan (job_classes.py).
+_OF_JOBS = re.compile(
+    r"(?:committed|cron|cumulative|deferral|exit|hold|job(?!start)|last|machineattr|num(?!dynamic)|qdate|release|remote"
+    r"|request|require|schedd|(?:clusterid|owner|procid|user)$)",
+    re.IGNORECASE,
+)
+
 # Attributes that a group has in another form, and those of the query's result.
 _NOT_PART_OF_A_GROUP = frozenset(
     name.lower()
@@ -164,18 +171,18 @@ def demand_group(
     memory_step = rounding.memory_usage_mb if _is_measured(row, "RequestMemory") else rounding.memory_mb
     disk_step = rounding.disk_usage_mb if _is_measured(row, "RequestDisk") else rounding.disk_mb
     gpus = max(0, math.ceil(_number(row, "RequestGPUs", 0)))
-    by_machine = [name for name in (*REQUESTS, *runtime_attributes) if _refers_to_target(row, name)]
+    by_machine = [name for name in (*REQUESTS, *runtime_attributes) if _depends_on_machine(row, name)]
     values, expressions = _attributes(row, attributes, by_machine)
     group = {
         "cpus": max(1, math.ceil(_number(row, "RequestCpus", None))),
         "memory_mb": round_up(_number(row, "RequestMemory", None), memory_step),
         "disk_mb": round_up(_number(row, "RequestDisk", None) / 1024, disk_step),
         "gpus": gpus,
-        "gpu_requirements": _text(row, "RequireGPUs") if gpus else None,
+        "gpu_requirements": _text(row, "RequireGPUs") if gpus or "RequestGPUs" in by_machine else None,
         "requirements": _requirements(row),
         "attributes": values,
         "expressions": expressions,
-        "max_runtime_s": _max_runtime(row, runtime_attributes),
+        "max_runtime_s": _max_runtime(row, set(runtime_attributes) - set(by_machine)),
         "runtime_attributes": sorted(set(by_machine) - set(REQUESTS)),
     }
     user, accounting = evaluate(row, "User"), evaluate(row, "AccountingGroup")
@@ -227,7 +234,7 @@ def _number(row: Mapping[str, Any], name: str, default: float | None) -> float:
     evaluates its expression.
     """
     value = evaluate(row, name)
-    if value is None and _refers_to_target(row, name):
+    if (value is None or value is classad2.Value.Error) and _depends_on_machine(row, name):
         return 0
     if value is None and default is not None:
         return default
@@ -294,7 +301,7 @@ def _attributes(
     reached = {name.lower(): name for name in (accounting_limits.ATTRIBUTE, *requested, *by_machine)}
     pending = ["Requirements", "RequireGPUs", *reached.values()]
     while pending:
-        for name in _references(row, pending.pop())[0]:
+        for name in _references(row, _stored(row, pending.pop()))[0]:
             if name.lower() not in reached:
                 reached[name.lower()] = name
                 if name.lower() not in _REQUESTS:
@@ -317,30 +324,33 @@ def _attributes(
     return dict(sorted(values.items())), dict(sorted(expressions.items()))
 
 
-def _references(row: Mapping[str, Any], name: str) -> tuple[set[str], set[str]]:
-    """Return the names of the (own, other) attributes that an attribute's expression itself refers to.
+def _references(row: Mapping[str, Any], tree: Any) -> tuple[set[str], set[str]]:
+    """Return the names of the (own, other) attributes that an expression itself refers to.
 
     A name without MY. and TARGET. that the job does not have may be the machine's.
     """
-    tree = _stored(row, name)
     if not isinstance(tree, classad2.ExprTree):
         return set(), set()
-    # In an empty ad, none of the references are followed.
-    names = set(classad2.ClassAd().externalRefs(tree))
+    # In an empty ad, none of the references are followed. Without references, the library returns an empty name.
+    names = set(filter(None, classad2.ClassAd().externalRefs(tree)))
     own = {each for each in map(_without_my, names) if not _is_target(each) and each in row}
     return own, {each for each in names if _without_my(each) not in own}
 
 
 def _depends_on_machine(row: Mapping[str, Any], name: str) -> bool:
-    """Return whether the value of an attribute may be another one beside a machine, or at another time."""
+    """Return whether the value of an attribute depends on a machine's attributes or on the time.
+
+    HTCondor looks up a name without TARGET in the machine ad if the job ad does not have it.
+    """
     pending, seen = [name], set()
     while pending:
         name = pending.pop()
-        if name.lower() in seen:
+        tree = _stored(row, name)
+        if not isinstance(tree, classad2.ExprTree) or name.lower() in seen:
             continue
         seen.add(name.lower())
-        own, other = _references(row, name)
-        if _TIME.search(str(_stored(row, name))) or any(each.lower() not in _MEASURED for each in other):
+        own, other = _references(row, tree)
+        if _TIME.search(str(tree)) or not all(map(_is_of_jobs, other)):
             return True
         pending += own
     return False
@@ -354,15 +364,8 @@ def _is_target(name: str) -> bool:
     return name.lower().startswith("target.")
 
 
-def _refers_to_target(row: Mapping[str, Any], name: str) -> bool:
-    """Return whether the value of an attribute depends on an attribute of the machine, with TARGET.
-
-    A name without TARGET that neither job nor machine has is the usual mistake in a request.
-    """
-    tree = _stored(row, name)
-    if not isinstance(row, classad2.ClassAd) or not isinstance(tree, classad2.ExprTree):
-        return False
-    return any(map(_is_target, row.externalRefs(tree)))
+def _is_of_jobs(name: str) -> bool:
+    return name.lower() in _MEASURED or _OF_JOBS.match(name) is not None
 
 
 def _max_runtime(row: Mapping[str, Any], names: Iterable[str]) -> int | None:

@@ -64,22 +64,26 @@ _TIME = re.compile(r"\btime\s*\(|\bCurrentTime\b", re.IGNORECASE)
 
 
 def slots_to_fetch(
-    slots: Mapping[Key, list[Slot]], fresh: Iterable[tuple[str, str]], maximum: int
+    slots: Mapping[Key, list[Slot]], fresh: Iterable[tuple[str, str, bool]], maximum: int
 ) -> dict[tuple[str, str], str]:
-    """Return {(site, entry): name of the slot whose complete ad to fetch}, at most `maximum`, without those in `fresh`.
+    """Return {(site, entry): name of the slot whose complete ad to fetch}, at most `maximum`.
 
-    The emptiest partitionable slot is chosen: it has the attributes of a machine and none of a job.
+    fresh: (site, entry, whether the ad has GPUs) of ads that are not replaced, except one without GPUs by one with.
+    The emptiest partitionable slot is chosen: it has the attributes of a machine and none of a job. Slots with GPUs
+    come first: they also have the attributes of the others.
     """
     known = set(fresh)
     best: dict[tuple[str, str], tuple[tuple[Any, ...], str]] = {}
     for (site, entry, _shape), all_slots in slots.items():
-        if (site, entry) in known:
-            continue
         for slot in all_slots:
             name = slot.get("Name")
             if slot.get("SlotType") == "Dynamic" or not isinstance(name, str):
                 continue
+            has_gpus = positive_int(slot, "TotalSlotGPUs") > 0
+            if (site, entry, True) in known or (site, entry, has_gpus) in known:
+                continue
             rank = (
+                not has_gpus,
                 slot.get("SlotType") != "Partitionable",
                 slot.get("State") != "Unclaimed",
                 -positive_int(slot, "Cpus"),

@@ -196,7 +196,10 @@ def _oldest_jobs(
 
 
 def _with_new_jobs(known: Mapping[tuple[str, str], OldestJob], jobs: Mapping[tuple[str, str], OldestJob]) -> set[str]:
-    """Return the groups in which a submitter has another oldest job than before, or none. After a start: no group."""
+    """Return the groups in which a submitter has another oldest job than before, or none.
+
+    The first call after a start returns no group.
+    """
     tracked = {group for group, _submitter in known}
     return {
         group

@@ -52,8 +52,8 @@ FetchAds = Callable[[str, str, list[str]], Iterable[Any]]
 def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
     """Return the result of `summarise`, and the INTERNAL_KEYS, as JSON values.
 
-    query: "now" (epoch seconds); "token_sites": [name], MachineAds.token_sites; "sampled": [[site, entry]] whose ads
-    are not fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "max_sites"; "vo",
+    query: "now" (epoch seconds); "token_sites": [name], MachineAds.token_sites; "sampled": the ads
+    that are not fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "max_sites"; "vo",
     "token_vos": the settings of these names. Only "now" is required.
     Internal keys: "slot_states" (free_slots.SlotStates); "samples": [{"site", "entry", "by_token", "ad": {attribute:
     scalar}}], for MachineAds.add; "glideins": the result of `registered`, for Glideins.registered; "empty_glideins":

@@ -1,6 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machine ad of each entry: the last ad of one of its slots, in the form of pool/machine_ads.py."""
+"""The machine ad of each entry: the last ad of one of its slots, in the form of pool/machine_ads.py.
+
+An entry may have glideins with and without GPUs. If the last slot has none, the ad keeps the GPUs of an earlier one.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ class MachineAds:
         new = {
             (row["site"], row["entry"]): {
                 "site": row["site"], "entry": row["entry"], "as_of": now, "by_token": row["by_token"],
-                "ad": json.dumps(row["ad"]),
+                "ad": json.dumps(_with_gpus(row["ad"], self._ads.get((row["site"], row["entry"]), {}))),
             }
             for row in rows
         }  # fmt: skip
@@ -61,10 +64,14 @@ class MachineAds:
         """Return {(site, entry): ad}: the same object until add() is called. Callers must not change it."""
         return self._ads
 
-    def recent(self, now: int | None = None) -> list[list[str]]:
-        """Return [[site, entry]] whose ads need not be fetched: "sampled" of the supply query."""
+    def recent(self, now: int | None = None) -> list[list[Any]]:
+        """Return [[site, entry, whether it has GPUs]] of recent ads: "sampled" of the supply query."""
         limit = self._now(now) - RECENT_S
-        return [list(place) for place, (as_of, _by_token) in self._known.items() if as_of > limit]
+        return [
+            [*place, bool(self._ads[place].get("GPUs"))]
+            for place, (as_of, _by_token) in self._known.items()
+            if as_of > limit
+        ]
 
     def token_sites(self, now: int | None = None) -> list[str]:
         """Return the sites whose token identity was seen in the last TOKEN_S: "token_sites" of the supply query."""
@@ -78,6 +85,12 @@ class MachineAds:
 
     def _now(self, now: int | None) -> int:
         return int(self._clock()) if now is None else now
+
+
+def _with_gpus(ad: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ad; if it has no GPUs, with those of the last ad."""
+    gpus = {name: value for name, value in last.items() if name.lower().startswith(("cuda", "gpus"))}
+    return {**ad, **({} if ad.get("GPUs") else gpus)}
 
 
 def _keep_newest(connection: Connection) -> None:

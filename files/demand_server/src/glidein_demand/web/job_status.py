@@ -141,7 +141,7 @@ def _obstacles(
     if facts["place"] == "factory" and facts["group"] is None:
         found.append(obstacle(
             "Its submission is materialized late: what it requests is unknown until it is in the queue",
-            "Wait until jobs of the submission start and end, or raise its max_idle and max_materialize.",
+            f"Explain a job of the submission that is in the queue: `condor_q {job.partition('.')[0]}`.",
         ))  # fmt: skip
     if row is None and not any(each["blocks"] for each in found):
         found.append(_not_counted(schedd, facts, demand, settings, now))
@@ -205,7 +205,7 @@ def _later(job: str, facts: Mapping[str, Any], now: float) -> list[dict[str, Any
             ))  # fmt: skip
     if (facts["cool_down_until"] or 0) > now:
         at = format_time(facts["cool_down_until"], now)["at"]
-        found.append(obstacle(f"It cools down until {at} after a failed start (JobCoolDownExpiration)", "Wait."))
+        found.append(obstacle(f"It cools down until {at} after an interrupted start (JobCoolDownExpiration)", "Wait."))
     return found
 
 

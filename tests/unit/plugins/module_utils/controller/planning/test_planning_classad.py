@@ -41,11 +41,11 @@ def planned(jobs, entries=None, known=(), **more):
     return make_plan(demand(*jobs), supply(*known), [one], NOW, 900, **more)
 
 
-def why(requirements, attributes=None, machine=None, sample=None, **more):
+def why(requirements, attributes=None, machine=None, sample=None, expressions=None, **more):
     """Return the reason why a job with these Requirements is not served, or None."""
     known = [supplied(sample=sample)] if sample else []
     entries = {"main": raw_entry(attributes=machine or {}, **more)}
-    jobs = [group(requirements=requirements, attributes=attributes or {})]
+    jobs = [group(requirements=requirements, attributes=attributes or {}, expressions=expressions or {})]
     reasons = [row["reason"] for row in planned(jobs, entries, known)["unserved"]]
     return reasons[0].replace("no shape fits: lab/main/core: ", "") if reasons else None
 
@@ -138,6 +138,11 @@ def test_attributes_of_every_machine_are_assumed():
 def test_an_attribute_that_no_machine_of_the_entry_has_does_not_match_and_is_named():
     assert why("TARGET.HAS_CVMFS", sample={"Arch": "X86_64"}) == (
         "Requirements want TARGET.HAS_CVMFS, and HAS_CVMFS is not known of its machines"
+    )
+    expressions = {"A": "TARGET.Has_Y && WantZ", "WantZ": "MY.WantB"}
+    assert why("A && B || Has_X", sample={"Arch": "X86_64"}, expressions=expressions) == (
+        "Requirements want A && B || Has_X, and B, Has_X, has_y are not known of its machines, "
+        "and wantb is not known of these jobs"
     )
     assert why('OpSysAndVer == "RHEL9"', machine={"OpSysAndVer": "RHEL8"}) == (
         "Requirements want OpSysAndVer == \"RHEL9\"; there opsysandver is 'RHEL8'"
@@ -345,6 +350,19 @@ def test_free_slots_of_unknown_sites_are_matched_with_their_sample():
     assert len(unserved(False)) == 1
 
 
+@needs_library
+@pytest.mark.parametrize(
+    "sample, present",
+    [({"Memory": 4000}, 0), ({"Memory": 4002}, 2), ({"Arch": "X86_64"}, 2), (None, 2)],
+)
+def test_a_request_is_evaluated_beside_machines_of_no_entry_if_their_ad_is_known(sample, present):
+    slots = [{"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 1}] * 2
+    known = supply(supplied(free=slots, site_name="gone", sample=sample), others_free=slots)
+    jobs = [group("a", 2, expressions={"RequestMemory": "TARGET.Memory / 2"}, memory_mb=1)]
+    plan = make_plan(demand(*jobs), known, [planned_site(site())], NOW, 900)["plan"]
+    assert [item["present"] for item in plan] == [present]
+
+
 # An expression of the site.
 
 
@@ -523,6 +541,11 @@ def test_the_gpus_of_an_entry_are_unknown_while_only_glideins_without_gpus_have_
     entries = {"a": raw_entry(shapes={"core": shape(), "gpu": shape(gpus=1)})}
     jobs = [group("a", 3, gpus=1, gpu_requirements="Capability >= 7.5")]
     assert plan_of(jobs, known=[supplied("a", sample={"Arch": "X86_64"})], entries=entries)[0] == {"a": 1}
+    # Glideins without GPUs do not show them, whether they have registered or are in the queue.
+    assert plan_of(jobs, known=[supplied("a", registered=1, sample={"Arch": "X86_64"})], entries=entries)[0] == {"a": 1}
+    assert plan_of([*jobs, group("b", 2)], {"a": 2}, entries=entries)[0] == {"a": 3}
+    gpu = supplied("a", "gpu", registered=1)
+    assert plan_of(jobs, known=[supplied("a", sample={"Arch": "X86_64"}), gpu], entries=entries)[0] == {"a": 0}
     known = [supplied("a", sample={"GPUs_Capability": 7.0})]
     assert plan_of(jobs, known=known, entries=entries)[0] == {"a": 0}
 
@@ -545,19 +568,28 @@ def test_a_condition_that_fails_for_another_reason_orders_nothing():
         ({"RequestMemory": "TARGET.Cpus * 2000"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 6),
         ({"RequestMemory": "TARGET.Cpus * 500"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 2),
         ({"RequestMemory": "TARGET.Cpus * 3000"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 0),
+        # IceProd's: a name that the job does not have is the machine's.
+        ({"RequestCpus": "(!isUndefined(Cpus)) ? Resized : 1", "Resized": "(Cpus>3) ? 3 : Cpus"},
+         {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 6),
         ({"RequestCpus": "TARGET.NoSuchName"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 0),
-        ({"RequestGPUs": "ifThenElse(TARGET.GPUs > 0, 1, 0)"}, {"a": raw_entry(shapes={"gpu": shape(gpus=2)})}, 6),
+        # Glideins with GPUs do not have the required capability, others need none.
+        ({"RequestGPUs": "ifThenElse(TARGET.GPUs > 0, 1, 0)"}, {"a": raw_entry(shapes={"gpu": shape(gpus=2)})}, 0),
+        ({"RequestGPUs": "ifThenElse(isUndefined(TARGET.GPUs), 0, 1)"}, {"a": raw_entry(shapes={"core": shape()})}, 6),
         ({"Longest": "TARGET.GLIDEIN_Max_Walltime / 2"}, {"a": raw_entry()}, 6),
         ({"Longest": "TARGET.GLIDEIN_Max_Walltime * 2"}, {"a": raw_entry()}, 0),
     ],
 )  # fmt: skip
 def test_a_request_or_run_time_is_evaluated_beside_the_machine(expressions, entries, present):
-    jobs = [group("a", 6, expressions=expressions, runtime_attributes=["Longest"], requirements=DEFAULT)]
-    known = [supplied("a", sample={"Arch": "X86_64", "GPUs_DeviceName": "Tesla T4"})]
+    more = {"gpu_requirements": "Capability >= 8"} if "RequestGPUs" in expressions else {}
+    jobs = [group("a", 6, expressions=expressions, runtime_attributes=["Longest"], requirements=DEFAULT, **more)]
+    known = [supplied("a", sample={"Arch": "X86_64", "GPUs_Capability": 7.5})]
     assert plan_of(jobs, known=known, entries=entries)[0] == {"a": present}
 
 
-NETWORKS = {"a": raw_entry(attributes={"NETWORK": "net_a"}), "b": raw_entry(attributes={"NETWORK": "net_b"})}
+NETWORKS = {
+    "a": raw_entry(attributes={"NETWORK": "net_a"}),
+    "b": raw_entry(attributes={"NETWORK": "net_b"}, limits={"queued": 2}),
+}
 
 
 @needs_library
@@ -566,22 +598,25 @@ NETWORKS = {"a": raw_entry(attributes={"NETWORK": "net_a"}), "b": raw_entry(attr
     [
         ({"net_a": 1, "net_b": 0}, {}, {"a": 1, "b": 0},
          "concurrency limit net_a: 1, 0 in use; concurrency limit net_b: 0, 0 in use"),
-        ({"net_a": 1}, {}, {"a": 1, "b": 3}, None),
-        ({"net_a": 5, "net_b": 1}, {"net_a": 3, "net_b": 1}, {"a": 2, "b": 0}, None),
-        ({"": 2}, {}, {"a": 1, "b": 0}, None),
+        ({"net_a": 1}, {}, {"a": 1, "b": 2},
+         "concurrency limit net_a: 1, 0 in use; limits reached where these jobs fit: lab/b limit queued 2"),
+        ({"net_a": 2}, {}, {"a": 2, "b": 2}, None),
+        ({"net_a": 5, "net_b": 1}, {"net_a": 3, "net_b": 1}, {"a": 2, "b": 0},
+         "concurrency limit net_a: 5, 3 in use; concurrency limit net_b: 1, 1 in use"),
+        ({"": 2}, {}, {"a": 1, "b": 0}, "concurrency limit swx: 2, 0 in use"),
         ({"swx": 6}, {}, {"a": 3, "b": 0}, "concurrency limit swx: 6, 0 in use"),
         ({}, {}, {"a": 4, "b": 0}, None),
     ],
 )  # fmt: skip
 def test_a_concurrency_limit_that_depends_on_the_machine_holds_back_glideins(maxima, used, present, reason):
-    jobs = [group("a", 4, expressions={"ConcurrencyLimits": 'strcat("swx:2 ", TARGET.NETWORK)'})]
+    # The limit without a name is none.
+    jobs = [group("a", 4, expressions={"ConcurrencyLimits": 'strcat(":2, swx:2 ", TARGET.NETWORK)'})]
     one = planned_site(site(NETWORKS))
     read = demand(*jobs, concurrency_limits={"maxima": maxima, "used": used})
     result = make_plan(read, supply(), [one], NOW, 900, explain="a")
     assert {item["entry"]: item["present"] for item in result["plan"]} == present
-    if reason:
-        assert [row["reason"] for row in result["unserved"]] == [reason]
-        assert reason.split(";")[0] in result["explanation"][0]["reason"]
+    assert [row["reason"] for row in result["unserved"]] == ([reason] if reason else [])
+    assert ("concurrency limit" in result["explanation"][0]["reason"]) == bool(reason)
 
 
 @needs_library
