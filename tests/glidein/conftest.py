@@ -325,6 +325,21 @@ def is_installed(name):
     return shutil.which(SHELLS[name][0]) is not None
 
 
+def run_lib(shell, script, *arguments, **options):
+    """Run commands in a shell, with files/glidein/lib as $0; return the CompletedProcess. No process survives."""
+    options = {"stdin": "", "env": {"PATH": "/usr/bin:/bin"}, **options}
+    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
+    with subprocess.Popen(
+        command, env=options["env"], stdin=-1, stdout=-1, stderr=-1, text=True, start_new_session=True
+    ) as process:
+        try:
+            printed, errors = process.communicate(options["stdin"], timeout=120)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(command, process.returncode, printed, errors)
+
+
 def require(name):
     """Return the shell's name; skip the test with the reason if the shell is not installed."""
     if not is_installed(name):

@@ -7,10 +7,9 @@ With the real condor_gpu_discovery: tests/e2e/glideins/test_start.py.
 """
 
 import signal
-import subprocess
 
 import pytest
-from conftest import ROOT, SHELLS
+from conftest import run_lib
 from test_endings import assert_ended
 
 # As condor_gpu_discovery 23.9.6 prints it with -properties and -simulate:2,2; -simulate:7; -simulate:2,2 -device 5.
@@ -38,9 +37,10 @@ NVIDIA = "CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 
 
 def lib(shell, script, **environment):
-    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/gpus.sh"; . "$0/tarball.sh"; ' + script]
     environment["PATH"] = "/usr/bin:/bin"
-    return subprocess.check_output([*command, str(ROOT / "files/glidein/lib")], env=environment, text=True, timeout=120)
+    done = run_lib(shell, '. "$0/report.sh"; . "$0/gpus.sh"; . "$0/tarball.sh"; ' + script, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize(

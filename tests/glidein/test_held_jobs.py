@@ -3,10 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests that jobs that exhaust the glidein's memory or disk are held."""
 
-import subprocess
-
 import pytest
-from conftest import ROOT, SHELLS, limit, program, report_killed
+from conftest import limit, program, report_killed, run_lib
 
 KILLED = """\
 ExitBySignal = true
@@ -23,11 +21,8 @@ V2 = {"proc/self/cgroup": "0::/slurm/job_7/task\n", "sys/fs/cgroup/cgroup.contro
 
 def run(shell, script, *arguments, stdin=""):
     libraries = '. "$0/report.sh"; . "$0/resources.sh"; . "$0/held_jobs.sh"; '
-    command = [*SHELLS[shell], "-u", "-c", libraries + script, str(ROOT / "files" / "glidein" / "lib"), *arguments]
-    done = subprocess.run(
-        command, input=stdin, env={"PATH": "/usr/bin:/bin"}, stdout=-1, stderr=-1, text=True, timeout=120, check=True
-    )
-    assert done.stderr == ""
+    done = run_lib(shell, libraries + script, *arguments, stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 

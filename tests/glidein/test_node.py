@@ -8,10 +8,9 @@ no file system. tests/e2e/glideins/test_payload.py runs a job in a container by 
 """
 
 import signal
-import subprocess
 
 import pytest
-from conftest import ROOT, SHELLS
+from conftest import run_lib
 from test_endings import assert_ended
 
 # apptainer exec --pwd / [--bind PATH]... [--nv|--rocm] IMAGE COMMAND...
@@ -53,9 +52,9 @@ exec "$@"
 
 
 def lib(shell, script, *arguments):
-    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/container_image.sh"; . "$0/node.sh"; ' + script]
-    command += [str(ROOT / "files/glidein/lib"), *map(str, arguments)]
-    return subprocess.check_output(command, text=True, timeout=120, env={"PATH": "/usr/bin:/bin"})
+    done = run_lib(shell, '. "$0/report.sh"; . "$0/container_image.sh"; . "$0/node.sh"; ' + script, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture()
@@ -163,8 +162,7 @@ def found_attributes(shell, offered, own):
         GLIDEIN_ATTRIBUTES=own,
     )  # fmt: skip
     script = '. "$0/settings.sh"; . "$0/configure.sh"; config_attributes'
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib")]
-    return subprocess.check_output(command, text=True, timeout=120, env=environment)
+    return run_lib(shell, script, env=environment).stdout
 
 
 def test_attributes_of_the_entry_override_those_of_the_node(shell):

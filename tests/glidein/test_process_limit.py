@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import NOBODY, ROOT, SHELLS, becomes, processes_in
+from conftest import NOBODY, becomes, processes_in, run_lib
 from test_endings import assert_ended
 
 FULL_S = 3  # bash tries to start a process for 15 s before it ends
@@ -70,8 +70,7 @@ def test_a_glidein_that_is_killed_while_the_process_limit_is_full_is_cleaned_up(
 
 def lib(shell, script, *arguments):
     text = '. "$0/report.sh"; . "$0/scratch.sh"; . "$0/summary.sh"; . "$0/daemons.sh"; ' + script
-    command = [*SHELLS[shell], "-c", text, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
-    return subprocess.run(command, stdout=-1, stderr=-1, text=True, timeout=120, check=False).stdout
+    return run_lib(shell, text, *arguments).stdout
 
 
 @pytest.mark.parametrize("program", ["ls", "grep"])
@@ -122,16 +121,14 @@ def test_a_failed_look_at_the_logs_counts_as_a_job(shell, tmp_path):
     assert lib(shell, script, tmp_path).split() == ["1", "0", "0"]
 
 
-def test_a_child_process_with_an_error_does_not_continue_the_script(shell, tmp_path):
+def test_a_child_process_with_an_error_does_not_continue_the_script(shell):
     """A shell error in a child process of busybox continues the script in the child, after `command eval`."""
-    (tmp_path / "script.sh").write_text(f"""
-        . {ROOT}/files/glidein/lib/report.sh
-        child() {{ (: >/nonexistent/x; exit 3); log "in a child" | cat >/dev/null; echo done; }}
+    script = """
+        . "$0/report.sh"
+        child() { (: >/nonexistent/x; exit 3); log "in a child" | cat >/dev/null; echo done; }
         attempt child
         echo "$?"
         attempt false
         echo "$?"
-    """)
-    command = [*SHELLS[shell], str(tmp_path / "script.sh")]
-    done = subprocess.run(command, stdout=-1, stderr=-1, text=True, timeout=120, check=False)
-    assert done.stdout.split() == ["done", "0", "1"]
+    """
+    assert run_lib(shell, script).stdout.split() == ["done", "0", "1"]

@@ -4,10 +4,9 @@
 """Tests of the summary: each job in the history counts once, the JSON is valid, stale glideins are cleaned up."""
 
 import os
-import subprocess
 
 import pytest
-from conftest import ROOT, SHELLS, job_ad, summaries
+from conftest import job_ad, run_lib, summaries
 
 ENDED = 1795255185
 OF_ITSELF = {"ended": ENDED, "told": ENDED}
@@ -24,17 +23,14 @@ NOT_STARTED = job_ad(1).replace("JobPid = 1081\n", "").replace("ExitCode = 0\n",
 def run(shell, tmp_path, script):
     """Run commands in a shell with the functions of report.sh and summary.sh; return the output."""
     (tmp_path / "jobs").mkdir(exist_ok=True)
-    lib = ROOT / "files" / "glidein" / "lib"
     head = f"""
-set -u; LC_ALL=C; export LC_ALL; unset NAME
-. {lib}/report.sh; . {lib}/scratch.sh; . {lib}/logs.sh; . {lib}/summary.sh; . {lib}/stale_glideins.sh
+exec 2>&1; LC_ALL=C; export LC_ALL; unset NAME
+for part in report scratch logs summary stale_glideins; do . "$0/$part.sh"; done
 SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; GLIDEIN_FAST_FAILURE_S=60; STARTED_AT=100
 GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
 told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
 """
-    done = subprocess.run(
-        [*SHELLS[shell], "-c", head + script], stdout=-1, stderr=-2, timeout=120, check=False, text=True
-    )
+    done = run_lib(shell, head + script)
     assert done.returncode == 0, done.stdout
     return done.stdout
 

@@ -17,25 +17,23 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import NOBODY, ROOT, SHELLS, becomes, limit
+from conftest import NOBODY, SHELLS, becomes, limit, run_lib
 from test_endings import assert_ended
 
 LIST = """\
 # comment
 from https://web.example.org
-el7 x86_64 2.17 23.0.1 aa el7.tar.gz
-debian13 x86_64 2.38 23.9.6 bb debian13.tar.gz
-el9 x86_64 2.34 23.0.1 cc el9.tar.gz
-arm aarch64 2.17 23.0.1 dd arm.tar.gz
+el7 x86_64 2.17 23.0.1 none aa el7.tar.gz
+debian13 x86_64 2.38 23.9.6 none bb debian13.tar.gz
+el9 x86_64 2.34 23.0.1 none cc el9.tar.gz
+arm aarch64 2.17 23.0.1 none dd arm.tar.gz
 half a line
-also9 x86_64 2.34 25.0.1 ee also9.tar.gz
+also9 x86_64 2.34 25.0.1 none ee also9.tar.gz
 """
 
 
 def names(shell, arch, glibc):
-    script = '. "$0"; fitting_tarballs "$1" "$2"'
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/tarball.sh"), arch, glibc]
-    printed = subprocess.run(command, input=LIST, stdout=-1, text=True, timeout=120, check=True).stdout
+    printed = run_lib(shell, '. "$0/tarball.sh"; fitting_tarballs "$1" "$2"', arch, glibc, stdin=LIST).stdout
     return [line.split()[0] for line in printed.splitlines()]
 
 
@@ -68,9 +66,8 @@ def test_version_of_glibc(shell, tmp_path, getconf, ldd, version):
     for name, body in (("getconf", getconf), ("ldd", ldd)):
         (tmp_path / name).write_text("#!/bin/sh\n" + body + "\n")
         (tmp_path / name).chmod(0o755)
-    command = [*SHELLS[shell], "-c", '. "$0"; node_glibc', str(ROOT / "files/glidein/lib/tarball.sh")]
-    found = subprocess.check_output(command, env={"PATH": "{}:/usr/bin:/bin".format(tmp_path)}, text=True)
-    assert found.strip() == version
+    environment = {"PATH": "{}:/usr/bin:/bin".format(tmp_path)}
+    assert run_lib(shell, '. "$0/tarball.sh"; node_glibc', env=environment).stdout.strip() == version
 
 
 BROKEN = b"#!/bin/sh\necho 'libssl.so.3: cannot open shared object file'\nexit 127\n"
@@ -121,9 +118,8 @@ def test_a_node_without_a_program_that_the_glidein_needs(site, any_shell, progra
     ],
 )
 def test_the_reason_of_a_failure_names_the_signal_and_the_limit_and_is_never_empty(shell, status, output, why):
-    script = 'ulimit -f 40; ulimit -t 50; . "$0"; failure_of "$@"'
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/timeouts.sh"), str(status), output]
-    assert subprocess.check_output(command, text=True, timeout=120).rstrip() == why
+    script = 'ulimit -f 40; ulimit -t 50; . "$0/timeouts.sh"; failure_of "$@"'
+    assert run_lib(shell, script, status, output).stdout.rstrip() == why
 
 
 def test_a_file_size_limit_that_kills_tar(site, shell):
@@ -264,15 +260,16 @@ def test_a_download_is_tried_again(site, web, any_shell):
 
 def test_a_transfer_is_repeated_with_growing_pauses_and_keeps_its_status(shell):
     script = """
-        . "$0"
+        . "$0/timeouts.sh"
         sleep() { printf 'sleep %s ' "$1"; }
         fail() { printf 'try '; return 22; }
         transfer "$DOWNLOADS" fail; echo "$?"
         transfer 2 true; echo "$?"
     """
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib/timeouts.sh")]
-    found = subprocess.run(command, stdout=-1, text=True, timeout=120, check=True).stdout
-    assert found.splitlines() == ["try sleep 1 try sleep 4 try sleep 9 try sleep 16 try 22", "0"]
+    assert run_lib(shell, script).stdout.splitlines() == [
+        "try sleep 1 try sleep 4 try sleep 9 try sleep 16 try 22",
+        "0",
+    ]
 
 
 def test_download_without_curl_and_wget(site, web, shell):

@@ -7,11 +7,10 @@ import itertools
 import os
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SELECTED, SHELLS, advance_clock, becomes, limit, program, report_killed, require
+from conftest import SELECTED, advance_clock, becomes, limit, program, report_killed, require, run_lib
 from test_endings import assert_ended
 
 # It hangs in a child process, as in programs that start others. No other process sleeps for exactly so long.
@@ -218,9 +217,10 @@ def test_a_lost_collector_does_not_end_a_glidein_with_a_job(site, any_shell):
 
 def lib(shell, script, *arguments, **environment):
     text = 'for part in report timeouts configure held_jobs daemons; do . "$0/$part.sh"; done; ' + script
-    command = [*SHELLS[shell], "-u", "-c", text, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_CONDOR_CONFIG="")
-    return subprocess.check_output(command, text=True, timeout=120, env=environment)
+    done = run_lib(shell, text, *arguments, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize(("log_mb", "cpus"), [(20, 1), (20, 128), (1, 8), (1, 2000)])
