@@ -105,6 +105,26 @@ OWNER_HOST=another; is_stale || echo unknown
     assert (alive, dead, unknown) == ("alive", "dead", "unknown")
 
 
+def test_a_search_for_the_owner_that_fails_does_not_mean_that_it_is_dead(shell, tmp_path):
+    """Use programs and functions that end as a shell that cannot start a process."""
+    script = """
+NAME=n; GUARD_PID=$$; write_state; read_state "$SCRATCH/state"
+sed() { exit 2; }; cut() { exit 2; }
+is_stale || echo alive
+unset -f sed cut
+start_of() { exit 2; }
+is_stale || echo alive
+OWNER_START=1 OWNER_GUARD_START=1
+is_stale || echo alive
+owner_lines() { exit 2; }
+write_state || echo unchanged
+read_state "$SCRATCH/state" && echo "$OWNER_PID $$"
+"""
+    *found, owner = run(shell, tmp_path, script).splitlines()
+    assert found == ["alive"] * 3 + ["unchanged"]
+    assert len(set(owner.split())) == 1
+
+
 # The state's age in seconds, and the boot ids of its node and of this one (empty: unknown).
 @pytest.mark.parametrize(
     ("age_s", "boot", "own_boot", "dead"),

@@ -107,9 +107,10 @@ json_text() {
 # complete.
 write_state() {
   [ -n "$SCRATCH" ] || return 0
-  # (On a full disk the previous state stays.)
+  # (If the owner cannot be determined, or on a full disk, the previous state stays.)
+  owner=$(owner_lines) && [ -n "$owner" ] || return 1
   { cat >"$SCRATCH/.state" && mv -f "$SCRATCH/.state" "$SCRATCH/state"; } 2>/dev/null <<STATE
-$(owner_lines)
+$owner
 deployment=$GLIDEIN_DEPLOYMENT
 site=$GLIDEIN_SITE
 entry=$GLIDEIN_ENTRY
