@@ -165,6 +165,14 @@ def test_a_disk_that_stays_full_ends_a_glidein(site, shell):
     assert list(site.scratch.iterdir()) == []
 
 
+def test_a_report_that_could_not_be_read_is_read_in_the_next_round(shell, tmp_path):
+    (tmp_path / "killed" / "1").mkdir(parents=True)
+    (tmp_path / "killed" / "1" / "job").write_text(JOB + "\n")
+    script = 'SCRATCH=$1; log() { :; }; hold_job() { echo "$2"; }; head() { exit 2; }; hold_killed_jobs; '
+    script += "unset -f head; hold_killed_jobs; hold_killed_jobs"
+    assert run(shell, script, str(tmp_path)) == JOB + "\n"
+
+
 def test_a_job_that_could_not_be_held_is_held_in_the_next_round(shell, tmp_path):
     (tmp_path / "killed" / "1").mkdir(parents=True)
     (tmp_path / "killed" / "1" / "job").write_text(JOB + "\n")

@@ -212,6 +212,22 @@ def test_a_lost_collector_does_not_end_a_glidein_with_a_job(site, any_shell):
     assert_ended(site, *glidein.end(), 0, "walltime is over")
 
 
+def test_after_a_signal_nothing_more_is_awaited(shell, tmp_path):
+    """Send a signal while `du` measures the first of two jobs, and hangs."""
+    for number in (1, 2):
+        job = tmp_path / "execute" / f"dir_{number}"
+        job.mkdir(parents=True)
+        (job / ".machine.ad").write_text("Disk = 1024\n")
+        (job / ".job.ad").write_text(f'GlobalJobId = "cm#{number}.0#1"\nNumShadowStarts = 1\n')
+    script = f"""
+        SCRATCH=$1 MASTER_PID=1 MEASURE_S=300; catch_signals; trap - EXIT
+        du() {{ mkdir "$SCRATCH/signal" 2>/dev/null && kill -s TERM $$; {HANGS}; }}
+        hold_large_jobs
+        echo "$SIGNAL"
+    """
+    assert lib(shell, script, tmp_path) == "TERM\n"
+
+
 # --- logs
 
 

@@ -54,8 +54,8 @@ read_date() {
 }
 
 # attempt COMMAND...: run a command of this shell, and return its status, or 255 if it has not reached its end. If a process
-# cannot be started ("Cannot fork"), dash and busybox abandon a script, unless it is in `command eval`. (bash tries for 15 s, and
-# then ends the script.) In busybox, a child process with such an error would return from here, too: it is killed.
+# cannot be started ("Cannot fork"), dash and busybox exit, except inside `command eval`. (bash retries for 15 s and exits.) In
+# busybox, a child process with such an error would return from here and run the rest of the script, so it is killed.
 attempt() {
   read -r self _ </proc/self/stat
   set -- "$self" "$@"
@@ -73,19 +73,25 @@ run_attempted() {
   "$@"
 }
 
-# until_done COMMAND...: attempt a command until it has reached its end, and return its status.
+# until_done COMMAND...: attempt a command until it has reached its end, and return its status. If it has not reached its end in
+# ten attempts that could start processes, the error is another one: return 255.
+ATTEMPTS=0
 until_done() {
-  while :; do
+  ATTEMPTS=0
+  while [ "$ATTEMPTS" -lt 10 ]; do
     attempt with_processes "$@"
     done_status=$?
     [ "$done_status" -eq 255 ] || return "$done_status"
     busy_wait
   done
+  return 255
 }
 
-# with_processes COMMAND...: run a command if several processes can be started.
+# with_processes COMMAND...: run a command if several processes can be started; else return 255. (Without a pipe: dash and
+# busybox do not close a pipe for which they cannot start a process.)
 with_processes() {
-  : | : | : | : | :
+  (: & : & : & : & wait) || return 255
+  ATTEMPTS=$((ATTEMPTS + 1))
   "$@"
 }
 
@@ -148,18 +154,22 @@ on_signal() {
   stop_pausing
 }
 
-# pause SECONDS: sleep until a signal arrives. A signal since the last pause ends the pause, too.
+# pause SECONDS: sleep until a signal arrives. A signal since the last pause ends the pause, too. Return 1 if no process can be
+# started.
 PAUSE_PID=
 INTERRUPTED=
 pause() {
+  paused=0
   attempt start_pausing "$1"
   if [ -z "$PAUSE_PID" ]; then
     busy_wait
+    paused=1
   elif [ -z "$INTERRUPTED" ]; then
     wait "$PAUSE_PID" 2>/dev/null
   fi
   stop_pausing
   INTERRUPTED=
+  return "$paused"
 }
 
 start_pausing() {
@@ -181,6 +191,7 @@ finish() {
   # shellcheck disable=SC2086 # a list of signals
   trap '' $SIGNALS
   trap - EXIT
+  SIGNAL= # it no longer shortens run_limited
   [ -n "$END_STATUS" ] || {
     END_STATUS=$END_EXIT
     END_REASON="of an error in the script itself"

@@ -132,6 +132,7 @@ empty_scratch() {
 }
 
 # kill_leftovers: kill the processes that run from or in the scratch directory. A killed master leaves its children and jobs.
+# Return 255 if the processes cannot be searched.
 kill_leftovers() {
   [ -n "$SCRATCH" ] || return 0
   for round in 1 2 3 4; do
@@ -141,7 +142,10 @@ kill_leftovers() {
     # shellcheck disable=SC2086 # a list of process ids
     kill -s KILL ${left%end} 2>/dev/null
   done
-  log "processes that cannot be killed: ${left%end}"
+  case $left in
+  *end) log "processes that cannot be killed: ${left%end}" ;;
+  *) return 255 ;;
+  esac
 }
 
 # leftovers: print the ids of this user's processes whose program, working directory or environment is in the scratch

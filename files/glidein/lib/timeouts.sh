@@ -10,8 +10,9 @@ IN_SUBPROCESS=   # set in such a process; read by report.sh
 
 # run_limited SECONDS COMMAND...: run a command and return its status. If the time limit is reached, or a signal that ends
 # the glidein arrives, kill the command and its child processes and return 124. It is not waited for after that, because a
-# process that hangs in the kernel cannot be killed.
+# process that hangs in the kernel cannot be killed. After such a signal, return 124 without running the command.
 run_limited() {
+  [ -z "$SIGNAL" ] || return 124
   limit_s=$1
   shift
   TIMED_OUT=
@@ -22,10 +23,11 @@ run_limited() {
   worker=$!
   send_alarm "$limit_s" "$self" >/dev/null 2>&1 &
   watchdog=$!
-  while :; do
+  ended=124
+  while [ -z "$TIMED_OUT$SIGNAL" ]; do
     wait "$worker" 2>/dev/null
     ended=$?
-    if [ -n "$TIMED_OUT$SIGNAL" ] || ! kill -0 "$worker" 2>/dev/null; then break; fi
+    kill -0 "$worker" 2>/dev/null || break
   done
   # (KILL, because the new process may not have set its handlers for other signals yet.)
   kill -s KILL "$watchdog" 2>/dev/null
