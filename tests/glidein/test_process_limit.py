@@ -226,3 +226,9 @@ def test_an_error_that_remains_ends_the_repetition(shell):
         '. "$0/report.sh"; busy_wait() { :; }; broken() { echo once; : "${NOTHING:?}"; }; until_done broken; echo "$?"'
     )
     assert run_lib(shell, script).stdout.split() == (["once"] if shell == "bash" else ["once"] * 10 + ["255"])
+
+
+def test_a_shell_that_ends_after_a_signal_gives_the_signal_as_reason(shell):
+    """End the script as bash does if it cannot start a process for 15 s."""
+    script = "stop_master() { :; }; clean_up() { :; }; trap finish EXIT; SIGNAL=TERM SIGNAL_STATUS=143; exit 254"
+    assert "ended because of signal TERM (exit status 143, " in lib(shell, script)

@@ -147,15 +147,17 @@ if is_stale; then echo dead; else echo alive; fi
     assert run(shell, tmp_path, script) == ("dead\n" if dead else "alive\n")
 
 
-def test_empty_scratch_directories_older_than_a_day_are_removed(shell, tmp_path):
+def test_empty_scratch_directories_and_images_older_than_a_day_are_removed(shell, tmp_path):
     old, used, new = (tmp_path / f"glidein.{letter * 8}" for letter in "abc")
-    for directory in (old, used, new):
+    old_image, new_image = (tmp_path / f"glidein-image.{letter * 8}" for letter in "ab")
+    for directory in (old, used, new, old_image, new_image):
         directory.mkdir()
-    (used / "file").write_text("")
-    for directory in (old, used):
+    for directory in (used, old_image, new_image):
+        (directory / "file").write_text("")
+    for directory in (old, used, old_image):
         os.utime(directory, (1, 1))
-    run(shell, tmp_path, f"GLIDEIN_SCRATCH={tmp_path}\nremove_empty_directories\n")
-    assert sorted(tmp_path.glob("glidein.*")) == [used, new]
+    run(shell, tmp_path, f"GLIDEIN_SCRATCH={tmp_path}\nremove_old_directories\n")
+    assert sorted(tmp_path.glob("glidein*")) == [new_image, used, new]
 
 
 # A change to the state of a stale glidein; True if its directory is removed; True if its summary is written.

@@ -147,8 +147,8 @@ hold_job() {
   kill -s HUP "$MASTER_PID" 2>/dev/null # the master passes it on
 }
 
-# make_reserve: allocate the room and the files that watch_disk frees. If it cannot be made, the glidein runs without it. Return 1
-# if there are not twice as many files: those of the reserve alone are no room for jobs.
+# make_reserve: allocate the room and the files that watch_disk frees. If it cannot be made, the glidein runs without it.
+# Return 1 if there are not twice as many files: those of the reserve alone are no room for jobs.
 make_reserve() {
   number=0
   mkdir -p "$SCRATCH/reserve" && dd if=/dev/zero of="$SCRATCH/reserve/room" bs=1048576 count="$RESERVE_MB" &&

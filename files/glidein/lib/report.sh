@@ -42,7 +42,8 @@ in_seconds() {
   printf '%d.%02d' $(($1 / 100)) $(($1 % 100))
 }
 
-# log TEXT...: print one line that begins with the time (UTC). If no process can be started, that is the time of an earlier line.
+# log TEXT...: print one line that begins with the time (UTC). If no process can be started, that is the time of an earlier
+# line.
 LOGGED_AT=
 log() {
   attempt read_date
@@ -73,8 +74,8 @@ run_attempted() {
   "$@"
 }
 
-# until_done COMMAND...: attempt a command until it has reached its end, and return its status. If it has not reached its end in
-# ten attempts that could start processes, the error is another one: return 255.
+# until_done COMMAND...: attempt a command until it has reached its end, and return its status. If it has not reached its end
+# in ten attempts that could start processes, the error is another one: return 255.
 ATTEMPTS=0
 until_done() {
   ATTEMPTS=0
@@ -130,6 +131,7 @@ without_tokens() {
 # is larger than the limit of a file's size).
 SIGNALS="HUP INT QUIT PIPE USR1 USR2 TERM XCPU XFSZ"
 SIGNAL=
+SIGNAL_STATUS=
 catch_signals() {
   trap finish EXIT
   trap 'on_signal HUP 129' HUP
@@ -191,12 +193,12 @@ finish() {
   # shellcheck disable=SC2086 # a list of signals
   trap '' $SIGNALS
   trap - EXIT
-  SIGNAL= # it no longer shortens run_limited
   [ -n "$END_STATUS" ] || {
-    END_STATUS=$END_EXIT
-    END_REASON="of an error in the script itself"
+    END_STATUS=${SIGNAL_STATUS:-$END_EXIT}
+    END_REASON="of ${SIGNAL:+signal }${SIGNAL:-an error in the script itself}"
     stop_master "$EMPTY_STOP_S"
   }
+  SIGNAL= # it no longer shortens run_limited
   until_done clean_up
   read_now
   log "ended because $END_REASON (exit status $END_STATUS, after $((NOW - STARTED_AT)) s)"

@@ -83,13 +83,17 @@ remove_stale() {
     # In a subshell, because the state of that glidein replaces the variables of this one.
     (clean_up_stale "$found")
   done
-  remove_empty_directories
+  remove_old_directories
 }
 
-# remove_empty_directories: if remove_scratch is killed, it may leave an empty directory without a state file. Directories
-# that are older than a day are not in use. rmdir keeps those that are not empty.
-remove_empty_directories() {
-  find "$GLIDEIN_SCRATCH"/glidein.???????? -prune -type d -user "$(id -u)" -mtime +0 -exec rmdir {} + 2>/dev/null || :
+# remove_old_directories: if remove_scratch is killed, it may leave an empty directory without a state file. If glidein.sh is
+# killed while it downloads an image, the image's cache stays. Directories that are older than a day are not in use. rmdir
+# keeps those that are not empty.
+remove_old_directories() {
+  {
+    find "$GLIDEIN_SCRATCH"/glidein.???????? -prune -type d -user "$(id -u)" -mtime +0 -exec rmdir {} +
+    find "$GLIDEIN_SCRATCH"/glidein-image.???????? -prune -type d -user "$(id -u)" -mtime +0 -exec rm -rf {} +
+  } 2>/dev/null || :
 }
 
 clean_up_stale() {
