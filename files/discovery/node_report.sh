@@ -18,9 +18,8 @@
 
 set -u
 umask 077
-# Settings of a login environment for the programs that are used here.
-unset CDPATH BLOCKSIZE BLOCK_SIZE DF_BLOCK_SIZE DU_BLOCK_SIZE LS_BLOCK_SIZE GREP_COLOR GREP_COLORS GREP_OPTIONS \
-  POSIXLY_CORRECT QUOTING_STYLE TIME_STYLE _POSIX2_VERSION
+# Unset variables that change the output of the programs used here.
+unset CDPATH BLOCK_SIZE LS_BLOCK_SIZE GREP_OPTIONS POSIXLY_CORRECT QUOTING_STYLE TIME_STYLE
 LC_ALL=C
 export LC_ALL
 PATH="${PATH:-/usr/bin:/bin}:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -159,8 +158,9 @@ CANDIDATES
 report_gpus() {
   # shellcheck disable=SC2086 # names
   assigned=$(gpus_named $NVIDIA_VARIABLES $AMD_VARIABLES)
-  [ -n "$assigned" ] || assigned=$(gpus_granted)
-  fact gpus_assigned "$assigned"
+  granted=
+  [ "${assigned:-none}" != none ] || granted=$(gpus_granted)
+  fact gpus_assigned "${granted:-$assigned}"
   if command -v nvidia-smi >/dev/null 2>&1; then
     listed=$(nvidia-smi --query-gpu=name,memory.total --format=csv,noheader,nounits 2>&1) || {
       fact gap "GPUs: nvidia-smi failed: $(printf '%s\n' "$listed" | head -n 1)"

@@ -31,8 +31,8 @@
 
 set -u
 umask 077
-# Settings of a login environment for the programs that are used here.
-unset CDPATH GREP_COLOR GREP_COLORS GREP_OPTIONS GZIP POSIXLY_CORRECT QUOTING_STYLE TAR_OPTIONS
+# Unset variables that change the output of the programs used here.
+unset CDPATH GREP_OPTIONS GZIP POSIXLY_CORRECT QUOTING_STYLE TAR_OPTIONS
 dir=$(cd "$(dirname "$0")" && pwd) || exit 1
 name=$(sed -n 's/^GLIDEIN_Site = "\(.*\)"$/\1/p' "$dir/condor_config" 2>/dev/null)
 # Whether there is no schedd on the login node.

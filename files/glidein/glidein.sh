@@ -9,9 +9,8 @@
 
 set -u
 umask 077
-# Settings of a login environment for the programs that are used here.
-unset CDPATH BLOCKSIZE BLOCK_SIZE DF_BLOCK_SIZE DU_BLOCK_SIZE LS_BLOCK_SIZE GREP_COLOR GREP_COLORS GREP_OPTIONS GZIP \
-  POSIXLY_CORRECT QUOTING_STYLE TAR_OPTIONS TIME_STYLE WGETRC _POSIX2_VERSION
+# Unset variables that change the output of the programs used here.
+unset CDPATH BLOCK_SIZE LS_BLOCK_SIZE GREP_OPTIONS GZIP POSIXLY_CORRECT QUOTING_STYLE TAR_OPTIONS TIME_STYLE WGETRC
 LC_ALL=C
 export LC_ALL
 PATH="${PATH:-/usr/bin:/bin}:/usr/bin:/bin:/usr/sbin:/sbin"

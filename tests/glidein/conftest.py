@@ -181,6 +181,9 @@ class Glidein:
 
     def __init__(self, site, shell, environment, output=None):
         self.site = site
+        # The guard runs with the same shell.
+        for part in (site.home / "lib" / "daemons.sh", site.home / "lib" / "guard.sh"):
+            part.write_text(part.read_text().replace(' /bin/sh "$', f' {" ".join(SHELLS[shell])} "$'))
         site.give_to_user()
         handle, name = tempfile.mkstemp(dir=site.root, prefix="out.")
         self.output_file = Path(name)
@@ -241,11 +244,12 @@ def program(site, name, body):
 def advance_clock(site, seconds=0):
     """Advance the clock of the site's glideins, which they read from a file after this function has been called."""
     report = site.home / "lib" / "report.sh"
-    clock = "NOW=$((CLOCK_AT"
+    clock = "  NOW=$((CLOCK_AT"
     if clock in report.read_text():
-        report.write_text(report.read_text().replace(clock, f"NOW=$(($(cat '{site.root}/clock') + CLOCK_AT"))
+        ahead = f"  read -r AHEAD <'{site.root}/clock'\n  NOW=$((AHEAD + CLOCK_AT"
+        report.write_text(report.read_text().replace(clock, ahead))
     new = site.root / "clock.new"
-    new.write_text(str(seconds))
+    new.write_text(f"{seconds}\n")
     new.chmod(0o644)
     new.rename(site.root / "clock")
 
@@ -323,6 +327,21 @@ def becomes(is_so, seconds=60):
 
 def is_installed(name):
     return shutil.which(SHELLS[name][0]) is not None
+
+
+def run_lib(shell, script, *arguments, **options):
+    """Run commands in a shell, with files/glidein/lib as $0; return the CompletedProcess. No process survives."""
+    options = {"stdin": "", "env": {"PATH": "/usr/bin:/bin"}, **options}
+    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
+    with subprocess.Popen(
+        command, env=options["env"], stdin=-1, stdout=-1, stderr=-1, text=True, start_new_session=True
+    ) as process:
+        try:
+            printed, errors = process.communicate(options["stdin"], timeout=120)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(command, process.returncode, printed, errors)
 
 
 def require(name):

@@ -17,7 +17,6 @@ import pytest
 from conftest import (
     ROOT,
     SELECTED,
-    SHELLS,
     TOKEN,
     Site,
     advance_clock,
@@ -26,6 +25,7 @@ from conftest import (
     job_ad,
     place_for_sites,
     processes_in,
+    run_lib,
     summaries,
 )
 
@@ -523,10 +523,8 @@ def test_processes_are_found_if_the_scratch_path_has_links(shell, tmp_path, name
     (tmp_path / "link").symlink_to("real")
     job = subprocess.Popen(["sleep", "300"], cwd=directory, env={"PATH": "/usr/bin:/bin"})
     script = '. "$0/report.sh"; . "$0/scratch.sh"; SCRATCH=$1; leftovers'
-    lib = ROOT / "files" / "glidein" / "lib"
     try:
-        command = [*SHELLS[shell], "-c", script, str(lib), str(tmp_path / name)]
-        assert subprocess.check_output(command, timeout=120, text=True).split() == [str(job.pid), "end"]
+        assert run_lib(shell, script, tmp_path / name).stdout.split() == [str(job.pid), "end"]
     finally:
         job.kill()
         job.wait()
@@ -539,18 +537,16 @@ def test_the_state_file_is_removed_last(shell, tmp_path):
     (tmp_path / "execute" / "dir_1").mkdir(parents=True)
     script = """
         log() { echo "$*"; }
-        . "$1/scratch.sh"
-        SUMMARY_WRITTEN= SCRATCH=$2
+        . "$0/scratch.sh"
+        SUMMARY_WRITTEN= SCRATCH=$1
         rm() { case $* in *execute*) return 1 ;; esac; command rm "$@"; }
         remove_scratch
-        ls -A "$2"
+        ls -A "$1"
         unset -f rm
         remove_scratch
-        ls -d "$2" 2>&1
+        ls -d "$1" 2>&1
     """
-    command = [*SHELLS[shell], "-c", script, "sh", str(ROOT / "files/glidein/lib"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout.splitlines()[:4] == [
+    assert run_lib(shell, script, tmp_path).stdout.splitlines()[:4] == [
         f"could not remove all of {tmp_path}",
         "execute",
         "state",
@@ -682,8 +678,7 @@ def test_the_pool_password_is_moved_out_of_the_tarball(together, shell):
 def renew(site, shell):
     """Call renew_credential with `site.root` as the scratch directory; return its output."""
     script = '. "$0/report.sh"; . "$0/credential.sh"; SCRATCH=$1; GLIDEIN_CREDENTIAL=$2; renew_credential'
-    command = [*SHELLS[shell], "-c", script, str(site.home / "lib"), str(site.root), str(site.credential)]
-    return subprocess.run(command, stdout=-1, timeout=120, check=True).stdout.decode()
+    return run_lib(shell, script, site.root, site.credential).stdout
 
 
 def test_a_renewed_token_replaces_the_old_one(site, shell):

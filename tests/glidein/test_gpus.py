@@ -7,10 +7,9 @@ With the real condor_gpu_discovery: tests/e2e/glideins/test_start.py.
 """
 
 import signal
-import subprocess
 
 import pytest
-from conftest import ROOT, SHELLS
+from conftest import run_lib
 from test_endings import assert_ended
 
 # As condor_gpu_discovery 23.9.6 prints it with -properties and -simulate:2,2; -simulate:7; -simulate:2,2 -device 5.
@@ -38,9 +37,10 @@ NVIDIA = "CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 
 
 def lib(shell, script, **environment):
-    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/gpus.sh"; . "$0/tarball.sh"; ' + script]
     environment["PATH"] = "/usr/bin:/bin"
-    return subprocess.check_output([*command, str(ROOT / "files/glidein/lib")], env=environment, text=True, timeout=120)
+    done = run_lib(shell, '. "$0/report.sh"; . "$0/gpus.sh"; . "$0/tarball.sh"; ' + script, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -166,11 +166,17 @@ def test_the_startd_uses_the_assigned_gpus(site, shell, settings, arguments, env
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-@pytest.mark.parametrize(("visible", "status"), [(V100S, 143), (TWO_KINDS + V100S.replace("GPU-", "GPU-c"), 17)])
-def test_gpus_that_are_hidden_from_the_job_leave_other_numbers(site, any_shell, visible, status):
-    """Grid Engine names GPUs 2 and 3. If the others are hidden, they are 0 and 1."""
+@pytest.mark.parametrize(("denied", "status"), [("01", 143), ("", 17), ("0123", 17)])
+def test_gpus_that_are_hidden_from_the_job_leave_other_numbers(site, any_shell, denied, status):
+    """Grid Engine names GPUs 2 and 3. If the others are hidden, they are 0 and 1; else these are of other jobs."""
     settings = {"SGE_HGR_gpu": "2 3"}
-    body = f"case $* in *-device*) echo 'DetectedGPUs=0' ;; *) cat <<'END'\n{visible}END\n;; esac\n"
+    (site.root / "dev").mkdir()
+    for number in "0123":
+        (site.root / "dev" / f"nvidia{number}").write_text("")
+        (site.root / "dev" / f"nvidia{number}").chmod(0 if number in denied else 0o600)
+    script = site.home / "lib" / "gpus.sh"
+    script.write_text(script.read_text().replace("GPU_ROOT= ", f"GPU_ROOT='{site.root}' "))
+    body = f"case $* in *-device*) echo 'DetectedGPUs=0' ;; *) cat <<'END'\n{V100S}END\n;; esac\n"
     site.bring("good", {"libexec/condor_gpu_discovery": (("#!/bin/sh\n" + body).encode(), 0o755)})
     glidein = site.start(any_shell, GLIDEIN_GPUS=2, **settings)
     if status == 143:

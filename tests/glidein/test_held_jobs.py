@@ -3,10 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests that jobs that exhaust the glidein's memory or disk are held."""
 
-import subprocess
-
 import pytest
-from conftest import ROOT, SHELLS, limit, program, report_killed
+from conftest import limit, program, report_killed, run_lib
 
 KILLED = """\
 ExitBySignal = true
@@ -23,11 +21,8 @@ V2 = {"proc/self/cgroup": "0::/slurm/job_7/task\n", "sys/fs/cgroup/cgroup.contro
 
 def run(shell, script, *arguments, stdin=""):
     libraries = '. "$0/report.sh"; . "$0/resources.sh"; . "$0/held_jobs.sh"; '
-    command = [*SHELLS[shell], "-u", "-c", libraries + script, str(ROOT / "files" / "glidein" / "lib"), *arguments]
-    done = subprocess.run(
-        command, input=stdin, env={"PATH": "/usr/bin:/bin"}, stdout=-1, stderr=-1, text=True, timeout=120, check=True
-    )
-    assert done.stderr == ""
+    done = run_lib(shell, libraries + script, *arguments, stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
@@ -168,6 +163,14 @@ def test_a_disk_that_stays_full_ends_a_glidein(site, shell):
     status, output = glidein.end()
     assert (status, "is full: 0 MB free after" in output.splitlines()[-1]) == (13, True), output
     assert list(site.scratch.iterdir()) == []
+
+
+def test_a_report_that_could_not_be_read_is_read_in_the_next_round(shell, tmp_path):
+    (tmp_path / "killed" / "1").mkdir(parents=True)
+    (tmp_path / "killed" / "1" / "job").write_text(JOB + "\n")
+    script = 'SCRATCH=$1; log() { :; }; hold_job() { echo "$2"; }; head() { exit 2; }; hold_killed_jobs; '
+    script += "unset -f head; hold_killed_jobs; hold_killed_jobs"
+    assert run(shell, script, str(tmp_path)) == JOB + "\n"
 
 
 def test_a_job_that_could_not_be_held_is_held_in_the_next_round(shell, tmp_path):

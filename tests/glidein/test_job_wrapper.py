@@ -66,7 +66,12 @@ def test_a_job_ignores_the_notice_and_obeys_other_signals(tmp_path, shell):
     config = made(tmp_path, shell, GLIDEIN_NOTICE_TO_ALL="USR1 USR2")
     assert f"USER_JOB_WRAPPER = {tmp_path}/job_wrapper\n" in config
     done = run(
-        tmp_path, "/bin/sh", "-c", 'kill -s USR1 $$; kill -s USR2 $$; echo "alive $1"; kill -s TERM $$', "x", "a  b"
+        tmp_path,
+        "/bin/sh",
+        "-c",
+        'kill -s USR1 $$; kill -s USR2 $$; kill -s QUIT $$; kill -s XCPU $$; echo "alive $1"; kill -s TERM $$',
+        "x",
+        "a  b",
     )
     assert (done.stdout, done.returncode) == ("alive a  b\n", -15)
 

@@ -10,13 +10,12 @@ import io
 import itertools
 import shutil
 import signal
-import subprocess
 import tarfile
 import threading
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SELECTED, SHELLS, TOKEN, becomes, limit, processes_in, program, report_killed, require
+from conftest import SELECTED, TOKEN, becomes, limit, processes_in, program, report_killed, require, run_lib
 from test_endings import assert_ended
 
 FORM = "url {}\nkey glidein-logs/site-1/\nx-amz-algorithm AWS4-HMAC-SHA256\npolicy eyJ9\nx-amz-signature 0a1b\n"
@@ -204,8 +203,9 @@ def test_a_server_that_does_not_respond_does_not_keep_the_glidein(site, bucket, 
 
 def lib(shell, script, directory):
     text = '. "$0/report.sh"; . "$0/logs.sh"; SCRATCH=$1; ' + script
-    command = [*SHELLS[shell], "-c", text, str(ROOT / "files/glidein/lib"), str(directory)]
-    return subprocess.run(command, stdout=-1, text=True, timeout=120, check=True).stdout.split()
+    done = run_lib(shell, text, directory)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 @pytest.fixture()

@@ -8,10 +8,9 @@ no file system. tests/e2e/glideins/test_payload.py runs a job in a container by 
 """
 
 import signal
-import subprocess
 
 import pytest
-from conftest import ROOT, SHELLS
+from conftest import run_lib
 from test_endings import assert_ended
 
 # apptainer exec --pwd / [--bind PATH]... [--nv|--rocm] IMAGE COMMAND...
@@ -45,7 +44,7 @@ docker://*)
 esac
 shift
 cd /
-[ -z "${{APPTAINER_CLEANENV-}}" ] && [ ! -e "$log.clean" ] || exec env -i PATH="$PATH" "$@"
+[ -z "${{APPTAINER_CLEANENV-}}${{APPTAINER_COMPAT-}}" ] && [ ! -e "$log.clean" ] || exec env -i PATH="$PATH" "$@"
 INSIDE=yes
 export INSIDE
 exec "$@"
@@ -53,9 +52,9 @@ exec "$@"
 
 
 def lib(shell, script, *arguments):
-    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; . "$0/container_image.sh"; . "$0/node.sh"; ' + script]
-    command += [str(ROOT / "files/glidein/lib"), *map(str, arguments)]
-    return subprocess.check_output(command, text=True, timeout=120, env={"PATH": "/usr/bin:/bin"})
+    done = run_lib(shell, '. "$0/report.sh"; . "$0/container_image.sh"; . "$0/node.sh"; ' + script, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture()
@@ -127,15 +126,16 @@ OPERATORS = "FILETRANSFER_PLUGINS = /cvmfs/example.org/pelican_plugin"
         ),
         (None, "", "ENABLE_URL_TRANSFERS = False"),
         (PLUGIN, OPERATORS, OPERATORS),
+        (PLUGIN, "Enable_URL_Transfers = False", "Enable_URL_Transfers = False"),
     ],
-    ids=["works", "lacks a library", "missing", "the operator's"],
+    ids=["works", "lacks a library", "missing", "the operator's", "disabled by the operator"],
 )
 def test_urls_are_transferred_if_the_plugin_works(site, shell, plugin, setting, expected):
     site.bring("good", {"libexec/curl_plugin": (plugin, 0o755)} if plugin else None)
     glidein = site.start(shell, GLIDEIN_CONDOR_CONFIG=setting).wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text()
     names = ("FILETRANSFER_PLUGINS", "ENABLE_URL_TRANSFERS")
-    assert [line for line in config.splitlines() if line.startswith(names)] == [expected]
+    assert [line for line in config.splitlines() if line.upper().startswith(names)] == [expected]
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
@@ -163,8 +163,7 @@ def found_attributes(shell, offered, own):
         GLIDEIN_ATTRIBUTES=own,
     )  # fmt: skip
     script = '. "$0/settings.sh"; . "$0/configure.sh"; config_attributes'
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib")]
-    return subprocess.check_output(command, text=True, timeout=120, env=environment)
+    return run_lib(shell, script, env=environment).stdout
 
 
 def test_attributes_of_the_entry_override_those_of_the_node(shell):
@@ -209,12 +208,21 @@ def test_an_image_that_cannot_be_entered_leaves_no_cache(site, any_shell):
     log.with_name(log.name + ".clean").write_text("")
     settings = {"PATH": f"{directory}:/usr/bin:/bin", "GLIDEIN_IMAGE": "docker://example.org/el9:1"}
     status, output = site.run(any_shell, **settings)
-    assert_ended(site, status, output, 21, "apptainer does not pass the environment to the inside")
+    assert_ended(site, status, output, 21, "the container does not receive the environment: check whether")
+
+
+def test_the_image_cache_of_the_environment_is_not_removed(site, any_shell):
+    kept = site.root / "glidein-image.12345678"
+    kept.mkdir()
+    site.credential.unlink()
+    assert_ended(site, *site.run(any_shell, GLIDEIN_IMAGE_CACHE=kept), 16, "is missing or empty")
+    assert kept.is_dir()
 
 
 def test_a_site_that_cleans_the_environment_does_not_remove_the_settings(site, shell):
     directory, _log = put_apptainer(site)
     settings = {"PATH": f"{directory}:/usr/bin:/bin", "GLIDEIN_IMAGE": "/images/el9.sif", "APPTAINER_CLEANENV": "1"}
+    settings["APPTAINER_COMPAT"] = "1"
     glidein = site.start(shell, **settings).wait_for("registered")
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 

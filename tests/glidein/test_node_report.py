@@ -168,6 +168,10 @@ def test_gpus_of_nvidia_smi(shell, node):
     assert found["gpus_assigned"] == ["0,1"]
 
 
+def test_gpus_of_grid_engine_count_if_the_variables_of_vendors_are_empty(shell, node):
+    assert report(shell, node, CUDA_VISIBLE_DEVICES="", SGE_HGR_gpu="1")["gpus_assigned"] == ["1"]
+
+
 def test_a_driver_that_fails_is_a_gap(shell, node):
     tool(node, "nvidia-smi", 'echo "NVIDIA-SMI has failed because it could not communicate with the driver"; exit 9\n')
     found = report(shell, node)

@@ -12,10 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import NOBODY, ROOT, SHELLS, becomes, processes_in
+from conftest import NOBODY, ROOT, SELECTED, SHELLS, advance_clock, becomes, processes_in, require, run_lib
 from test_endings import assert_ended
-
-FULL_S = 3  # bash tries to start a process for 15 s before it ends
 
 
 def shells_of(glidein):
@@ -34,44 +32,78 @@ def limit_processes(processes, number=None):
         subprocess.run([*command, "--pid", str(process)], check=True, timeout=120, **user)
 
 
-def fill_for_a_while(glidein, meanwhile=lambda: None):
+def fill_until(happened, glidein, meanwhile=lambda: None):
+    """Allow the script and its guard no new process until `happened()` is true."""
     if shutil.which("prlimit") is None:
         pytest.skip("prlimit is not installed: as root, apt-get install util-linux")
     processes = shells_of(glidein)
     assert len(processes) == 2
     limit_processes(processes, 0)
     meanwhile()
-    time.sleep(FULL_S)  # as long as the limit is full; nothing is awaited
+    assert becomes(happened), glidein.output
     living = [process for process in processes if Path(f"/proc/{process}/cwd").exists()]
     limit_processes(living)
 
 
+def descriptors(process):
+    return len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+
+
 def test_a_glidein_survives_a_full_process_limit(site, shell):
     glidein = site.bring("busy").start(shell).wait_for("registered")
-    fill_for_a_while(glidein)
-    assert not becomes(lambda: glidein.process.poll() is not None, 4), glidein.output
+    before = descriptors(glidein.process)
+    # dash and busybox print "Cannot fork", bash "fork: retry".
+    fill_until(lambda: glidein.output.count("fork") >= 2, glidein)
+    assert not becomes(lambda: glidein.process.poll() is not None, 3), glidein.output
     assert "got TERM" not in (glidein.directory() / "log" / "MasterLog").read_text()
     assert len(shells_of(glidein)) == 2, "the guard has ended"
+    assert becomes(lambda: descriptors(glidein.process) <= before), "files stay open"
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_a_glidein_that_ends_while_the_process_limit_is_full_leaves_nothing(site, shell):
-    glidein = site.bring("stubborn").start(shell, GLIDEIN_GRACE_S=6).wait_for("registered")
-    fill_for_a_while(glidein, lambda: glidein.signal(signal.SIGTERM))
-    assert_ended(site, *glidein.end(), 143, "signal TERM")
+@pytest.mark.parametrize(
+    ("behaviour", "message", "status", "words"),
+    [
+        ("stubborn", "condor_master still runs: killing it", 143, "signal TERM"),
+        ("busy", "stopping condor_master", 0, "its walltime is over"),
+    ],
+)
+def test_a_glidein_that_ends_while_the_process_limit_is_full_leaves_nothing(
+    site, shell, behaviour, message, status, words
+):
+    advance_clock(site)
+    glidein = site.bring(behaviour).start(shell, GLIDEIN_GRACE_S=1).wait_for("registered")
+    # bash waits until it can start a process.
+    happened = "fork: retry" if shell == "bash" else message
+    meanwhile = (lambda: glidein.signal(signal.SIGTERM)) if status else (lambda: advance_clock(site, 3600))
+    fill_until(lambda: happened in glidein.output, glidein, meanwhile)
+    assert_ended(site, *glidein.end(), status, words)
 
 
 def test_a_glidein_that_is_killed_while_the_process_limit_is_full_is_cleaned_up(site, shell):
     glidein = site.bring("stubborn").start(shell).wait_for("registered")
-    fill_for_a_while(glidein, lambda: glidein.signal(signal.SIGKILL).process.wait(60))
+
+    def kill():
+        glidein.signal(signal.SIGKILL).process.wait(60)
+        time.sleep(3)  # the guard writes nothing that could be awaited
+
+    fill_until(lambda: True, glidein, kill)
+    assert becomes(lambda: "ended because" in glidein.output and not processes_in(site.scratch)), glidein.output
+    assert_ended(site, 137, glidein.output, 137, "glidein.sh was killed")
+
+
+@pytest.mark.skipif("bash" not in SELECTED, reason="only bash ends, after it could not start a process for 15 s")
+def test_a_guard_cleans_up_after_bash_has_ended_because_of_the_full_process_limit(site):
+    glidein = site.bring("stubborn").start(require("bash")).wait_for("registered")
+    fill_until(lambda: glidein.process.poll() is not None, glidein)
     assert becomes(lambda: "ended because" in glidein.output and not processes_in(site.scratch)), glidein.output
     assert_ended(site, 137, glidein.output, 137, "glidein.sh was killed")
 
 
 def lib(shell, script, *arguments):
-    text = '. "$0/report.sh"; . "$0/scratch.sh"; . "$0/summary.sh"; . "$0/daemons.sh"; ' + script
-    command = [*SHELLS[shell], "-c", text, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
-    return subprocess.run(command, stdout=-1, stderr=-1, text=True, timeout=120, check=False).stdout
+    text = '. "$0/report.sh"; . "$0/scratch.sh"; . "$0/summary.sh"; . "$0/daemons.sh"; '
+    text += '. "$0/held_jobs.sh"; . "$0/timeouts.sh"; . "$0/stale_glideins.sh"; ' + script
+    return run_lib(shell, text, *arguments).stdout
 
 
 @pytest.mark.parametrize("program", ["ls", "grep"])
@@ -90,6 +122,57 @@ def test_a_search_for_processes_that_fails_does_not_mean_that_there_are_none(she
     finally:
         job.kill()
         job.wait()
+
+
+def test_a_search_for_processes_that_never_succeeds_is_repeated(shell, tmp_path):
+    script = 'SCRATCH=$1; leftovers() { :; }; sleep() { :; }; kill_leftovers; echo "$?"'
+    assert lib(shell, script, tmp_path) == "255\n"
+
+
+# The first round ends at `interrupted`; the second one must do what is left.
+@pytest.mark.parametrize(
+    ("interrupted", "checks", "expected"),
+    [
+        (
+            "log_tail",
+            """
+            (exit 44) & MASTER_PID=$!; echo x >"$SCRATCH/log/master.out"
+            end_with() { echo "$2"; }
+            attempt master_ended; master_ended
+            """,
+            ["condor_master ended by itself with status 44"],
+        ),
+        (
+            "write_state",
+            """
+            GLIDEIN_COLLECTOR=c NAME=n registered=; has_registered() { true; }
+            attempt wait_to_register; [ -n "$registered" ] || wait_to_register
+            """,
+            ["registered with c as n, 0 s after start"],
+        ),
+        (
+            "rm",
+            """
+            GLIDEIN_SCRATCH=s; mkdir "$SCRATCH/reserve"
+            measure_disk() { exit 100; }; hold_large_jobs() { :; }
+            attempt watch_disk; watch_disk
+            ls "$SCRATCH"
+            """,
+            ["s is full, 0 MB free: jobs that use more disk than their slot has are held"] * 2 + ["log"],
+        ),
+    ],
+)
+def test_a_round_that_ended_early_is_repeated(shell, tmp_path, interrupted, checks, expected):
+    if shell == "bash":
+        pytest.skip("bash retries to start a process, and exits")
+    (tmp_path / "log").mkdir()
+    script = f"""
+        SCRATCH=$1; log() {{ echo "$*"; }}; in_seconds() {{ echo 0; }}
+        {interrupted}() {{ [ -n "${{ended_early-}}" ] || {{ ended_early=yes; : "${{NOTHING:?}}"; }}
+            [ {interrupted} != rm ] || command rm "$@"; }}
+        {checks}
+    """
+    assert lib(shell, script, tmp_path).splitlines() == expected
 
 
 def test_records_of_jobs_that_could_not_be_read_are_counted_later(shell, tmp_path):
@@ -132,6 +215,20 @@ def test_a_child_process_with_an_error_does_not_continue_the_script(shell, tmp_p
         attempt false
         echo "$?"
     """)
-    command = [*SHELLS[shell], str(tmp_path / "script.sh")]
-    done = subprocess.run(command, stdout=-1, stderr=-1, text=True, timeout=120, check=False)
+    # From a file: with -c, the child of busybox would not end.
+    done = run_lib(shell, f'exec {" ".join(SHELLS[shell])} "$1"', tmp_path / "script.sh")
     assert done.stdout.split() == ["done", "0", "1"]
+
+
+def test_an_error_that_remains_ends_the_repetition(shell):
+    """Use an error of the shell itself, which ends bash."""
+    script = (
+        '. "$0/report.sh"; busy_wait() { :; }; broken() { echo once; : "${NOTHING:?}"; }; until_done broken; echo "$?"'
+    )
+    assert run_lib(shell, script).stdout.split() == (["once"] if shell == "bash" else ["once"] * 10 + ["255"])
+
+
+def test_a_shell_that_ends_after_a_signal_gives_the_signal_as_reason(shell):
+    """End the script as bash does if it cannot start a process for 15 s."""
+    script = "stop_master() { :; }; clean_up() { :; }; trap finish EXIT; SIGNAL=TERM SIGNAL_STATUS=143; exit 254"
+    assert "ended because of signal TERM (exit status 143, " in lib(shell, script)

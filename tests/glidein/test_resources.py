@@ -4,10 +4,9 @@
 """Tests of the resources that jobs may use: the requested ones, or those that an outer HTCondor or the node grants."""
 
 import os
-import subprocess
 
 import pytest
-from conftest import ROOT, SHELLS
+from conftest import run_lib
 
 ASKED = {"CPUS": 2, "MEMORY_MB": 1000, "DISK_MB": 5000, "GPUS": 1}
 # Lines of the machine ad of a dynamic slot of HTCondor 23.9.6, for a job that requested 1000 MB.
@@ -35,10 +34,9 @@ def granted(shell, path, ad=AD, how="machine_ad", overhead_mb=0):
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, _CONDOR_MACHINE_AD=str(path))
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib")]
-    done = subprocess.run(command, env=environment, stdout=-1, stderr=-1, timeout=120, check=True)
-    assert done.stderr == b""
-    said, values = done.stdout.decode().rsplit("= ", 1)
+    done = run_lib(shell, script, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    said, values = done.stdout.rsplit("= ", 1)
     return [int(value) for value in values.split()], said
 
 
@@ -136,9 +134,8 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
     script += 'echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib"), str(root)]
-    done = subprocess.run(command, env=environment, stdout=-1, stderr=-1, timeout=120, check=True)
-    assert done.stderr == b""
+    done = run_lib(shell, script, root, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
     return tuple(int(value) for value in done.stdout.split())
 
 
@@ -247,8 +244,7 @@ def test_a_node_without_information(shell, tmp_path):
 def test_the_machine_that_runs_the_tests(shell, tmp_path):
     """Assert at most the values of os.sched_getaffinity and MemTotal."""
     script = '. "$0/resources.sh"; echo "$(cpus_granted "") $(cpus_of_node "") $(memory_of_node_mb "")"'
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files" / "glidein" / "lib")]
-    cpus, of_node, memory_mb = map(int, subprocess.check_output(command, timeout=120).split())
+    cpus, of_node, memory_mb = map(int, run_lib(shell, script).stdout.split())
     assert 1 <= cpus <= len(os.sched_getaffinity(0)) <= of_node
     assert 0 < memory_mb < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB
 
@@ -262,6 +258,5 @@ def test_the_machine_that_runs_the_tests(shell, tmp_path):
 )
 def test_the_uptime_may_have_zeros_and_any_number_of_decimals(shell, uptime, hundredths):
     """Read the forms of lxcfs and gVisor, too."""
-    command = [*SHELLS[shell], "-u", "-c", '. "$0/report.sh"; in_hundredths "$1"; echo "$HUNDREDTHS"']
-    command += [str(ROOT / "files" / "glidein" / "lib"), uptime]
-    assert int(subprocess.check_output(command, timeout=120)) == hundredths
+    script = '. "$0/report.sh"; in_hundredths "$1"; echo "$HUNDREDTHS"'
+    assert int(run_lib(shell, script, uptime).stdout) == hundredths

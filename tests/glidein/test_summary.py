@@ -4,10 +4,9 @@
 """Tests of the summary: each job in the history counts once, the JSON is valid, stale glideins are cleaned up."""
 
 import os
-import subprocess
 
 import pytest
-from conftest import ROOT, SHELLS, job_ad, summaries
+from conftest import job_ad, run_lib, summaries
 
 ENDED = 1795255185
 OF_ITSELF = {"ended": ENDED, "told": ENDED}
@@ -24,17 +23,14 @@ NOT_STARTED = job_ad(1).replace("JobPid = 1081\n", "").replace("ExitCode = 0\n",
 def run(shell, tmp_path, script):
     """Run commands in a shell with the functions of report.sh and summary.sh; return the output."""
     (tmp_path / "jobs").mkdir(exist_ok=True)
-    lib = ROOT / "files" / "glidein" / "lib"
     head = f"""
-set -u; LC_ALL=C; export LC_ALL; unset NAME
-. {lib}/report.sh; . {lib}/scratch.sh; . {lib}/logs.sh; . {lib}/summary.sh; . {lib}/stale_glideins.sh
+exec 2>&1; LC_ALL=C; export LC_ALL; unset NAME
+for part in report scratch logs summary stale_glideins; do . "$0/$part.sh"; done
 SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; GLIDEIN_FAST_FAILURE_S=60; STARTED_AT=100
 GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
 told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
 """
-    done = subprocess.run(
-        [*SHELLS[shell], "-c", head + script], stdout=-1, stderr=-2, timeout=120, check=False, text=True
-    )
+    done = run_lib(shell, head + script)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
@@ -109,6 +105,26 @@ OWNER_HOST=another; is_stale || echo unknown
     assert (alive, dead, unknown) == ("alive", "dead", "unknown")
 
 
+def test_a_search_for_the_owner_that_fails_does_not_mean_that_it_is_dead(shell, tmp_path):
+    """Use programs and functions that end as a shell that cannot start a process."""
+    script = """
+NAME=n; GUARD_PID=$$; write_state; read_state "$SCRATCH/state"
+sed() { exit 2; }; cut() { exit 2; }
+is_stale || echo alive
+unset -f sed cut
+start_of() { exit 2; }
+is_stale || echo alive
+OWNER_START=1 OWNER_GUARD_START=1
+is_stale || echo alive
+owner_lines() { exit 2; }
+write_state || echo unchanged
+read_state "$SCRATCH/state" && echo "$OWNER_PID $$"
+"""
+    *found, owner = run(shell, tmp_path, script).splitlines()
+    assert found == ["alive"] * 3 + ["unchanged"]
+    assert len(set(owner.split())) == 1
+
+
 # The state's age in seconds, and the boot ids of its node and of this one (empty: unknown).
 @pytest.mark.parametrize(
     ("age_s", "boot", "own_boot", "dead"),
@@ -131,15 +147,17 @@ if is_stale; then echo dead; else echo alive; fi
     assert run(shell, tmp_path, script) == ("dead\n" if dead else "alive\n")
 
 
-def test_empty_scratch_directories_older_than_a_day_are_removed(shell, tmp_path):
+def test_empty_scratch_directories_and_images_older_than_a_day_are_removed(shell, tmp_path):
     old, used, new = (tmp_path / f"glidein.{letter * 8}" for letter in "abc")
-    for directory in (old, used, new):
+    old_image, new_image = (tmp_path / f"glidein-image.{letter * 8}" for letter in "ab")
+    for directory in (old, used, new, old_image, new_image):
         directory.mkdir()
-    (used / "file").write_text("")
-    for directory in (old, used):
+    for directory in (used, old_image, new_image):
+        (directory / "file").write_text("")
+    for directory in (old, used, old_image):
         os.utime(directory, (1, 1))
-    run(shell, tmp_path, f"GLIDEIN_SCRATCH={tmp_path}\nremove_empty_directories\n")
-    assert sorted(tmp_path.glob("glidein.*")) == [used, new]
+    run(shell, tmp_path, f"GLIDEIN_SCRATCH={tmp_path}\nremove_old_directories\n")
+    assert sorted(tmp_path.glob("glidein*")) == [new_image, used, new]
 
 
 # A change to the state of a stale glidein; True if its directory is removed; True if its summary is written.

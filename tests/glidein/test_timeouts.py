@@ -7,11 +7,10 @@ import itertools
 import os
 import re
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SELECTED, SHELLS, advance_clock, becomes, limit, program, report_killed, require
+from conftest import SELECTED, advance_clock, becomes, limit, program, report_killed, require, run_lib
 from test_endings import assert_ended
 
 # It hangs in a child process, as in programs that start others. No other process sleeps for exactly so long.
@@ -213,14 +212,31 @@ def test_a_lost_collector_does_not_end_a_glidein_with_a_job(site, any_shell):
     assert_ended(site, *glidein.end(), 0, "walltime is over")
 
 
+def test_after_a_signal_nothing_more_is_awaited(shell, tmp_path):
+    """Send a signal while `du` measures the first of two jobs, and hangs."""
+    for number in (1, 2):
+        job = tmp_path / "execute" / f"dir_{number}"
+        job.mkdir(parents=True)
+        (job / ".machine.ad").write_text("Disk = 1024\n")
+        (job / ".job.ad").write_text(f'GlobalJobId = "cm#{number}.0#1"\nNumShadowStarts = 1\n')
+    script = f"""
+        SCRATCH=$1 MASTER_PID=1 MEASURE_S=300; catch_signals; trap - EXIT
+        du() {{ mkdir "$SCRATCH/signal" 2>/dev/null && kill -s TERM $$; {HANGS}; }}
+        hold_large_jobs
+        echo "$SIGNAL"
+    """
+    assert lib(shell, script, tmp_path) == "TERM\n"
+
+
 # --- logs
 
 
 def lib(shell, script, *arguments, **environment):
     text = 'for part in report timeouts configure held_jobs daemons; do . "$0/$part.sh"; done; ' + script
-    command = [*SHELLS[shell], "-u", "-c", text, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_CONDOR_CONFIG="")
-    return subprocess.check_output(command, text=True, timeout=120, env=environment)
+    done = run_lib(shell, text, *arguments, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize(("log_mb", "cpus"), [(20, 1), (20, 128), (1, 8), (1, 2000)])

@@ -22,9 +22,9 @@ copy_scripts() {
 # copy_files: copy the operator's files and job wrapper, which are optional.
 copy_files() {
   if [ -d "$PAYLOAD/files" ]; then
-    cp -Rp "$PAYLOAD/files" "$SCRATCH/files" ||
+    # (Without -p: the files get the time of now. Nodes remove old files in /tmp.)
+    cp -RP "$PAYLOAD/files" "$SCRATCH/files" ||
       end_with 11 "$PAYLOAD/files cannot be copied to $SCRATCH: the error of cp is above"
-    find "$SCRATCH/files" ! -type l -exec touch {} + 2>/dev/null # nodes remove old files in /tmp
   fi
   if [ -f "$PAYLOAD/job_wrapper" ]; then
     { cp "$PAYLOAD/job_wrapper" "$SCRATCH/job_wrapper_of_site" && chmod 700 "$SCRATCH/job_wrapper_of_site"; } 2>/dev/null ||
@@ -59,7 +59,8 @@ check_clashes() {
   clash=$(sed -n 's/^\([A-Za-z_][A-Za-z0-9_.]*\) *=.*/\1/p' "$SCRATCH/condor_config" |
     tr '[:lower:]' '[:upper:]' | sort | uniq -d | head -n 1)
   [ -z "$clash" ] ||
-    end_with 10 "of an invalid setting: $clash is set twice, by GLIDEIN_ATTRIBUTES, GLIDEIN_CONDOR_CONFIG or the glidein itself"
+    end_with 10 "of an invalid setting: $clash is set twice," \
+      "by GLIDEIN_ATTRIBUTES, GLIDEIN_CONDOR_CONFIG or the glidein itself"
 }
 
 config_attributes() {
@@ -139,8 +140,8 @@ CATALOG_SPACE = 0
 JAVA =
 DOCKER =
 MASTER_NEW_BINARY_RESTART = NEVER
-# condor_procd tracks the processes of jobs. The daemons' own code for it (USE_PROCD = False; 23.9 to 25) crashes on an orphaned
-# process that is just ending, and a startd that crashes leaves its ads in the collector.
+# condor_procd tracks the processes of jobs. The daemons' own code for it (USE_PROCD = False; 23.9 to 25) crashes on an
+# orphaned process that is just ending, and a startd that crashes leaves its ads in the collector.
 PROCD = $SCRATCH/procd
 CREATE_CORE_FILES = False
 # $GLIDEIN_LOG_MB MiB for all logs: those of the master, the startd, the shared port, condor_procd, the starter without a job,
@@ -157,10 +158,10 @@ MAX_HISTORY_ROTATIONS = 20
 CONFIG
 }
 
-# url_transfers: print the setting for jobs with URLs in transfer_input_files, unless it is one of the operator's own.
+# url_transfers: print the setting for jobs with URLs in transfer_input_files, unless the operator has set it.
 # Without a plug-in that works they must be off: an empty FILETRANSFER_PLUGINS makes the starter of 23.9 crash.
 url_transfers() {
-  ! printf '%s\n' "$GLIDEIN_CONDOR_CONFIG" | grep -q '^FILETRANSFER_PLUGINS *=' || return 0
+  ! printf '%s\n' "$GLIDEIN_CONDOR_CONFIG" | grep -qiE '^(FILETRANSFER_PLUGINS|ENABLE_URL_TRANSFERS) *=' || return 0
   if run_limited "$TRY_S" run_condor libexec/curl_plugin -classad >/dev/null 2>&1; then
     echo "FILETRANSFER_PLUGINS = \$(LIBEXEC)/curl_plugin"
   else
@@ -169,8 +170,8 @@ url_transfers() {
   fi
 }
 
-# procd: print the program that starts condor_procd. A batch system's notice may reach every process of the job. If condor_procd
-# ended, the startd would end, too. The master stops condor_procd with a message, not with a signal.
+# procd: print the program that starts condor_procd. A batch system's notice may reach every process of the job. If
+# condor_procd ended, the startd would end, too. The master stops condor_procd with a message, not with a signal.
 procd() {
   cat <<PROCD
 #!/bin/sh
@@ -259,11 +260,12 @@ config_policy() {
   cat <<CONFIG
 
 # --- A job may start before retirement, if the run time that it states (if any) ends in time, and if the entry accepts it.
-GLIDEIN_FITS = ifThenElse(isUndefined(TARGET.AllowedExecuteDuration), True, time() + TARGET.AllowedExecuteDuration < $TO_DIE) && \\
+GLIDEIN_FITS = \\
+  ifThenElse(isUndefined(TARGET.AllowedExecuteDuration), True, time() + TARGET.AllowedExecuteDuration < $TO_DIE) && \\
   ifThenElse(isUndefined(TARGET.AllowedJobDuration), True, time() + TARGET.AllowedJobDuration < $TO_DIE)
 START = time() < $TO_RETIRE && \$(GLIDEIN_FITS) && (${GLIDEIN_START:-True})$(required_checks)
-# Jobs that use the glidein's GPUs or memory have rank 0. Others have a lower rank, so that they are matched with other glideins
-# first. Slots that have a job rank all jobs 0, so that no job is preempted for another.
+# Jobs that use the glidein's GPUs or memory have rank 0. Others have a lower rank, so that they are matched with other
+# glideins first. Slots that have a job rank all jobs 0, so that no job is preempted for another.
 GLIDEIN_RANK = $(rank_of_jobs)
 RANK = ifThenElse(MY.PartitionableSlot =?= True, \$(GLIDEIN_RANK), 0.0)
 SUSPEND = False

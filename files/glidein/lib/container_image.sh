@@ -3,6 +3,12 @@
 # shellcheck shell=sh
 # Run the whole glidein inside a container image: apptainer or singularity starts glidein.sh again in the image.
 
+# (It is removed at the end. A site may export a variable of this name.)
+case ${GLIDEIN_IMAGE_CACHE-} in
+"${GLIDEIN_SCRATCH-}"/glidein-image.????????) ;;
+*) unset GLIDEIN_IMAGE_CACHE ;;
+esac
+
 IMAGE_S=900    # time limit; the image may have to be downloaded and converted
 NO_SETTINGS=78 # exit status of try_image
 
@@ -11,8 +17,8 @@ container_program() {
   command -v apptainer 2>/dev/null || command -v singularity 2>/dev/null
 }
 
-# set_image_cache: keep an image that is downloaded in GLIDEIN_SCRATCH, unless the operator or the site has named another place.
-# The default is in the home directory, which may be small or not writable.
+# set_image_cache: keep a downloaded image in GLIDEIN_SCRATCH, unless the operator or the site has named another place. The
+# default is in the home directory, which may be small or not writable.
 set_image_cache() {
   case $GLIDEIN_IMAGE in *://*) ;; *) return 0 ;; esac
   [ -z "${APPTAINER_CACHEDIR-}${SINGULARITY_CACHEDIR-}" ] || return 0
@@ -41,15 +47,16 @@ enter_image() {
     [ ! -e /dev/nvidiactl ] || set -- "$@" --nv
     [ ! -e /dev/kfd ] || set -- "$@" --rocm
   fi
-  # These settings of a site would remove the glidein's settings.
-  unset APPTAINER_CLEANENV APPTAINER_CONTAINALL SINGULARITY_CLEANENV SINGULARITY_CONTAINALL
+  # With these variables of a site, the container does not receive the environment of glidein.sh.
+  unset APPTAINER_CLEANENV APPTAINER_COMPAT APPTAINER_CONTAINALL
+  unset SINGULARITY_CLEANENV SINGULARITY_COMPAT SINGULARITY_CONTAINALL
   set_image_cache
   set -- "$@" "$GLIDEIN_IMAGE" /bin/sh
   # Its output goes to the log, because the scratch directory does not exist yet.
   run_limited "$IMAGE_S" try_image "$program" "$@" 2>&1
   status=$?
-  [ "$status" -ne "$NO_SETTINGS" ] || end_with 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE cannot be used: $program does not pass the" \
-    "environment to the inside: correct its configuration on this node"
+  [ "$status" -ne "$NO_SETTINGS" ] || end_with 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE cannot be used: the container does" \
+    "not receive the environment: check whether $program is configured with cleanenv or containall on this node"
   [ "$status" -ne 124 ] || end_with 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE cannot be used: $program took longer than $IMAGE_S s"
   [ "$status" -eq 0 ] ||
     end_with 21 "GLIDEIN_IMAGE=$GLIDEIN_IMAGE cannot be used: $program ended with status $status; its output is above"

@@ -58,15 +58,17 @@ watch_master() {
   counted=$COUNTED_BYTES
   while :; do
     if [ -n "$registered" ]; then pause "$LOOK_S"; else pause "$often"; fi
-    # If a process cannot be started, dash and busybox abandon this look. The next one does what was left.
-    attempt look
+    can_fork=$?
+    read_now
+    stop_if_signalled
+    stop_if_walltime_over
+    # If a process cannot be started, dash and busybox end this round. The next round repeats the checks.
+    [ "$can_fork" -ne 0 ] || attempt with_processes check_once
   done
 }
 
-# look: check the signals, the daemons and the jobs once.
-look() {
-  read_now
-  stop_if_signalled
+# check_once: check the daemons and the jobs once.
+check_once() {
   stop_if_ended
   if [ -z "$registered" ]; then
     wait_to_register
@@ -137,13 +139,15 @@ limit_logs() {
   ! run_limited "$MEASURE_S" is_larger "$SCRATCH/log" $((GLIDEIN_LOG_MB * 1024)) || rm -f "$SCRATCH"/log/*.old
 }
 
-# stop_if_over: end if the walltime is over, if the glidein has retired and its last job has ended, if the collector cannot be
-# reached, or if no job has run for too long.
+stop_if_walltime_over() {
+  [ "$NOW" -ge "$TO_DIE" ] || return 0
+  stop_master $((MARGIN_S * 2 / 3))
+  end_with 0 "its walltime is over"
+}
+
+# stop_if_over: end if the glidein has retired and its last job has ended, if the collector cannot be reached, or if no job has
+# run for too long.
 stop_if_over() {
-  if [ "$NOW" -ge "$TO_DIE" ]; then
-    stop_master $((MARGIN_S * 2 / 3))
-    end_with 0 "its walltime is over"
-  fi
   if has_jobs; then
     used=$NOW
     idle_s=$GLIDEIN_IDLE_AFTER_JOB_S
@@ -230,12 +234,12 @@ wait_to_register() {
     log_daemon_tails
     end_with 18 "the startd failed"
   elif has_registered; then
+    read_uptime
+    log "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $((HUNDREDTHS - STARTED_CS))) s after start"
     registered=yes
     # shellcheck disable=SC2034 # for summary.sh
     REGISTERED_AT=$NOW
     write_state
-    read_uptime
-    log "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $((HUNDREDTHS - STARTED_CS))) s after start"
   elif [ $((NOW - MASTER_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
     why=$(startd_error)
     stop_master 5
@@ -251,9 +255,11 @@ startd_error() {
 
 # master_ended: end after condor_master has ended by itself.
 master_ended() {
-  wait "$MASTER_PID"
-  master_status=$?
-  MASTER_PID=
+  if [ -n "$MASTER_PID" ]; then
+    wait "$MASTER_PID"
+    master_status=$?
+    MASTER_PID=
+  fi
   if [ "$master_status" -eq 0 ] && [ -s "$SCRATCH/log/MasterLog" ]; then
     end_with 0 "the pool shut it down"
   fi

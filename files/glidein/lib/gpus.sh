@@ -10,15 +10,15 @@ NO_GPU=10000   # HTCondor's number for a missing device
 GPU_ROOT=      # the root of /dev, for tests
 DISCOVERY_S=60 # time limit for condor_gpu_discovery
 
-# gpus_named VARIABLE...: print the first list in these variables, separated by commas; "none" if some are set and have no list;
-# nothing if none is set.
+# gpus_named VARIABLE...: print the first list in these variables, separated by commas; "none" if some are set and have no
+# list; nothing if none is set.
 gpus_named() {
   none=
   for variable in "$@"; do
     eval "value=\${$variable-unset}"
     value=$(printf '%s' "$value" | comma_list)
     case $value in
-    # `void`: the container toolkit has given the GPUs to the container by another way (CDI).
+    # `void`: the container toolkit has given the GPUs to the container in another way (CDI).
     unset | all | void) ;;
     # Values that Slurm, HTCondor and the container toolkit use for "no GPU".
     '' | NoDevFiles | -1 | 10000 | none) none=none ;;
@@ -36,8 +36,9 @@ comma_list() {
   tr ' \t\n' ',,,' | tr -s ',' | sed 's/^,//; s/,$//'
 }
 
-# gpus_granted: print the numbers of the GPUs that Grid Engine names in SGE_HGR_<resource> ("1 3", "gpu1", "/dev/nvidia3"; sites
-# call the resource gpu, gpu_card, cuda and so on) or Torque in a file (lines HOST-gpu3), separated by commas; or nothing.
+# gpus_granted: print the numbers of the GPUs that Grid Engine names in SGE_HGR_<resource> ("1 3", "gpu1", "/dev/nvidia3";
+# sites call the resource gpu, gpu_card, cuda and so on) or Torque in a file (lines HOST-gpu3), separated by commas; or
+# nothing.
 gpus_granted() {
   for variable in $(env | sed -n 's/^\(SGE_HGR_[A-Za-z0-9_]*\)=.*/\1/p' | grep -i -e gpu -e cuda); do
     eval "printf '%s' \"\$$variable\"" | comma_list | tr ',' '\n' | sed 's/^[^0-9]*\([0-9]\{1,3\}\)$/\1/' | comma_list
@@ -80,17 +81,11 @@ find_gpus() {
   GPU_ARGUMENTS="-properties${AMD:+ -by-index}${GLIDEIN_GPU_DISCOVERY:+ $GLIDEIN_GPU_DISCOVERY}${named:+ -device $named}"
   unset_gpu_variables
   discover_gpus
-  if [ -n "$granted" ] && [ "$found" -lt "$GLIDEIN_GPUS" ]; then
-    # If the other GPUs are hidden from this job, the visible ones have other numbers.
-    named_arguments=$GPU_ARGUMENTS
+  if [ -n "$granted" ] && [ "$found" -lt "$GLIDEIN_GPUS" ] && other_gpus_are_hidden; then
+    # The visible GPUs have other numbers.
+    named=
     GPU_ARGUMENTS=${GPU_ARGUMENTS%%" -device "*}
     discover_gpus
-    if [ "$found" -eq "$(printf '%s\n' "$granted" | tr ',' '\n' | wc -l)" ]; then
-      named=
-    else
-      GPU_ARGUMENTS=$named_arguments
-      discover_gpus
-    fi
   fi
   [ "$found" -ge "$GLIDEIN_GPUS" ] ||
     end_with 17 "fewer GPUs than GLIDEIN_GPUS=$GLIDEIN_GPUS: condor_gpu_discovery $GPU_ARGUMENTS found $found:" \
@@ -108,6 +103,15 @@ find_gpus() {
   GPU_LIST=$named
   GPU_NAMES=$(gpu_names "$output" | tr '\n' ',' | sed 's/,$//')
   log "GPUs: ${named:-all}, ${GPU_NAMES:-without names}"
+}
+
+# other_gpus_are_hidden: true if this job can open the device files of the granted NVIDIA GPUs, and of no others. (The mode of
+# a file does not show whether a control group denies it.)
+other_gpus_are_hidden() {
+  opened=$(for device in "$GPU_ROOT"/dev/nvidia[0-9]*; do
+    ! true <"$device" || echo "${device##*/nvidia}"
+  done 2>/dev/null | sort)
+  [ "$opened" = "$(printf '%s\n' "$granted" | tr ',' '\n' | sort)" ]
 }
 
 # unset_gpu_variables: the list is now an argument of condor_gpu_discovery; the variables would be a second list.

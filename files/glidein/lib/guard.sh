@@ -11,12 +11,21 @@ LC_ALL=C
 export LC_ALL
 glidein=$1
 master=$2
+scratch=$3
+# bash exits if it cannot start a process for 15 s. Then start again; `exec` needs no new process. (A bash that has retried to
+# start its first process crashes later. So it is replaced when it has started one.)
+trap 'exec /bin/sh "$0" "$glidein" "$master" "$scratch" again' EXIT
+if [ -n "${4-}" ]; then
+  : &
+  exec /bin/sh "$0" "$glidein" "$master" "$scratch"
+fi
 # The functions are loaded now, because these files are in the scratch directory.
 for part in report timeouts scratch logs summary stale_glideins; do
+  [ -r "${0%/*}/$part.sh" ] || exec false
   # shellcheck source=/dev/null
   . "${0%/*}/$part.sh"
 done
-SCRATCH=$3
+SCRATCH=$scratch
 # shellcheck disable=SC2086 # a list of signals
 trap '' $SIGNALS
 
@@ -52,5 +61,6 @@ exec >&3 2>/dev/null
 kill -s QUIT "$master" 2>/dev/null
 pause 3
 until_done clean_up_killed
+trap - EXIT
 [ -z "$SUMMARY_WRITTEN" ] ||
   log "ended because glidein.sh was killed (exit status 137, after $((NOW - STARTED_AT)) s)"

@@ -16,8 +16,8 @@
 # their slot has.
 
 HOLD_S=60       # how long job_exit waits for the hold; after that the job leaves the queue as it has ended
-RESERVE_MB=2    # the reserve for the daemons' logs on a full disk, in files of any size
-RESERVE_FILES=20
+RESERVE_MB=2    # size of the reserve for the daemons' logs on a full disk
+RESERVE_FILES=20 # number of its files, which reserve inodes
 DISK_FULL_MB=2  # the disk is full if it has less than this free
 DISK_FULL_S=120 # the glidein ends if the disk is full for so long; a job that is held may need most of it to vacate
 MEASURE_S=20    # time limit to measure a file system or a directory; a file server or quota server may not respond
@@ -131,11 +131,12 @@ is_job_id() {
 hold_killed_jobs() {
   for found in "$SCRATCH"/killed/*/job; do
     [ -f "$found" ] || continue
-    job=$(head -n 1 "$found")
-    ! is_job_id "$job" || hold_job GLIDEIN_KILLED_JOBS "$job" || return 0 # on a full disk, the next look tries again
-    rm -f "$found"
-    ! is_job_id "$job" ||
+    job=$(head -n 1 "$found") || return 0
+    if is_job_id "$job"; then
+      hold_job GLIDEIN_KILLED_JOBS "$job" || return 0 # on a full disk, the next round tries again
       log "the kernel killed a process of job $job because the memory was exhausted: the job is held"
+    fi
+    rm -f "$found"
   done
 }
 
@@ -146,19 +147,24 @@ hold_job() {
   kill -s HUP "$MASTER_PID" 2>/dev/null # the master passes it on
 }
 
-# make_reserve: allocate the room and the files that watch_disk frees. Without it, the glidein runs as well.
+# make_reserve: allocate the room and the files that watch_disk frees. If it cannot be made, the glidein runs without it.
+# Return 1 if there are not twice as many files: those of the reserve alone are no room for jobs.
 make_reserve() {
-  mkdir -p "$SCRATCH/reserve" || return 0
-  dd if=/dev/zero of="$SCRATCH/reserve/room" bs=1048576 count="$RESERVE_MB" || rm -f "$SCRATCH/reserve/room"
   number=0
-  while [ "$number" -lt "$RESERVE_FILES" ]; do
-    number=$((number + 1))
-    true >"$SCRATCH/reserve/$number"
-  done
+  mkdir -p "$SCRATCH/reserve" && dd if=/dev/zero of="$SCRATCH/reserve/room" bs=1048576 count="$RESERVE_MB" &&
+    while [ "$number" -lt "$RESERVE_FILES" ]; do
+      number=$((number + 1))
+      true >"$SCRATCH/reserve/$number" && true >"$SCRATCH/reserve/spare.$number"
+    done
+  [ -e "$SCRATCH/reserve/spare.$RESERVE_FILES" ] || {
+    rm -rf "$SCRATCH/reserve"
+    return 1
+  }
+  rm -f "$SCRATCH"/reserve/spare.*
 } 2>/dev/null
 
 # measure_disk: exit with 100 + the MiB that are free, at most 10 of them; with 111 if no file can be made, for want of inodes
-# for example; with 99 if df does not show it. (A full disk has no room for an answer.)
+# for example; with 99 if df does not show it. (The result is an exit status, because a full disk cannot store a file.)
 measure_disk() {
   { true >"$SCRATCH/tmp/probe"; } 2>/dev/null || exit 111
   rm -f "$SCRATCH/tmp/probe"
@@ -181,13 +187,15 @@ watch_disk() {
   esac
   read_now
   if [ -n "$DISK_FULL_AT" ] && [ "$free" -ge $((DISK_FULL_MB + 2 * RESERVE_MB)) ]; then
-    log "$GLIDEIN_SCRATCH has room again"
-    DISK_FULL_AT=
-    make_reserve
+    room="few files can be made"
+    ! run_limited "$MEASURE_S" make_reserve || {
+      log "$GLIDEIN_SCRATCH has room again"
+      DISK_FULL_AT=
+    }
   elif [ -z "$DISK_FULL_AT" ] && [ "$free" -lt "$DISK_FULL_MB" ]; then
     log "$GLIDEIN_SCRATCH is full, $room: jobs that use more disk than their slot has are held"
-    DISK_FULL_AT=$NOW
     rm -rf "$SCRATCH/reserve"
+    DISK_FULL_AT=$NOW
   fi
   [ -n "$DISK_FULL_AT" ] || return 0
   hold_large_jobs

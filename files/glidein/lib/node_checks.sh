@@ -176,7 +176,8 @@ $GLIDEIN_CHECKS
 CHECKS
   echo "STARTD_CRON_JOBLIST =$names"
   [ -n "$GLIDEIN_REQUIRE_CHECKS" ] || return 0
-  # START depends on the results. HTCondor 23.9 sends them with the slot's next update only, even if a check requests an update.
+  # START depends on the results. HTCondor 23.9 sends them with the slot's next update only, even if a check requests an
+  # update.
   interval=$GLIDEIN_CHECK_PERIOD_S
   [ "$interval" -le 60 ] || interval=60
   echo "UPDATE_INTERVAL = $interval"

@@ -42,7 +42,8 @@ in_seconds() {
   printf '%d.%02d' $(($1 / 100)) $(($1 % 100))
 }
 
-# log TEXT...: print one line that begins with the time (UTC). If no process can be started, that is the time of an earlier line.
+# log TEXT...: print one line that begins with the time (UTC). If no process can be started, that is the time of an earlier
+# line.
 LOGGED_AT=
 log() {
   attempt read_date
@@ -54,8 +55,8 @@ read_date() {
 }
 
 # attempt COMMAND...: run a command of this shell, and return its status, or 255 if it has not reached its end. If a process
-# cannot be started ("Cannot fork"), dash and busybox abandon a script, unless it is in `command eval`. (bash tries for 15 s, and
-# then ends the script.) In busybox, a child process with such an error would return from here, too: it is killed.
+# cannot be started ("Cannot fork"), dash and busybox exit, except inside `command eval`. (bash retries for 15 s and exits.) In
+# busybox, a child process with such an error would return from here and run the rest of the script, so it is killed.
 attempt() {
   read -r self _ </proc/self/stat
   set -- "$self" "$@"
@@ -73,19 +74,25 @@ run_attempted() {
   "$@"
 }
 
-# until_done COMMAND...: attempt a command until it has reached its end, and return its status.
+# until_done COMMAND...: attempt a command until it has reached its end, and return its status. If it has not reached its end
+# in ten attempts that could start processes, the error is another one: return 255.
+ATTEMPTS=0
 until_done() {
-  while :; do
+  ATTEMPTS=0
+  while [ "$ATTEMPTS" -lt 10 ]; do
     attempt with_processes "$@"
     done_status=$?
     [ "$done_status" -eq 255 ] || return "$done_status"
     busy_wait
   done
+  return 255
 }
 
-# with_processes COMMAND...: run a command if several processes can be started.
+# with_processes COMMAND...: run a command if several processes can be started; else return 255. (Without a pipe: dash and
+# busybox do not close a pipe for which they cannot start a process.)
 with_processes() {
-  : | : | : | : | :
+  (: & : & : & : & wait) || return 255
+  ATTEMPTS=$((ATTEMPTS + 1))
   "$@"
 }
 
@@ -124,6 +131,7 @@ without_tokens() {
 # is larger than the limit of a file's size).
 SIGNALS="HUP INT QUIT PIPE USR1 USR2 TERM XCPU XFSZ"
 SIGNAL=
+SIGNAL_STATUS=
 catch_signals() {
   trap finish EXIT
   trap 'on_signal HUP 129' HUP
@@ -148,18 +156,22 @@ on_signal() {
   stop_pausing
 }
 
-# pause SECONDS: sleep until a signal arrives. A signal since the last pause ends the pause, too.
+# pause SECONDS: sleep until a signal arrives. A signal since the last pause ends the pause, too. Return 1 if no process can be
+# started.
 PAUSE_PID=
 INTERRUPTED=
 pause() {
+  paused=0
   attempt start_pausing "$1"
   if [ -z "$PAUSE_PID" ]; then
     busy_wait
+    paused=1
   elif [ -z "$INTERRUPTED" ]; then
     wait "$PAUSE_PID" 2>/dev/null
   fi
   stop_pausing
   INTERRUPTED=
+  return "$paused"
 }
 
 start_pausing() {
@@ -182,10 +194,11 @@ finish() {
   trap '' $SIGNALS
   trap - EXIT
   [ -n "$END_STATUS" ] || {
-    END_STATUS=$END_EXIT
-    END_REASON="of an error in the script itself"
+    END_STATUS=${SIGNAL_STATUS:-$END_EXIT}
+    END_REASON="of ${SIGNAL:+signal }${SIGNAL:-an error in the script itself}"
     stop_master "$EMPTY_STOP_S"
   }
+  SIGNAL= # it no longer shortens run_limited
   until_done clean_up
   read_now
   log "ended because $END_REASON (exit status $END_STATUS, after $((NOW - STARTED_AT)) s)"

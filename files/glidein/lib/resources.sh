@@ -113,8 +113,8 @@ memory_granted_mb() {
     END { print least }'
 }
 
-# cgroup_values ROOT CONTROLLER FILE...: print a line with the words of these files for each control group of this process, from
-# its own to the topmost. (PBS names the group of an array task 12[3].server, beside 123.server.)
+# cgroup_values ROOT CONTROLLER FILE...: print a line with the words of these files for each control group of this process,
+# from its own to the topmost. (PBS names the group of an array task 12[3].server, beside 123.server.)
 cgroup_values() {
   cgroup_root=$1
   controller=$2
@@ -132,8 +132,10 @@ cgroup_values() {
 # it, which are left out.
 cgroup_directories() {
   if [ -n "$2" ]; then
-    path=$(awk -F : -v name="$2" '{ n = split($2, names, ","); for (i = 1; i <= n; i++) if (names[i] == name && sub(/^[^:]*:[^:]*:/, "")) print }' \
-      "$1/proc/self/cgroup" 2>/dev/null | head -n 1)
+    path=$(awk -F : -v name="$2" '{
+        n = split($2, names, ",")
+        for (i = 1; i <= n; i++) if (names[i] == name && sub(/^[^:]*:[^:]*:/, "")) print
+      }' "$1/proc/self/cgroup" 2>/dev/null | head -n 1)
     top=$1/sys/fs/cgroup/$2
   else
     path=$(sed -n 's/^0:://p' "$1/proc/self/cgroup" 2>/dev/null | head -n 1)

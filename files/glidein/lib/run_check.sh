@@ -2,9 +2,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Run one check as a STARTD_CRON job of the startd: run_check.sh NAME ARGUMENTS... runs NAME in the directory of this script.
-# A check may print lines GLIDEIN_Resource_<name> = True and GLIDEIN_Metric_<name> = <number or "text">. Without a line for NAME
-# itself, its exit status is the result: 0 is True, 75 is undefined, any other is False, whatever was printed. A check that
-# exceeds its time limit is False, even if it cannot be killed.
+# A check may print lines GLIDEIN_Resource_<name> = True and GLIDEIN_Metric_<name> = <number or "text">. Without a line for
+# NAME itself, its exit status is the result: 0 is True, 75 is undefined, any other is False, whatever was printed. A check
+# that exceeds its time limit is False, even if it cannot be killed.
 
 set -u
 name=$1

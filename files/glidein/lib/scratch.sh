@@ -83,7 +83,8 @@ check_room() {
   '' | *[!0-9]*) log "df does not show the free room of $SCRATCH: it is not checked" ;;
   *)
     [ "$free" -ge "$needed" ] ||
-      end_with 13 "$GLIDEIN_SCRATCH has $free MB free; GLIDEIN_MIN_DISK_MB=$GLIDEIN_MIN_DISK_MB and HTCondor itself need $needed"
+      end_with 13 "$GLIDEIN_SCRATCH has $free MB free;" \
+        "GLIDEIN_MIN_DISK_MB=$GLIDEIN_MIN_DISK_MB and HTCondor itself need $needed"
     if [ "$free" -lt $((offered + OVERHEAD_MB)) ]; then
       offered=$((free - OVERHEAD_MB))
       log "$GLIDEIN_SCRATCH has $free MB free: jobs get $offered MB instead of GLIDEIN_DISK_MB=$GLIDEIN_DISK_MB"
@@ -111,7 +112,7 @@ remove_scratch() {
     empty_scratch
   } || sleep 1
   { empty_scratch && rm -rf "$SCRATCH"; } || log "could not remove all of $SCRATCH${REMAINS:+: $REMAINS}"
-  [ -z "${GLIDEIN_SCRATCH_MADE-}" ] || rmdir "${SCRATCH%/*}" 2>/dev/null
+  [ -z "${GLIDEIN_SCRATCH_MADE-}" ] || rmdir "${SCRATCH%/*}" 2>/dev/null || :
 }
 
 # empty_scratch: remove all but the state. If the removal is interrupted, a later glidein finds the rest by it. Store the first
@@ -132,6 +133,7 @@ empty_scratch() {
 }
 
 # kill_leftovers: kill the processes that run from or in the scratch directory. A killed master leaves its children and jobs.
+# Return 255 if the processes cannot be searched.
 kill_leftovers() {
   [ -n "$SCRATCH" ] || return 0
   for round in 1 2 3 4; do
@@ -141,12 +143,15 @@ kill_leftovers() {
     # shellcheck disable=SC2086 # a list of process ids
     kill -s KILL ${left%end} 2>/dev/null
   done
-  log "processes that cannot be killed: ${left%end}"
+  case $left in
+  *end) log "processes that cannot be killed: ${left%end}" ;;
+  *) return 255 ;;
+  esac
 }
 
 # leftovers: print the ids of this user's processes whose program, working directory or environment is in the scratch
-# directory, and `end` if all processes were searched. The kernel shows the real path of the directory; the environment may have
-# another one. (grep -z is not POSIX; where it is missing, a job that has left the directory is not found.)
+# directory, and `end` if all processes were searched. The kernel shows the real path of the directory; the environment may
+# have another one. (grep -z is not POSIX; where it is missing, a job that has left the directory is not found.)
 leftovers() {
   real=$(cd "$SCRATCH" 2>/dev/null && pwd -P) || real=$SCRATCH
   # shellcheck disable=SC2012 # find does not print the targets of links

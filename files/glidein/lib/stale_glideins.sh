@@ -33,10 +33,17 @@ space_id() {
 }
 
 # start_of PID: print the start time of a process; 0 if it does not exist or is a zombie. (The name of a process may contain
-# blanks and brackets. The fields are counted after the last bracket.)
+# blanks and brackets. The fields are counted after the last bracket.) It starts no process, because a process that cannot be
+# started would count as a process that does not exist.
 start_of() {
-  ticks=$(sed -n -e 's/.*) //' -e '/^[ZX]/!p' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20)
-  echo "${ticks:-0}"
+  stat=
+  { read -r stat <"/proc/$1/stat"; } 2>/dev/null
+  # shellcheck disable=SC2086 # fields
+  set -- ${stat##*) }
+  case ${1:-X} in
+  [ZX]) echo 0 ;;
+  *) echo "${20-0}" ;;
+  esac
 }
 
 # is_stale: true if the owner of the state that was read does not run any more. An owner on another host of a shared file
@@ -50,9 +57,14 @@ is_stale() {
     return
   fi
   [ "$OWNER_SPACE" = "$(space_id)" ] || return 1
-  [ "$(start_of "$OWNER_PID")" != "$OWNER_START" ] || return 1
+  does_not_run "$OWNER_PID" "$OWNER_START" || return 1
   # If its guard runs, the guard cleans up.
-  [ "$OWNER_GUARD" -eq 0 ] || [ "$(start_of "$OWNER_GUARD")" != "$OWNER_GUARD_START" ]
+  [ "$OWNER_GUARD" -eq 0 ] || does_not_run "$OWNER_GUARD" "$OWNER_GUARD_START"
+}
+
+# does_not_run PID START: true if no process has this id and this start time, false if that is unknown.
+does_not_run() {
+  start=$(start_of "$1") && [ -n "$start" ] && [ "$start" != "$2" ]
 }
 
 # state_age: print the seconds since the state was written.
@@ -71,13 +83,17 @@ remove_stale() {
     # In a subshell, because the state of that glidein replaces the variables of this one.
     (clean_up_stale "$found")
   done
-  remove_empty_directories
+  remove_old_directories
 }
 
-# remove_empty_directories: if remove_scratch is killed, it may leave an empty directory without a state file. Directories
-# that are older than a day are not in use. rmdir keeps those that are not empty.
-remove_empty_directories() {
-  find "$GLIDEIN_SCRATCH"/glidein.???????? -prune -type d -user "$(id -u)" -mtime +0 -exec rmdir {} + 2>/dev/null || :
+# remove_old_directories: if remove_scratch is killed, it may leave an empty directory without a state file. If glidein.sh is
+# killed while it downloads an image, the image's cache stays. Directories that are older than a day are not in use. rmdir
+# keeps those that are not empty.
+remove_old_directories() {
+  {
+    find "$GLIDEIN_SCRATCH"/glidein.???????? -prune -type d -user "$(id -u)" -mtime +0 -exec rmdir {} +
+    find "$GLIDEIN_SCRATCH"/glidein-image.???????? -prune -type d -user "$(id -u)" -mtime +0 -exec rm -rf {} +
+  } 2>/dev/null || :
 }
 
 clean_up_stale() {

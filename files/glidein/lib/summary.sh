@@ -27,8 +27,9 @@ count_jobs() {
   count_records "$SCRATCH/jobs/history"
 }
 
-# count_records FILE: count the ads in a file; return false if it cannot be read. An ad has one line for each attribute, sorted by name, and ends with a line of
-# asterisks. A job ended by itself if its "ticket of execution" (ToE) says so and belongs to this run of the job.
+# count_records FILE: count the ads in a file; return false if it cannot be read. An ad has one line for each attribute, sorted
+# by name, and ends with a line of asterisks. A job ended by itself if its "ticket of execution" (ToE) says so and belongs to
+# this run of the job.
 count_records() {
   [ -s "$1" ] || return 0
   there=$(wc -c <"$1") || return 1
@@ -107,9 +108,10 @@ json_text() {
 # complete.
 write_state() {
   [ -n "$SCRATCH" ] || return 0
-  # (On a full disk the previous state stays.)
+  # (If the owner cannot be determined, or on a full disk, the previous state stays.)
+  owner=$(owner_lines) && [ -n "$owner" ] || return 1
   { cat >"$SCRATCH/.state" && mv -f "$SCRATCH/.state" "$SCRATCH/state"; } 2>/dev/null <<STATE
-$(owner_lines)
+$owner
 deployment=$GLIDEIN_DEPLOYMENT
 site=$GLIDEIN_SITE
 entry=$GLIDEIN_ENTRY

@@ -4,9 +4,10 @@
 # The tarball: choose one that fits this node, verify and unpack it, and test whether HTCondor runs. Each failure has a status
 # of its own.
 #
-# tarballs.list in the payload has one line for each tarball: NAME ARCH GLIBC HTCONDOR PLATFORM SHA256 FILE. GLIBC is the oldest
-# glibc that the node may have. HTCONDOR is a version. FILE is in `tarballs` of the payload. With a line "from ADDRESS", the tarball is downloaded from
-# ADDRESS/NAME-<first 12 digits of SHA256>.tar.gz instead. The checksum is in the payload, so the server need not be trusted.
+# tarballs.list in the payload has one line for each tarball: NAME ARCH GLIBC HTCONDOR PLATFORM SHA256 FILE. GLIBC is the
+# oldest glibc that the node may have. HTCONDOR is a version. FILE is in `tarballs` of the payload. With a line "from ADDRESS",
+# the tarball is downloaded from ADDRESS/NAME-<first 12 digits of SHA256>.tar.gz instead. The checksum is in the payload, so
+# the server need not be trusted.
 
 TARBALLS=tarballs.list
 FETCH_S=300 # time limit for a download
@@ -89,7 +90,8 @@ unpack_tarball() {
   [ "${tarball#"$SCRATCH/"}" = "$tarball" ] || rm -f "$tarball"
 }
 
-# fetch ADDRESS FILE: download with curl or wget. A proxy is taken from the environment, and nothing from ~/.curlrc or ~/.wgetrc.
+# fetch ADDRESS FILE: download with curl or wget. A proxy is taken from the environment, and nothing from ~/.curlrc or
+# ~/.wgetrc.
 fetch() {
   if command -v curl >/dev/null 2>&1; then
     set -- "$2" curl -q --fail --silent --show-error --location --connect-timeout 20 --speed-limit 1 --speed-time 60 \

@@ -10,8 +10,9 @@ IN_SUBPROCESS=   # set in such a process; read by report.sh
 
 # run_limited SECONDS COMMAND...: run a command and return its status. If the time limit is reached, or a signal that ends
 # the glidein arrives, kill the command and its child processes and return 124. It is not waited for after that, because a
-# process that hangs in the kernel cannot be killed.
+# process that hangs in the kernel cannot be killed. After such a signal, return 124 without running the command.
 run_limited() {
+  [ -z "$SIGNAL" ] || return 124
   limit_s=$1
   shift
   TIMED_OUT=
@@ -22,10 +23,11 @@ run_limited() {
   worker=$!
   send_alarm "$limit_s" "$self" >/dev/null 2>&1 &
   watchdog=$!
-  while :; do
+  ended=124
+  while [ -z "$TIMED_OUT$SIGNAL" ]; do
     wait "$worker" 2>/dev/null
     ended=$?
-    if [ -n "$TIMED_OUT$SIGNAL" ] || ! kill -0 "$worker" 2>/dev/null; then break; fi
+    kill -0 "$worker" 2>/dev/null || break
   done
   # (KILL, because the new process may not have set its handlers for other signals yet.)
   kill -s KILL "$watchdog" 2>/dev/null
@@ -45,31 +47,37 @@ run_limited() {
   return "$ended"
 }
 
-# transfer ATTEMPTS COMMAND...: run a command that transfers a file. If it fails, try again, with growing pauses: a server may be
-# busy or just be restarting.
+# transfer ATTEMPTS COMMAND...: run a command that transfers a file. If it fails, try again, with growing pauses: a server may
+# be busy or just be restarting.
+# shellcheck disable=SC2034 # for tarball.sh and container_image.sh
 DOWNLOADS=5 # number of attempts
 transfer() {
   attempts=$1
   shift
-  attempt=1
+  round=1
   until "$@"; do
     transferred=$?
-    [ "$attempt" -lt "$attempts" ] || return "$transferred"
-    sleep $((attempt * attempt))
-    attempt=$((attempt + 1))
+    [ "$round" -lt "$attempts" ] || return "$transferred"
+    sleep $((round * round))
+    round=$((round + 1))
   done
 }
 
 # ending_of STATUS: print the status of a program and the signal that has killed it, with the limit that it may have reached.
 ending_of() {
   signal=
-  [ "$1" -le 128 ] || signal=$(kill -l "$1" 2>/dev/null)
-  # shellcheck disable=SC3045 # dash, busybox and bash have `ulimit -t`
+  if [ "$1" -gt 128 ] && [ "$1" -le 192 ]; then signal=$(kill -l "$1" 2>/dev/null); fi
   case $signal in
-  XFSZ) signal="XFSZ: a file is larger than the limit, ulimit -f is $(ulimit -f)" ;;
-  XCPU) signal="XCPU: the limit of CPU time is reached, ulimit -t is $(ulimit -t)" ;;
+  XFSZ) signal="XFSZ: a file is larger than the limit, $(limit_of 'Max file size') bytes" ;;
+  XCPU) signal="XCPU: the limit of CPU time is reached, $(limit_of 'Max cpu time') s" ;;
   esac
   echo "status $1${signal:+, signal $signal}"
+}
+
+# limit_of NAME: print a limit of this process, in the unit of /proc/self/limits. (The units of `ulimit` differ between
+# shells.)
+limit_of() {
+  sed -n "s/^$1  *\([^ ]*\) .*/\1/p" /proc/self/limits 2>/dev/null
 }
 
 # failure_of STATUS OUTPUT: print why a program has failed: its last line, or how it has ended if it was killed or printed
