@@ -261,7 +261,7 @@ def test_a_transfer_is_repeated_with_growing_pauses_and_keeps_its_status(shell):
         . "$0/timeouts.sh"
         sleep() { printf 'sleep %s ' "$1"; }
         fail() { printf 'try '; return 22; }
-        transfer "$DOWNLOADS" fail; echo "$?"
+        transfer 5 fail; echo "$?"
         transfer 2 true; echo "$?"
     """
     assert run_lib(shell, script).stdout.splitlines() == [

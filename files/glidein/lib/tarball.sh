@@ -10,6 +10,7 @@
 # the server need not be trusted.
 
 TARBALLS=tarballs.list
+DOWNLOADS=5 # attempts to download a tarball or an image
 FETCH_S=300 # time limit for a download
 TRY_S=60    # time limit for condor_master -version, which takes a tenth of a second
 
