@@ -22,9 +22,9 @@ copy_scripts() {
 # copy_files: copy the operator's files and job wrapper, which are optional.
 copy_files() {
   if [ -d "$PAYLOAD/files" ]; then
-    # (Without -p: the files get the time of now. Nodes remove old files in /tmp.)
-    cp -RP "$PAYLOAD/files" "$SCRATCH/files" ||
+    cp -Rp "$PAYLOAD/files" "$SCRATCH/files" ||
       end_with 11 "$PAYLOAD/files cannot be copied to $SCRATCH: the error of cp is above"
+    find "$SCRATCH/files" ! -type l -exec touch {} + 2>/dev/null # nodes remove old files in /tmp
   fi
   if [ -f "$PAYLOAD/job_wrapper" ]; then
     { cp "$PAYLOAD/job_wrapper" "$SCRATCH/job_wrapper_of_site" && chmod 700 "$SCRATCH/job_wrapper_of_site"; } 2>/dev/null ||

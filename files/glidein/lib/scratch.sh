@@ -83,8 +83,8 @@ check_room() {
   '' | *[!0-9]*) log "df does not show the free room of $SCRATCH: it is not checked" ;;
   *)
     [ "$free" -ge "$needed" ] ||
-      end_with 13 "$GLIDEIN_SCRATCH has $free MB free;" \
-        "GLIDEIN_MIN_DISK_MB=$GLIDEIN_MIN_DISK_MB and HTCondor itself need $needed"
+      end_with 13 "$GLIDEIN_SCRATCH has $free MB free; GLIDEIN_MIN_DISK_MB=$GLIDEIN_MIN_DISK_MB and HTCondor itself need" \
+        "$needed"
     if [ "$free" -lt $((offered + OVERHEAD_MB)) ]; then
       offered=$((free - OVERHEAD_MB))
       log "$GLIDEIN_SCRATCH has $free MB free: jobs get $offered MB instead of GLIDEIN_DISK_MB=$GLIDEIN_DISK_MB"
