@@ -332,10 +332,14 @@ def is_installed(name):
 def run_lib(shell, script, *arguments, **options):
     """Run commands in a shell, with files/glidein/lib as $0; return the CompletedProcess. No process survives."""
     options = {"stdin": "", "env": {"PATH": "/usr/bin:/bin"}, **options}
-    command = [*SHELLS[shell], "-u", "-c", script, str(ROOT / "files/glidein/lib"), *map(str, arguments)]
-    with subprocess.Popen(
-        command, env=options["env"], stdin=-1, stdout=-1, stderr=-1, text=True, start_new_session=True
-    ) as process:
+    # From a file: with -c, a child process of busybox that has an error may spin for ever.
+    with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+        file.write(script.replace("$0", str(ROOT / "files/glidein/lib")) + "\n")
+        file.flush()
+        command = [*SHELLS[shell], "-u", file.name, *map(str, arguments)]
+        process = subprocess.Popen(
+            command, env=options["env"], stdin=-1, stdout=-1, stderr=-1, text=True, start_new_session=True
+        )
         try:
             printed, errors = process.communicate(options["stdin"], timeout=120)
         finally:
