@@ -128,10 +128,9 @@ def test_a_schedd_that_was_killed_keeps_its_groups_with_their_age(cm, submit, de
 
 
 def test_jobs_that_max_idle_keeps_out_of_the_queue_are_no_demand(submit, demand):
-    submit("max_idle = 3", "request_cpus = 2", queue=40)
-    found = demand("three jobs", lambda found: counted(found) == 3)
-    (group,) = found["groups"]
-    assert (group["cpus"], group["over_limit"]) == (2, 37)
+    submit("max_idle = 3", queue=40)
+    # Between the queries of one reading, jobs may come into the queue.
+    demand("three jobs, and more", lambda found: [(g["count"], g["over_limit"]) for g in found["groups"]] == [(3, 37)])
 
 
 def test_jobs_that_max_materialize_keeps_out_of_the_queue_wait(submit, demand):
