@@ -267,8 +267,8 @@ class TarballDirectory:
         for path in sorted(self.path.glob("tarballs*.list")):
             for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
                 fields = line.split()
-                if len(fields) == 6:
-                    found[fields[5]] = _described(*fields)
+                if len(fields) == 7:
+                    found[fields[6]] = _described(*fields)
         return found
 
     def diff(self):
@@ -278,7 +278,7 @@ class TarballDirectory:
             if name.startswith("tarballs"):
                 for line in self._files[name].decode("utf-8").splitlines():
                     fields = line.split()
-                    after[fields[5]] = _described(*fields)
+                    after[fields[6]] = _described(*fields)
         names = sorted(name for name in set(self._before) | set(after) if self._before.get(name) != after.get(name))
         rebuilt = [name for name in self.rebuilt if name not in names]
         return {
@@ -306,7 +306,7 @@ class TarballDirectory:
         return changed
 
 
-def _described(name, arch, glibc, version, digest, file_name):
+def _described(name, arch, glibc, version, _platform, digest, file_name):
     """Return a line for the diff. A digest over the pool password could confirm a guess: it is left out."""
     shown = "" if file_name.endswith(PASSWORD_SUFFIX + ".tar.gz") else f", sha256 {digest[:12]}"
     return f"{file_name}: {name}, HTCondor {version}, {arch}, glibc >= {glibc}{shown}"

@@ -279,7 +279,7 @@ def test_copies_for_a_web_server_are_readable_and_have_no_password(release, tmp_
 def test_the_list_has_the_selection_criteria_of_glideins(release, tmp_path):
     build(release, tmp_path)
     packed = (tmp_path / "el9.tar.gz").read_bytes()
-    line = "el9 x86_64 2.34 23.9.6 x86_64_AlmaLinux9 {} el9.tar.gz\n".format(tb.sha256(packed))
+    line = "el9 x86_64 2.34 23.9.6 X86_64-Debian_13 {} el9.tar.gz\n".format(tb.sha256(packed))
     assert (tmp_path / "tarballs.list").read_text() == line
 
 
