@@ -23,7 +23,13 @@ def failures_of(part, results, log):
     """
     found = _failed_tests(part, results) if results.is_file() else []
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
-    return found or [Failure(part, "", lines)]
+    return found or [Failure(part, *_last_failed_task(lines))]
+
+
+def _last_failed_task(lines):
+    """Return (first line, next ones) of the last failed task in Ansible's output; ("", lines) if there is none."""
+    failed = [number for number, line in enumerate(lines) if line.startswith("fatal: ")]
+    return (lines[failed[-1]], lines[failed[-1] + 1 :][:12]) if failed else ("", lines)
 
 
 def _failed_tests(part, results):
