@@ -69,11 +69,13 @@ def test_the_pools_collector_is_a_catalogue_of_gateways_and_ces(cm, tmp_path):
     finally:
         query = 'MyType = "Query"\nTargetType = "Scheduler"\nRequirements = OSG_ResourceGroup == "EXAMPLE"\n'
         cm.check_output(f"cat > /tmp/ces.ads <<'END'\n{query}END\ncondor_advertise INVALIDATE_SCHEDD_ADS /tmp/ces.ads")
-    assert groups["glidein_sites"] == ["ce1.example.org", "gateway-slurm"]
+    assert groups["glidein_sites"] == ["ce1.example.org", "ce2.example.org", "gateway-slurm"]
     variables = hosts["ce1.example.org"]
     assert (variables["glidein_scheduler"], variables["glidein_ce"]) == ("htcondor_ce", "ce1.example.org:9619")
     assert variables["glidein_entries"]["sc1"]["node"]["memory_mb"] == 16000
-    assert "the ad 'ce2.example.org': item 1 of the catalogue: Name: " in errors
+    # A name that cannot be used is left out.
+    assert list(hosts["ce2.example.org"]["glidein_entries"]) == ["8c-16000m"]
+    assert "the ad 'ce2.example.org': 8c-16000m: Name: " in errors
     variables = hosts["gateway-slurm"]
     options = {"collector": "cm:9618", "gateway": "gateway-slurm@", "routes": True}
     assert (variables["glidein_scheduler"], variables["glidein_scheduler_options"]) == ("gateway", options)
