@@ -27,7 +27,7 @@ def failures_of(part, results, log):
 
 
 def _last_failed_task(lines):
-    """Return (first line, next ones) of the last failed task in Ansible's output; ("", lines) if there is none."""
+    """Return (first line, following lines) of the last failed task in Ansible's output, or ("", lines)."""
     failed = [number for number, line in enumerate(lines) if line.startswith("fatal: ")]
     return (lines[failed[-1]], lines[failed[-1] + 1 :][:12]) if failed else ("", lines)
 

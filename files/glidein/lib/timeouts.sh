@@ -49,7 +49,6 @@ run_limited() {
 
 # transfer ATTEMPTS COMMAND...: run a command that transfers a file. If it fails, try again, with growing pauses: a server may
 # be busy or just be restarting.
-# shellcheck disable=SC2034 # for tarball.sh and container_image.sh
 transfer() {
   attempts=$1
   shift

@@ -609,7 +609,7 @@ NETWORKS = {
     ],
 )  # fmt: skip
 def test_a_concurrency_limit_that_depends_on_the_machine_holds_back_glideins(maxima, used, present, reason):
-    # The limit without a name is none.
+    # ":2" names no limit, and is ignored.
     jobs = [group("a", 4, expressions={"ConcurrencyLimits": 'strcat(":2, swx:2 ", TARGET.NETWORK)'})]
     one = planned_site(site(NETWORKS))
     read = demand(*jobs, concurrency_limits={"maxima": maxima, "used": used})
