@@ -289,12 +289,14 @@ def test_a_history_that_cannot_be_read_is_logged_once_and_demand_is_still_read(c
     assert pool_state.snapshot().results.demand()["schedds"] == {"answered": ["cm"], "failed": []}
 
 
-def run_until(service, event):
+def run_until(service, event, at_the_end=lambda: None):
+    """Run the threads of a refresher until the event; when this returns, they have ended."""
     service.start()
     try:
         assert event.wait(60)
     finally:
-        service.stop(0.1)
+        at_the_end()
+        service.stop(60)
 
 
 def test_histories_are_read_in_a_thread_of_their_own():
@@ -306,10 +308,7 @@ def test_histories_are_read_in_a_thread_of_their_own():
             release.wait(120)  # the refresh takes long
         return pool(query, timeout)
 
-    try:
-        run_until(refresher(read, on_waits=lambda *_what: taken.set()), taken)
-    finally:
-        release.set()
+    run_until(refresher(read, on_waits=lambda *_what: taken.set()), taken, at_the_end=release.set)
 
 
 def test_no_history_is_read_when_the_setting_is_zero():
