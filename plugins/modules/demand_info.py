@@ -19,16 +19,6 @@ extends_documentation_fragment:
   - glidein.ops.attributes.actiongroup_server
   - glidein.ops.server
 options:
-  demand_file:
-    description:
-      - Reads demand and supply from this file instead of asking the server. The playbook C(glidein.ops.push_demand)
-        writes it where the server cannot be reached.
-    type: path
-  max_age:
-    description:
-      - Seconds after which O(demand_file) is refused.
-    type: int
-    default: 900
   sites:
     description:
       - Sites to plan for. Jobs that these sites have leased count as demand. Jobs that other sites have leased do not.
@@ -247,15 +237,12 @@ supply:
       sample: {lab: 1795210900.5}
 """
 
-import time
-
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     REQUESTS_ERROR,
     server_argument_spec,
     with_first_token,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_file import read_demand_file
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 
 
@@ -274,19 +261,14 @@ def read(client, params):
 
 def main():
     spec = server_argument_spec()
-    spec["demand_file"] = {"type": "path"}
-    spec["max_age"] = {"type": "int", "default": 900}
     spec["sites"] = {"type": "list", "elements": "str"}
     spec["attributes"] = {"type": "list", "elements": "str", "default": []}
     spec["tokens"] = {"type": "list", "elements": "str", "default": [], "no_log": True}
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    if REQUESTS_ERROR and not module.params["demand_file"]:
+    if REQUESTS_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR)
     try:
-        if module.params["demand_file"]:
-            demand, supply = read_demand_file(module.params["demand_file"], module.params["max_age"], time.time())
-        else:
-            demand, supply = with_first_token(module.params, read)
+        demand, supply = with_first_token(module.params, read)
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())
     module.exit_json(changed=False, demand=demand, supply=supply)

@@ -59,12 +59,6 @@ options:
       - Lifetime of the leases in seconds. Must be longer than the time between two cycles.
     type: int
     default: 1800
-  as_of:
-    description:
-      - Time of the plan that contains O(lease_requests), in epoch seconds. The leases end O(ttl) seconds after it.
-      - If that time is over, the module sends no request.
-      - Without this option, the leases end O(ttl) seconds after the module's start.
-    type: int
 seealso:
   - module: glidein.ops.plan
   - module: glidein.ops.glideins
@@ -111,8 +105,6 @@ errors:
   sample: []
 """
 
-import time
-
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     REQUESTS_ERROR,
@@ -152,7 +144,6 @@ def main():
         lease_requests={"type": "dict", "required": True, "aliases": ["claims"]},
         tokens={"type": "dict", "default": {}, "no_log": True},
         ttl={"type": "int", "default": 1800},
-        as_of={"type": "int"},
         deployment={"type": "str"},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
@@ -170,12 +161,11 @@ def main():
         clients, invalid = clients_of(params)
     except GlideinError as error:
         module.fail_json(msg=str(error), **no_leases)
-    ttl = params["ttl"] if params["as_of"] is None else params["ttl"] - max(0, int(time.time()) - params["as_of"])
-    requests = {} if module.check_mode or ttl < 1 else {site: params["lease_requests"][site] for site in clients}
+    requests = {} if module.check_mode else {site: params["lease_requests"][site] for site in clients}
     limits = {}
 
     def lease(site, jobs):
-        answer = clients[site].lease(site, jobs, ttl, params["deployment"])
+        answer = clients[site].lease(site, jobs, params["ttl"], params["deployment"])
         limits[site] = answer["site_limit"]
         return answer["granted"]
 

@@ -12,7 +12,6 @@ description:
     server uses them for its status page and history.
   - If the server refuses the report of a site, the module fails after it has sent all others. If the server does not
     answer at all, no further report is sent.
-  - With O(report_file), the report of a single site is written to a file instead, for C(glidein.ops.push_demand).
   - Runs on the controller, once per cycle, after M(glidein.ops.glideins).
 author:
   - the glidein.ops authors (@glidein-ops)
@@ -23,7 +22,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Nothing is sent or written in check mode.
+    details: Nothing is sent in check mode.
   diff_mode:
     support: none
 options:
@@ -95,17 +94,6 @@ options:
       - Name of the deployment. The server refuses a site that another deployment uses.
       - Without it, the server does not check that.
     type: str
-  report_file:
-    description:
-      - File to write instead of sending the report, with mode 0600. For a login node in pull mode that does not reach
-        the demand server; O(sites) must have exactly one site.
-      - "The file has the keys C(report) and C(lease_requests) of this site. C(glidein.ops.push_demand) reads it."
-    type: path
-  lease_requests:
-    description:
-      - RV(glidein.ops.plan#module:lease_requests) of M(glidein.ops.plan), for O(report_file).
-    type: dict
-    default: {}
 seealso:
   - module: glidein.ops.glideins
 """
@@ -142,11 +130,9 @@ errors:
   sample: []
 """
 
-import json
 import time
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     REQUESTS_ERROR,
     DemandClient,
@@ -177,29 +163,6 @@ def completed(report):
     """Return a report with a time, and null instead of an empty error."""
     as_of = int(time.time()) if report["as_of"] is None else report["as_of"]
     return dict(report, as_of=as_of, error=report["error"] or None)
-
-
-def file_content(params):
-    """Return the content of the report file. Raises InputError."""
-    if len(params["sites"]) != 1:
-        raise InputError(f"sites: {len(params['sites'])} sites; expected exactly one site with report_file")
-    site = params["sites"][0]
-    report = {key: value for key, value in completed(site["report"]).items() if value is not None}
-    return json.dumps({"lease_requests": params["lease_requests"].get(site["site"], {}), "report": report})
-
-
-def write_report(module):
-    """Write the report file and exit."""
-    path = module.params["report_file"]
-    try:
-        content = file_content(module.params)
-        if not module.check_mode:
-            write_atomically(path, content)
-    except InputError as error:
-        module.fail_json(msg=str(error))
-    except OSError as error:
-        module.fail_json(msg=f"report_file: {path} cannot be written: {error}")
-    module.exit_json(changed=not module.check_mode, accepted=[], errors=[])
 
 
 def send(params, site):
@@ -241,12 +204,8 @@ def main():
         sites={"type": "list", "elements": "dict", "required": True, "options": SITE_SPEC},
         tokens={"type": "dict", "default": {}, "no_log": True},
         deployment={"type": "str"},
-        report_file={"type": "path"},
-        lease_requests={"type": "dict", "default": {}},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    if module.params["report_file"]:
-        write_report(module)
     if REQUESTS_ERROR:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_ERROR)
     try:

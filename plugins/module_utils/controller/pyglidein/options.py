@@ -42,7 +42,7 @@ REPLACED = {
     "Glidein": {
         "delay": "not converted: run glidein.ops.cycle from cron or a timer at this interval",
         "ssh_state": "not converted: the controller reads the demand and logs in by SSH. If the login node runs its "
-        "cycles itself, set glidein_pull and glidein_pull_demand: file",
+        "cycles itself, set glidein_pull",
         "uuid": "not needed: glidein_site names the site; PyGlidein's name stays only in old metrics",
         "loc": _PACKED,
         "tarball": _PACKED,

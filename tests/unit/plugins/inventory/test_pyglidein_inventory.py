@@ -209,7 +209,7 @@ def test_lines_of_a_submit_description_are_directives_and_forbidden_ones_are_nam
     assert set(entry["shapes"]) == {"cpu", "gpu"}
     assert built["pool"]["glidein_order"] == ["memory", "-disk"]
     assert any("+JobStatus = 5" in text and "line 18: custom_middle" in text for text in built["warnings"])
-    assert any("ssh_state" in text and "glidein_pull_demand" in text for text in built["warnings"])
+    assert any("ssh_state" in text and "glidein_pull" in text for text in built["warnings"])
 
 
 def test_units_and_names_of_lsf_and_grid_engine_are_those_that_pyglidein_used():

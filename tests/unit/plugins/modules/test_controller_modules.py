@@ -3,9 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the modules that run on the controller: demand_info, plan, demand_lease and demand_report."""
 
-import json
-import stat
-
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller import demand_client
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad
@@ -143,30 +140,6 @@ def test_demand_report_can_report_an_unreachable_site(server):
 def test_demand_report_fails_when_the_server_does_not_accept(server):
     server.result({"accepted": False})
     assert "report: not accepted" in report(server)["msg"]
-
-
-def test_demand_report_writes_a_private_file_instead_of_sending(server, tmp_path):
-    path = tmp_path / "report.json"
-    claims = {"lab": {"main": {"a": 2}}}
-    more = {"report_file": str(path), "lease_requests": claims, "tokens": {}}
-    assert report(server, check=True, **more)["changed"] is False
-    assert not path.exists()
-    assert report(server, **more)["changed"] is True
-    assert server.requests == []
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    written = json.loads(path.read_text())
-    sent = {"as_of": NOW, "entries": [{"entry": "main", "shape": "core"}], "orphans": 1}
-    assert written == {"lease_requests": claims["lab"], "report": sent}
-    # The module accepts the file's content as its input.
-    server.result({"accepted": True})
-    assert report(server, {"site": "lab", "report": written["report"]})["accepted"] == ["lab"]
-    # Without a plan there are no lease requests, and the time is the current one.
-    report(server, reporting(report={"error": "no demand"}), report_file=str(path))
-    written = json.loads(path.read_text())
-    assert (written["lease_requests"], written["report"]["error"]) == ({}, "no demand")
-    assert isinstance(written["report"]["as_of"], int)
-    refused = report(server, reporting("lab"), reporting("away"), report_file=str(path))
-    assert refused["msg"] == "sites: 2 sites; expected exactly one site with report_file"
 
 
 def test_the_token_is_never_shown(server):
@@ -360,15 +333,6 @@ def test_demand_lease_claims_the_jobs_of_the_plan_for_each_site_with_its_own_tok
     assert presents(result) == {"lab": 2, "away": 2}
     assert result["granted"] == {"lab": {"main": {"a": 2}}, "away": {"main": {"a": 2}}}
     assert (result["errors"], result["changed"]) == ([], False)
-
-
-@pytest.mark.parametrize("age_s, ttl_s", [(0, 1800), (600, 1200), (-600, 1800), (1800, None), (9999, None)])
-def test_earlier_lease_requests_are_made_for_their_remaining_time(server, monkeypatch, age_s, ttl_s):
-    monkeypatch.setattr(demand_lease.time, "time", lambda: NOW + age_s + 0.5)
-    server.say(granting({"lab": 2}))
-    result = lease(server, as_of=NOW)
-    assert [request["params"]["ttl_s"] for _path, _headers, request in server.requests] == ([ttl_s] if ttl_s else [])
-    assert result["errors"] == []
 
 
 @pytest.mark.parametrize("options, told", [({}, False), ({"deployment": "lab"}, True)])
