@@ -69,7 +69,7 @@ options:
         core and, if it has GPUs, one GPU. With C(whole_node) there is only C(whole).
       - "C(limits) has C(queued) (default 10), C(total) (queued, running and all others in the queue; default 100),
         C(per_cycle) (submitted by one run; default 10), C(cores) and C(gpus) (of all that are in the queue; default
-        any number, used only by M(glidein.ops.plan)) and C(array) (tasks of one array job; default any number,
+        any number, used only by the plan) and C(array) (tasks of one array job; default any number,
         V(1) for no array jobs)."
       - "C(resources) sets how the batch system is asked for the resources of a shape, by C(memory), C(memory_unit),
         C(disk), C(gpus), C(gpu_type), C(whole_node) and C(parallel_environment). Each batch system has its own values
@@ -105,8 +105,7 @@ options:
       - C(checks) maps names of executables that the glidein runs every C(check_period) (default V(10m)) to their
         arguments, or is a list of names. C(require_checks) names those that must have passed before a job starts.
       - C(priority) orders entries; the higher is used first (default 0). C(weight) (default 1) is an entry's share
-        among those of its priority, see O(glidein.ops.plan#module:allocation). C(eagerness) overrides that of the site,
-        see O(glidein.ops.plan#module:sites[].eagerness).
+        among those of its priority if C(glidein_allocation) is V(spread). C(eagerness) overrides C(glidein_eagerness).
     type: dict
     required: true
   limits:

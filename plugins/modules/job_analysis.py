@@ -33,7 +33,7 @@ options:
     type: int
     default: 30
 seealso:
-  - module: glidein.ops.job_info
+  - module: glidein.ops.cycle_plan
 """
 
 EXAMPLES = r"""

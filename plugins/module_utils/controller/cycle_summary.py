@@ -5,11 +5,10 @@
 
 import collections
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import trim
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
     count,
     cut,
+    listed,
     number,
     one_line,
     paragraphs,
@@ -39,23 +38,23 @@ _CHECK_HEAD = _CYCLE_HEAD[:-2] + ("TO SUBMIT", "TO CANCEL")
 _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTERED", "USED", "DEMAND")
 
 
-def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False):
+def cycle_summary(sites, glideins, demand, plan, lease, report_errors=(), check_mode=False):
     """Return {"lines", "problems", "submitted", "cancelled"}: the decisions and actions of a cycle.
 
-    sites: {host: {"site", "error", "queue"}} of site_info; glideins: {host: result of the module glideins}; demand,
-    plan, lease, report: results of demand_info, plan, demand_lease and demand_report. Each may be the result of a
-    skipped or failed task. In check mode the lines show what would be done.
+    sites: {host: definition} of sites_of_play; glideins: {host: result of the module glideins}, also of a skipped or
+    failed task; demand, plan, lease, report_errors: results of the steps in cycle.py, {} of a step that was not made.
+    In check mode the lines show what would be done.
     """
-    outcomes = [_outcome(host, site, glideins, report) for host, site in sites.items()]
+    outcomes = [_outcome(host, site, glideins, report_errors) for host, site in sites.items()]
     planned = plan.get("plan") or []
-    leased = _leased_items(lease, plan.get("plan"))
-    lost = _jobs_not_leased(planned, leased or [], lease)
-    items = [_submitted_item(item, 0 if check_mode else _shortfall(outcomes, item)) for item in leased or []]
-    lost["whose glideins could not be submitted"] = _served(leased or []) - _served(items)
-    plan = dict(plan, plan=items if leased is not None else None)
+    leased = lease.get("plan", planned)
+    lost = _jobs_not_leased(planned, leased, lease)
+    items = [_submitted_item(item, 0 if check_mode else _shortfall(outcomes, item)) for item in leased]
+    lost["whose glideins could not be submitted"] = _served(leased) - _served(items)
+    plan = dict(plan, plan=items if "plan" in plan else None)
     problems = [one_line(problem) for problem in _cycle_problems(outcomes, demand, plan, lease)]
     rows = []
-    for before, item in zip(leased or [], items):
+    for before, item in zip(leased, items):
         changes = _changes(outcomes, item, check_mode)
         if not _is_empty(before, changes):
             # The problems state once for all shapes of a site why its queue is unknown.
@@ -79,7 +78,7 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
 def status_table(plan, demand, sites=None):
     """Return the lines of the table of sites.
 
-    plan, demand: results of plan and demand_info; sites: {host: definition} of site_info.
+    plan, demand: of cycle.plan_sites and cycle.read_demand; sites: {host: definition} of sites_of_play.
 
     USED is the share of the granted core-hours that jobs used, of glideins that ended in the last 7 days.
     """
@@ -195,7 +194,7 @@ def _jobs_for(item, demand):
     return None if demand.get("failed") else _served([item])
 
 
-def _outcome(host, site, glideins, report):
+def _outcome(host, site, glideins, report_errors):
     """Return the results of a site: {"host", "site", "error", "queue", "result", "report_error"}."""
     return {
         "host": host,
@@ -203,39 +202,18 @@ def _outcome(host, site, glideins, report):
         "error": site["error"],
         "queue": site["queue"] or {},
         "result": glideins.get(host) or {},
-        "report_error": _report_error(site["site"], report),
+        "report_error": next((each["error"] for each in report_errors if each["site"] == site["site"]), None),
     }
-
-
-def _report_error(site, report):
-    """Return the reason why the server refused the report of a site, or None.
-
-    A module that did not start has no list of errors.
-    """
-    if not report.get("failed"):
-        return None
-    if "errors" not in report:
-        return str(report.get("msg"))
-    return next((each["error"] for each in report["errors"] if each["site"] == site), None)
-
-
-def _leased_items(lease, items):
-    """Return the plan's items without the glideins whose jobs were not leased; None without a plan."""
-    if items is None:
-        return None
-    if lease.get("failed") and "plan" not in lease:  # the module did not start
-        return trim(items, dict.fromkeys(item["site"] for item in items))
-    leased = {(item["site"], item["entry"], item["shape"]): item for item in lease.get("plan") or []}
-    return [leased.get((item["site"], item["entry"], item["shape"]), item) for item in items]
 
 
 def _jobs_not_leased(planned, leased, lease):
     """Return the number of jobs that get no glideins because they were not leased, by the reason: {text: jobs}."""
     failed = {error["site"] for error in lease.get("errors") or []}
+    none = lease.get("failed") and not failed
     jobs = {}
     for before, after in zip(planned, leased):
         site = before["site"]
-        if site in failed or "plan" not in lease:
+        if none or site in failed:
             reason = "without a lease"
         elif site in (lease.get("limited") or {}):
             reason = "beyond the lease limit of their site"

@@ -6,8 +6,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import profile_error
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
 from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, is_unquoted

@@ -16,7 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import ut
 
 _HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "JOBS")
 # The states of a job that a glidein may serve, with the titles of their table.
-_WAITING = {"idle": "if the demand counted it", "held": "after its release"}
+WAITING = {"idle": "if the demand counted it", "held": "after its release"}
 # Two lines of the report.
 _MAX_REQUIREMENTS = 160
 # One screen: entries of many sites are summed up.
@@ -40,17 +40,16 @@ def with_job(demand, job):
 def job_explanation(job, demand, plan, analysis):
     """Return {"lines", "next_step"}: why a job waits.
 
-    job: get_job; demand: the result of demand_info; plan: the result of plan for the demand of `with_job`, with the
-    option `explain`; analysis: the result of job_analysis. Each result may be that of a task that was skipped or
-    failed.
+    job: get_job; demand, plan: of cycle.read_demand and cycle.plan_sites for the demand of `with_job` and the group of
+    the job, {} for a job that needs no plan; analysis: the result of job_analysis, also of a skipped or failed task.
     """
     row = _row(demand.get("demand"), job) if job["state"] == "idle" else None
     counted = bool(row) and row["count"] > 0
-    rows = (plan.get("explanation") or []) if job.get("group") and job["state"] in _WAITING else []
+    rows = (plan.get("explanation") or []) if job.get("group") and job["state"] in WAITING else []
     step = _next_step(job, demand, plan, rows, row)
     lines = _job_lines(job) + _group_lines(job.get("group"), row, plan, counted)
     lines += section("WHAT NO GLIDEIN CAN CHANGE", _obstacle_lines(job))
-    title = "ENTRIES" if counted else f"ENTRIES, {_WAITING.get(job['state'])}"
+    title = "ENTRIES" if counted else f"ENTRIES, {WAITING.get(job['state'])}"
     lines += section(title, _entry_lines(rows, plan, job.get("group"), counted))
     lines += section("HTCONDOR (condor_q -better-analyze)", _analysis_lines(job, analysis))
     lines += section("NEXT STEP", wrap(step, "  "))
@@ -105,7 +104,7 @@ def _served(row, plan, counted):
 
 def _obstacle_lines(job):
     """Return what keeps a waiting job from starting; the text of other states is enough."""
-    if job["state"] not in _WAITING:
+    if job["state"] not in WAITING:
         return []
     return [line for each in job["obstacles"] for line in wrap(f"{each['reason']}. {each['action']}", "  ")]
 

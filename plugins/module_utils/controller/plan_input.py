@@ -6,7 +6,7 @@
 import math
 from typing import Any, NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.drains import check_drains, drain_of, drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError

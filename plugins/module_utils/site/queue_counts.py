@@ -68,7 +68,7 @@ def job_names(site):
 
 
 def queue_result(site, counted, user, now_s, versions, credential_expires):
-    """Return the `queue` of the module queue_info, which the module plan reads.
+    """Return the `queue` of the module queue_info, which the plan reads.
 
     counted: SiteJobs; now_s: epoch seconds; versions: see site_directory.version_usage; credential_expires: see
     token_expiry.credential_expires.

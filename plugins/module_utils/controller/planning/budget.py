@@ -12,8 +12,8 @@ counts there, too.
 import datetime
 from typing import Any, NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Room
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 
 # A module of Ansible sets the locale of its user, which strftime would follow.
 _MONTHS = (

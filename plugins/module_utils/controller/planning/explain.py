@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Explain: the reasons of the plan's decisions, and of the jobs that are not served, as text."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     FREE,
     NEW,
@@ -13,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import indices
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 

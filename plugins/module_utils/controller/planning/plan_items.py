@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The items and notes of the plan that the `plan` module returns."""
+"""The items and notes of the plan."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.explain import item_reason
 

@@ -96,7 +96,7 @@ def read_pool(demand, supply, sites, matcher, now_s, max_age_s):
 def read_sites(deployment, raw_sites, check_scheduler):
     """Return (sites for make_plan, errors of sites with an invalid configuration).
 
-    raw_sites: the option `sites` of the `plan` module; check_scheduler: a function of scheduler, its options and the
+    raw_sites: definitions of sites.sites_of_play; check_scheduler: a function of scheduler, its options and the
     entries that raises InputError. Sites of one name are all left out, with one error: their glideins could not be
     distinguished.
     """

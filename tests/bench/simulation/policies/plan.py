@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""This collection's plan: the function that the `plan` module calls, with leases and the server's history."""
+"""This collection's plan: the function that a cycle calls, with leases and the server's history."""
 
 from simulation import checkout
 from simulation.jobs import RESOURCES

@@ -11,24 +11,18 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.glidein.ops.plugins.doc_fragments.hosts import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.filter import (
-    cycle_summary,
     demand_tokens,
     inventory_sites,
     job_explanation,
     lease_limits,
     profile_lines,
-    scheduler_options,
     seconds,
     select_hosts,
     shape_names,
-    site_reports,
     site_timeout,
-    status_report,
-    status_table,
     tarball_list,
     token_expires,
     unknown_variables,
-    with_job,
     with_profile,
 )
 
@@ -36,24 +30,18 @@ from ansible_collections.glidein.ops.plugins.filter import (
 @pytest.mark.parametrize(
     "plugin",
     [
-        cycle_summary,
         demand_tokens,
         inventory_sites,
         job_explanation,
         lease_limits,
         profile_lines,
-        scheduler_options,
         seconds,
         select_hosts,
         shape_names,
-        site_reports,
         site_timeout,
-        status_report,
-        status_table,
         tarball_list,
         token_expires,
         unknown_variables,
-        with_job,
         with_profile,
     ],
 )
@@ -77,17 +65,6 @@ def test_a_filter_accepts_the_documented_arguments(plugin):
             assert option["required"] is True
         else:
             assert option.get("default") == one.default
-
-
-def test_the_filters_return_the_documented_examples():
-    demand, plan = {"demand": {"groups": []}}, {"plan": []}
-    assert cycle_summary.FilterModule().filters()["cycle_summary"]({}, {}, demand, plan, {}, {}) == {
-        "lines": ["Demand: no idle jobs."],
-        "problems": [],
-        "submitted": 0,
-        "cancelled": 0,
-    }
-    assert status_table.FilterModule().filters()["status_table"](plan, demand) == ["Demand: no idle jobs."]
 
 
 def test_seconds_are_read_as_walltimes_are():

@@ -65,7 +65,7 @@ def arguments(outcomes, demand, plan, lease, check_mode):
         "demand": demand,
         "plan": plan,
         "lease": lease,
-        "report": {"failed": bool(errors), "errors": errors},
+        "report_errors": errors,
         "check_mode": check_mode,
     }
 
@@ -75,15 +75,13 @@ def planned(*items, **changes):
 
 
 def demand_result(*groups, **changes):
-    """Return a result of demand_info."""
+    """Return a result of cycle.read_demand."""
     return {"demand": demand(*groups, **changes), "supply": supply()}
 
 
 def summary(outcomes=None, demanded=None, plan=None, check_mode=False, lease=None):
     outcomes = [outcome()] if outcomes is None else outcomes
-    return cycle_summary(
-        **arguments(outcomes, demanded or demand_result(), plan or planned(), lease or SKIPPED, check_mode)
-    )
+    return cycle_summary(**arguments(outcomes, demanded or demand_result(), plan or planned(), lease or {}, check_mode))
 
 
 def rows(lines, head="SITE"):
@@ -242,7 +240,7 @@ def test_check_mode_shows_planned_actions():
 
 
 def test_without_demand_nothing_was_changed():
-    result = summary([outcome(result=SKIPPED)], {"failed": True, "msg": "no answer"}, SKIPPED)
+    result = summary([outcome(result=SKIPPED)], {"failed": True, "msg": "no answer"}, {})
     assert result["lines"] == ["", "PROBLEMS", "  no demand, so nothing was changed: no answer"]
     assert result["problems"] == ["no demand, so nothing was changed: no answer"]
 
@@ -414,16 +412,6 @@ def test_a_refused_report_is_a_separate_problem():
         "lab (login1): left as it is: down",
         "lab: not reported to the demand server: HTTP 401",
     ]
-
-
-def test_a_report_that_could_not_start_failed_for_all_sites_and_a_skipped_one_for_no_site():
-    sites = {"login1": {"site": "lab", "error": None, "queue": None}}
-
-    def problems(report):
-        return cycle_summary(sites, {}, demand_result(), planned(), SKIPPED, report)["problems"]
-
-    assert problems({"failed": True, "msg": "no library"}) == ["lab: not reported to the demand server: no library"]
-    assert problems(SKIPPED) == []
 
 
 def test_an_invalid_configuration_is_reported_once():
@@ -642,7 +630,7 @@ def cycles(draw):
 @given(cycles(), st.booleans())
 def test_no_line_is_ever_wider_than_a_terminal(cycle, check_mode):
     outcomes, demanded, plan = cycle
-    lines = cycle_summary(**arguments(outcomes, demanded, plan, SKIPPED, check_mode))["lines"]
+    lines = cycle_summary(**arguments(outcomes, demanded, plan, {}, check_mode))["lines"]
     lines += status_table(plan, demanded)
     assert max(len(line) for line in lines) <= WIDTH
     assert all(line.isprintable() for line in lines)
@@ -658,14 +646,6 @@ def test_the_table_shows_the_plan_that_the_lease_left():
     assert "  less" in result["lines"]
 
 
-def test_without_a_plan_of_the_lease_the_table_shows_nothing_new():
-    waits = {"a": {"jobs": 3, "per_glidein": 1}}
-    wanted = item(present=4, queued=1, serves={"a": 3}, waits=waits, overdue=0)
-    result = summary(plan=planned(wanted), lease={"failed": True, "msg": "a traceback"})
-    assert rows(result["lines"])[0]["PRESENT"] == "1"
-    assert result["problems"] == ["no lease, so nothing new was ordered: a traceback"]
-
-
 def test_leases_that_failed_are_problems_and_alike_ones_are_one():
     failed = [("lab", "HTTP 503"), ("away", "HTTP 503"), ("odd", "HTTP 400")]
     errors = [{"site": site, "error": error} for site, error in failed]
@@ -677,8 +657,8 @@ def test_leases_that_failed_are_problems_and_alike_ones_are_one():
     assert summary(lease=failed)["problems"] == ["no lease, so nothing new was ordered: wrong URL"]
 
 
-def test_a_skipped_lease_counts_as_missing():
-    assert summary(lease=SKIPPED)["problems"] == []
+def test_a_lease_that_was_not_requested_is_no_problem():
+    assert summary(lease={})["problems"] == []
 
 
 def test_held_back_jobs_are_shown():

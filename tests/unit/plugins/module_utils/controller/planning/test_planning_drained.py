@@ -99,7 +99,7 @@ def test_cycle_and_status_show_the_drains():
     shown = ["DRAINED", f"  lab: {TEXT}", f"  lab/main: {TEXT}"]
     answer = {"demand": demand(group(count=4)), "supply": supply()}
     for lines in (
-        cycle_summary({"login": definition}, {}, answer, result, {"plan": result["plan"]}, {})["lines"],
+        cycle_summary({"login": definition}, {}, answer, result, {"plan": result["plan"]})["lines"],
         status_table(result, answer, {"login": definition}),
     ):
         begin = lines.index("DRAINED")
