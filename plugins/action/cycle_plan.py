@@ -48,6 +48,8 @@ class ActionModule(ActionBase):
             # With the line break at the end, Ansible prints the message without quoting and folding it.
             text = "\n".join([*error.problems, ""]) if isinstance(error, InputError) else str(error)
             return dict(result, failed=True, msg=text)
+        for step in ("plan", "lease"):
+            found[step] = cycle.to_result(found.get(step, {}))
         return dict(result, changed=False, sites=sites, **found)
 
     def _leased(self, variables, sites, tokens):

@@ -24,7 +24,8 @@ class ActionModule(ActionBase):
         _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
         hostvars = task_vars["hostvars"]
         planned = task_vars["cycle_plan"]
-        sites, demand, plan, lease = (planned[key] for key in ("sites", "demand", "plan", "lease"))
+        sites, demand = planned["sites"], planned["demand"]
+        plan, lease = (cycle.from_result(planned[step]) for step in ("plan", "lease"))
         glideins, tokens = results_of_play(hostvars, sites)
         check_mode = self._task.check_mode
         errors = []

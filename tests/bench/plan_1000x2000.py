@@ -156,7 +156,7 @@ def plan(entries, groups):
     return {
         "seconds": seconds,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "glideins": sum(max(0, item["present"] - item["queued"] - item["running"]) for item in made["plan"]),
+        "glideins": sum(max(0, item.added) for item in made["plan"]),
         "groups_unserved": len({item["group"] for item in made["unserved"]}),
     }
 

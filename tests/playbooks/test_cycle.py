@@ -195,7 +195,10 @@ def cycles(tmp_path_factory):
     with answering() as answers:
         made = Deployment(tmp_path_factory.mktemp("cycles"), answers)
         made.status = made.play("status", "-l", "!f_revoked", **SETTINGS)
-        made.cycle = made.play("cycle", "-vvv", **SETTINGS)
+        outcome = made.inventory.parent / "outcome.json"
+        callback = {"ANSIBLE_CALLBACKS_ENABLED": "glidein.ops.play_outcome", "GLIDEIN_PLAY_OUTCOME": str(outcome)}
+        made.cycle = made.play("cycle", "-vvv", **SETTINGS, **callback)
+        made.outcome = json.loads(outcome.read_text())
         made.reports = made.server.reports()
         made.tokens = made.server.tokens()
         made.jobs = len(made.slurm.jobs())
@@ -236,6 +239,11 @@ def test_each_site_leases_and_reports_with_its_own_token(cycles):
     assert cycles.tokens.pop("lab") == [f"Bearer {TOKEN}lab"] * 2
     assert len(cycles.tokens) == 8
     assert all(tokens == [f"Bearer {TOKEN}{site}"] for site, tokens in cycles.tokens.items())
+
+
+def test_the_statistics_of_the_run_have_the_outcome_of_the_cycle(cycles):
+    outcome = cycles.outcome["cycle"]
+    assert (outcome["submitted"], outcome["cancelled"], len(outcome["problems"])) == (2, 0, 9), outcome
 
 
 def test_no_output_contains_a_token(cycles):

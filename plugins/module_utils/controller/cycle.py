@@ -26,6 +26,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.op
     plan_argument_spec,
     plan_options,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_sites
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     GlideinError,
@@ -173,16 +174,26 @@ def lease_jobs(variables: Any, plan: dict, tokens: dict) -> dict:
     return {"failed": bool(errors), "msg": text, "plan": trimmed, "limited": limited, "errors": errors}
 
 
+def to_result(step: dict) -> dict:
+    """Return the result of a step whose `plan` has PlanItems in plain containers, for a result of Ansible."""
+    return dict(step, plan=[item.result() for item in step["plan"]]) if "plan" in step else step
+
+
+def from_result(step: dict) -> dict:
+    """Return the result of a step that to_result has changed."""
+    return dict(step, plan=[PlanItem(**item) for item in step["plan"]]) if "plan" in step else step
+
+
 def orders(sites: dict, items: list, supply: dict) -> dict:
     """Return {host: {"plan", "summaries_since"}}: the options of the module glideins at sites whose queue is known.
 
-    items: of the plan that the leases left; supply: of the demand server.
+    items: PlanItems that the leases left; supply: of the demand server.
     """
     # An earlier version of the demand server does not store summaries.
     since = supply.get("summaries_until")
     return {
         host: {
-            "plan": [item for item in items if item["site"] == site["site"]],
+            "plan": [item.order() for item in items if item.site == site["site"]],
             **({} if since is None else {"summaries_since": since.get(site["site"], 0)}),
         }
         for host, site in sites.items()

@@ -84,7 +84,7 @@ def _group_lines(group, row, plan, counted):
 
 def _served(row, plan, counted):
     """Return how the idle jobs of a group are served, in the words of the line that begins the table of status."""
-    coming = sum(item["serves"].get(row["id"], 0) for item in plan.get("plan") or []) if counted else 0
+    coming = sum(item.serves.get(row["id"], 0) for item in plan.get("plan") or []) if counted else 0
     unserved = sum(each["count"] for each in plan.get("unserved") or [] if each["group"] == row["id"]) if counted else 0
     idle = row["count"] - row.get("stale", 0)
     parts = (
@@ -114,13 +114,13 @@ def _entry_lines(rows, plan, group, counted):
 
     JOBS is the number of jobs of the group for which glideins are queued, starting or about to be submitted.
     """
-    items = {(item["site"], item["entry"], item["shape"]): item for item in plan.get("plan") or []}
+    items = {item.key: item for item in plan.get("plan") or []}
     ordered = sorted(rows, key=lambda row: (-row["serves"], not row["fits"], row["site"], row["entry"], row["shape"]))
     cells = []
     for row in ordered[:_MAX_ENTRIES]:
-        item = items.get((row["site"], row["entry"], row["shape"]), {})
-        jobs = item.get("serves", {}).get(group["id"], 0) if counted else 0
-        numbers = [number(item.get("queued")), number(item.get("running")), number(jobs)]
+        item = items.get((row["site"], row["entry"], row["shape"]))
+        jobs = item.serves.get(group["id"], 0) if item and counted else 0
+        numbers = [number(item and item.counted), number(item and item.running), number(jobs)]
         cells.append(([row["site"], row["entry"], row["shape"], *numbers], row["reason"]))
     more = len(ordered) - _MAX_ENTRIES
     fitting = sum(row["fits"] for row in ordered[_MAX_ENTRIES:])
@@ -158,7 +158,7 @@ def _next_step(job, demand, plan, rows, row):
         return blocking[0]["action"]
     if demand.get("failed"):
         return f"Restore the demand server, then try again: {demand.get('msg')}"
-    stopped = [item["reason"] for item in plan.get("plan") or [] if ": nothing is changed" in item["reason"]]
+    stopped = [item.reason for item in plan.get("plan") or [] if ": nothing is changed" in item.reason]
     if stopped:
         return f"Remove what stops the plan: {stopped[0]}"
     if row and not row["count"] and row.get("leased"):
@@ -172,14 +172,14 @@ def _next_step(job, demand, plan, rows, row):
 
 def _step_of_group(group, plan, rows):
     """Return the next step for a job that only lacks a glidein."""
-    items = {(item["site"], item["entry"], item["shape"]): item for item in plan.get("plan") or []}
+    items = {item.key: item for item in plan.get("plan") or []}
     serving = [row for row in rows if row["serves"]]
     if serving:
-        path = "/".join(serving[0][key] for key in ("site", "entry", "shape"))
-        item = items.get(tuple(serving[0][key] for key in ("site", "entry", "shape")), {})
-        if item.get("waits", {}).get(group["id"]) and not item.get("queued"):
+        item = items[tuple(serving[0][key] for key in ("site", "entry", "shape"))]
+        path = "/".join(item.key)
+        if group["id"] in item.waits and not item.counted:
             return f"Wait for the next cycle, which submits a glidein to {path}; or run glidein.ops.cycle now."
-        if item.get("queued"):
+        if item.counted:
             return f"Wait: glideins are queued at {path}. If they stay queued, look at its batch queue."
         return f"Wait: glideins at {path} are starting."
     fitting = [row for row in rows if row["fits"]]

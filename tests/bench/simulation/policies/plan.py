@@ -49,7 +49,7 @@ class Plan:
         server = readings.server
         result = make_plan(server.demand(names), server.supply(), sites, readings.now_s, MAX_DEMAND_AGE_S)
         items = leased(result, server)
-        return {(item["site"], item["entry"], item["shape"]): order(item) for item in items}
+        return {item.key: order(item) for item in items}
 
 
 def leased(result, server):
@@ -62,15 +62,15 @@ def leased(result, server):
 
 def order(item):
     """Return what `glideins` does for one item of a plan if nothing has changed since the queue was read."""
-    if item["present"] is None:
-        return Order(wanted=item.get("wanted"), registered=item.get("registered"))
-    missing = item["present"] - item["queued"] - item["running"]
+    wanted = item.order()["wanted"]
+    if item.counted is None:
+        return Order(wanted=wanted, registered=item.registered)
     return Order(
-        max(0, missing),
-        min(item["queued"], max(0, -missing)),
-        item["present"],
-        item.get("wanted"),
-        item.get("registered"),
+        max(0, item.added),
+        min(item.counted, max(0, -item.added)),
+        item.present,
+        wanted,
+        item.registered,
     )
 
 

@@ -3,10 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the steps of a cycle that run on the controller, with a stand-in for the demand server."""
 
+import json
+
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle, demand_client
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import GUARD, options_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
@@ -65,7 +68,7 @@ def plan(*given, groups=None, known=None, explain=None, **more):
 
 
 def presents(result):
-    return {item["site"]: item["present"] for item in result["plan"]}
+    return {item.site: item.present for item in result["plan"]}
 
 
 def calls(server):
@@ -287,6 +290,14 @@ def test_without_the_library_requirements_are_a_failure_that_names_it(monkeypatc
     assert "htcondor" in result["msg"]
 
 
+def test_a_plan_is_the_same_after_its_way_through_a_result_of_ansible():
+    made = plan(site(), groups=[group(count=2)], glidein_guard={"ramp_first": 1})
+    (item,) = cycle.from_result(json.loads(json.dumps(cycle.to_result(made))))["plan"]
+    assert item.order() == made["plan"][0].order()
+    assert item.with_queued(0, "note").reason == f"{made['plan'][0].reason}; note"
+    assert cycle.from_result(cycle.to_result({})) == {}
+
+
 # Leases
 
 
@@ -386,15 +397,17 @@ def test_with_an_invalid_lifetime_nothing_is_leased_or_ordered(server, ttl, word
 
 
 def test_orders_are_for_sites_whose_queue_is_known():
-    items = [{"site": "lab", "entry": "main"}, {"site": "b", "entry": "main"}]
+    items = [PlanItem("lab", "main", "core", 3, 2, counted=1, running=4), PlanItem("b", "main", "core", 0, 0)]
+    order = {"entry": "main", "shape": "core", "kept_sick": 0, "cpus": 1, "registered": 0, "reason": ""}
+    known, unknown = dict(order, present=7, wanted=6), dict(order, present=None, wanted=None)
     given = sites(site(), site("away", queue=None, error="no ssh"), site("b"), site("none"))
     assert cycle.orders(given, items, {"summaries_until": {"lab": 7}}) == {
-        "login-0": {"plan": items[:1], "summaries_since": 7},
-        "login-2": {"plan": items[1:], "summaries_since": 0},
+        "login-0": {"plan": [known], "summaries_since": 7},
+        "login-2": {"plan": [unknown], "summaries_since": 0},
         "login-3": {"plan": [], "summaries_since": 0},
     }
     # An earlier version of the demand server does not store summaries.
-    assert cycle.orders(sites(site()), items, {}) == {"login-0": {"plan": items[:1]}}
+    assert cycle.orders(sites(site()), items, {}) == {"login-0": {"plan": [known]}}
 
 
 # Reports

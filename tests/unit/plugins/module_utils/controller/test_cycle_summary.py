@@ -7,6 +7,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summa
     status_report,
     status_table,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import WIDTH
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
@@ -26,13 +27,14 @@ STALE = "the demand is 2000 s old, at most 900 s are allowed: nothing is changed
 
 def item(site="lab", entry="main", shape="core", reason="because", **changes):
     """Return a plan item; its shape has no problems by default."""
-    numbers = {"present": 0, "queued": 0, "running": 0, "sick": 0, "registered": 0, "serves": {}}
-    return dict(numbers, site=site, entry=entry, shape=shape, reason=reason, **changes)
+    present, counted, running = (changes.pop(key, 0) for key in ("present", "queued", "running"))
+    known = {"counted": counted, "running": running, "sick": 0, "text": reason, **changes}
+    return PlanItem(site, entry, shape, queued=present - running, wanted=present - running, **known)
 
 
 def unknown(**changes):
     """Return a plan item of a site whose queue is unknown."""
-    return dict(item(), present=None, queued=None, running=None, sick=None, **changes)
+    return item(**changes)._replace(counted=None, running=None, sick=None)
 
 
 def applied(**changes):
@@ -146,7 +148,7 @@ def test_a_cycle_shows_demand_actions_and_reasons():
 )
 def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots(errors, limited, words):
     before = [item(present=3, serves={"a": 6}), item("other", present=1, serves={"b": 1})]
-    lease = {"plan": [dict(before[0], present=1, serves={"a": 1}), before[1]], "errors": errors}
+    lease = {"plan": [before[0]._replace(queued=1, serves={"a": 1}), before[1]], "errors": errors}
     lease.update(failed=bool(errors), limited=limited)
     result = summary(demanded=demand_result(group("a", 6), group("b", 2)), plan=planned(*before), lease=lease)
     assert " ".join(" ".join(result["lines"][: result["lines"].index("")]).split()) == (
@@ -329,7 +331,7 @@ def test_glideins_that_could_not_be_submitted_are_neither_present_nor_on_their_w
     result = summary(
         [outcome(result=applied(failed=True, decisions=[wanted], submitted=submissions, errors=errors))],
         demand_result(group(count=7)),
-        planned(item(present=3, running=1, serves={"a": 7}, waits={"a": {"jobs": 6, "per_glidein": 3}})),
+        planned(item(present=3, running=1, serves={"a": 7}, waits={"a": (6, 3)})),
     )
     (row,) = rows(result["lines"])
     assert row["PRESENT"] == str(1 + done)
@@ -342,7 +344,7 @@ def test_the_row_of_a_shape_stays_when_none_of_its_glideins_could_be_submitted()
     wanted = {"entry": "main", "shape": "core", "present": 2, "submit": 2, "cancel": 0, "limited_by": None}
     errors = [{"entry": None, "shape": None, "error": "No space left on device"}]
     outcomes = [outcome(result=applied(failed=True, decisions=[wanted], errors=errors))]
-    plan = planned(item(present=2, serves={"a": 2}, waits={"a": {"jobs": 2, "per_glidein": 1}}))
+    plan = planned(item(present=2, serves={"a": 2}, waits={"a": (2, 1)}))
     result = summary(outcomes, demand_result(group(count=2)), plan)
     assert [row["PRESENT"] for row in rows(result["lines"])] == ["0"]
     assert result["lines"][0] == "Demand: 2 idle jobs in 1 group: 2 whose glideins could not be submitted."
@@ -612,7 +614,7 @@ def cycles(draw):
         site, entry, shape = draw(names), draw(names), draw(names)
         counts = {key: draw(numbers) for key in ("present", "queued", "running", "sick", "registered")}
         one = item(site, entry, shape, draw(texts), **dict(counts, serves={"a": draw(numbers)}))
-        items.append(one if draw(st.booleans()) else dict(one, present=None, queued=None, running=None, sick=None))
+        items.append(one if draw(st.booleans()) else one._replace(counted=None, running=None, sick=None))
         result = applied(
             submitted=[submitted(draw(numbers), draw(job_ids), entry, shape)],
             cancelled=[{"entry": draw(st.sampled_from([entry, None])), "shape": shape, "count": draw(numbers)}],
