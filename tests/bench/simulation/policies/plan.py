@@ -14,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_reque
     trim,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (  # noqa: E402
     EAGERNESS,
     idle_after_job_s,
@@ -60,7 +61,7 @@ def leased(result, server):
     return trim(result["plan"], granted)
 
 
-def order(item):
+def order(item: PlanItem) -> Order:
     """Return what `glideins` does for one item of a plan if nothing has changed since the queue was read."""
     wanted = item.order()["wanted"]
     if item.counted is None:
