@@ -31,7 +31,6 @@ options:
     description:
       - Names of job attributes by which the server also divides its groups, at most 20. They are the attributes that
         the sites' C(accept_requirements) use. The server uses them from its next query on, for callers with a token.
-      - The module sends none to a server of an earlier version.
     type: list
     elements: str
     default: []
@@ -87,7 +86,6 @@ demand:
            over_limit: 0}
     attributes:
       description: Names of the job attributes that groups are divided by, besides those that Requirements refer to.
-        Servers of an earlier version do not return it.
       type: list
       elements: str
       sample: [ProjectName]
@@ -226,13 +224,11 @@ supply:
           and shape, for the budgets of M(glidein.ops.plan).
         - C(read_at) is the time of the last report that counts, or null, and C(cores) the cores of its running
           glideins.
-        - Servers of an earlier version do not return it.
       type: dict
       sample: {month: 1793491200, year: 1767225600, entries: [{site: lab, entry: main, shape: core,
         month_core_s: 7200, year_core_s: 90000, read_at: 1795211200, cores: 3}]}
     summaries_until:
       description: The time up to which the server has the summaries in a site's logs, in epoch seconds, by site.
-        Servers of an earlier version do not return it.
       type: dict
       sample: {lab: 1795210900.5}
 """
@@ -254,9 +250,8 @@ def single(sites):
 def read(client, params):
     """Return (demand, supply). Raises GlideinError."""
     sites = params["sites"]
-    asked = {} if sites is None else {"sites": single(sites)}
-    demand = client.call_with("get_demand", asked, {"attributes": params["attributes"]} if params["attributes"] else {})
-    return demand, client.call("get_supply")
+    asked = {"sites": None if sites is None else single(sites), "attributes": params["attributes"] or None}
+    return client.call("get_demand", asked), client.call("get_supply")
 
 
 def main():

@@ -38,10 +38,8 @@ options:
   lease_requests:
     description:
       - The jobs to lease, by site, entry and demand group, RV(glidein.ops.plan#module:lease_requests).
-      - The earlier name C(claims) is an alias.
     type: dict
     required: true
-    aliases: [claims]
   tokens:
     description:
       - The demand server's token of each site, by the site's name. A site's token is valid only for that site.
@@ -141,7 +139,7 @@ def main():
     spec = server_argument_spec()
     spec.update(
         plan={"type": "list", "elements": "dict", "required": True},
-        lease_requests={"type": "dict", "required": True, "aliases": ["claims"]},
+        lease_requests={"type": "dict", "required": True},
         tokens={"type": "dict", "default": {}, "no_log": True},
         ttl={"type": "int", "default": 1800},
         deployment={"type": "str"},

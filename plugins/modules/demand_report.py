@@ -80,7 +80,6 @@ options:
             description:
               - Jobs that the plan does not serve, at most 50 mappings with C(group), C(count) and C(reason), which
                 the status page shows.
-              - A server of an earlier version gets the report without it.
             type: list
             elements: dict
   tokens:
@@ -167,14 +166,10 @@ def completed(report):
 
 def send(params, site):
     """Send the report of one site. Raises InputError, ServerError."""
-    report = dict(completed(site["report"]), site=site["site"])
-    # A server of an earlier version does not support them.
-    if report["summaries"] is None:
-        del report["summaries"]
-    newer = {"deployment": params["deployment"], "unserved": report.pop("unserved")}
+    report = dict(completed(site["report"]), site=site["site"], deployment=params["deployment"])
     token = params["tokens"].get(site["site"]) or params["token"]
     client = DemandClient.from_params(dict(params, token=str(token)))
-    answer = client.call_with("report", report, {key: value for key, value in newer.items() if value is not None})
+    answer = client.call("report", report)
     if not isinstance(answer, dict) or answer.get("accepted") is not True:
         raise ServerError(f"Demand server {client.url}, report: not accepted: {answer!r}")
 

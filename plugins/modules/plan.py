@@ -185,10 +185,8 @@ options:
       cancel_delay:
         description:
           - Seconds that queued glideins stay in the queue when no job needs them.
-          - The earlier name C(patience) is an alias.
         type: int
         default: 600
-        aliases: [patience]
       overdue:
         description:
           - Seconds after which the plan no longer relies on a queued glidein. Its jobs may be served at other
@@ -356,11 +354,6 @@ lease_requests:
   returned: success
   type: dict
   sample: {lab: {main: {3f2a9c: 28}}}
-claims:
-  description: The same as RV(lease_requests), under its earlier name.
-  returned: success
-  type: dict
-  sample: {lab: {main: {3f2a9c: 28}}}
 errors:
   description: Sites with an invalid configuration, and names that several sites have, with C(site) and C(error). The
     plan has no items for them.
@@ -368,13 +361,6 @@ errors:
   type: list
   elements: dict
   sample: []
-table:
-  description: The plan as lines of at most 100 columns.
-  returned: success
-  type: list
-  elements: str
-  sample:
-    - SITE  ENTRY  SHAPE  PRESENT  QUEUED  RUNNING  WHY
 explanation:
   description: One mapping per C(site), C(entry) and C(shape) with the number of jobs it C(serves), whether the jobs
     fit there (C(fits)), whether only the negotiator's decision keeps them away (C(passed_over)), and the C(reason).
@@ -445,7 +431,7 @@ def main():
         module.fail_json(msg=f"{missing_required_lib('htcondor')} {error}", exception=CLASSAD_ERROR)
     except GlideinError as error:
         module.fail_json(msg=str(error), **error.details())
-    module.exit_json(changed=False, as_of=now_s, errors=errors, claims=result["lease_requests"], **result)
+    module.exit_json(changed=False, as_of=now_s, errors=errors, **result)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import (
     lease_requests_of,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import table
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import budget, eagerness, guard
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     entry_shapes,
@@ -56,7 +55,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s: seconds after
     which demand and supply are too old to act upon; explain: id of a demand group; options: see options.plan_options.
 
-    Returns {"plan", "unserved", "unserved_at", "table", "explanation", "notes", "lease_requests"}; the `plan` module
+    Returns {"plan", "unserved", "unserved_at", "explanation", "notes", "lease_requests"}; the `plan` module
     documents them. `present` is None for an entry whose queue is not known: it is left as it is. While the demand
     server is paused, and at drained entries, only running glideins are to be present. Raises InputError;
     MissingLibraryError when there are Requirements and no library to evaluate them.
@@ -99,7 +98,6 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         "plan": plan,
         "unserved": [{"group": key, "count": n, "reason": why} for (key, why), n in unserved.items() if n],
         "unserved_at": unserved_at,
-        "table": table(plan),
         "explanation": explanation(
             explain, job_classes, decisions, pool.queue_errors, misfits, limit_reached if is_unserved else None
         )

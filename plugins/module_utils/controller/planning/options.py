@@ -24,17 +24,13 @@ GUARD = {
     "reading_s": 300,
 }
 _LEAST = {"ramp_first": 1, "probe_failures": 1, "jump_factor": 2, "jump_least": 1, "reading_s": 1}
-_ALIASES = {"cancel_delay": ["patience"]}
 
 
 def plan_argument_spec():
     """Return the part of the argument spec that options_of reads."""
     guard = {"enabled": {"type": "bool", "default": True}}
     for key, default in GUARD.items():
-        name = _option(key)
-        guard[name] = {"type": "int", "default": default}
-        if name in _ALIASES:
-            guard[name]["aliases"] = _ALIASES[name]
+        guard[_option(key)] = {"type": "int", "default": default}
     order = [sign + key for key in ORDER_KEYS for sign in ("", "-")]
     return {
         "allocation": {"type": "str", "choices": ALLOCATIONS, "default": "priority"},

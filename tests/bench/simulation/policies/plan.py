@@ -115,6 +115,7 @@ def queue(name, readings):
             if entry.site == name
         ],
         "orphans": {"queued": 0, "running": 0},
+        "drains": [],
         "versions": {},
         "credential_expires": None,
     }

@@ -43,17 +43,6 @@ def test_demand_info_requests_the_attributes_that_sites_refer_to(server):
     assert server.requests[0][2]["params"] == {"sites": ["lab"], "attributes": ["ProjectName"]}
 
 
-def test_a_server_without_attributes_gets_a_request_without_them(server):
-    def say(request):
-        if "attributes" in request["params"]:
-            return {"error": {"code": -32602, "message": "Invalid params"}}
-        return {"result": {"method": request["method"]}}
-
-    server.say(say)
-    result = run_module(demand_info.main, {"server_url": server.url, "attributes": ["ProjectName"]})
-    assert result["demand"] == {"method": "get_demand"}
-
-
 def report(server, *sites, check=False, **changes):
     options = {"server_url": server.url, "sites": list(sites) or [reporting()], "tokens": {"lab": TOKEN}}
     return run_module(demand_report.main, dict(options, **changes), check)
@@ -77,20 +66,18 @@ def test_demand_report_sends_the_report(server):
         "error": None,
         "orphans": 1,
         "entries": [{"entry": "main", "shape": "core"}],
+        "summaries": None,
+        "unserved": None,
+        "deployment": None,
     }
 
 
-def test_an_older_server_gets_the_report_without_reasons_for_unserved_jobs(server):
-    def say(request):
-        if "unserved" in request["params"]:
-            return {"error": {"code": -32602, "message": "Invalid params"}}
-        return {"result": {"accepted": True}}
-
-    server.say(say)
+def test_a_report_has_the_reasons_of_jobs_that_are_not_served(server):
+    server.result({"accepted": True})
     rows = [{"group": "a", "count": 3, "reason": "too large"}]
     told = dict(reporting()["report"], unserved=rows)
     assert report(server, {"site": "lab", "report": told})["accepted"] == ["lab"]
-    assert [request[2]["params"].get("unserved") for request in server.requests] == [rows, None]
+    assert server.requests[0][2]["params"]["unserved"] == rows
 
 
 def test_each_site_reports_with_its_own_token_and_one_that_is_refused_stops_no_other(server):
@@ -229,7 +216,7 @@ def test_plan_accepts_options_of_the_whole_deployment():
 
 
 def test_plan_returns_lease_requests():
-    assert planned([a_site()])["claims"] == {"lab": {"main": {"a": 2}}}
+    assert planned([a_site()])["lease_requests"] == {"lab": {"main": {"a": 2}}}
 
 
 @pytest.mark.skipif(classad.classad2 is None, reason="needs the Python library htcondor")
@@ -251,13 +238,14 @@ def test_without_the_library_requirements_are_an_error_that_names_it(monkeypatch
 def test_demand_info_names_the_sites_of_this_controller(server):
     server.result({})
     run_module(demand_info.main, {"server_url": server.url, "sites": ["lab", "away"]})
-    assert [request[2]["params"] for request in server.requests] == [{"sites": ["away", "lab"]}, {}]
+    asked = {"sites": ["away", "lab"], "attributes": None}
+    assert [request[2]["params"] for request in server.requests] == [asked, {}]
 
 
 def test_demand_info_omits_duplicate_site_names(server):
     server.result({})
     run_module(demand_info.main, {"server_url": server.url, "sites": ["twin", "lab", "twin"]})
-    assert server.requests[0][2]["params"] == {"sites": ["lab"]}
+    assert server.requests[0][2]["params"]["sites"] == ["lab"]
 
 
 def test_any_token_that_is_not_refused_reads_the_demand(server):
@@ -293,7 +281,7 @@ def lease(server, names=("lab",), check=False, **changes):
         "server_url": server.url,
         "tokens": {name: "token-of-" + name for name in names},
         "plan": result["plan"],
-        "claims": result["claims"],
+        "lease_requests": result["lease_requests"],
     }
     return run_module(demand_lease.main, dict(options, **changes), check)
 
@@ -328,7 +316,7 @@ def test_demand_lease_claims_the_jobs_of_the_plan_for_each_site_with_its_own_tok
     unused, headers, request = server.requests[1]
     assert (request["method"], request["params"]) == (
         "lease",
-        {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 1800},
+        {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 1800, "deployment": None},
     )
     assert presents(result) == {"lab": 2, "away": 2}
     assert result["granted"] == {"lab": {"main": {"a": 2}}, "away": {"main": {"a": 2}}}
@@ -423,7 +411,7 @@ def test_demand_lease_claims_nothing_in_check_mode(server):
     [
         ({"ttl": 0}, "ttl: 0 is invalid; expected a whole number of seconds of at least 1"),
         ({"server_url": "nowhere"}, "server_url: 'nowhere'"),
-        ({"claims": {"lab": 1}}, "lease_requests.lab: 1 is invalid"),
+        ({"lease_requests": {"lab": 1}}, "lease_requests.lab: 1 is invalid"),
     ],
 )
 def test_invalid_lease_options_are_refused_and_nothing_is_ordered(server, changes, words):

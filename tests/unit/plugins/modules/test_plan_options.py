@@ -5,11 +5,10 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import GUARD, options_of
-from ansible_collections.glidein.ops.plugins.modules import demand_lease, plan
+from ansible_collections.glidein.ops.plugins.modules import plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
-    group,
     queue,
     raw_entry,
     run_module,
@@ -34,7 +33,7 @@ def planned(have=None, groups=(), **options):
         ({"limits": {"total": -1}}, "limits.total: -1 is invalid; expected a whole number of at least 0"),
         ({"guard": {"speed": 1}}, "guard.speed. Supported parameters include: "),
         ({"guard": {"ramp_first": 0}}, "guard.ramp_first: 0 is invalid; expected a whole number of at least 1"),
-        ({"guard": {"patience": -1}}, "guard.cancel_delay: -1 is invalid; expected a whole number of at least 0"),
+        ({"guard": {"cancel_delay": -1}}, "guard.cancel_delay: -1 is invalid; expected a whole number of at least 0"),
     ],
 )
 def test_an_invalid_option_is_refused_with_its_name_its_value_and_the_allowed_values(options, words):
@@ -53,20 +52,7 @@ def test_without_options_the_plan_has_its_defaults():
     assert seen == [{"allocation": "priority", "order": order, "limits": limits, "guard": GUARD}]
 
 
-@pytest.mark.parametrize("name", ["cancel_delay", "patience"])
-def test_queued_glideins_are_cancelled_after_the_delay_under_both_its_names(name):
+def test_queued_glideins_are_cancelled_after_the_delay():
     young = {"queued": 2, "oldest_queued_s": 60}
-    kept = [planned(young, guard={name: seconds})["plan"][0]["present"] for seconds in (0, 30, 120)]
+    kept = [planned(young, guard={"cancel_delay": seconds})["plan"][0]["present"] for seconds in (0, 30, 120)]
     assert kept == [0, 0, 2]
-
-
-def test_the_earlier_name_of_the_lease_requests_is_returned_and_accepted():
-    result = planned(groups=[group(count=2)])
-    assert result["claims"] == result["lease_requests"] == {"lab": {"main": {"a": 2}}}
-    for name in ("claims", "lease_requests"):
-        leased = run_module(
-            demand_lease.main,
-            {"server_url": "http://127.0.0.1:1", "plan": result["plan"], name: result[name]},
-            check=True,
-        )
-        assert (leased["plan"], leased["granted"]) == (result["plan"], None)

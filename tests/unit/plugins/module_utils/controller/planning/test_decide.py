@@ -609,17 +609,6 @@ def test_a_group_can_be_explained_entry_by_entry():
         planned([], explain="zzz")
 
 
-def test_the_table_is_for_people():
-    sites = [
-        planned_site(site({"main": entry()}, name="x" * 60)),
-        planned_site(site(name="dead"), None, "no route " * 20),
-    ]
-    lines = planned([group(count=3)], sites)["table"]
-    assert lines[0].split() == ["SITE", "ENTRY", "SHAPE", "PRESENT", "QUEUED", "RUNNING", "WHY"]
-    assert len(lines) == 3
-    assert all(len(line) <= 100 for line in lines)
-
-
 # Stale and failed input.
 
 
