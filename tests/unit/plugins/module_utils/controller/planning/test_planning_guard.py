@@ -144,7 +144,7 @@ def test_all_shapes_of_an_entry_share_one_probe():
     assert sum(item["present"] for item in result["plan"]) == 1
 
 
-# Patience.
+# Cancel delay.
 
 
 def wanted(*ages_and_numbers, **more):
