@@ -29,7 +29,6 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
             {
                 "entry": item["entry"],
                 "shape": item["shape"],
-                # In each entry, because a server of an earlier version ignores unknown keys only there.
                 "credential_expires": queue.get("credential_expires"),
                 "present": item["present"],
                 "wanted": item.get("wanted"),
@@ -88,8 +87,7 @@ def has_work(queue, items, token, summaries_since, log_days, now_s):
     end = queue["credential_expires"]
     if token and end is not None and end <= now_s:
         return True
-    # An earlier version of queue_info has no `access`.
-    if queue.get("access", {}).get("due"):
+    if queue["access"]["due"]:
         return True
     if queue["orphans"]["queued"]:
         return True

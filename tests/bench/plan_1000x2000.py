@@ -137,7 +137,7 @@ def sites_and_supply(entries, chance, normalise_site):
                         "sample": {"Arch": "X86_64", "OpSys": "LINUX"},
                     }
                 )
-        queue = {"site": name, "entries": counts, "orphans": {"queued": 0, "running": 0}}
+        queue = {"site": name, "entries": counts, "orphans": {"queued": 0, "running": 0}, "drains": []}
         sites.append({"site": site, "queue": queue, "error": None})
     return sites, {"as_of": NOW - 20, "entries": supplied}
 

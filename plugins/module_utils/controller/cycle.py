@@ -101,11 +101,10 @@ def read_demand(variables: Any, sites: dict, tokens: dict) -> dict:
     # A site whose queue is unknown is not named and keeps its leases: its glideins may still start. Neither are sites
     # of the same name, which the plan leaves out.
     names = sorted(name for name in set(known) if known.count(name) == 1)
-    attributes = accepted_attributes(sites.values())
+    wanted = {"sites": names, "attributes": accepted_attributes(sites.values()) or None}
 
     def read(client):
-        newer = {"attributes": attributes} if attributes else {}
-        return client.call_with("get_demand", {"sites": names}, newer), client.call("get_supply")
+        return client.call("get_demand", wanted), client.call("get_supply")
 
     try:
         demand, supply = with_first_token(client_of(settings(variables, SERVER)), tokens.values(), read)
@@ -189,12 +188,11 @@ def orders(sites: dict, items: list, supply: dict) -> dict:
 
     items: PlanItems that the leases left; supply: of the demand server.
     """
-    # An earlier version of the demand server does not store summaries.
-    since = supply.get("summaries_until")
+    since = supply.get("summaries_until") or {}
     return {
         host: {
             "plan": [item.order() for item in items if item.site == site["site"]],
-            **({} if since is None else {"summaries_since": since.get(site["site"], 0)}),
+            "summaries_since": since.get(site["site"], 0),
         }
         for host, site in sites.items()
         if site["error"] is None
@@ -227,12 +225,8 @@ def send_reports(variables: Any, reports: list, tokens: dict) -> list:
 
 def _send(client, site, report, deployment):
     """Send the report of one site. Raises ServerError."""
-    report = dict({"as_of": int(time.time()), "error": None, "entries": [], "orphans": 0}, **report)
-    if report.get("summaries") is None:
-        report.pop("summaries", None)
-    newer = {"deployment": deployment, "unserved": report.pop("unserved", None)}
-    newer = {key: value for key, value in newer.items() if value is not None}
-    answer = client.call_with("report", dict(report, site=site), newer)
+    completed = {"as_of": int(time.time()), "error": None, "entries": [], "orphans": 0, **report}
+    answer = client.call("report", {**completed, "site": site, "deployment": deployment})
     if not isinstance(answer, dict) or answer.get("accepted") is not True:
         raise ServerError(f"Demand server {client.url}, report: not accepted: {answer!r}")
 

@@ -332,7 +332,7 @@ def _reading_problems(demand, plan):
 def _failure_problems(demand, plan):
     """Return a sentence for each entry of the plan and exit status with which its glideins failed.
 
-    Single failures among many glideins are no problem. An earlier version of the demand server sends no failures.
+    Single failures among many glideins are no problem.
     """
     paths = {item.path for item in plan.get("plan") or []}
     histories = {}

@@ -11,7 +11,6 @@ from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     InputError,
-    InvalidParamsError,
     NoAnswerError,
     RefusedError,
     ServerError,
@@ -20,7 +19,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 
 # The protocol's error code for a token that is missing, unknown, for reading only, or another site's.
 _UNAUTHORIZED = -32001
-_INVALID_PARAMS = -32602
 _METHOD_NOT_FOUND = -32601
 # PyGlidein's server has get_state and monitoring only.
 _PYGLIDEIN = (
@@ -82,24 +80,14 @@ class DemandClient:
             raise NoAnswerError(f"{where}: no complete reply within {self.timeout_s} s")
         return _result(self.url, method, *reply)
 
-    def call_with(self, method, params, newer):
-        """Call a method with `params` and `newer`, or without `newer` if the server does not support them."""
-        try:
-            return self.call(method, dict(params, **newer))
-        except InvalidParamsError:
-            if not newer:
-                raise
-            return self.call(method, params)
-
-    def lease(self, site, entries, ttl_s, deployment=None):
+    def lease(self, site, entries, ttl_s, deployment):
         """Request leases on jobs for a site; return {"granted", "expires", "site_limit"}.
 
         entries, granted: {entry: {group id: jobs}}; expires: epoch seconds; site_limit: the site's limit on leased jobs
         if it has reduced the grant, else None. deployment: its name; the server refuses a second deployment
         that uses the site's name; None: not checked. Raises ServerError.
         """
-        newer = {} if deployment is None else {"deployment": deployment}
-        answer = self.call_with("lease", {"site": site, "entries": entries, "ttl_s": ttl_s}, newer)
+        answer = self.call("lease", {"site": site, "entries": entries, "ttl_s": ttl_s, "deployment": deployment})
         granted = answer.get("granted") if isinstance(answer, dict) else None
         if not isinstance(granted, dict) or not all(_is_grant(granted.get(entry)) for entry in entries):
             raise ServerError(f"Demand server {self.url}, lease: no grants: {excerpt(str(answer))}")
@@ -208,9 +196,8 @@ def _result(url, method, status, location, body):
                 f"Demand server {url}: no valid token (HTTP {status}, JSON-RPC error {_UNAUTHORIZED}: {message}{data})"
                 "; correct glidein_demand_token, or run glidein.ops.deploy"
             )
-        kind = InvalidParamsError if error.get("code") == _INVALID_PARAMS else ServerError
         remedy = _PYGLIDEIN if error.get("code") == _METHOD_NOT_FOUND and method == "get_demand" else ""
-        raise kind(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}{remedy}")
+        raise ServerError(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}{remedy}")
     if status != 200 or not isinstance(answer, dict) or "result" not in answer:
         raise ServerError(f"{where}, no JSON-RPC result: {text!r}")
     return answer["result"]

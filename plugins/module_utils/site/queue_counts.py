@@ -74,8 +74,7 @@ def queue_result(site, counted, user, now_s, versions, credential_expires):
     token_expiry.credential_expires.
     """
     entries = []
-    for entry, shape in sorted(counted.by_shape):
-        jobs = counted.by_shape[(entry, shape)]
+    for (entry, shape), jobs in counted.by_shape.items():
         waiting = [job.submitted for job in jobs if job.state == QUEUED]
         result = {"entry": entry, "shape": shape, "job_name": job_name(site["deployment"], site["site"], entry, shape)}
         result.update(state_counts(jobs))

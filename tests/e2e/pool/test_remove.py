@@ -113,7 +113,8 @@ def test_a_running_deployment_of_an_older_version_is_upgraded_and_its_glideins_g
     old_version = slurm.check_output("readlink .glidein/slurm/current")
     cluster = alice.submit(seconds=finish_file.seconds)
     server.wait_for_jobs(1)
-    cycle = playbook("cycle", env=older)
+    # That version's name of cancel_delay.
+    cycle = playbook("cycle", "-e", '{"glidein_guard": {"patience": 0, "hold_readings": 0}}', env=older)
     slots = "condor_status -constraint 'PartitionableSlot =!= true' -af Name"
     slot = wait_for("the job's slot", lambda: cm.check_output(slots))
 

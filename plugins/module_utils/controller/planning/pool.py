@@ -36,8 +36,8 @@ class Pool(NamedTuple):
     """The input of one plan.
 
     groups: of plan_input.read_groups; idle: all idle jobs; idle_history: [[epoch, idle jobs]]; removals: [[epoch,
-    jobs]]; reported_attributes: names of the job attributes that groups are divided by, or None; silent_schedds: names
-    of schedds that did not answer, as text, or None; sites: of make_plan, with counts and orphans; supplied: of
+    jobs]]; reported_attributes: names of the job attributes that groups are divided by; silent_schedds: names of
+    schedds that did not answer, as text, or None; sites: of make_plan, with counts and orphans; supplied: of
     plan_input.read_supply; supply_age_s: seconds since the supply was read; others_free: free slots of machines that
     are no glideins; core_hours: of plan_input.read_core_hours; stale: why nothing may be changed, or None; stop: why no
     job is given a glidein, or None; job_limits: plan_input.ConcurrencyLimits.
@@ -47,7 +47,7 @@ class Pool(NamedTuple):
     idle: int
     idle_history: list
     removals: list
-    reported_attributes: Any
+    reported_attributes: list
     silent_schedds: Any
     sites: list
     supplied: dict

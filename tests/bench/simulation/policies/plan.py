@@ -116,6 +116,7 @@ def queue(name, readings):
             if entry.site == name
         ],
         "orphans": {"queued": 0, "running": 0},
+        "drains": [],
         "versions": {},
         "credential_expires": None,
     }

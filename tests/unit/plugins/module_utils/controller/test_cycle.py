@@ -150,17 +150,6 @@ def test_demand_is_read_for_sites_whose_queue_is_known_with_the_attributes_that_
     ]
 
 
-def test_a_server_without_attributes_gets_a_request_without_them(server):
-    def say(request):
-        if "attributes" in request["params"]:
-            return {"error": {"code": -32602, "message": "Invalid params"}}
-        return {"result": {}}
-
-    server.say(say)
-    entries = {"main": raw_entry(accept_requirements="TARGET.ProjectName =?= undefined")}
-    assert cycle.read_demand(variables(server), sites(site(entries=entries)), {}) == {"demand": {}, "supply": {}}
-
-
 def test_any_token_that_is_not_refused_reads_the_demand(server):
     server.say(lambda _request: {"result": {}} if sent_tokens(server)[-1] == "Bearer good" else REFUSED)
     tokens = {"new": "new-site", "lab": "good", "b": "other"}
@@ -406,8 +395,6 @@ def test_orders_are_for_sites_whose_queue_is_known():
         "login-2": {"plan": [unknown], "summaries_since": 0},
         "login-3": {"plan": [], "summaries_since": 0},
     }
-    # An earlier version of the demand server does not store summaries.
-    assert cycle.orders(sites(site()), items, {}) == {"login-0": {"plan": [known]}}
 
 
 # Reports
@@ -421,7 +408,7 @@ def report(given, *names, tokens=None, **changes):
 
 def test_each_site_reports_with_its_own_token_and_one_that_is_refused_stops_no_other(server):
     server.say(lambda request: {"result": {"accepted": request["params"]["site"] != "away"}})
-    (error,) = report(variables(server), "away", "lab", summaries=None)
+    (error,) = report(variables(server), "away", "lab", summaries=None, unserved=[])
     assert sent_tokens(server) == ["Bearer token-of-away", "Bearer token-of-lab"]
     assert calls(server)[1]["params"] == {
         "site": "lab",
@@ -429,6 +416,8 @@ def test_each_site_reports_with_its_own_token_and_one_that_is_refused_stops_no_o
         "error": None,
         "orphans": 1,
         "entries": [{"entry": "main", "shape": "core"}],
+        "summaries": None,
+        "unserved": [],
         "deployment": "glidein",
     }
     assert error["site"] == "away"
@@ -440,18 +429,6 @@ def test_the_report_of_a_site_that_could_not_be_reached_has_its_error_and_a_time
     assert cycle.send_reports(variables(server), [{"site": "lab", "report": {"error": "no ssh"}}], {"lab": TOKEN}) == []
     sent = calls(server)[0]["params"]
     assert (sent["error"], sent["entries"], sent["as_of"]) == ("no ssh", [], NOW)
-
-
-def test_an_older_server_gets_the_report_without_reasons_for_unserved_jobs(server):
-    def say(request):
-        if "unserved" in request["params"]:
-            return {"error": {"code": -32602, "message": "Invalid params"}}
-        return {"result": {"accepted": True}}
-
-    server.say(say)
-    rows = [{"group": "a", "count": 3, "reason": "too large"}]
-    assert report(variables(server), "lab", unserved=rows) == []
-    assert [call["params"].get("unserved") for call in calls(server)] == [rows, None]
 
 
 def test_a_site_without_a_token_is_not_reported(server):

@@ -172,7 +172,7 @@ def test_each_month_has_its_own_budget_for_the_hours_within_it():
 @pytest.mark.parametrize(
     ("known", "why"),
     [
-        (None, "the demand server does not return them; upgrade it"),
+        (None, "supply.core_hours.entries: None is invalid"),
         (used(month=epoch(2026, 10, 1)), "the demand server's are those of October 2026"),
         (dict(used(), entries=None), "supply.core_hours.entries: None is invalid"),
         (dict(used(), entries=[{"site": "lab"}]), "supply.core_hours.entries[0]"),

@@ -389,12 +389,11 @@ def test_a_site_can_be_limited_to_groups_of_users():
         (["projectname"], "ProjectName is not known of these jobs"),
         ([], "it does so from its next reading on if a cycle with a token has requested it, or with ProjectName in "
          "demand_server_attributes"),
-        (None, "if jobs have it, add ProjectName to demand_server_attributes"),
     ],
 )  # fmt: skip
 def test_the_reason_names_the_setting_for_an_attribute_missing_in_the_demand(told, said):
     entries = {"main": raw_entry(accept_requirements='TARGET.ProjectName == "icecube"')}
-    read = demand(group("g", 3), **({} if told is None else {"attributes": told}))
+    read = demand(group("g", 3), attributes=told)
     result = make_plan(read, supply(), [planned_site(site(entries))], NOW, 900)
     assert result["unserved"][0]["reason"].endswith(said)
 

@@ -144,7 +144,7 @@ def test_all_shapes_of_an_entry_share_one_probe():
     assert sum(item.present for item in result["plan"]) == 1
 
 
-# Patience.
+# Cancel delay.
 
 
 def wanted(*ages_and_numbers, **more):
@@ -186,11 +186,11 @@ def test_recent_orders_stay_if_the_history_has_no_wanted_counts():
     assert main(planned(2, {"queued": 5, "oldest_queued_s": 900}, idle)).present == 2
 
 
-def test_patience_can_be_switched_off():
+def test_the_cancel_delay_can_be_switched_off():
     assert main(planned(2, {"queued": 5}, wanted((900, 5), (300, 5)), cancel_delay_s=0)).present == 2
 
 
-def test_a_paused_pool_skips_the_patience():
+def test_a_paused_pool_skips_the_cancel_delay():
     sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 5}}))]
     result = make_plan(demand(paused=True), supply(wanted((900, 5), (300, 5))), sites, NOW, 900)
     assert main(result).present == 0
@@ -299,7 +299,7 @@ def test_an_overdue_glidein_is_withdrawn_when_its_jobs_start_elsewhere():
     assert three_sites(40, since((4000, 4)), {"running": 8})["queued"]["Bridges"] == 1
 
 
-def test_an_overdue_glidein_is_withdrawn_after_the_patience_for_surplus():
+def test_an_overdue_glidein_is_withdrawn_after_the_cancel_delay():
     assert three_sites(0, since((4000, 4)), cancel_delay_s=600)["queued"]["Bridges"] == 0
     known = supplied(shape_name="core", history=history([{"age_s": n, "wanted": 4, "running": 0} for n in (900, 300)]))
     assert main(planned(0, since((4000, 4)), known)).present == 4
@@ -419,7 +419,7 @@ def test_jobs_that_were_removed_before_the_history_named_them_are_believed_too()
     assert main(planned(0, YOUNG, removals=[(NOW - 60, 3)])).present == 1
 
 
-def test_while_other_jobs_wait_patience_holds():
+def test_while_other_jobs_wait_the_cancel_delay_holds():
     result = planned(2, YOUNG, history_of_demand=WAITED, removals=[(NOW - 60, 90)])
     assert main(result).present == 6
 
