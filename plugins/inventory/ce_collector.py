@@ -131,6 +131,7 @@ keyed_groups:
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.collectors import query
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.sites import (
     ADDRESS,
@@ -140,7 +141,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogu
 )
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 

@@ -388,6 +388,7 @@ explanation:
 import time
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
     CLASSAD_ERROR,
@@ -399,7 +400,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.op
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_sites
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 
 SITE_SPEC = {
     "site": {"type": "str", "required": True},

@@ -118,6 +118,7 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import RUNNING
 from ansible_collections.glidein.ops.plugins.module_utils.drains import (
     check_text,
     drain_of,
@@ -129,7 +130,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 from ansible_collections.glidein.ops.plugins.module_utils.site.drain_file import read_drains, write_drains
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import newest_first
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import RUNNING
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 

@@ -7,12 +7,12 @@
 Sources: HTCondor-CE 25.0 (info_query.py), and the resource catalogue that osg-configure 4.2 writes.
 """
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.gateway import BATCH_SYSTEMS
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.routes import with_defaults
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway import BATCH_SYSTEMS
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 _ATTRIBUTES = (

@@ -9,6 +9,8 @@ Sources: the manual's pages of the job router and of job transforms; blahp's *_s
 
 import re
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.gateway import BATCH_SYSTEMS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.site.gateway import accounts as account_tables
@@ -19,8 +21,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.gateway.transform
     WORD,
     WORD_RULE,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.gateway import BATCH_SYSTEMS
 from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     BOOLEAN,
     Spec,

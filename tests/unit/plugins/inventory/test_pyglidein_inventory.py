@@ -14,12 +14,12 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.glidein.ops.plugins.inventory.pyglidein import InventoryModule, check_entry
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import KNOWN
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.inventory import build
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 
 CLIENTS = Path(__file__).resolve().parent / "pyglidein_clients"
 CONFIGURATIONS = ["sections.config", "flat.config", "partitions.config", "htcondor.config", "lsf.config", "uge.config"]

@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import no_facts
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import no_facts
 from ansible_collections.glidein.ops.plugins.modules import site_facts
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
 from ansible_collections.glidein.ops.tests.unit.support.hangs import hanging, shorten_limits
 
-RECORDED = Path(__file__).parent.parent / "module_utils" / "site" / "recorded" / "slurm_24.11.5_accounting.txt"
+RECORDED = Path(__file__).parent.parent / "module_utils" / "batch" / "recorded" / "slurm_24.11.5_accounting.txt"
 
 # The user of the transcript.
 USER = collections.namedtuple("User", "pw_name pw_dir pw_shell")("pilot", None, "/bin/sh")

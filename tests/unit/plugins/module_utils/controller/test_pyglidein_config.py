@@ -6,6 +6,7 @@
 import re
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.config import convert
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.config_file import parse
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.options import (
@@ -16,7 +17,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.o
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.script import parse_script
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 from hypothesis import given
 from hypothesis import strategies as st
 
