@@ -106,7 +106,7 @@ class GridUniverse(HTCondor):
 
     @staticmethod
     def routed_requests(entry, shape):
-        """Return the attributes that the routes of a CE read, and those of a gateway (site/gateway/routes.py)."""
+        """Return the attributes that the routes of a CE read, and those of a gateway."""
         lines = [f"request_gpus = {shape['gpus']}"] if shape["gpus"] else []
         lines += [
             f"+maxMemory = {shape['memory_mb']}",
