@@ -8,28 +8,21 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   server_url:
-    description:
-      - Base address of the demand server, such as V(http://cm.example.org:11001).
-      - Calls go to C(/jsonrpc) below it. Redirects are not followed.
+    description: Base address of the demand server, such as V(http://cm.example.org:11001). Redirects are not followed.
     type: str
     required: true
   token:
-    description:
-      - The server's token. Needed to report, and to see who owns the jobs.
+    description: The server's token. Needed to report, and to see who owns the jobs.
     type: str
   timeout:
-    description:
-      - Seconds for one call, from the connection to the last byte of the reply.
+    description: Seconds for one call, from the connection to the last byte of the reply.
     type: int
     default: 60
   ca_path:
-    description:
-      - File with the certificates of the authorities that the server's certificate is checked against.
-      - Without it those of the requests library are used.
+    description: CA certificates that verify the server's. Without it, those of the requests library are used.
     type: path
   validate_certs:
-    description:
-      - Whether an C(https) server's certificate is checked.
+    description: Whether an C(https) server's certificate is checked.
     type: bool
     default: true
 requirements:

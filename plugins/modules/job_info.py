@@ -8,9 +8,8 @@ module: job_info
 short_description: Read the state and the demand group of one job from the demand server
 version_added: 0.1.0
 description:
-  - Asks the demand server for one job (C(get_job)). The server reads it from the schedds of the pool, and from their
-    history if no queue has it.
-  - Runs on the controller. The server needs a token.
+  - This is internal and may change in any version.
+  - Asks the demand server for one job, also for one that has ended. The server needs a token.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -20,24 +19,17 @@ extends_documentation_fragment:
   - glidein.ops.server
 options:
   job:
-    description:
-      - Id of the job, such as V(123.0), or V(SCHEDD#123.0) with the name of its schedd. V(123) is the first job of its
-        cluster.
+    description: Id of the job, such as V(123.0), or V(SCHEDD#123.0) with the name of its schedd.
     type: str
     required: true
   schedd:
-    description:
-      - Name of its schedd, as C(condor_status -schedd) shows it. It takes precedence over a name in O(job).
+    description: Name of its schedd. It takes precedence over a name in O(job).
     type: str
   tokens:
-    description:
-      - Alternative tokens, which are tried in turn, as for M(glidein.ops.demand_info).
+    description: Alternative tokens, which are tried in turn.
     type: list
     elements: str
     default: []
-seealso:
-  - module: glidein.ops.demand_info
-  - module: glidein.ops.job_analysis
 """
 
 EXAMPLES = r"""
@@ -52,68 +44,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 job:
-  description: The job, the server's C(get_job).
+  description: The server's reply to C(get_job), see C(docs/protocol.md).
   returned: success
   type: dict
-  contains:
-    job:
-      description: Its id.
-      type: str
-      sample: "123.0"
-    schedd:
-      description: Name of its schedd; null for an unknown job, and if several schedds have a job of this id.
-      type: str
-      sample: cm
-    schedds:
-      description: Names of all schedds that have a job of this id.
-      type: list
-      elements: str
-      sample: [cm]
-    as_of:
-      description: The time of the reading, in epoch seconds.
-      type: int
-      sample: 1795211273
-    state:
-      description: C(idle), C(running), C(held), C(removed), C(completed), C(transferring output), C(suspended) or
-        C(unknown).
-      type: str
-      sample: idle
-    text:
-      description: The state in words.
-      type: str
-      sample: idle for 3 min
-    user:
-      description: The user, or null.
-      type: str
-      sample: alice@pool
-    since:
-      description: The time since which it has this state, in epoch seconds, or null.
-      type: int
-      sample: 1795211093
-    queued_at:
-      description: The time of its submission, in epoch seconds, or null.
-      type: int
-      sample: 1795211093
-    in_demand:
-      description: Whether the last reading of the queue has its demand group.
-      type: bool
-      sample: true
-    group:
-      description: Its demand group, with this job alone, in the form of RV(glidein.ops.demand_info#module:demand). Null
-        for a job that has ended or whose request is invalid.
-      type: dict
-      sample: {id: 3f2a9c, count: 1, cpus: 1, memory_mb: 2048}
-    obstacles:
-      description:
-        - What keeps it from starting that no glidein changes, with C(reason) and C(action).
-        - C(blocks) is false if the job may start all the same.
-      type: list
-      elements: dict
-      sample: [{reason: A held job is not matched, action: "Remove the cause, then release it.", blocks: true}]
-    rejected:
-      description: The negotiator's last reason not to match it, or null.
-      type: str
-      sample: no match found (60 s ago)
 """
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib

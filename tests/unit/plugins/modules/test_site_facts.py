@@ -86,12 +86,12 @@ def test_the_keys_are_those_of_the_documentation(login_node):
     documented = yaml.safe_load(site_facts.RETURN)["facts"]["contains"]
     found = facts()
     assert set(found) == set(documented)
-    assert set(found["queues"][0]) == set(documented["queues"]["contains"])
+    queue = documented["queues"]["sample"][0]
+    assert set(found["queues"][0]) == set(queue)
     assert set(found["limits"]) == set(documented["limits"]["sample"]) == set(no_facts()["limits"])
     assert set(found["accounts"][0]) == set(documented["accounts"]["sample"][0])
     assert set(found["environment"]) == set(documented["environment"]["sample"])
-    groups = documented["queues"]["contains"]["node_groups"]["sample"]
-    assert set(found["queues"][0]["node_groups"][0]) == set(groups[0])
+    assert set(found["queues"][0]["node_groups"][0]) == set(queue["node_groups"][0])
 
 
 def test_the_clock_is_not_compared_without_the_controllers_time(login_node):
