@@ -20,10 +20,12 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import InputErr
 Option = namedtuple("Option", ["section", "name", "value", "line"])
 
 SECTIONS = ("Mode", "Glidein", "Cluster", "SubmitFile", "StartdLogging", "StartdChecks", "CustomEnv")
-_SECRET_NAME = re.compile(r"token|secret|passw|credential|access_key|private", re.IGNORECASE)
-_SECRET_VALUE = re.compile(r"://[^/\s@]*@|(?:token|secret|passw\w*|access_key)['\"]?\s*[:=]", re.IGNORECASE)
-_HEADER = re.compile(r"^\[(?P<name>.+)\]")
-_NAME = re.compile(r"^(?P<indent>\s*)(?P<name>[^\s:=\[#;][^:=]*?)\s*[=:]")
+_WORDS = "token|secret|passw|credential|access_?key|private|signature|authorization"
+_SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
+_SECRET_VALUE = re.compile(rf"://[^/\s@]*@|(?:{_WORDS})[a-z]*['\"]?\s*[:=]", re.IGNORECASE)
+_SECRET_CHARACTERS_LEAST = 8
+_HEADER = re.compile(r"^\s*\[(?P<name>.+)\]")
+_NAME = re.compile(r"^\s*(?P<name>[^\s:=\[#;][^:=]*?)\s*[=:]")
 _DIRECTIVE = re.compile(r"^(\s+)#(?=(?:BSUB|PBS|SBATCH|\$)\s)", re.MULTILINE)
 # Stands for the # of a directive, which configparser would read as a comment.
 _MARK = "\x01"
@@ -43,12 +45,14 @@ class Configuration:
         self.used: set = set()
         options, self.headers = _of_script(name, text) if text.startswith("#!") else _of_file(name, text, self.remarks)
         self.sections: Dict[str, Dict[str, Option]] = {section: {} for section in self.headers}
+        # References such as %(secret_key)s copy a secret to other options.
+        secrets = [o.value for o in options if _SECRET_NAME.search(o.name) and len(o.value) >= _SECRET_CHARACTERS_LEAST]
         for option in options:
-            lines = option.value.splitlines()
-            shown = [line for line in lines if not _SECRET_NAME.search(option.name) and not _SECRET_VALUE.search(line)]
-            if shown != lines:
+            lines = [] if _SECRET_NAME.search(option.name) else option.value.splitlines()
+            shown = [s for s in lines if not _SECRET_VALUE.search(s) and not any(secret in s for secret in secrets)]
+            if shown != option.value.splitlines():
                 self.remark(option, "may be a secret, and is not shown. If glideins need it, use ansible-vault")
-            if shown or not lines:
+            if shown or not option.value:
                 value = "\n".join(shown)
                 unquoted = literal(value) if value[:1] in ("'", '"') else value
                 self.sections[option.section][option.name] = option._replace(value=str(unquoted).strip())
@@ -128,6 +132,7 @@ def _of_file(name: str, text: str, remarks: List[Tuple[int, str]]) -> Tuple[List
         expected = "invalid; expected NAME = VALUE, [SECTION] or # comment"
         raise InputError([f"{name}, line {line}: {expected}" for line, _text in error.errors]) from None
     headers, lines = _lines(text, remarks)
+    headers = {section: headers.get(section, 0) for section in parser.sections()}
     options, problems = [], []
     for section in parser.sections():
         for option in parser.options(section):
@@ -149,13 +154,16 @@ def _lines(text: str, remarks: List[Tuple[int, str]]) -> Tuple[Dict[str, int], D
     headers: Dict[str, int] = {}
     options: Dict[Tuple[str, str], int] = {}
     section, indent = "", None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         header, option = _HEADER.match(line), _NAME.match(line)
+        depth = len(line) - len(line.lstrip())
+        if indent is not None and depth > indent:
+            continue  # of the option above
         if header:
             section, indent = header.group("name"), None
             headers.setdefault(section, number)
-        elif option and (indent is None or len(option.group("indent")) <= indent):
-            indent, key = len(option.group("indent")), (section, option.group("name"))
+        elif option:
+            indent, key = depth, (section, option.group("name"))
             if key in options:
                 remarks.append((options[key], f"{key[1]}: also in line {number}, which counts"))
             options[key] = number
@@ -208,7 +216,7 @@ def _of_script(name: str, text: str) -> Tuple[List[Option], Dict[str, int]]:
             image = _IMAGE.search(line)
             if image and "glidein_start" in line:
                 found["CONTAINER"] = image.group(), number
-    missing = [key for key in ("CPUS", "MEMORY", "DISK") if not found.get(key, ("", 0))[0].isdigit()]
+    missing = [key for key in ("CPUS", "MEMORY", "DISK") if not found.get(key, ("", 0))[0].isdecimal()]
     if missing or "time" not in found:
         expected = "a Slurm batch script with CPUS=, MEMORY= (MB), DISK= (KB) and #SBATCH --time="
         raise InputError(f"{name}: {', '.join(missing or ['--time'])}: missing or no number; expected {expected}")

@@ -310,7 +310,7 @@ def test_options_that_are_off_need_no_comment():
 def test_secrets_are_neither_written_nor_shown():
     text = BASE.replace("http://cm", "http://me:HIDDEN@cm").replace("SLURM\n", "SLURM\nwalltime_hrs = 0\n")
     text += "custom_header = #SBATCH -A abc\n  #SBATCH --export=MY_TOKEN=HIDDEN\n"
-    text += "[StartdLogging]\naccess_key = HIDDEN\nsecret_key = HIDDEN\n"
+    text += "[StartdLogging]\naccess_key = A\nsecret_key = HIDDEN/1+\nurl = s3://%(secret_key)s\n"
     text += "[CustomEnv]\nPASSWORD = HIDDEN\nhttp_proxy = http://me:HIDDEN@squid:3128\n"
     with pytest.raises(InputError) as raised:
         client(text)
