@@ -103,7 +103,7 @@ class SubmitOptions:
                 self._read_words(_words(_COMMENT.sub("", line[len(prefix) :])) or [line], option)
             elif module:
                 self.modules += module.group("names").split()
-            elif assignment and len(_words(assignment.group("value"))) <= 1:
+            elif assignment and len(_words(assignment.group("value") or "''")) == 1:
                 self.environment[assignment.group("name")] = "".join(_words(assignment.group("value")))
             else:
                 self.unread.append((line, option))

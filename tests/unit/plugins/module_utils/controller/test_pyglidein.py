@@ -295,6 +295,7 @@ def test_exclusive_nodes_and_kinds_of_gpus_belong_to_the_shape():
         ("[SubmitFile]", "[CustomEnv]\nGLIDEIN_X = 1\n[SubmitFile]", "line 7: GLIDEIN_X: "),
         ("[SubmitFile]", "[CustomEnv]\nCONTAINER = /el9\n[SubmitFile]", "line 7: CONTAINER: /el9"),
         ("/tmp", "/tmp\ncustom_footer = x", "line 8: custom_footer: x"),  # noqa: S108
+        ("/tmp", "/tmp\ncustom_middle = A='x", "line 8: custom_middle: A='x"),  # noqa: S108
         ("= A", "= A\n[Mode]\ndryrun = True", "line 4: dryrun: True"),
     ],
 )
