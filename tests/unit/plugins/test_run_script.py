@@ -101,7 +101,7 @@ class Schedule:
         return {name: float(value) for name, value in re.findall(r"^glidein_controller_(\w+)\{.*\} (\S+)$", text, re.M)}
 
     def running(self):
-        """Return the ids of processes that have the folder in their environment or arguments."""
+        """Return the ids of processes that have the folder in their environment."""
         found = []
         for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
             try:
@@ -252,7 +252,7 @@ def test_the_log_is_rotated_by_size(schedule):
     schedule.script("echo 0123456789")
     assert schedule.run("--log", "cycle") == (0, "")
     log = schedule.state / "cycle" / "log"
-    assert "0123456789\n" in log.read_text()
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n0123456789\n", log.read_text())
     log.write_text("x" * 5_000_001)
     assert schedule.run("--log", "cycle") == (0, "")
     assert log.with_name("log.1").stat().st_size == 5_000_001
